@@ -1,0 +1,91 @@
+"""Time as everything in Denizen is told it: microseconds since 1970, UTC. The one fake beside the model is here."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import time
+from datetime import UTC, datetime
+from itertools import count
+from typing import NewType, Protocol
+
+Instant = NewType("Instant", int)
+"""Microseconds since 1970, UTC."""
+
+SECOND = 1_000_000
+
+
+class Clock(Protocol):
+    """What time it is, and waiting for it."""
+
+    def now(self) -> Instant: ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+    async def wait(self, event: asyncio.Event, seconds: float) -> bool:
+        """Wait for the event, so long at most; whether it is set."""
+        ...
+
+
+class SystemClock:
+    """The machine's own clock."""
+
+    def now(self) -> Instant:
+        return Instant(time.time_ns() // 1_000)
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def wait(self, event: asyncio.Event, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                await event.wait()
+        except TimeoutError:
+            return event.is_set()
+        return True
+
+
+class ManualClock:
+    """A clock that stands still until it is moved; sleepers wake when it passes their time."""
+
+    def __init__(self, start: datetime = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)) -> None:
+        self._now = instant(start)
+        self._order = count()
+        self._sleepers: list[tuple[int, int, asyncio.Future[None]]] = []
+
+    def now(self) -> Instant:
+        return Instant(self._now)
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds <= 0:
+            return
+        waiting = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._sleepers, (self._now + int(seconds * SECOND), next(self._order), waiting))
+        await waiting
+
+    async def wait(self, event: asyncio.Event, seconds: float) -> bool:
+        waiting = {asyncio.ensure_future(event.wait()), asyncio.ensure_future(self.sleep(seconds))}
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waiting:
+                each.cancel()
+        return event.is_set()
+
+    def advance(self, seconds: float) -> None:
+        """Move on by `seconds` and wake whoever slept until then."""
+        self._now = Instant(self._now + int(seconds * SECOND))
+        while self._sleepers and self._sleepers[0][0] <= self._now:
+            waiting = heapq.heappop(self._sleepers)[2]
+            if not waiting.done():
+                waiting.set_result(None)
+
+
+def instant(moment: datetime) -> Instant:
+    """The instant of an aware `datetime`."""
+    return Instant(int(moment.timestamp() * SECOND))
+
+
+def moment(at: int) -> datetime:
+    """The UTC `datetime` of an instant."""
+    return datetime.fromtimestamp(at / SECOND, UTC)

@@ -1,0 +1,165 @@
+"""Every error Denizen raises on purpose. Each has a stable `code`; the message says what was wrong and what to do.
+
+DenizenError
+├── InvalidInput            something handed in cannot be accepted as it is
+│   └── HandleTaken         another entity of the organization has that handle
+├── NotFound                there is no such thing, or the asker may not know of it
+├── NotAMember              only members of a space may read it or speak in it
+├── LeaseLost               another process thinks for this agent now
+├── StorageError            the database could not do its part
+│   ├── DatabaseUnavailable it cannot be reached, now; nothing was written
+│   ├── DatabaseLocked      another program holds it
+│   ├── DatabaseReadOnly    it may not be written to
+│   ├── DatabaseNewer       it was written by a newer Denizen
+│   ├── DatabaseDamaged     it is not a database, or it is broken
+│   ├── DiskFull            there is no room left to write
+│   └── OutcomeUnknown      the connection broke while committing
+├── ModelError              a language model could not be asked, or did not answer
+│   ├── ModelUnknown        no such model is configured here
+│   ├── ModelRejected       the provider refuses this request, and always will
+│   ├── ModelOverloaded     the provider asks us to come back later
+│   └── ModelUnreachable    the network or the provider failed on the way
+├── BusError                the bus could not be opened
+└── SubscriberTooSlow       a reader of a live stream fell too far behind and was cut off
+"""
+
+from __future__ import annotations
+
+
+class DenizenError(Exception):
+    """Something went wrong that Denizen has a name for."""
+
+    code = "error"
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message or (self.__doc__ or "").strip())
+
+
+class InvalidInput(DenizenError):
+    """What was handed in cannot be accepted as it is."""
+
+    code = "invalid_input"
+
+
+class HandleTaken(InvalidInput):
+    """Another entity of this organization has that handle."""
+
+    code = "handle_taken"
+
+
+class NotFound(DenizenError):
+    """There is no such thing here."""
+
+    code = "not_found"
+
+    def __init__(self, kind: str, identifier: str) -> None:
+        self.kind = kind
+        self.identifier = identifier
+        super().__init__(f"There is no {kind} {identifier!r}.")
+
+
+class NotAMember(DenizenError):
+    """Only members of a space may read it or speak in it."""
+
+    code = "not_a_member"
+
+
+class LeaseLost(DenizenError):
+    """Another process owns this agent now; whatever we were thinking is void."""
+
+    code = "lease_lost"
+
+
+class StorageError(DenizenError):
+    """The database could not do its part."""
+
+    code = "storage_error"
+
+
+class DatabaseUnavailable(StorageError):
+    """The database cannot be reached; nothing was written."""
+
+    code = "database_unavailable"
+
+
+class DatabaseLocked(StorageError):
+    """Another program holds the database."""
+
+    code = "database_locked"
+
+
+class DatabaseReadOnly(StorageError):
+    """The database may not be written to."""
+
+    code = "database_read_only"
+
+
+class DatabaseNewer(StorageError):
+    """The database was written by a newer version of Denizen."""
+
+    code = "database_newer"
+
+
+class DatabaseDamaged(StorageError):
+    """The file is not a database, or it is broken."""
+
+    code = "database_damaged"
+
+
+class DiskFull(StorageError):
+    """There is no room left on the disk; nothing was written."""
+
+    code = "disk_full"
+
+
+class OutcomeUnknown(StorageError):
+    """The connection broke while committing: the write may or may not have happened."""
+
+    code = "outcome_unknown"
+
+
+class ModelError(DenizenError):
+    """A language model could not be asked, or did not answer."""
+
+    code = "model_error"
+
+    def __init__(self, message: str = "", *, retry_after: float | None = None) -> None:
+        self.retry_after = retry_after
+        """Seconds the provider asked us to wait, where it said so."""
+        super().__init__(message)
+
+
+class ModelUnknown(ModelError):
+    """No such model is configured here."""
+
+    code = "model_unknown"
+
+
+class ModelRejected(ModelError):
+    """The provider refuses this request, and would refuse it again."""
+
+    code = "model_rejected"
+
+
+class ModelOverloaded(ModelError):
+    """The provider is overloaded or limits our rate."""
+
+    code = "model_overloaded"
+
+
+class ModelUnreachable(ModelError):
+    """The network or the provider failed on the way."""
+
+    code = "model_unreachable"
+
+
+class BusError(DenizenError):
+    """The bus could not be opened."""
+
+    code = "bus_error"
+
+
+class SubscriberTooSlow(DenizenError):
+    """This reader fell too far behind the live stream and was cut off; read on from the last sequence number."""
+
+    code = "subscriber_too_slow"

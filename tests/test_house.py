@@ -1,0 +1,192 @@
+"""The house stands as drawn: arrows point inward, packages do not re-export, errors are all on the map."""
+
+from __future__ import annotations
+
+import ast
+import fnmatch
+import inspect
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from denizen import errors
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "src" / "denizen"
+
+LAYERS = [
+    {"__main__"},
+    {"cli"},
+    {"server"},
+    {"__init__"},  # the public names: who is further in imports them from where they live
+    {"app", "checker"},
+    {"agents"},
+    {"cycles"},
+    {"tools"},
+    {"panel", "profiles", "memory", "reflection", "plans"},
+    {"consciousness"},
+    {"spaces"},
+    {"inbox"},
+    {"models", "bus", "storage"},
+    {"ids", "clock", "failpoints", "telemetry", "settings"},
+    {"errors"},
+]
+"""The rooms of the house, outermost first. A module imports from its own room and from layers further in, never from
+a layer further out nor from another room of its own layer."""
+
+DEPTH = {room: depth for depth, layer in enumerate(LAYERS) for room in layer}
+
+# Put together here, so that this file does not contain what it looks for.
+FOREIGN = [
+    "".join(parts)
+    for parts in [
+        ("pypi", ".org"),
+        ("python", "hosted.org"),
+        ("registry.npm", "js.org"),
+        ("registry.yarn", "pkg.com"),
+        ("/work", "/main"),
+        ("/work", "/shared"),
+        ("/opt", "/wheels"),
+        ("/opt", "/pypi"),
+        (".pyenv", "/versions"),
+    ]
+]
+"""Hosts of package registries and paths of machines that Denizen was written on."""
+
+
+def modules() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def name_in_repository(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def room_of(path: Path) -> str:
+    """The top-level module or package that a file belongs to."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported_rooms(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """The rooms a module imports from, with the lines that do; inside functions and for type checkers only as well."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for package, *rest in (name.split(".") for name in names):
+            if package == "denizen":
+                yield node.lineno, rest[0] if rest and is_room(rest[0]) else "__init__"
+
+
+def is_room(name: str) -> bool:
+    return name in DEPTH or (PACKAGE / name).is_dir() or (PACKAGE / f"{name}.py").is_file()
+
+
+def may_import(importer: str, imported: str) -> bool:
+    return importer == imported or DEPTH[importer] < DEPTH[imported]
+
+
+@pytest.mark.parametrize("path", modules(), ids=name_in_repository)
+def test_every_import_points_inward(path: Path) -> None:
+    """No module imports from a layer further out, or from a neighbour."""
+    room = room_of(path)
+    assert room in DEPTH, f"{room} has no place in the house yet: give it one in LAYERS"
+    wrong = [
+        f"{name_in_repository(path)}:{line}: {room} may not import {imported}"
+        for line, imported in imported_rooms(ast.parse(path.read_text()))
+        if not may_import(room, imported)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("source", "rooms"),
+    [
+        ("import denizen.bus.port", ["bus"]),
+        ("from denizen.bus import port, local", ["bus", "bus"]),
+        ("from denizen import errors, Runtime", ["errors", "__init__"]),
+        ("def f():\n    from denizen.cli.main import run", ["cli"]),
+        ("import denizens.bus", []),
+    ],
+)
+def test_every_form_of_import_is_seen(source: str, rooms: list[str]) -> None:
+    """An arrow cannot hide in another spelling."""
+    assert [room for _, room in imported_rooms(ast.parse(source))] == rooms
+
+
+def test_arrows_are_told_apart() -> None:
+    """Inward and at home is fine; outward and sideways is not."""
+    assert may_import("app", "storage")
+    assert may_import("inbox", "inbox")
+    assert not may_import("storage", "inbox")
+    assert not may_import("panel", "memory")
+
+
+@pytest.mark.parametrize("path", [path for path in modules() if path.name == "__init__.py"], ids=name_in_repository)
+def test_inner_packages_do_not_reexport(path: Path) -> None:
+    """An `__init__.py` says what its package is, and nothing else; only the outermost lists names."""
+    module = ast.parse(path.read_text())
+    assert ast.get_docstring(module), f"{name_in_repository(path)} does not say what it is"
+    assert len(module.body) == 1 or path.parent == PACKAGE, f"{name_in_repository(path)} holds more than its docstring"
+
+
+def test_no_file_names_a_registry_or_a_machine() -> None:
+    """What is in the repository works anywhere."""
+    found = [
+        f"{name_in_repository(path)} names {needle}"
+        for path in files_of_the_repository()
+        for content in [path.read_bytes()]
+        for needle in FOREIGN
+        if needle.encode() in content
+    ]
+    assert not found, "\n".join(found)
+
+
+def files_of_the_repository() -> Iterator[Path]:
+    """Every file that git tracks or would track, as .gitignore tells, without git: it may not be there."""
+    ignored = [line.rstrip("/") for line in (ROOT / ".gitignore").read_text().split()] + [".git"]
+
+    def kept(name: str) -> bool:
+        return not any(fnmatch.fnmatch(name, pattern) for pattern in ignored)
+
+    for folder, folders, files in os.walk(ROOT):
+        folders[:] = filter(kept, folders)
+        yield from (Path(folder, file) for file in files if kept(file))
+
+
+def error_classes() -> list[type[errors.DenizenError]]:
+    return [cls for _, cls in inspect.getmembers(errors, inspect.isclass) if issubclass(cls, errors.DenizenError)]
+
+
+def test_every_error_has_a_code_of_its_own() -> None:
+    """A code names one error, for ever: clients decide by it."""
+    codes = [vars(cls).get("code") for cls in error_classes()]
+    assert None not in codes, "an error without a code of its own"
+    assert len(set(codes)) == len(codes), f"a code is used twice: {sorted(map(str, codes))}"
+
+
+def test_the_tree_of_errors_is_drawn_as_it_is() -> None:
+    """The docstring of errors.py shows every error, under the one it is a kind of."""
+    assert drawn_parents(errors.__doc__ or "") == {cls.__name__: parent_name(cls) for cls in error_classes()}
+
+
+def parent_name(cls: type[errors.DenizenError]) -> str | None:
+    return None if cls is errors.DenizenError else cls.__bases__[0].__name__
+
+
+def drawn_parents(docstring: str) -> dict[str, str | None]:
+    """Each name in the drawing with the name it hangs from. A level is four characters wide."""
+    _, _, drawing = docstring.partition("\n\n")
+    path: list[str] = []
+    parents: dict[str, str | None] = {}
+    for branch, name in re.findall(r"^([│├└─ ]*)(\w+)", drawing, flags=re.MULTILINE):
+        del path[len(branch) // 4 :]
+        parents[name] = path[-1] if path else None
+        path.append(name)
+    return parents

@@ -1,0 +1,90 @@
+"""The servers that tests run against do what the tests rely on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+import redis
+
+from tests import servers
+
+
+def test_a_test_has_a_database_of_its_own(postgres_url: str, database_url: str) -> None:
+    """Two fixtures, two databases: what one test stores, no other sees."""
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute("CREATE TABLE marks (id int)")
+        connection.commit()
+        assert connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone() == (1,)
+
+
+@pytest.mark.parametrize("attempt", [1, 2])
+def test_redis_is_empty_at_the_start_of_a_test(redis_url: str, attempt: int) -> None:
+    """Whatever an earlier test stored is gone."""
+    with redis.Redis.from_url(redis_url) as client:
+        assert client.dbsize() == 0
+        client.set("mark", attempt)
+
+
+def test_postgres_stops_at_once_and_keeps_what_was_committed(postgres_server: servers.Server) -> None:
+    """Stopping breaks open connections; starting again brings back every commit, at the same address."""
+    with psycopg.connect(postgres_server.url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE marks (id int)")
+        postgres_server.stop()
+        with pytest.raises(psycopg.OperationalError):
+            connection.execute("SELECT 1")
+    assert not servers.postgres_answers(postgres_server.url)
+
+    postgres_server.start()
+
+    with psycopg.connect(postgres_server.url) as connection:
+        assert connection.execute("SELECT count(*) FROM marks").fetchone() == (0,)
+
+
+def test_redis_stops_and_comes_back_empty_at_the_same_address(redis_server: servers.Server) -> None:
+    """Losing Redis loses all that was in it."""
+    with redis.Redis.from_url(redis_server.url) as client:
+        client.set("mark", 1)
+        redis_server.stop()
+        with pytest.raises(redis.ConnectionError):
+            client.ping()
+
+        redis_server.start()
+
+        assert client.get("mark") is None
+
+
+@pytest.mark.parametrize("kind", ["private_valkey", "private_postgres"])
+def test_a_server_ends_with_its_user_even_if_that_is_killed(kind: str, tmp_path: Path) -> None:
+    """A killed test run leaves no server and no folder behind."""
+    lock = tmp_path / "lock"
+    program = f"""if True:
+        from tests import servers; import pathlib, sys
+        with servers.{kind}(pathlib.Path(sys.argv[1])) as server:
+            print(server.url, server.folder, flush=True)
+            sys.stdin.read()
+        """
+    with subprocess.Popen(
+        [sys.executable, "-c", program, lock], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as user:
+        assert user.stdout is not None
+        url, folder = user.stdout.readline().split()
+        user.kill()
+
+    wait_for_the_end_of(url)
+
+    with servers.shared_lock(lock):  # the keeper's until it is done
+        assert not Path(folder).exists()
+
+
+def wait_for_the_end_of(url: str) -> None:
+    """The server there has gone: it breaks off a request that it would otherwise never answer."""
+    if url.startswith("redis:"):
+        with redis.Redis.from_url(url, retry=None) as client, pytest.raises(redis.ConnectionError):
+            client.blpop(["never"], timeout=0)
+    else:
+        with pytest.raises(psycopg.OperationalError), psycopg.connect(url) as connection:
+            connection.execute("SELECT pg_sleep(3600)")
