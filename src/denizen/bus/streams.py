@@ -1,0 +1,322 @@
+"""What the bus says: the names of topics, the frames, and how a reader makes text of them. Pure.
+
+Frames are hints. `message.created` says that a message is in the database; everything about streams is provisional,
+and carries the epoch of the lease under which it was thought, so that what a former holder still says is known as such.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from denizen.ids import AgentId, EntityId, MessageId, SpaceId
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pydantic import JsonValue
+
+WAKE = "wake"
+"""The topic on which every instance hears which agents have something to wake for."""
+
+REMEMBERED_STREAMS = 1000
+EARLY_PIECES = 1000
+
+
+def space_topic(space: SpaceId) -> str:
+    """Where one hears what is said in a space."""
+    return f"space:{space}"
+
+
+def agent_topic(agent: AgentId) -> str:
+    """Where one hears how an agent is."""
+    return f"agent:{agent}"
+
+
+def wake_payload(agents: Iterable[AgentId]) -> dict[str, JsonValue]:
+    """The payload on `WAKE` that names these agents."""
+    return {"agents": [*agents]}
+
+
+def woken(payload: Mapping[str, JsonValue]) -> tuple[AgentId, ...]:
+    """The agents that a payload on `WAKE` names."""
+    agents = payload.get("agents")
+    return tuple(AgentId(agent) for agent in agents if isinstance(agent, str)) if isinstance(agents, list) else ()
+
+
+@dataclass(frozen=True, slots=True)
+class MessageCreated:
+    """A message is in the database. If it was streamed, the stream of that id is over."""
+
+    space: SpaceId
+    seq: int
+    id: MessageId
+    author: EntityId
+
+    def to_payload(self) -> dict[str, JsonValue]:
+        return {
+            "type": "message.created",
+            "space": self.space,
+            "seq": self.seq,
+            "id": self.id,
+            "author": self.author,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStarted:
+    """An agent begins to write in a space; `id` is the id that the message will have."""
+
+    id: MessageId
+    agent: AgentId
+    space: SpaceId
+    epoch: int
+    reply_to: MessageId | None = None
+
+    def to_payload(self) -> dict[str, JsonValue]:
+        return {
+            "type": "stream.started",
+            "id": self.id,
+            "agent": self.agent,
+            "space": self.space,
+            "epoch": self.epoch,
+            "reply_to": self.reply_to,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class StreamDelta:
+    """A piece of the text, which begins `offset` characters (Unicode code points) into it."""
+
+    id: MessageId
+    agent: AgentId
+    epoch: int
+    offset: int
+    text: str
+
+    def to_payload(self) -> dict[str, JsonValue]:
+        return {
+            "type": "stream.delta",
+            "id": self.id,
+            "agent": self.agent,
+            "epoch": self.epoch,
+            "offset": self.offset,
+            "text": self.text,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class StreamAborted:
+    """That stream will not become a message; without `id`, all of the agent's streams of lower epochs will not."""
+
+    agent: AgentId
+    epoch: int
+    id: MessageId | None
+    reason: str
+
+    def to_payload(self) -> dict[str, JsonValue]:
+        return {
+            "type": "stream.aborted",
+            "agent": self.agent,
+            "epoch": self.epoch,
+            "id": self.id,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class AgentStatus:
+    """How an agent is: sleeping, alive, paused, suspended, dead."""
+
+    agent: AgentId
+    status: str
+    epoch: int | None = None
+
+    def to_payload(self) -> dict[str, JsonValue]:
+        return {"type": "agent.status", "agent": self.agent, "status": self.status, "epoch": self.epoch}
+
+
+StreamFrame: TypeAlias = MessageCreated | StreamStarted | StreamDelta | StreamAborted | AgentStatus
+
+
+def from_payload(payload: Mapping[str, JsonValue]) -> StreamFrame | None:
+    """The frame that a payload says, or None if it says none that we know: a newer instance may say more."""
+    match payload:
+        case {"type": "stream.delta", "id": str(id_), "agent": str(agent), "text": str(text), **rest}:
+            epoch, offset = _natural(rest.get("epoch")), _natural(rest.get("offset"))
+            if epoch is not None and offset is not None:
+                return StreamDelta(MessageId(id_), AgentId(agent), epoch, offset, text)
+        case {"type": "stream.started", "id": str(id_), "agent": str(agent), "space": str(space), **rest}:
+            epoch, reply_to = _natural(rest.get("epoch")), rest.get("reply_to")
+            if epoch is not None and (reply_to is None or isinstance(reply_to, str)):
+                reply = None if reply_to is None else MessageId(reply_to)
+                return StreamStarted(MessageId(id_), AgentId(agent), SpaceId(space), epoch, reply)
+        case {"type": "stream.aborted", "agent": str(agent), "reason": str(reason), **rest}:
+            epoch, id_ = _natural(rest.get("epoch")), rest.get("id")
+            if epoch is not None and (id_ is None or isinstance(id_, str)):
+                return StreamAborted(AgentId(agent), epoch, None if id_ is None else MessageId(id_), reason)
+        case {"type": "message.created", "space": str(space), "id": str(id_), "author": str(author), **rest}:
+            seq = _natural(rest.get("seq"))
+            if seq is not None:
+                return MessageCreated(SpaceId(space), seq, MessageId(id_), EntityId(author))
+        case {"type": "agent.status", "agent": str(agent), "status": str(status), **rest}:
+            epoch = _natural(rest.get("epoch"))
+            if epoch is not None or rest.get("epoch") is None:
+                return AgentStatus(AgentId(agent), status, epoch)
+        case _:
+            pass
+    return None
+
+
+class Freshness:
+    """Knows the newest epoch of each agent, and so which stream frames come from a former holder of its lease."""
+
+    def __init__(self, known: Mapping[AgentId, int] | None = None) -> None:
+        self._newest: dict[AgentId, int] = dict(known or {})
+
+    def admit(self, agent: AgentId, epoch: int) -> bool:
+        """Whether something thought under this epoch still counts. A higher epoch than any before is remembered."""
+        newest = self._newest.get(agent)
+        if newest is None or epoch > newest:
+            self._newest[agent] = epoch
+            return True
+        return epoch == newest
+
+    def admit_payload(self, payload: Mapping[str, JsonValue]) -> bool:
+        """The same for a payload as it came; one without an agent or an epoch always counts."""
+        agent, epoch = payload.get("agent"), payload.get("epoch")
+        if agent is None or epoch is None:
+            return True
+        number = _natural(epoch)
+        return isinstance(agent, str) and number is not None and self.admit(AgentId(agent), number)
+
+    def newest(self, agent: AgentId) -> int | None:
+        """The highest epoch seen of this agent."""
+        return self._newest.get(agent)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveStream:
+    """A message that is being written, as far as its text is known without a hole."""
+
+    id: MessageId
+    agent: AgentId
+    epoch: int
+    text: str = ""
+    started: StreamStarted | None = None
+    """None for a reader who came too late to hear of the start."""
+
+
+class LiveText:
+    """What agents are writing at this moment, for a reader who feeds it every frame.
+
+    Pieces may come late, twice or overlapping. A stream goes when its message is created, when it is aborted, and when
+    its agent is heard of under a higher epoch. A created message never streams again; an aborted stream may start anew.
+    """
+
+    def __init__(self, known: Mapping[AgentId, int] | None = None) -> None:
+        self._freshness = Freshness(known)
+        self._streams: dict[MessageId, _Writing] = {}
+        # Ended streams, with the epoch up to which their pieces are void; None means for ever. Bounded, because a piece
+        # of a stream that ended so many streams ago does not come any more.
+        self._over: OrderedDict[MessageId, int | None] = OrderedDict()
+
+    def streams(self) -> tuple[LiveStream, ...]:
+        """All live streams, in the order in which they were first heard of."""
+        return tuple(
+            LiveStream(id_, writing.agent, writing.epoch, "".join(writing.pieces), writing.started)
+            for id_, writing in self._streams.items()
+        )
+
+    def text(self, stream: MessageId) -> str | None:
+        """What is known of the text, or None if there is no such stream."""
+        writing = self._streams.get(stream)
+        return None if writing is None else "".join(writing.pieces)
+
+    def feed(self, frame: StreamFrame) -> None:
+        """Take one frame into account."""
+        if isinstance(frame, MessageCreated):
+            self._end(frame.id, None)
+            return
+        if frame.epoch is not None and not self.know(frame.agent, frame.epoch):
+            return
+        match frame:
+            case StreamStarted():
+                self._start(frame)
+            case StreamDelta():
+                self._extend(frame)
+            case StreamAborted():
+                if frame.id is not None:
+                    self._end(frame.id, frame.epoch)
+            case AgentStatus():
+                pass
+
+    def know(self, agent: AgentId, epoch: int) -> bool:
+        """Whether this epoch is the agent's newest. If it is, the agent's streams of lower epochs are gone."""
+        newest = self._freshness.newest(agent)
+        if not self._freshness.admit(agent, epoch):
+            return False
+        if newest != epoch:
+            for id_ in [id_ for id_, old in self._streams.items() if old.agent == agent and old.epoch < epoch]:
+                del self._streams[id_]
+        return True
+
+    def _start(self, frame: StreamStarted) -> None:
+        if frame.id in self._over:
+            if self._over[frame.id] is None:
+                return
+            del self._over[frame.id]
+        self._writing(frame).started = frame
+
+    def _extend(self, frame: StreamDelta) -> None:
+        void_until = self._over.get(frame.id, -1)
+        if void_until is not None and frame.epoch > void_until:
+            self._writing(frame).add(frame.offset, frame.text)
+
+    def _writing(self, frame: StreamStarted | StreamDelta) -> _Writing:
+        return self._streams.setdefault(frame.id, _Writing(frame.agent, frame.epoch))
+
+    def _end(self, stream: MessageId, void_until: int | None) -> None:
+        self._streams.pop(stream, None)
+        if self._over.get(stream, 0) is None:
+            return
+        self._over[stream] = void_until
+        if len(self._over) > REMEMBERED_STREAMS:
+            self._over.popitem(last=False)
+
+
+@dataclass(slots=True)
+class _Writing:
+    """A text as it grows, and the pieces that came before what they follow."""
+
+    agent: AgentId
+    epoch: int
+    started: StreamStarted | None = None
+    pieces: list[str] = field(default_factory=list[str])
+    length: int = 0
+    early: dict[int, str] = field(default_factory=dict[int, str])
+
+    def add(self, offset: int, text: str) -> None:
+        """The text holds all pieces up to the first hole."""
+        if offset > self.length:
+            if len(self.early) < EARLY_PIECES and len(text) > len(self.early.get(offset, "")):
+                self.early[offset] = text
+            return
+        self._append(offset, text)
+        for early in sorted(self.early):
+            if early > self.length:
+                break
+            self._append(early, self.early.pop(early))
+
+    def _append(self, offset: int, text: str) -> None:
+        new = text[self.length - offset :]
+        if not new:
+            return
+        self.pieces.append(new)
+        self.length += len(new)
+
+
+def _natural(value: JsonValue) -> int | None:
+    """The value if it is a whole number from 0 up, which True is not."""
+    return value if type(value) is int and value >= 0 else None
