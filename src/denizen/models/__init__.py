@@ -1,0 +1,1 @@
+"""Language models: asking them, what they cost, and the scripted one for tests."""
