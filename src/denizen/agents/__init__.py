@@ -1,0 +1,1 @@
+"""What an agent is; its activation and living loop."""

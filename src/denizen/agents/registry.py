@@ -1,0 +1,243 @@
+"""Agents as the database knows them: created, edited, suspended, deleted; and what each is doing now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import ValidationError
+from pydantic_ai.messages import ModelRequest, UserPromptPart
+from sqlalchemy import bindparam, func, select, update
+
+from denizen.agents.definition import AgentDefinition
+from denizen.bus.streams import WAKE, AgentStatus, agent_topic
+from denizen.consciousness import lease as leases
+from denizen.consciousness import log
+from denizen.consciousness.lease import Lease
+from denizen.cycles.calling import answer_open_calls
+from denizen.cycles.ending import Ending, close_cycle
+from denizen.cycles.ledger import Charge
+from denizen.cycles.records import OpenCycle, find_open
+from denizen.errors import InvalidInput, NotFound
+from denizen.ids import AgentId, OrganizationId
+from denizen.models.prices import Usage, usage_of
+from denizen.spaces import directory
+from denizen.spaces.directory import Entity
+from denizen.storage.database import Tx, insert_into, statement
+from denizen.storage.schema import agents, cycles, entities, events, minds
+from denizen.storage.schema import leases as leases_table
+
+Status = Literal["sleeping", "alive", "paused", "suspended", "dead"]
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """An agent, and how it is defined."""
+
+    entity: Entity
+    definition: AgentDefinition
+    version: int
+    """Of the definition; it grows with each edit."""
+
+    @property
+    def id(self) -> AgentId:
+        return self.entity.id
+
+    @property
+    def name(self) -> str:
+        return self.entity.name
+
+
+def define(**fields: Any) -> AgentDefinition:
+    """A checked definition. Raises `InvalidInput` that says which field is wrong and why."""
+    try:
+        return AgentDefinition.model_validate(fields)
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(map(str, each['loc'])) or 'definition'}: {each['msg'].removeprefix('Value error, ')}"
+            for each in error.errors(include_url=False)
+        )
+        raise InvalidInput(f"This agent cannot be defined so. {problems}.") from error
+
+
+_add = insert_into(agents, "id", "organization_id", "definition", "urgent", "created_at")
+_add_mind = insert_into(minds, "agent_id")
+_get = statement(
+    select(
+        entities.c.id,
+        entities.c.organization_id,
+        entities.c.kind,
+        entities.c.handle,
+        entities.c.name,
+        agents.c.definition,
+        agents.c.version,
+    )
+    .join(agents, agents.c.id == entities.c.id)
+    .where(agents.c.id == bindparam("id"))
+)
+_edit = statement(
+    update(agents)
+    .where(agents.c.id == bindparam("agent"))
+    .values(definition=bindparam("new"), urgent=bindparam("rule"), version=agents.c.version + 1)
+)
+_set_status = statement(
+    update(agents).where(agents.c.id == bindparam("agent"), agents.c.status != "dead").values(status=bindparam("new"))
+)
+
+
+def create(tx: Tx, organization_id: OrganizationId, *, name: str, handle: str, definition: AgentDefinition) -> Agent:
+    """A new agent, asleep, in no space."""
+    entity = directory.create_entity(tx, organization_id, "agent", name=name, handle=handle)
+    tx.run(
+        _add,
+        id=entity.id,
+        organization_id=organization_id,
+        definition=definition.model_dump_json(exclude_defaults=True),
+        urgent=definition.urgent.model_dump_json(exclude_defaults=True),
+        created_at=tx.now,
+    )
+    tx.run(_add_mind, agent_id=entity.id)
+    leases.create(tx, entity.id)
+    return Agent(entity, definition, 1)
+
+
+def get(tx: Tx, agent_id: AgentId) -> Agent:
+    row = tx.one(_get, id=agent_id)
+    if row is None:
+        raise NotFound("agent", agent_id)
+    return Agent(Entity(*row[:5]), AgentDefinition.model_validate_json(row[5]), row[6])
+
+
+def edit(tx: Tx, agent_id: AgentId, definition: AgentDefinition) -> Agent:
+    """The agent is defined anew; a new era begins with its next cycle."""
+    changed = tx.run(
+        _edit,
+        agent=agent_id,
+        new=definition.model_dump_json(exclude_defaults=True),
+        rule=definition.urgent.model_dump_json(exclude_defaults=True),
+    )
+    if changed == 0:
+        raise NotFound("agent", agent_id)
+    return get(tx, agent_id)
+
+
+def suspend(tx: Tx, agent_id: AgentId) -> None:
+    """The agent thinks no more until it is resumed. Its events wait; a cycle under way is stopped where it is."""
+    _change_status(tx, agent_id, "suspended")
+    epoch = leases.seize(tx, agent_id)
+    tx.announce(agent_topic(agent_id), AgentStatus(agent_id, "suspended", epoch).to_payload())
+
+
+def resume(tx: Tx, agent_id: AgentId) -> None:
+    """The agent may think again, and is woken."""
+    _change_status(tx, agent_id, "active")
+    tx.announce(WAKE, {"agents": [agent_id]})
+
+
+def delete(tx: Tx, agent_id: AgentId) -> None:
+    """The agent is dead: it never wakes again. Its past stays; a cycle under way ends with a note that says so."""
+    _change_status(tx, agent_id, "dead")
+    epoch = leases.seize(tx, agent_id)
+    found = find_open(tx, agent_id)
+    if found is not None:
+        _end_with_note(tx, agent_id, epoch, found.cycle)
+    tx.announce(agent_topic(agent_id), AgentStatus(agent_id, "dead", epoch).to_payload())
+
+
+def _end_with_note(tx: Tx, agent_id: AgentId, epoch: int, cycle: OpenCycle) -> None:
+    holder = Lease(agent_id, "", epoch)
+    seq = cycle.entries[-1].seq + 1
+    answered = answer_open_calls(cycle, seq, "Not finished: this agent was deleted.")
+    after = [answered] if answered is not None else []
+    note = ModelRequest(parts=[UserPromptPart("[NOTE] This agent was deleted. Its last cycle ended here.")])
+    after.append(log.entry(seq + len(after), cycle.id, "note", note))
+    close_cycle(
+        tx,
+        holder,
+        cycle,
+        Ending("deleted", "Deleted.", tuple(after), cycle.steps, spent=_spent(cycle), outcome="failed"),
+    )
+
+
+def _spent(cycle: OpenCycle) -> Charge:
+    used = sum((usage_of(response) for response in cycle.responses), Usage())
+    return Charge(None, used.input, used.output, used.cache_read, used.cache_write)
+
+
+def _change_status(tx: Tx, agent_id: AgentId, new: str) -> None:
+    if tx.run(_set_status, agent=agent_id, new=new) == 0:
+        raise NotFound("living agent", agent_id)
+
+
+_doing = statement(
+    select(agents.c.status, cycles.c.outcome, leases_table.c.until)
+    .join(leases_table, leases_table.c.agent_id == agents.c.id)
+    .outerjoin(cycles, (cycles.c.agent_id == agents.c.id) & cycles.c.number.is_(None))
+    .where(agents.c.id == bindparam("id"))
+)
+
+
+def status(tx: Tx, agent_id: AgentId) -> Status:
+    """What the agent is doing. Alive means thinking, and expires with the lease: nobody thinks for ever."""
+    row = tx.one(_doing, id=agent_id)
+    if row is None:
+        raise NotFound("agent", agent_id)
+    stored, open_cycle, until = row
+    if stored == "dead":
+        return "dead"
+    if stored == "suspended":
+        return "suspended"
+    if open_cycle == "paused":
+        return "paused"
+    return "alive" if open_cycle is not None and until >= tx.now else "sleeping"
+
+
+_due_events = (
+    select(events.c.agent_id)
+    .where(
+        events.c.state != "done",
+        events.c.state == "pending",
+        events.c.wakes == 1,
+        events.c.not_before <= bindparam("now"),
+    )
+    .group_by(events.c.agent_id)
+)
+_due_cycles = select(cycles.c.agent_id).where(
+    cycles.c.number.is_(None), cycles.c.outcome == "open", cycles.c.not_before <= bindparam("now")
+)
+_held_up = select(cycles.c.agent_id).where(cycles.c.number.is_(None), cycles.c.not_before > bindparam("now"))
+
+
+def _due(who: Any) -> Any:
+    return (
+        select(agents.c.id, leases_table.c.holder, leases_table.c.until)
+        .join(leases_table, leases_table.c.agent_id == agents.c.id)
+        .where(agents.c.status == "active", agents.c.id.in_(who))
+    )
+
+
+_with_events = statement(_due(_due_events).where(agents.c.id.not_in(_held_up)))
+_with_cycles = statement(_due(_due_cycles))
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """An agent with something to do."""
+
+    agent_id: AgentId
+    holder: str | None
+    """Who may think for it now, if anyone's lease still runs."""
+
+
+def due(tx: Tx) -> list[Due]:
+    """The agents that have something to do now: an event that wakes, or a cycle to take up."""
+    rows = {row[0]: row for query in (_with_events, _with_cycles) for row in tx.all(query, now=tx.now)}
+    return [Due(agent_id, holder if until >= tx.now else None) for agent_id, holder, until in rows.values()]
+
+
+_count = statement(select(func.count()).select_from(agents))
+
+
+def count(tx: Tx) -> int:
+    row = tx.one(_count)
+    return row[0] if row else 0

@@ -1,0 +1,291 @@
+"""The agents alive in this process. A sleeping agent is rows in the database; an event brings it to life here or there.
+
+A life: take the lease, load the mind, think cycles until nothing wakes it, stay warm a while, let go. Hints say when to
+look; a sweep finds what hints missed and what dead instances held. Everything runs in one task group.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+
+from denizen.agents import registry
+from denizen.agents.registry import Agent
+from denizen.bus.port import Bus
+from denizen.bus.streams import StreamAborted, agent_topic, space_topic
+from denizen.clock import Clock
+from denizen.consciousness import lease as leases
+from denizen.consciousness import mind as minds
+from denizen.consciousness.lease import LEASE_SECONDS, Lease
+from denizen.consciousness.mind import Mind
+from denizen.consciousness.selfhood import Identity
+from denizen.consciousness.window import Budget
+from denizen.cycles.cycle import Faculties, think
+from denizen.cycles.opening import Waking, open_cycle, resume_cycle
+from denizen.cycles.outcome import Failed
+from denizen.cycles.records import OpenCycle, open_cycle_id
+from denizen.errors import DenizenError, LeaseLost, StorageError
+from denizen.ids import AgentId, SpaceId
+from denizen.storage.database import Database, Tx
+
+log_line = structlog.get_logger(__name__)
+
+WARM_SECONDS: Final = 60
+SWEEP_SECONDS: Final = 2
+MOST_LIVES: Final = 1_000
+"""Agents that may be awake here at once; the others wait for the next sweep."""
+
+Equip = Callable[[Agent], tuple[Faculties, Budget]]
+"""What an agent thinks with, by its definition. Raises a `ModelError` where its model cannot be had."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often and how long. Tests and large houses may want others."""
+
+    lease_seconds: float = LEASE_SECONDS
+    warm_seconds: float = WARM_SECONDS
+    sweep_seconds: float = SWEEP_SECONDS
+    grace_seconds: float = 20.0
+    """How long a cycle under way may take to finish when the process is told to stop."""
+
+
+@dataclass
+class _Life:
+    """One agent being alive here."""
+
+    woken: asyncio.Event = field(default_factory=asyncio.Event)
+    resting: bool = False
+    leaving: bool = False
+    """Told to make room for another."""
+    lease: Lease | None = None
+    task: asyncio.Task[None] | None = None
+
+
+class Residents:
+    """Keeps agents alive in this process, from `__aenter__` to `__aexit__`."""
+
+    def __init__(self, db: Database, bus: Bus, clock: Clock, *, instance: str, equip: Equip, pace: Pace) -> None:
+        self._db = db
+        self._bus = bus
+        self._clock = clock
+        self._instance = instance
+        self._equip = equip
+        self._pace = pace
+        self._lives: dict[AgentId, _Life] = {}
+        self._peers: list[str] = [instance]
+        self._stopping = False
+        self._changed = asyncio.Event()
+        self._tasks = asyncio.TaskGroup()
+        self._loops: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> Residents:
+        self._peers = await self._db.write(leases.appear, self._instance)
+        await self._tasks.__aenter__()
+        self._loops = [
+            self._tasks.create_task(self._keep_leases(), name="lease renewal"),
+            self._tasks.create_task(self._keep_sweeping(), name="sweep"),
+        ]
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.stop()
+
+    async def stop(self) -> None:
+        """Finish the cycles under way, or hand them back, and let go of every lease."""
+        if self._stopping:
+            return
+        self._stopping = True
+        lives = [life.task for life in self._lives.values() if life.task is not None]
+        for life in self._lives.values():
+            life.woken.set()
+        if lives:
+            await asyncio.wait(lives, timeout=self._pace.grace_seconds)
+        for task in [*lives, *self._loops]:
+            task.cancel()
+        await self._tasks.__aexit__(None, None, None)
+        try:
+            await self._db.write(leases.vanish, self._instance)
+        except StorageError:
+            # Others see from its silence that this instance is gone.
+            return
+
+    def hint(self, agent_id: AgentId) -> None:
+        """This agent may have something to do. Whoever does not hold it leaves it to the instance that ranks first."""
+        life = self._lives.get(agent_id)
+        if life is not None:
+            life.woken.set()
+        elif first_to_try(agent_id, self._peers) == self._instance:
+            self.wake(agent_id)
+
+    def wake(self, agent_id: AgentId) -> None:
+        """Bring this agent to life here, unless it lives here already or this instance has its hands full."""
+        life = self._lives.get(agent_id)
+        if life is not None:
+            life.woken.set()
+        elif len(self._lives) >= MOST_LIVES:
+            self._let_one_go()
+        elif not self._stopping:
+            life = self._lives[agent_id] = _Life()
+            life.task = self._tasks.create_task(self._live(agent_id, life), name=f"life of {agent_id}")
+
+    def _let_one_go(self) -> None:
+        """Whoever rests may as well sleep: the next sweep brings the one that waits."""
+        resting = next((life for life in self._lives.values() if life.resting and not life.leaving), None)
+        if resting is not None:
+            resting.leaving = True
+            resting.woken.set()
+
+    async def run_until_idle(self) -> None:
+        """Return when no agent that this process may think for has anything to do now."""
+        while True:
+            await self.sweep()
+            await self._settled()
+            mine = [each for each in await self._db.read(registry.due) if each.holder in (None, self._instance)]
+            if not mine:
+                return
+
+    async def _settled(self) -> None:
+        while any(not life.resting or life.woken.is_set() for life in self._lives.values()):
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def sweep(self) -> None:
+        """Find what hints missed: work that waits, and cycles whose holder is gone."""
+        for each in await self._db.read(registry.due):
+            if each.holder in (None, self._instance):
+                self.wake(each.agent_id)
+
+    async def _keep_sweeping(self) -> None:
+        while True:
+            await self._clock.sleep(self._pace.sweep_seconds)
+            try:
+                await self.sweep()
+            except StorageError as error:
+                log_line.warning("sweep failed", error=error.code)
+
+    async def _keep_leases(self) -> None:
+        while True:
+            await self._clock.sleep(self._pace.lease_seconds / 3)
+            try:
+                held = await self._db.write_first(leases.renew, self._instance, self._pace.lease_seconds)
+                self._peers = await self._db.write_first(leases.appear, self._instance)
+            except StorageError as error:
+                log_line.warning("leases not renewed", error=error.code)
+                continue
+            for agent_id, life in list(self._lives.items()):
+                if life.lease is not None and held.get(agent_id) != life.lease.epoch and life.task is not None:
+                    log_line.warning("lease lost", agent=agent_id)
+                    life.task.cancel()
+
+    async def _live(self, agent_id: AgentId, life: _Life) -> None:
+        try:
+            await self._live_leased(agent_id, life)
+        except LeaseLost:
+            log_line.info("another process took over", agent=agent_id)
+        except DenizenError as error:
+            log_line.warning("life ended early", agent=agent_id, error=error.code, message=str(error))
+        except Exception:  # one agent's misfortune must not end the others
+            log_line.exception("life ended by a defect", agent=agent_id)
+        finally:
+            del self._lives[agent_id]
+            self._changed.set()
+            if life.woken.is_set():
+                # Something arrived between the last look at the inbox and letting go.
+                self.wake(agent_id)
+
+    async def _live_leased(self, agent_id: AgentId, life: _Life) -> None:
+        lease = await self._db.write(leases.acquire, agent_id, self._instance, self._pace.lease_seconds)
+        if lease is None:
+            life.woken.clear()
+            return
+        life.lease = lease
+        try:
+            await self._think_until_idle(lease, life)
+        finally:
+            life.lease = None
+            await _whatever_happens(self._db.write(leases.release, lease))
+
+    async def _think_until_idle(self, lease: Lease, life: _Life) -> None:
+        mind, faculties = await self._load(lease)
+        resumed = await self._db.write(resume_cycle, lease)
+        if resumed == "later":
+            life.woken.clear()
+            return
+        if resumed is not None:
+            self._announce_takeover(lease, resumed)
+            if not await self._one(faculties, mind, resumed):
+                life.woken.clear()
+                return
+        while not self._stopping:
+            life.woken.clear()
+            waking = Waking(mind.identity, mind.version, mind.era, mind.budget.inbox, faculties.toolbox, mind.next_seq)
+            opened = await self._db.write(open_cycle, lease, waking)
+            if opened == "stale":
+                mind, faculties = await self._load(lease)
+                life.woken.set()
+            elif opened is not None:
+                if opened.era is not None:
+                    mind.begin_era(opened.era)
+                if opened.more:
+                    life.woken.set()
+                if not await self._one(faculties, mind, opened.cycle):
+                    life.woken.clear()
+                    return
+            if not life.woken.is_set() and not await self._rest(life):
+                return
+
+    async def _one(self, faculties: Faculties, mind: Mind, cycle: OpenCycle) -> bool:
+        """Think one cycle; False if it stays open and must wait, so that there is nothing to do until then."""
+        outcome = await think(faculties, mind, cycle)
+        return not (isinstance(outcome, Failed) and not outcome.undone)
+
+    async def _rest(self, life: _Life) -> bool:
+        """Stay warm; True when woken, False when it is time to let go."""
+        life.resting = True
+        self._changed.set()
+        try:
+            await self._clock.wait(life.woken, self._pace.warm_seconds)
+        finally:
+            life.resting = False
+        if life.leaving:
+            life.woken.clear()
+        return life.woken.is_set() and not self._stopping
+
+    async def _load(self, lease: Lease) -> tuple[Mind, Faculties]:
+        agent = await self._db.read(registry.get, lease.agent_id)
+        faculties, budget = self._equip(agent)
+        mind = await self._db.read(_load_mind, lease, agent, budget)
+        return mind, faculties
+
+    def _announce_takeover(self, lease: Lease, resumed: OpenCycle) -> None:
+        """Whatever the former holder was streaming will not be finished by it."""
+        frame = StreamAborted(lease.agent_id, lease.epoch, None, "resumed").to_payload()
+        self._bus.publish(agent_topic(lease.agent_id), frame)
+        for space_id in {event.space_id for event in resumed.events if event.space_id}:
+            self._bus.publish(space_topic(SpaceId(space_id)), frame)
+
+
+def first_to_try(agent_id: AgentId, instances: list[str]) -> str:
+    """Which instance should try first to bring an agent to life: the same answer on each, evenly spread."""
+    return max(instances, key=lambda each: hashlib.blake2b(f"{each}/{agent_id}".encode(), digest_size=8).digest())
+
+
+def _load_mind(tx: Tx, lease: Lease, agent: Agent, budget: Budget) -> Mind:
+    identity = Identity(agent.entity, agent.definition.instructions)
+    open_id = open_cycle_id(tx, lease.agent_id)
+    return minds.load(tx, lease, identity, agent.version, agent.definition.window, budget, open_id)
+
+
+async def _whatever_happens(work: Awaitable[object]) -> None:
+    """Let this finish even if we are being cancelled; if the database is gone, others see from the clock."""
+    try:
+        async with asyncio.timeout(5):
+            await asyncio.shield(asyncio.ensure_future(work))
+    except (StorageError, TimeoutError):
+        return

@@ -1,0 +1,1 @@
+"""The log, the window, the self, and who may think with it."""

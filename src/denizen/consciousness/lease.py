@@ -1,0 +1,133 @@
+"""Who may think with a mind: at most one process at a time. Epochs decide, clocks only say when to try.
+
+A lease that has run out is still good until someone takes it over; from then on every write of the old holder is
+refused, because each carries the epoch it was given and the take-over has moved it on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import bindparam, or_, select, update
+
+from denizen.clock import SECOND
+from denizen.errors import LeaseLost
+from denizen.ids import AgentId
+from denizen.storage.database import Tx, insert_into, statement
+from denizen.storage.schema import agents, instances, leases
+
+LEASE_SECONDS: Final = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to think for one agent, as one instance was given it."""
+
+    agent_id: AgentId
+    holder: str
+    epoch: int
+
+
+_create = insert_into(leases, "agent_id")
+_acquire = statement(
+    update(leases)
+    .where(
+        leases.c.agent_id == bindparam("agent"),
+        or_(leases.c.holder.is_(None), leases.c.until < bindparam("now")),
+        leases.c.agent_id.in_(
+            select(agents.c.id).where(agents.c.id == bindparam("agent"), agents.c.status == "active")
+        ),
+    )
+    .values(holder=bindparam("by"), epoch=leases.c.epoch + 1, until=bindparam("then"))
+    .returning(leases.c.epoch)
+)
+_renew = statement(
+    update(leases)
+    .where(leases.c.holder == bindparam("by"))
+    .values(until=bindparam("then"))
+    .returning(leases.c.agent_id, leases.c.epoch)
+)
+_release = statement(
+    update(leases)
+    .where(
+        leases.c.agent_id == bindparam("agent"), leases.c.holder == bindparam("by"), leases.c.epoch == bindparam("at")
+    )
+    .values(holder=None, until=0)
+)
+# Shared with the holder's other writes, at odds with a take-over: it waits for them, they never for each other.
+_fence = statement(
+    select(leases.c.epoch, leases.c.holder).where(leases.c.agent_id == bindparam("agent_id")).with_for_update(read=True)
+)
+_held = statement(select(leases.c.until, leases.c.epoch).where(leases.c.agent_id == bindparam("agent_id")))
+_seize = statement(
+    update(leases)
+    .where(leases.c.agent_id == bindparam("agent"))
+    .values(holder=None, epoch=leases.c.epoch + 1, until=0)
+    .returning(leases.c.epoch)
+)
+
+
+def create(tx: Tx, agent_id: AgentId) -> None:
+    """A lease that nobody holds yet."""
+    tx.run(_create, agent_id=agent_id)
+
+
+def acquire(tx: Tx, agent_id: AgentId, holder: str, seconds: float = LEASE_SECONDS) -> Lease | None:
+    """The lease, if nobody holds it or its time has run out, and the agent is active."""
+    row = tx.one(_acquire, agent=agent_id, by=holder, now=tx.now, then=tx.now + int(seconds * SECOND))
+    return None if row is None else Lease(agent_id, holder, row[0])
+
+
+def renew(tx: Tx, holder: str, seconds: float = LEASE_SECONDS) -> dict[AgentId, int]:
+    """Every lease of this holder runs anew; gives the agents it still holds, with their epochs."""
+    return dict(tx.all(_renew, by=holder, then=tx.now + int(seconds * SECOND)))  # pyright: ignore[reportArgumentType]
+
+
+def release(tx: Tx, lease: Lease) -> None:
+    """Nobody holds it, unless someone else does already."""
+    tx.run(_release, agent=lease.agent_id, by=lease.holder, at=lease.epoch)
+
+
+def fence(tx: Tx, lease: Lease) -> None:
+    """Go on only as the holder. The first line of every write of a cycle."""
+    row = tx.one(_fence, agent_id=lease.agent_id)
+    if row is None or row[0] != lease.epoch or row[1] != lease.holder:
+        raise LeaseLost(f"Another process thinks for the agent {lease.agent_id} now.")
+
+
+def seize(tx: Tx, agent_id: AgentId) -> int:
+    """Take the lease away from whoever holds it; gives the new epoch. For suspending and deleting."""
+    row = tx.one(_seize, agent=agent_id)
+    return 0 if row is None else row[0]
+
+
+def is_held(tx: Tx, agent_id: AgentId) -> bool:
+    """Whether someone's lease on this agent still runs."""
+    row = tx.one(_held, agent_id=agent_id)
+    return row is not None and row[0] >= tx.now
+
+
+def epoch_of(tx: Tx, agent_id: AgentId) -> int:
+    row = tx.one(_held, agent_id=agent_id)
+    return 0 if row is None else row[1]
+
+
+_seen = statement(update(instances).where(instances.c.id == bindparam("instance")).values(seen_at=bindparam("at")))
+_appear = insert_into(instances, "id", "seen_at")
+_alive = statement(select(instances.c.id).where(instances.c.seen_at >= bindparam("since")).order_by(instances.c.id))
+_forget = statement(instances.delete().where(instances.c.seen_at < bindparam("before")))
+_vanish = statement(instances.delete().where(instances.c.id == bindparam("instance")))
+
+
+def appear(tx: Tx, instance: str) -> list[str]:
+    """This instance is alive; gives all that are, in order. Those long gone are forgotten."""
+    if tx.run(_seen, instance=instance, at=tx.now) == 0:
+        tx.run(_appear, id=instance, seen_at=tx.now)
+    tx.run(_forget, before=tx.now - 20 * LEASE_SECONDS * SECOND)
+    return [row[0] for row in tx.all(_alive, since=tx.now - LEASE_SECONDS * SECOND)]
+
+
+def vanish(tx: Tx, instance: str) -> None:
+    """This instance is gone; the others need not wait for it."""
+    tx.run(_vanish, instance=instance)

@@ -1,0 +1,110 @@
+"""The log: one row for each message that an agent saw or wrote, in order. Appended to, never rewritten.
+
+Rows of an open cycle are provisional; a rollback removes them, and the next cycle takes their numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic_ai.messages import ModelMessage
+from sqlalchemy import bindparam, delete, func, select
+
+from denizen.ids import AgentId, CycleId
+from denizen.models import codec
+from denizen.models.tokens import estimate_message
+from denizen.storage.database import Tx, insert_into, statement
+from denizen.storage.schema import effects, log, overflow
+
+EntryKind = Literal["inbox", "update", "response", "results", "nudge", "note"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One message of an agent's life."""
+
+    seq: int
+    cycle_id: CycleId
+    kind: EntryKind
+    message: ModelMessage
+    tokens: int
+    encoded: str
+    """As it is stored; encoded once, outside any transaction."""
+    request: str | None = None
+    """Of a response: what its request was made of, as JSON."""
+
+
+def entry(seq: int, cycle_id: CycleId, kind: EntryKind, message: ModelMessage, *, request: str | None = None) -> Entry:
+    """A new entry, not yet written."""
+    return Entry(seq, cycle_id, kind, message, estimate_message(message), codec.dump(message), request)
+
+
+_append = insert_into(log, "agent_id", "seq", "cycle_id", "kind", "message", "tokens", "request", "created_at")
+_from = statement(
+    select(log.c.seq, log.c.cycle_id, log.c.kind, log.c.message, log.c.tokens, log.c.request)
+    .where(log.c.agent_id == bindparam("agent_id"), log.c.seq >= bindparam("first"), log.c.seq < bindparam("end"))
+    .order_by(log.c.seq)
+)
+_last = statement(select(func.max(log.c.seq)).where(log.c.agent_id == bindparam("agent_id")))
+_remove_from = statement(delete(log).where(log.c.agent_id == bindparam("agent"), log.c.seq >= bindparam("first")))
+_remove_effects = statement(delete(effects).where(effects.c.cycle_id == bindparam("cycle")))
+_keep_long = insert_into(overflow, "id", "agent_id", "cycle_id", "text", "created_at")
+_long = statement(
+    select(overflow.c.text).where(overflow.c.id == bindparam("id"), overflow.c.agent_id == bindparam("agent_id"))
+)
+_remove_long = statement(delete(overflow).where(overflow.c.cycle_id == bindparam("cycle")))
+_END = 2**62
+
+
+def append(tx: Tx, agent_id: AgentId, entries: Sequence[Entry]) -> None:
+    """These entries are the newest of the agent's life."""
+    tx.many(
+        _append,
+        [
+            {
+                "agent_id": agent_id,
+                "seq": each.seq,
+                "cycle_id": each.cycle_id,
+                "kind": each.kind,
+                "message": each.encoded,
+                "tokens": each.tokens,
+                "request": each.request,
+                "created_at": tx.now,
+            }
+            for each in entries
+        ],
+    )
+
+
+def entries(tx: Tx, agent_id: AgentId, first: int = 1, end: int = _END) -> list[Entry]:
+    """The entries from `first` up to, not with, `end`."""
+    return [_entry(row) for row in tx.all(_from, agent_id=agent_id, first=first, end=end)]
+
+
+def _entry(row: tuple[Any, ...]) -> Entry:
+    return Entry(row[0], row[1], row[2], codec.load(row[3]), row[4], row[3], row[5])
+
+
+def last_seq(tx: Tx, agent_id: AgentId) -> int:
+    """The sequence number of the newest entry; 0 before the first."""
+    row = tx.one(_last, agent_id=agent_id)
+    return row[0] or 0 if row else 0
+
+
+def roll_back(tx: Tx, agent_id: AgentId, cycle_id: CycleId, first_seq: int) -> None:
+    """Nothing of this open cycle remains in the log."""
+    tx.run(_remove_from, agent=agent_id, first=first_seq)
+    tx.run(_remove_effects, cycle=cycle_id)
+    tx.run(_remove_long, cycle=cycle_id)
+
+
+def keep_long_text(tx: Tx, agent_id: AgentId, cycle_id: CycleId, id: str, text: str) -> None:
+    """A text too long for the window is kept whole, where `read_entry` finds it."""
+    tx.run(_keep_long, id=id, agent_id=agent_id, cycle_id=cycle_id, text=text, created_at=tx.now)
+
+
+def long_text(tx: Tx, agent_id: AgentId, id: str) -> str | None:
+    row = tx.one(_long, id=id, agent_id=agent_id)
+    return None if row is None else row[0]

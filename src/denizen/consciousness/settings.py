@@ -1,0 +1,22 @@
+"""How much of its past an agent carries with it."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class WindowSettings(BaseModel):
+    """The window's size and how it is kept."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_tokens: int = Field(default=100_000, ge=2_000)
+    """No request is larger, whatever the model could take."""
+    target_share: float = Field(default=0.6, gt=0.1, lt=0.95)
+    """How full the window is after older cycles have left it."""
+    inbox_share: float = Field(default=0.1, gt=0, le=0.5)
+    """How much of the window one inbox message may take."""
+    result_characters: int = Field(default=16_000, ge=500)
+    """A longer tool result is cut, with a pointer to the rest."""
+    output_tokens: int = Field(default=8_192, ge=256)
+    """Kept free for what the model answers."""

@@ -1,0 +1,1 @@
+"""One think cycle: steps, stopping, streaming, outcome."""

@@ -1,0 +1,192 @@
+"""How a cycle ends: it becomes part of the agent's life, leaves no trace, is undone, or is put off.
+
+Each function is one transaction, begins with the fence, and changes nothing but the database.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlalchemy import bindparam, delete, select, update
+
+from denizen.bus.streams import AgentStatus, agent_topic
+from denizen.clock import SECOND
+from denizen.consciousness import log
+from denizen.consciousness.lease import Lease, fence
+from denizen.consciousness.log import Entry
+from denizen.cycles import ledger
+from denizen.cycles.ledger import NOTHING, Charge
+from denizen.cycles.records import OpenCycle
+from denizen.ids import AgentId, SpaceId
+from denizen.inbox import delivery
+from denizen.inbox.delivery import DEAD_AFTER, back_off
+from denizen.spaces import posting
+from denizen.spaces.posting import Draft
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import cycles, minds
+from denizen.tools import effects
+from denizen.tools.hops import hop_of_send
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a cycle ends."""
+
+    stop_reason: str
+    summary: str
+    entries: tuple[Entry, ...] = ()
+    """What is still to be written: the model's last words, or an honest note."""
+    steps: int = 0
+    charge: Charge = NOTHING
+    """What the last model call cost, where it is not in the ledger yet."""
+    spent: Charge = NOTHING
+    """What the cycle cost in all."""
+    outcome: Literal["acted", "failed"] = "acted"
+    window_from: int | None = None
+    """Where the window begins from now on, if it has moved."""
+    delivering: tuple[SpaceId, Draft] | None = None
+    """The model's text, to be sent in its name where a person waits."""
+
+
+_end = statement(
+    update(cycles)
+    .where(cycles.c.id == bindparam("cycle"))
+    .values(
+        number=bindparam("new_number"),
+        outcome=bindparam("how"),
+        ended_at=bindparam("at"),
+        stop_reason=bindparam("why"),
+        summary=bindparam("in_short"),
+        steps=bindparam("new_steps"),
+        input_tokens=bindparam("all_input"),
+        output_tokens=bindparam("all_output"),
+        cost_micros=bindparam("all_cost"),
+    )
+    .returning(cycles.c.told)
+)
+_live_on = statement(
+    update(minds)
+    .where(minds.c.agent_id == bindparam("agent"))
+    .values(cycle_count=minds.c.cycle_count + 1, last_cycle_at=bindparam("at"))
+    .returning(minds.c.cycle_count)
+)
+_remember_told = statement(
+    update(minds)
+    .where(minds.c.agent_id == bindparam("agent"))
+    .values(news_told=bindparam("up_to"), told=bindparam("facts"))
+)
+_move_window = statement(
+    update(minds)
+    .where(minds.c.agent_id == bindparam("agent"))
+    # An era of its own begins: the prefix has changed anyway.
+    .values(window_from=bindparam("first"), era_version=0)
+)
+
+
+def end_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -> int:
+    """The cycle is part of the agent's life, and its events are done; gives its number."""
+    fence(tx, lease)
+    return close_cycle(tx, lease, cycle, ending)
+
+
+def close_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -> int:
+    """What `end_cycle` does, without the fence: for whoever has taken the lease away."""
+    agent_id, charge, spent = lease.agent_id, ending.charge, ending.spent
+    if ending.entries:
+        log.append(tx, agent_id, ending.entries)
+    if ending.delivering is not None:
+        _deliver_text(tx, agent_id, cycle, ending.steps, *ending.delivering)
+    if charge is not NOTHING:
+        ledger.enter(tx, agent_id, cycle.id, "usage", charge)
+    delivery.finish(tx, agent_id, cycle.id)
+    counted = tx.one(_live_on, agent=agent_id, at=tx.now)
+    assert counted is not None
+    ended = tx.one(
+        _end,
+        cycle=cycle.id,
+        new_number=counted[0],
+        how=ending.outcome,
+        at=tx.now,
+        why=ending.stop_reason,
+        in_short=ending.summary,
+        new_steps=ending.steps,
+        all_input=spent.input_tokens,
+        all_output=spent.output_tokens,
+        all_cost=spent.cost_micros or 0,
+    )
+    if ended is not None and ended[0] is not None:
+        _remember(tx, agent_id, ended[0])
+    if ending.window_from is not None:
+        tx.run(_move_window, agent=agent_id, first=ending.window_from)
+    _announce(tx, lease, "sleeping")
+    return counted[0]
+
+
+def _remember(tx: Tx, agent_id: AgentId, kept: str) -> None:
+    """What the cycle was told of its surroundings is known from now on."""
+    told = json.loads(kept)
+    tx.run(_remember_told, agent=agent_id, up_to=told["news"], facts=json.dumps(told["facts"], ensure_ascii=False))
+
+
+def _deliver_text(tx: Tx, agent_id: AgentId, cycle: OpenCycle, steps: int, space_id: SpaceId, what: Draft) -> None:
+    posting.post(tx, space_id, agent_id, what, hop=hop_of_send(cycle.events, space_id), cycle_id=cycle.id)
+    effects.record(tx, cycle.id, steps - 1, 0, "send_message", result="", changes=True)
+
+
+def _announce(tx: Tx, lease: Lease, status: str) -> None:
+    tx.announce(agent_topic(lease.agent_id), AgentStatus(lease.agent_id, status, lease.epoch).to_payload())
+
+
+_forget_cycle = statement(delete(cycles).where(cycles.c.id == bindparam("cycle")))
+_attempts = statement(select(cycles.c.attempts).where(cycles.c.id == bindparam("cycle_id")))
+_postpone = statement(
+    update(cycles)
+    .where(cycles.c.id == bindparam("cycle"))
+    .values(attempts=bindparam("tries"), not_before=bindparam("again_at"), handed_back=0)
+)
+_hand_back = statement(update(cycles).where(cycles.c.id == bindparam("cycle")).values(handed_back=1))
+
+
+def skip_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, reason: str, charge: Charge) -> None:
+    """The events are done; nothing else of the cycle remains but a line in the ledger."""
+    fence(tx, lease)
+    delivery.finish(tx, lease.agent_id, cycle.id)
+    _erase(tx, lease.agent_id, cycle)
+    ledger.enter(tx, lease.agent_id, cycle.id, "skip", charge, reason)
+    _announce(tx, lease, "sleeping")
+
+
+def undo_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, error: str, *, counts: bool = True, delay: bool = True) -> None:
+    """The cycle never was; its events wait again, one failed attempt older if it counts."""
+    fence(tx, lease)
+    if counts:
+        delivery.fail(tx, lease.agent_id, cycle.id, delay=delay)
+    else:
+        delivery.give_back(tx, lease.agent_id, cycle.id, seconds=back_off(DEAD_AFTER) if delay else 0)
+    _erase(tx, lease.agent_id, cycle)
+    ledger.enter(tx, lease.agent_id, cycle.id, "failure", detail=error)
+    _announce(tx, lease, "sleeping")
+
+
+def _erase(tx: Tx, agent_id: AgentId, cycle: OpenCycle) -> None:
+    log.roll_back(tx, agent_id, cycle.id, cycle.first_seq)
+    tx.run(_forget_cycle, cycle=cycle.id)
+
+
+def postpone_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, error: str) -> int:
+    """The cycle stays open and is resumed later; gives the failed attempts since its last progress."""
+    fence(tx, lease)
+    row = tx.one(_attempts, cycle_id=cycle.id)
+    tries = (row[0] if row else 0) + 1
+    tx.run(_postpone, cycle=cycle.id, tries=tries, again_at=tx.now + back_off(tries) * SECOND)
+    ledger.enter(tx, lease.agent_id, cycle.id, "failure", detail=error)
+    _announce(tx, lease, "sleeping")
+    return tries
+
+
+def hand_back(tx: Tx, lease: Lease, cycle: OpenCycle) -> None:
+    """A shutdown interrupts the cycle: whoever resumes it need not count that as an attempt."""
+    fence(tx, lease)
+    tx.run(_hand_back, cycle=cycle.id)

@@ -1,0 +1,204 @@
+"""How a cycle begins: what wakes the agent is taken from its inbox and told it in one message. Or how it goes on.
+
+Each function is one transaction, begins with the fence, and changes nothing but the database.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from pydantic_ai.messages import ModelRequest, UserPromptPart
+from sqlalchemy import bindparam, select, update
+
+from denizen.bus.streams import AgentStatus, agent_topic
+from denizen.clock import SECOND
+from denizen.consciousness import log, selfhood
+from denizen.consciousness.lease import Lease, fence
+from denizen.consciousness.selfhood import Era, Identity
+from denizen.cycles.ending import undo_cycle
+from denizen.cycles.records import OpenCycle, find_open
+from denizen.ids import AgentId, CycleId, SpaceId, new_id
+from denizen.inbox import delivery
+from denizen.inbox.events import Event
+from denizen.inbox.format import format_inbox, take_that_fit
+from denizen.spaces import directory
+from denizen.storage.database import Tx, insert_ignore, insert_into, statement
+from denizen.storage.schema import agents, cycles, minds, selves, toolsets
+from denizen.tools.tool import Toolbox
+
+EVENT_CHARACTERS: Final = 8_000
+"""A longer text of an event is cut in the inbox message, with a pointer to the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waking:
+    """What an agent brings to a new cycle."""
+
+    identity: Identity
+    version: int
+    """Of the definition it was loaded with."""
+    era: Era
+    inbox_tokens: int
+    toolbox: Toolbox
+    next_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A cycle was opened."""
+
+    cycle: OpenCycle
+    era: Era | None
+    """The self that is in force from now on, if it is a new one."""
+    more: bool
+    """Whether something was left in the inbox."""
+
+
+Stale = Literal["stale"]
+"""The agent's definition has changed since it was loaded."""
+
+_state = statement(
+    select(
+        minds.c.era_version,
+        minds.c.news,
+        minds.c.news_told,
+        minds.c.last_cycle_at,
+        agents.c.version,
+    )
+    .join(agents, agents.c.id == minds.c.agent_id)
+    .where(minds.c.agent_id == bindparam("agent_id"))
+)
+_told = statement(select(minds.c.told).where(minds.c.agent_id == bindparam("agent_id")))
+_self = statement(
+    select(selves.c.text).where(selves.c.agent_id == bindparam("agent_id"), selves.c.era == bindparam("era"))
+)
+_add_self = insert_into(selves, "agent_id", "era", "text", "created_at")
+_begin_era = statement(
+    update(minds)
+    .where(minds.c.agent_id == bindparam("agent"))
+    .values(
+        era=bindparam("new_era"),
+        era_version=bindparam("of_version"),
+        news_told=bindparam("up_to"),
+        told=bindparam("facts"),
+    )
+)
+_keep_tools = insert_ignore(toolsets, ("digest", "tools"))
+_open = insert_into(cycles, "id", "agent_id", "first_seq", "started_at", "active_space_id", "told")
+
+
+def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> Opened | Stale | None:
+    """Take what wakes the agent, and as much besides as fits, into a new cycle. None if nothing wakes it."""
+    fence(tx, lease)
+    agent_id = lease.agent_id
+    waiting = delivery.pending(tx, agent_id)
+    batch = delivery.next_batch(waiting)
+    if not batch:
+        return None
+    row = tx.one(_state, agent_id=agent_id)
+    assert row is not None
+    era_version, news, news_told, last_cycle_at, version = row
+    if version != waking.version:
+        return "stale"
+    batch = batch[: take_that_fit(batch, max_tokens=waking.inbox_tokens, text_chars=EVENT_CHARACTERS)]
+    era, told = None, _Told()
+    if era_version != version or tx.now - last_cycle_at > selfhood.CACHE_SECONDS * SECOND:
+        era = _renew_self(tx, waking, news)
+    elif news != news_told:
+        told = _tell_news(tx, agent_id, news)
+    cycle = _begin(tx, agent_id, waking.next_seq, batch, told)
+    tx.announce(agent_topic(agent_id), AgentStatus(agent_id, "alive", lease.epoch).to_payload())
+    return Opened(cycle, era, len(batch) < len(waiting))
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What has changed around the agent, as it is told, and as its cycle keeps it until it ends."""
+
+    lines: Sequence[str] = ()
+    kept: str | None = None
+
+
+def _tell_news(tx: Tx, agent_id: AgentId, news: int) -> _Told:
+    facts = selfhood.surroundings(tx, agent_id)
+    before = tx.one(_told, agent_id=agent_id)
+    lines = selfhood.news(json.loads(before[0]) if before else {}, facts)
+    return _Told(lines, json.dumps({"news": news, "facts": facts}, ensure_ascii=False))
+
+
+def _renew_self(tx: Tx, waking: Waking, news: int) -> Era | None:
+    """Render the self anew. If it reads as before, the old era goes on: its prefix may still be cached."""
+    agent_id, era = waking.identity.entity.id, waking.era
+    facts = selfhood.surroundings(tx, agent_id)
+    text = selfhood.render(waking.identity, facts)
+    new = era if text == era.text else Era(era.number + 1, text)
+    if new is not era:
+        tx.run(_add_self, agent_id=agent_id, era=new.number, text=text, created_at=tx.now)
+    tx.run(_keep_tools, digest=waking.toolbox.digest, tools=waking.toolbox.encoded)
+    tx.run(
+        _begin_era,
+        agent=agent_id,
+        new_era=new.number,
+        of_version=waking.version,
+        up_to=news,
+        facts=json.dumps(facts, ensure_ascii=False),
+    )
+    return None if new is era else new
+
+
+def _begin(tx: Tx, agent_id: AgentId, seq: int, batch: Sequence[Event], told: _Told) -> OpenCycle:
+    cycle_id = CycleId(new_id())
+    text = format_inbox(batch, now=tx.now, news=told.lines, text_chars=EVENT_CHARACTERS)
+    first = log.entry(seq, cycle_id, "inbox", ModelRequest(parts=[UserPromptPart(text)]))
+    active = _common_space(tx, agent_id, batch)
+    tx.run(
+        _open,
+        id=cycle_id,
+        agent_id=agent_id,
+        first_seq=seq,
+        started_at=tx.now,
+        active_space_id=active,
+        told=told.kept,
+    )
+    delivery.take(tx, batch, cycle_id)
+    log.append(tx, agent_id, [first])
+    return OpenCycle(cycle_id, seq, tx.now, active, tuple(batch), (first,))
+
+
+def _common_space(tx: Tx, agent_id: AgentId, events: Sequence[Event]) -> SpaceId | None:
+    """The one space that all events come from, if there is one and the agent is still in it."""
+    found = {event.space_id for event in events if event.space_id is not None}
+    space_id = SpaceId(found.pop()) if len(found) == 1 else None
+    return space_id if space_id is not None and directory.is_member(tx, space_id, agent_id) else None
+
+
+_take_up = statement(
+    update(cycles)
+    .where(cycles.c.id == bindparam("cycle"))
+    .values(attempts=bindparam("tries"), not_before=0, handed_back=0)
+)
+
+
+def resume_cycle(tx: Tx, lease: Lease) -> OpenCycle | Literal["later"] | None:
+    """The cycle that was cut off, to be taken up at the step it had reached. None if there is none.
+
+    One that had no answer yet is undone: its events are drained anew, and in the end one by one.
+    """
+    fence(tx, lease)
+    found = find_open(tx, lease.agent_id)
+    if found is None:
+        return None
+    if found.not_before > tx.now:
+        return "later"
+    cycle = found.cycle
+    if cycle.steps == 0:
+        undo_cycle(tx, lease, cycle, "cut off before the first answer", counts=not found.handed_back, delay=False)
+        return None
+    # A failure has been counted when the cycle was put off; a crash is counted here.
+    tries = cycle.attempts if found.handed_back or found.not_before else cycle.attempts + 1
+    tx.run(_take_up, cycle=cycle.id, tries=tries)
+    tx.announce(agent_topic(lease.agent_id), AgentStatus(lease.agent_id, "alive", lease.epoch).to_payload())
+    return replace(cycle, attempts=tries)

@@ -1,0 +1,143 @@
+"""The cycles of an agent's life, as their rows tell them: the one that is open, and those that have ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
+from sqlalchemy import bindparam, select
+
+from denizen.consciousness import log
+from denizen.consciousness.log import Entry
+from denizen.ids import AgentId, CycleId, SpaceId
+from denizen.inbox import delivery
+from denizen.inbox.events import Event
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import cycles
+from denizen.tools import effects
+from denizen.tools.effects import EffectRecord
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCycle:
+    """A cycle that has begun and not ended."""
+
+    id: CycleId
+    first_seq: int
+    started_at: int
+    active_space_id: SpaceId | None
+    """Where what is sent goes, until another space is entered."""
+    events: tuple[Event, ...]
+    """What it was woken by."""
+    entries: tuple[Entry, ...]
+    effects: tuple[EffectRecord, ...] = ()
+    attempts: int = 0
+    """Resumes and failures since its last progress."""
+
+    @property
+    def steps(self) -> int:
+        """How often the model has answered."""
+        return sum(entry.kind == "response" for entry in self.entries)
+
+    @property
+    def responses(self) -> list[ModelResponse]:
+        """What the model has answered."""
+        return [entry.message for entry in self.entries if isinstance(entry.message, ModelResponse)]
+
+
+def calls_of(message: ModelMessage) -> tuple[ToolCallPart, ...]:
+    """The tool calls of a response, in their order; none for anything else."""
+    if not isinstance(message, ModelResponse):
+        return ()
+    return tuple(part for part in message.parts if isinstance(part, ToolCallPart))
+
+
+_open = statement(
+    select(
+        cycles.c.id,
+        cycles.c.first_seq,
+        cycles.c.started_at,
+        cycles.c.active_space_id,
+        cycles.c.attempts,
+        cycles.c.not_before,
+        cycles.c.handed_back,
+    ).where(cycles.c.agent_id == bindparam("agent_id"), cycles.c.number.is_(None))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An open cycle, and what is to be known before it is resumed."""
+
+    cycle: OpenCycle
+    not_before: int
+    handed_back: bool
+    """A shutdown interrupted it: resuming it is no attempt."""
+
+
+def find_open(tx: Tx, agent_id: AgentId) -> Found | None:
+    """The cycle of this agent that is open."""
+    row = tx.one(_open, agent_id=agent_id)
+    if row is None:
+        return None
+    cycle = OpenCycle(
+        id=row[0],
+        first_seq=row[1],
+        started_at=row[2],
+        active_space_id=row[3],
+        events=tuple(delivery.taken(tx, agent_id, row[0])),
+        entries=tuple(log.entries(tx, agent_id, row[1])),
+        effects=tuple(effects.of_cycle(tx, row[0])),
+        attempts=row[4],
+    )
+    return Found(cycle, row[5], bool(row[6]))
+
+
+_open_id = statement(select(cycles.c.id).where(cycles.c.agent_id == bindparam("agent_id"), cycles.c.number.is_(None)))
+
+
+def open_cycle_id(tx: Tx, agent_id: AgentId) -> CycleId | None:
+    row = tx.one(_open_id, agent_id=agent_id)
+    return None if row is None else row[0]
+
+
+@dataclass(frozen=True, slots=True)
+class CycleRecord:
+    """One ended cycle."""
+
+    id: CycleId
+    number: int
+    outcome: str
+    stop_reason: str
+    summary: str
+    steps: int
+    started_at: int
+    ended_at: int
+    input_tokens: int
+    output_tokens: int
+    cost_micros: int
+
+
+_last = statement(
+    select(
+        cycles.c.id,
+        cycles.c.number,
+        cycles.c.outcome,
+        cycles.c.stop_reason,
+        cycles.c.summary,
+        cycles.c.steps,
+        cycles.c.started_at,
+        cycles.c.ended_at,
+        cycles.c.input_tokens,
+        cycles.c.output_tokens,
+        cycles.c.cost_micros,
+    )
+    .where(cycles.c.agent_id == bindparam("agent_id"), cycles.c.number.is_not(None))
+    .order_by(cycles.c.number.desc())
+    .limit(bindparam("limit"))
+)
+
+
+def cycles_of(tx: Tx, agent_id: AgentId, *, limit: int = 100) -> list[CycleRecord]:
+    """The last ended cycles, oldest first."""
+    return [CycleRecord(*row) for row in reversed(tx.all(_last, agent_id=agent_id, limit=limit))]

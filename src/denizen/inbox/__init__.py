@@ -1,0 +1,1 @@
+"""Events, lanes, delivery, draining, acknowledgement, formatting."""

@@ -1,0 +1,318 @@
+"""The life of an event: delivered, pending, taken by a cycle, done; given back, tried alone, dead, requeued.
+
+Everything here is a function of a transaction. Only the transaction that ends a cycle ends its events.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pydantic import JsonValue
+from sqlalchemy import bindparam, select, update
+
+from denizen.bus.streams import WAKE
+from denizen.clock import SECOND
+from denizen.errors import NotFound
+from denizen.ids import AgentId, CycleId
+from denizen.inbox.events import Event, EventType
+from denizen.storage.database import Tx, insert_ignore, statement
+from denizen.storage.schema import entities, events, messages, spaces
+
+TRIED_ALONE_AFTER: Final = 2
+"""Failed attempts of a batch after which its events are tried one by one: a bad one does not hold the others."""
+DEAD_AFTER: Final = 5
+"""Failed attempts after which an event is set aside for a person to look at."""
+BACK_OFF_SECONDS: Final = (1, 4, 15, 60)
+
+_OPEN = events.c.state != "done"  # word for word the condition of the partial index, or SQLite does not use it
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One event on its way into one inbox."""
+
+    agent_id: AgentId
+    id: str
+    type: EventType
+    created_at: int
+    urgent: bool = False
+    wakes: bool = True
+    hop: int = 0
+    space_id: str | None = None
+    message_id: str | None = None
+    payload: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+
+
+_insert = insert_ignore(
+    events,
+    ("agent_id", "id", "type", "lane", "wakes", "hop", "space_id", "message_id", "payload", "created_at"),
+)
+
+
+def deliver(tx: Tx, deliveries: Sequence[Delivery]) -> None:
+    """Put each event into its inbox, unless an event with that id is or was there; wake whom they wake."""
+    if not deliveries:
+        return
+    tx.many(
+        _insert,
+        [
+            {
+                "agent_id": each.agent_id,
+                "id": each.id,
+                "type": each.type,
+                "lane": 0 if each.urgent else 1,
+                "wakes": int(each.wakes),
+                "hop": each.hop,
+                "space_id": each.space_id,
+                "message_id": each.message_id,
+                "payload": json.dumps(each.payload, ensure_ascii=False) if each.payload else None,
+                "created_at": each.created_at,
+            }
+            for each in deliveries
+        ],
+    )
+    woken: list[JsonValue] = [each.agent_id for each in deliveries if each.wakes]
+    if woken:
+        tx.announce(WAKE, {"agents": woken})
+
+
+_columns = (
+    events.c.number,
+    events.c.id,
+    events.c.type,
+    events.c.lane,
+    events.c.hop,
+    events.c.wakes,
+    events.c.attempts,
+    events.c.created_at,
+    events.c.payload,
+    events.c.space_id,
+    spaces.c.name,
+    messages.c.author_id,
+    entities.c.name,
+    entities.c.kind,
+    events.c.message_id,
+    messages.c.text,
+)
+
+_joined = (
+    events.outerjoin(messages, messages.c.id == events.c.message_id)
+    .outerjoin(spaces, spaces.c.id == events.c.space_id)
+    .outerjoin(entities, entities.c.id == messages.c.author_id)
+)
+
+_pending = statement(
+    select(*_columns)
+    .select_from(_joined)
+    .where(
+        events.c.agent_id == bindparam("agent_id"),
+        _OPEN,
+        events.c.state == "pending",
+        events.c.not_before <= bindparam("now"),
+    )
+    .order_by(events.c.lane, events.c.number)
+    .limit(bindparam("limit"))
+)
+
+_taken = statement(
+    select(*_columns)
+    .select_from(_joined)
+    .where(
+        events.c.agent_id == bindparam("agent_id"),
+        _OPEN,
+        events.c.state == "taken",
+        events.c.cycle_id == bindparam("cycle_id"),
+    )
+    .order_by(events.c.lane, events.c.number)
+)
+
+
+_by_id = statement(
+    select(*_columns)
+    .select_from(_joined)
+    .where(
+        events.c.agent_id == bindparam("agent_id"),
+        events.c.id == bindparam("event_id"),
+        events.c.message_id.is_(None),
+    )
+)
+
+
+def find(tx: Tx, agent_id: AgentId, event_id: str) -> Event | None:
+    """The event of that id in this inbox, whatever became of it, unless it is of a message: that has its own door."""
+    row = tx.one(_by_id, agent_id=agent_id, event_id=event_id)
+    return None if row is None else _event(row)
+
+
+def pending(tx: Tx, agent_id: AgentId, *, limit: int = 200) -> list[Event]:
+    """What waits in this inbox and may be taken now, in the order of draining. Takes nothing."""
+    return [_event(row) for row in tx.all(_pending, agent_id=agent_id, now=tx.now, limit=limit)]
+
+
+def taken(tx: Tx, agent_id: AgentId, cycle_id: CycleId) -> list[Event]:
+    """The events that an open cycle holds."""
+    return [_event(row) for row in tx.all(_taken, agent_id=agent_id, cycle_id=cycle_id)]
+
+
+def _event(row: tuple[Any, ...]) -> Event:
+    payload: dict[str, JsonValue] = json.loads(row[8]) if row[8] else {}
+    said = row[15] if row[15] is not None else payload.get("text", "")
+    return Event(
+        number=row[0],
+        id=row[1],
+        type=row[2],
+        lane="normal" if row[3] else "urgent",
+        hop=row[4],
+        wakes=bool(row[5]),
+        attempts=row[6],
+        created_at=row[7],
+        text=str(said),
+        space_id=row[9],
+        space_name=row[10],
+        sender_id=row[11],
+        sender_name=row[12],
+        sender_kind=row[13],
+        message_id=row[14],
+        payload=payload,
+    )
+
+
+def next_batch(waiting: Sequence[Event]) -> list[Event]:
+    """Which of the waiting events one cycle should take: one alone if it has failed in company, else all that have not.
+
+    Empty unless one of them wakes: what does not wake is read along with what does.
+    """
+    if not any(event.wakes for event in waiting):
+        return []
+    first = next(event for event in waiting if event.wakes)
+    if first.attempts >= TRIED_ALONE_AFTER:
+        return [first]
+    return [event for event in waiting if event.attempts < TRIED_ALONE_AFTER]
+
+
+_take = statement(
+    update(events)
+    .where(events.c.number == bindparam("event_number"), events.c.state == "pending")
+    .values(state="taken", cycle_id=bindparam("by_cycle"))
+)
+_finish = statement(
+    update(events)
+    .where(
+        events.c.agent_id == bindparam("agent"),
+        _OPEN,
+        events.c.state == "taken",
+        events.c.cycle_id == bindparam("by_cycle"),
+    )
+    .values(state="done")
+)
+_give_back = statement(
+    update(events)
+    .where(
+        events.c.agent_id == bindparam("agent"),
+        _OPEN,
+        events.c.state == "taken",
+        events.c.cycle_id == bindparam("by_cycle"),
+    )
+    .values(state="pending", cycle_id=None, not_before=bindparam("again_at"))
+)
+_fail = statement(
+    update(events)
+    .where(events.c.number == bindparam("event_number"), events.c.state == "taken")
+    .values(
+        state=bindparam("new_state"),
+        cycle_id=None,
+        attempts=bindparam("tries"),
+        not_before=bindparam("again_at"),
+    )
+)
+
+
+def take(tx: Tx, taken_events: Iterable[Event], cycle_id: CycleId) -> None:
+    """These pending events belong to this cycle now."""
+    tx.many(_take, [{"event_number": event.number, "by_cycle": cycle_id} for event in taken_events])
+
+
+def finish(tx: Tx, agent_id: AgentId, cycle_id: CycleId) -> None:
+    """The cycle has ended, and its events with it."""
+    tx.run(_finish, agent=agent_id, by_cycle=cycle_id)
+
+
+def give_back(tx: Tx, agent_id: AgentId, cycle_id: CycleId, *, seconds: int = 0) -> None:
+    """The cycle is undone through no fault of its events: they wait again, for so many seconds at least."""
+    tx.run(_give_back, agent=agent_id, by_cycle=cycle_id, again_at=tx.now + seconds * SECOND if seconds else 0)
+
+
+def fail(tx: Tx, agent_id: AgentId, cycle_id: CycleId, *, delay: bool = True) -> list[Event]:
+    """The cycle is undone and counts as an attempt of each of its events; gives those that are dead now."""
+    dead: list[Event] = []
+    for event in taken(tx, agent_id, cycle_id):
+        tries = event.attempts + 1
+        if tries >= DEAD_AFTER:
+            dead.append(event)
+        tx.run(
+            _fail,
+            event_number=event.number,
+            new_state="dead" if tries >= DEAD_AFTER else "pending",
+            tries=tries,
+            again_at=tx.now + back_off(tries) * SECOND if delay else 0,
+        )
+    return dead
+
+
+def back_off(tries: int) -> int:
+    """Seconds to wait after the given number of failed attempts."""
+    return BACK_OFF_SECONDS[min(tries, len(BACK_OFF_SECONDS)) - 1] if tries else 0
+
+
+_dead = statement(
+    select(*_columns)
+    .select_from(_joined)
+    .where(events.c.agent_id == bindparam("agent_id"), _OPEN, events.c.state == "dead")
+    .order_by(events.c.number)
+)
+_requeue = statement(
+    update(events)
+    .where(events.c.agent_id == bindparam("agent"), events.c.id == bindparam("event"), _OPEN, events.c.state == "dead")
+    .values(state="pending", attempts=0, not_before=0, wakes=1)
+)
+_mark_urgent = statement(
+    update(events)
+    .where(
+        events.c.agent_id == bindparam("agent"), events.c.id == bindparam("event"), _OPEN, events.c.state == "pending"
+    )
+    .values(lane=0, wakes=1)
+)
+
+
+def dead(tx: Tx, agent_id: AgentId) -> list[Event]:
+    """The events that were given up, for a person to look at."""
+    return [_event(row) for row in tx.all(_dead, agent_id=agent_id)]
+
+
+def requeue(tx: Tx, agent_id: AgentId, event_id: str) -> None:
+    """A dead event is pending again, as if it had just come."""
+    if tx.run(_requeue, agent=agent_id, event=event_id) == 0:
+        raise NotFound("dead event", event_id)
+    tx.announce(WAKE, {"agents": [agent_id]})
+
+
+def mark_urgent(tx: Tx, agent_id: AgentId, event_id: str) -> None:
+    """A pending event is in the urgent lane now, and wakes."""
+    if tx.run(_mark_urgent, agent=agent_id, event=event_id) == 0:
+        raise NotFound("pending event", event_id)
+    tx.announce(WAKE, {"agents": [agent_id]})
+
+
+_waking = statement(
+    select(events.c.agent_id)
+    .where(_OPEN, events.c.state == "pending", events.c.wakes == 1, events.c.not_before <= bindparam("now"))
+    .group_by(events.c.agent_id)
+)
+
+
+def agents_with_work(tx: Tx) -> list[AgentId]:
+    """The agents whose inbox holds something that wakes, and may be taken now."""
+    return [row[0] for row in tx.all(_waking, now=tx.now)]

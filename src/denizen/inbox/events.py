@@ -1,0 +1,45 @@
+"""What reaches an agent's inbox. A record only: delivery, draining and formatting have modules of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import JsonValue
+
+EventType = Literal["space_message", "mention", "service_trigger", "plan_trigger", "timer", "tool_result", "notice"]
+Lane = Literal["urgent", "normal"]
+SenderKind = Literal["human", "agent", "service"]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened, as one agent's inbox holds it."""
+
+    number: int
+    """The order in which it reached this inbox."""
+    id: str
+    """Delivery is idempotent by it."""
+    type: EventType
+    lane: Lane
+    hop: int
+    """How many agents in a row led to it; 0 for what a human said."""
+    wakes: bool
+    """Whether it wakes the agent, or only waits to be read at the next waking."""
+    attempts: int
+    """How many cycles took it and failed, or resumed without progress."""
+    created_at: int
+    """Microseconds since 1970."""
+    text: str
+    """What is said: Markdown of a message, instruction of a plan, result of a tool, text of a notice."""
+    space_id: str | None = None
+    space_name: str | None = None
+    sender_id: str | None = None
+    sender_name: str | None = None
+    sender_kind: SenderKind | None = None
+    message_id: str | None = None
+    payload: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    """What else is known, by type. Messages: `reply_to`. Plans: `plan_id`, `plan_name`, `late_seconds`.
+    Timers: `timer_id`, `timer_name`, `late_seconds`. Services: `service`, `data`. Tool results: `tool`,
+    `call_id`, `data`."""

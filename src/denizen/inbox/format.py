@@ -1,0 +1,301 @@
+"""How an agent reads its inbox. Pure: values in, text out.
+
+Text from outside cannot look like ours. A text is quoted on the entry's line only if it is one line without quotation
+marks; any other stands below it, every line behind a gutter. Our own lines begin at column 0 with `[` or a number, or
+with `   → ` or `   … `, and nothing else does. Names and identifiers are kept to one line, and quoted unless they are
+plain words. Characters that steer a terminal or reorder a line are shown as `<U+202E>`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from denizen.clock import SECOND, moment
+from denizen.inbox.events import Event, EventType
+
+MID_CYCLE_UPDATE = "MID-CYCLE UPDATE"
+"""The label of events injected into a cycle that has begun: no time, no closing sentence."""
+
+GUTTER = "   | "
+"""What every line of a quoted block begins with."""
+
+_CLOSING = "You may address these in any order. Consider priorities and relationships between requests."
+_PREVIEW_CLOSING = (
+    "(These will be fully processed in your next cycle."
+    " If any are urgent or change your current task, adapt accordingly.)"
+)
+_PREVIEW_CHARS = 50
+_PREVIEW_EVENTS = 20
+_NAME_CHARS = 120
+_ABSURD_SECONDS = 1e11
+"""Three thousand years: a greater delay is no delay but a mistake."""
+_SLACK_CHARS = 200
+"""Quoting may add this much to any text, however short."""
+_FRAME_TOKENS = 60
+"""The header, the time and the closing sentence."""
+
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+class _Origin(NamedTuple):
+    """What an event that is no message is called, and where its payload keeps its name and identifier."""
+
+    title: str
+    name_key: str = ""
+    id_key: str = ""
+    id_label: str = ""
+
+
+_ORIGINS: dict[EventType, _Origin] = {
+    "plan_trigger": _Origin("Plan", "plan_name", "plan_id", "planId"),
+    "timer": _Origin("Timer", "timer_name", "timer_id", "timerId"),
+    "service_trigger": _Origin("Service", "service"),
+    "tool_result": _Origin("Tool result", "tool", "call_id", "call"),
+    "notice": _Origin("Notice"),
+}
+
+# The same line breaks as `str.splitlines`, but a break at the very end starts a last, empty line.
+_LINE_BREAK = re.compile(r"\r\n|[\n-\r\x1c-\x1e\x85\u2028\u2029]")
+# Control characters, embeddings, overrides and isolates of direction, interlinear marks, lone surrogates (which no
+# database or network takes) and tag characters, which carry ASCII that people do not see.
+_UNSAFE = re.compile(
+    r"[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069\ufff9-\ufffb\ud800-\udfff"
+    r"\U000e0000-\U000e007f]"
+)
+_UNSAFE_OR_BREAK = re.compile(f"{_UNSAFE.pattern}|{_LINE_BREAK.pattern}")
+
+
+def format_inbox(
+    events: Sequence[Event],
+    *,
+    now: int,
+    label: str = "INBOX",
+    plans: Sequence[str] = (),
+    news: Sequence[str] = (),
+    text_chars: int = 8000,
+) -> str:
+    """The message that tells an agent of `events`, in their order, with what is planned next and what has changed."""
+    count = f"{len(events)} new event{'' if len(events) == 1 else 's'}"
+    head = [f"[{label} - {count}]"]
+    if label != MID_CYCLE_UPDATE:
+        head.append(_time_line(now))
+    if plans:
+        head.append("Next: " + "; ".join(one_line(plan) for plan in plans))
+    if news:
+        head += ["[CHANGES]", *(f"- {one_line(line)}" for line in news)]
+    blocks = ["\n".join(head)]
+    blocks += [_entry(number, event, now, text_chars) for number, event in enumerate(events, start=1)]
+    if len(events) > 1 and label != MID_CYCLE_UPDATE:
+        blocks.append(_CLOSING)
+    return "\n\n".join(blocks)
+
+
+def format_preview(events: Sequence[Event]) -> str:
+    """One short line for each of the first waiting events, to be shown in the middle of a cycle."""
+    lines = [f"[INBOX PREVIEW — {len(events)} new event(s) waiting]"]
+    lines += [_preview_line(event) for event in events[:_PREVIEW_EVENTS]]
+    if len(events) > _PREVIEW_EVENTS:
+        lines.append(f"  … and {len(events) - _PREVIEW_EVENTS} more")
+    return "\n".join([*lines, _PREVIEW_CLOSING])
+
+
+def event_tokens(event: Event, text_chars: int) -> int:
+    """About how many tokens this event takes in an inbox message: a quarter of its characters."""
+    # A wide number, a great age and the blank line before it: the estimate holds wherever and whenever it is shown.
+    much_later = event.created_at + 1000 * 86_400 * SECOND
+    return math.ceil((len(_entry(9999, event, much_later, text_chars)) + 2) / 4)
+
+
+def take_that_fit(events: Sequence[Event], *, max_tokens: int, text_chars: int) -> int:
+    """How many of the first `events` fit an inbox message of `max_tokens`; at least one, if there is one."""
+    if len(events) <= 1:
+        return len(events)
+    spent = _FRAME_TOKENS
+    for taken, event in enumerate(events):
+        spent += event_tokens(event, text_chars)
+        if spent > max_tokens:
+            return max(taken, 1)
+    return len(events)
+
+
+def entry_text(event: Event) -> str:
+    """The whole text of an event: what is said and, unless it is a message, its data as compact JSON on a line below.
+
+    The offset in the pointer of a shortened entry counts the characters of this text.
+    """
+    if _is_message(event) or "data" not in event.payload:
+        return event.text
+    data = _compact_json(event.payload["data"])
+    return f"{event.text}\n{data}" if event.text else data
+
+
+def visible(text: str) -> str:
+    """`text` on the same lines, with characters that steer a terminal or reorder a line written as `<U+202E>`."""
+    return text if text.isprintable() else _UNSAFE.sub(lambda match: f"<U+{ord(match[0]):04X}>", text)
+
+
+def quote(text: str) -> str:
+    """`text` in quotation marks if it is one line without any, else a block behind the gutter, on new lines."""
+    if '"' not in text and not _LINE_BREAK.search(text):
+        return f'"{visible(text)}"'
+    return "".join(f"\n{GUTTER}{visible(line)}" for line in _LINE_BREAK.split(text))
+
+
+def one_line(text: str) -> str:
+    """`text` with every run of white space made one space, and nothing hidden in it."""
+    return visible(" ".join(text.split()))
+
+
+@lru_cache(maxsize=4096)
+def plain_name(name: str) -> str:
+    """A name on one line: as it is if it is made of words, else in quotation marks, so that it cannot pose as more."""
+    return _cut_name(name) if _is_words(name) else quoted_name(name)
+
+
+@lru_cache(maxsize=4096)
+def quoted_name(name: str) -> str:
+    """A name on one line in quotation marks, with none inside."""
+    return f'"{_cut_name(name).replace(chr(34), chr(39))}"'
+
+
+def _cut_name(name: str) -> str:
+    line = one_line(name) or "unnamed"
+    return line if len(line) <= _NAME_CHARS else line[: _NAME_CHARS - 1] + "…"
+
+
+def _is_words(name: str) -> bool:
+    # Marks are part of words in many scripts: vowels in Devanagari, points in Hebrew.
+    return all(char.isalnum() or char in " .-_'’" or unicodedata.category(char)[0] == "M" for char in name)
+
+
+def _time_line(now: int) -> str:
+    at = moment(now)
+    return f"Now: {_WEEKDAYS[at.weekday()]} {at:%Y-%m-%d %H:%M} UTC"
+
+
+def _entry(number: int, event: Event, now: int, text_chars: int) -> str:
+    said = f"{number}. {_source(event)}{_sender(event)}"
+    text = entry_text(event)
+    cut = _cut_at(text, text_chars)
+    shown = quote(text[:cut])
+    lines = [f"{said}{shown}" if shown.startswith("\n") else f"{said} {shown}"]
+    if cut < len(text):
+        lines.append(_pointer(event, cut, len(text)))
+    lines.append(_age_line(event, now))
+    return "\n".join(lines)
+
+
+def _cut_at(text: str, text_chars: int) -> int:
+    """How many characters of `text` to show; fewer than `text_chars` where quoting would more than double them."""
+    cut = min(len(text), text_chars)
+    while cut and len(quote(text[:cut])) > 2 * text_chars + _SLACK_CHARS:
+        cut //= 2
+    return cut
+
+
+def _pointer(event: Event, cut: int, total: int) -> str:
+    entry = f"event:{event.id}"
+    if _is_message(event) and event.message_id:
+        entry = f"message:{event.message_id}"
+    call = f"read_entry({quoted_name(entry)}, offset={cut})"
+    return f"   … [cut at {cut:,} of {total:,} characters; {call} shows the rest]"
+
+
+def _source(event: Event) -> str:
+    parts = [f"Space {_space(event)}" if _is_message(event) else _origin(event)]
+    if event.space_id is not None and not _is_message(event):
+        parts.append(f"space {_space(event)}")
+    return f"[{' | '.join(parts + _marks(event))}]"
+
+
+def _space(event: Event) -> str:
+    return f"{quoted_name(event.space_name or '')} | spaceId: {plain_name(event.space_id or 'unknown')}"
+
+
+def _origin(event: Event) -> str:
+    origin = _ORIGINS[event.type]
+    name, identifier = _text_of(event, origin.name_key), _text_of(event, origin.id_key)
+    said = f"{origin.title} {quoted_name(name)}" if name else origin.title
+    return f"{said} | {origin.id_label}: {plain_name(identifier)}" if identifier else said
+
+
+def _marks(event: Event) -> list[str]:
+    marks = ["urgent"] if event.lane == "urgent" else []
+    if event.type == "mention":
+        marks.append("mentions you")
+    if reply_to := _text_of(event, "reply_to"):
+        marks.append(f"reply to: {plain_name(reply_to)}")
+    return marks
+
+
+def _sender(event: Event) -> str:
+    """Who says it, for messages; what plans, timers and notices say has no speaker."""
+    if not _is_message(event):
+        return ""
+    kind = f" ({event.sender_kind})" if event.sender_kind else ""
+    return f" {_sender_name(event)}{kind}:"
+
+
+def _sender_name(event: Event) -> str:
+    return plain_name(event.sender_name or event.sender_id or "someone")
+
+
+def _is_message(event: Event) -> bool:
+    return event.type in ("space_message", "mention")
+
+
+def _age_line(event: Event, now: int) -> str:
+    age = now - event.created_at
+    received = "just now" if age < SECOND // 2 else f"{_span(age)} ago"
+    late = event.payload.get("late_seconds")
+    if isinstance(late, bool) or not isinstance(late, int | float) or not 1 <= late < _ABSURD_SECONDS:
+        return f"   → received {received}"
+    return f"   → received {received}, {_span(int(late * SECOND))} late"
+
+
+def _span(microseconds: int) -> str:
+    seconds = microseconds // SECOND
+    if seconds < 10:
+        return f"{microseconds // 100_000 / 10}s"
+    if seconds < 60:
+        return f"{seconds}s"
+    if seconds < 3600:
+        return f"{seconds // 60} min"
+    if seconds < 48 * 3600:
+        return f"{seconds // 3600} h"
+    return f"{seconds // 86_400} days"
+
+
+def _preview_line(event: Event) -> str:
+    where, who = _preview_source(event)
+    said = one_line(entry_text(event)[: 20 * _PREVIEW_CHARS]).replace('"', "'")
+    snippet = said if len(said) <= _PREVIEW_CHARS else said[:_PREVIEW_CHARS] + "..."
+    place = " | ".join([where, *_marks(event)])
+    return f'  [{place}] {who}: "{snippet}"' if who else f'  [{place}] "{snippet}"'
+
+
+def _preview_source(event: Event) -> tuple[str, str]:
+    if _is_message(event):
+        return plain_name(event.space_name or event.space_id or "Space"), _sender_name(event)
+    origin = _ORIGINS[event.type]
+    name = _text_of(event, origin.name_key)
+    return origin.title, plain_name(name) if name else ""
+
+
+def _text_of(event: Event, key: str) -> str:
+    value = event.payload.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _compact_json(value: JsonValue) -> str:
+    """`value` as JSON on one line; what must not be shown raw is escaped the JSON way, so that it stays JSON."""
+    compact = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _UNSAFE_OR_BREAK.sub(lambda match: json.dumps(match[0])[1:-1], compact)

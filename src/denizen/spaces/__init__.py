@@ -1,0 +1,1 @@
+"""Organizations, entities, spaces, members, messages; posting and its fan-out."""

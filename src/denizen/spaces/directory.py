@@ -1,0 +1,287 @@
+"""Who and where: organizations, entities, spaces and their members. The one door to each of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from pydantic import JsonValue
+from sqlalchemy import bindparam, delete, select, update
+
+from denizen.errors import HandleTaken, InvalidInput, NotAMember, NotFound
+from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId, new_id
+from denizen.spaces.handles import check_handle, check_name
+from denizen.storage.database import Conflict, Tx, insert_ignore, insert_into, statement
+from denizen.storage.schema import entities, memberships, minds, organizations, spaces
+
+EntityKind = Literal["human", "agent", "service"]
+SpaceKind = Literal["conversation", "panel"]
+Attention = Literal["all", "mentions", "none"]
+ATTENTIONS: Final[tuple[Attention, ...]] = ("all", "mentions", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class Organization:
+    """A house of its own: nothing crosses from one to another."""
+
+    id: OrganizationId
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """Someone who can be in a space: a person, an agent or a service."""
+
+    id: EntityId
+    organization_id: OrganizationId
+    kind: EntityKind
+    handle: str
+    """Unique in the organization; `@handle` mentions it."""
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """A place where entities talk."""
+
+    id: SpaceId
+    organization_id: OrganizationId
+    kind: SpaceKind
+    name: str
+    private: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """An entity in a space, and what of it reaches its inbox."""
+
+    entity: Entity
+    role: str
+    attention: Attention
+
+
+_add_organization = insert_into(organizations, "id", "name", "created_at")
+_get_organization = statement(
+    select(organizations.c.id, organizations.c.name).where(organizations.c.id == bindparam("id"))
+)
+_list_organizations = statement(select(organizations.c.id, organizations.c.name).order_by(organizations.c.id))
+_add_entity = insert_into(entities, "id", "organization_id", "kind", "handle", "name", "metadata", "created_at")
+_entity = (entities.c.id, entities.c.organization_id, entities.c.kind, entities.c.handle, entities.c.name)
+_get_entity = statement(select(*_entity).where(entities.c.id == bindparam("id")))
+_find_entity = statement(
+    select(*_entity).where(
+        entities.c.organization_id == bindparam("organization_id"), entities.c.handle == bindparam("handle")
+    )
+)
+_list_entities = statement(
+    select(*_entity).where(entities.c.organization_id == bindparam("organization_id")).order_by(entities.c.id)
+)
+
+
+def create_organization(tx: Tx, name: str) -> Organization:
+    """A new, empty house."""
+    organization = Organization(OrganizationId(new_id()), check_name(name))
+    tx.run(_add_organization, id=organization.id, name=organization.name, created_at=tx.now)
+    return organization
+
+
+def get_organization(tx: Tx, organization_id: OrganizationId) -> Organization:
+    row = tx.one(_get_organization, id=organization_id)
+    if row is None:
+        raise NotFound("organization", organization_id)
+    return Organization(*row)
+
+
+def list_organizations(tx: Tx) -> list[Organization]:
+    return [Organization(*row) for row in tx.all(_list_organizations)]
+
+
+def create_entity(
+    tx: Tx,
+    organization_id: OrganizationId,
+    kind: EntityKind,
+    *,
+    name: str,
+    handle: str,
+    metadata: Mapping[str, JsonValue] | None = None,
+) -> Entity:
+    """Someone new in the organization, under a handle that nobody else there has."""
+    get_organization(tx, organization_id)
+    entity = Entity(EntityId(new_id()), organization_id, kind, check_handle(handle), check_name(name))
+    try:
+        tx.run(
+            _add_entity,
+            id=entity.id,
+            organization_id=organization_id,
+            kind=kind,
+            handle=entity.handle,
+            name=entity.name,
+            metadata=json.dumps(metadata or {}, ensure_ascii=False),
+            created_at=tx.now,
+        )
+    except Conflict as conflict:
+        raise HandleTaken(f"The handle @{entity.handle} is taken in this organization: choose another.") from conflict
+    return entity
+
+
+def get_entity(tx: Tx, entity_id: EntityId) -> Entity:
+    row = tx.one(_get_entity, id=entity_id)
+    if row is None:
+        raise NotFound("entity", entity_id)
+    return Entity(*row)
+
+
+def find_entity(tx: Tx, organization_id: OrganizationId, handle: str) -> Entity:
+    """Whoever has this handle, with or without its `@`."""
+    row = tx.one(_find_entity, organization_id=organization_id, handle=handle.removeprefix("@").lower())
+    if row is None:
+        raise NotFound("entity with the handle", handle)
+    return Entity(*row)
+
+
+def list_entities(tx: Tx, organization_id: OrganizationId) -> list[Entity]:
+    return [Entity(*row) for row in tx.all(_list_entities, organization_id=organization_id)]
+
+
+_add_space = insert_into(spaces, "id", "organization_id", "kind", "name", "private", "created_at")
+_space = (spaces.c.id, spaces.c.organization_id, spaces.c.kind, spaces.c.name, spaces.c.private)
+_get_space = statement(select(*_space).where(spaces.c.id == bindparam("id")))
+_lock_space = statement(select(*_space).where(spaces.c.id == bindparam("id")).with_for_update())
+_spaces_of = statement(
+    select(*_space)
+    .join(memberships, memberships.c.space_id == spaces.c.id)
+    .where(memberships.c.entity_id == bindparam("entity_id"))
+    .order_by(spaces.c.id)
+)
+_members = statement(
+    select(*_entity, memberships.c.role, memberships.c.attention)
+    .join(memberships, memberships.c.entity_id == entities.c.id)
+    .where(memberships.c.space_id == bindparam("space_id"))
+    .order_by(memberships.c.joined_at, entities.c.id)
+)
+_is_member = statement(
+    select(memberships.c.role).where(
+        memberships.c.space_id == bindparam("space_id"), memberships.c.entity_id == bindparam("entity_id")
+    )
+)
+_space_and_role = statement(
+    select(*_space, memberships.c.role)
+    .outerjoin(
+        memberships,
+        (memberships.c.space_id == spaces.c.id) & (memberships.c.entity_id == bindparam("entity_id")),
+    )
+    .where(spaces.c.id == bindparam("id"))
+)
+_join = insert_ignore(memberships, ("space_id", "entity_id", "role", "attention", "joined_at"))
+_leave = statement(
+    delete(memberships).where(
+        memberships.c.space_id == bindparam("space"), memberships.c.entity_id == bindparam("entity")
+    )
+)
+_attend = statement(
+    update(memberships)
+    .where(memberships.c.space_id == bindparam("space"), memberships.c.entity_id == bindparam("entity"))
+    .values(attention=bindparam("how"))
+)
+_tell_members = statement(
+    update(minds)
+    .where(minds.c.agent_id.in_(select(memberships.c.entity_id).where(memberships.c.space_id == bindparam("space"))))
+    .values(news=minds.c.news + 1)
+)
+_tell_agent = statement(update(minds).where(minds.c.agent_id == bindparam("agent")).values(news=minds.c.news + 1))
+
+
+def create_space(
+    tx: Tx, organization_id: OrganizationId, *, name: str, kind: SpaceKind = "conversation", private: bool = False
+) -> Space:
+    """A new space with nobody in it."""
+    get_organization(tx, organization_id)
+    space = Space(SpaceId(new_id()), organization_id, kind, check_name(name), private)
+    tx.run(
+        _add_space,
+        id=space.id,
+        organization_id=organization_id,
+        kind=kind,
+        name=space.name,
+        private=int(private),
+        created_at=tx.now,
+    )
+    return space
+
+
+def get_space(tx: Tx, space_id: SpaceId) -> Space:
+    row = tx.one(_get_space, id=space_id)
+    if row is None:
+        raise NotFound("space", space_id)
+    return Space(row[0], row[1], row[2], row[3], bool(row[4]))
+
+
+def spaces_of(tx: Tx, entity_id: EntityId) -> list[Space]:
+    """The spaces this entity is in."""
+    return [Space(row[0], row[1], row[2], row[3], bool(row[4])) for row in tx.all(_spaces_of, entity_id=entity_id)]
+
+
+def members(tx: Tx, space_id: SpaceId) -> list[Member]:
+    """Who is in this space, in the order in which they came."""
+    return [Member(Entity(*row[:5]), row[5], row[6]) for row in tx.all(_members, space_id=space_id)]
+
+
+def is_member(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> bool:
+    return tx.one(_is_member, space_id=space_id, entity_id=entity_id) is not None
+
+
+def require_member(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> Space:
+    """The space, if this entity may read it and speak in it. Every tool, route and screen comes through here."""
+    row = tx.one(_space_and_role, id=space_id, entity_id=entity_id)
+    if row is None:
+        raise NotFound("space", space_id)
+    space = Space(row[0], row[1], row[2], row[3], bool(row[4]))
+    if row[5] is None:
+        raise NotAMember(f'Only members of the space "{space.name}" may read it or speak in it.')
+    return space
+
+
+def join(tx: Tx, space_id: SpaceId, entity_id: EntityId, *, role: str = "member", attention: Attention = "all") -> None:
+    """The entity is in the space; the agents there hear of it. Joining twice is joining once."""
+    space = _locked(tx, space_id)
+    entity = get_entity(tx, entity_id)
+    if entity.organization_id != space.organization_id:
+        raise InvalidInput(f'"{entity.name}" belongs to another organization than the space "{space.name}".')
+    _check_attention(attention)
+    tx.run(_join, space_id=space_id, entity_id=entity_id, role=role, attention=attention, joined_at=tx.now)
+    tx.run(_tell_members, space=space_id)
+
+
+def leave(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> None:
+    """The entity is not in the space any more; the agents there hear of it."""
+    _locked(tx, space_id)
+    tx.run(_tell_members, space=space_id)
+    tx.run(_leave, space=space_id, entity=entity_id)
+
+
+def attend(tx: Tx, space_id: SpaceId, entity_id: EntityId, attention: Attention) -> None:
+    """From now on this much of the space reaches the member's inbox."""
+    _check_attention(attention)
+    _locked(tx, space_id)
+    if tx.run(_attend, space=space_id, entity=entity_id, how=attention) == 0:
+        raise NotFound("member", entity_id)
+
+
+def tell_agent(tx: Tx, agent_id: AgentId) -> None:
+    """Something about this agent's surroundings has changed: its next cycle looks and is told what."""
+    tx.run(_tell_agent, agent=agent_id)
+
+
+def _check_attention(attention: str) -> None:
+    if attention not in ATTENTIONS:
+        raise InvalidInput(f"Attention is one of {', '.join(ATTENTIONS)}, not {attention!r}.")
+
+
+def _locked(tx: Tx, space_id: SpaceId) -> Space:
+    # Posting locks the same row: who is a member does not change between a message and its events.
+    row = tx.one(_lock_space, id=space_id)
+    if row is None:
+        raise NotFound("space", space_id)
+    return Space(row[0], row[1], row[2], row[3], bool(row[4]))

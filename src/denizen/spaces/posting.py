@@ -1,0 +1,254 @@
+"""Saying something in a space: the message and an event in every inbox that attends to it, in one transaction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import JsonValue
+from sqlalchemy import bindparam, select, update
+
+from denizen.bus.streams import MessageCreated, space_topic
+from denizen.errors import InvalidInput, NotAMember, NotFound
+from denizen.ids import EntityId, MessageId, SpaceId, new_id
+from denizen.inbox import delivery
+from denizen.inbox.delivery import Delivery
+from denizen.inbox.urgency import rule_from
+from denizen.spaces.markdown import Rendered, render
+from denizen.storage.database import Tx, insert_into, statement
+from denizen.storage.schema import agents, entities, memberships, messages, spaces
+
+HOP_BUDGET: Final = 6
+"""How many agents in a row may answer each other before their messages stop waking anyone."""
+MESSAGE_CHARACTERS: Final = 100_000
+_UNSTORABLE = str.maketrans(dict.fromkeys([0, *range(0xD800, 0xE000)], "\ufffd"))
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A text that can be posted: checked, and rendered once, outside any transaction."""
+
+    text: str
+    rendered: Rendered
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """Where a message has its place."""
+
+    id: MessageId
+    seq: int
+
+
+def draft(text: str) -> Draft:
+    """Check what someone wants to say; what no database can hold (NUL, lone surrogates) is shown as U+FFFD."""
+    if not text.isascii() or "\0" in text:
+        text = text.translate(_UNSTORABLE)
+    if not text.strip():
+        raise InvalidInput("A message needs some text.")
+    if len(text) > MESSAGE_CHARACTERS:
+        raise InvalidInput(
+            f"A message may have {MESSAGE_CHARACTERS:,} characters, this one has {len(text):,}: send it in parts."
+        )
+    return Draft(text, render(text))
+
+
+_next_seq = statement(
+    update(spaces)
+    .where(spaces.c.id == bindparam("space"))
+    .values(last_seq=spaces.c.last_seq + 1)
+    .returning(spaces.c.last_seq)
+)
+_undo_seq = statement(update(spaces).where(spaces.c.id == bindparam("space")).values(last_seq=spaces.c.last_seq - 1))
+_author = statement(
+    select(entities.c.kind, entities.c.handle)
+    .join(memberships, memberships.c.entity_id == entities.c.id)
+    .where(memberships.c.space_id == bindparam("space_id"), entities.c.id == bindparam("author_id"))
+)
+_seq_of = statement(select(messages.c.seq, messages.c.space_id).where(messages.c.id == bindparam("id")))
+_add = insert_into(
+    messages,
+    "id",
+    "space_id",
+    "seq",
+    "author_id",
+    "text",
+    "plain",
+    "mentions",
+    "reply_to",
+    "metadata",
+    "hop",
+    "cycle_id",
+    "created_at",
+)
+_listeners = statement(
+    select(memberships.c.entity_id, memberships.c.attention, entities.c.handle, agents.c.urgent)
+    .join(agents, agents.c.id == memberships.c.entity_id)
+    .join(entities, entities.c.id == memberships.c.entity_id)
+    .where(
+        memberships.c.space_id == bindparam("space_id"),
+        memberships.c.entity_id != bindparam("author_id"),
+        memberships.c.attention != "none",
+        agents.c.status != "dead",
+    )
+    .order_by(memberships.c.entity_id)
+)
+
+
+def post(
+    tx: Tx,
+    space_id: SpaceId,
+    author_id: EntityId,
+    what: Draft,
+    *,
+    id: MessageId | None = None,
+    reply_to: MessageId | None = None,
+    metadata: Mapping[str, JsonValue] | None = None,
+    urgent: bool = False,
+    hop: int = 0,
+    cycle_id: str | None = None,
+) -> Posted:
+    """The message stands in the space, and in the inbox of every agent that attends to it.
+
+    With an `id` of the caller's choosing, posting again is posting once.
+    """
+    # First, because it locks the space's row: numbers and members hold still until the commit.
+    numbered = tx.one(_next_seq, space=space_id)
+    if numbered is None:
+        raise NotFound("space", space_id)
+    if id is not None and (posted := tx.one(_seq_of, id=id)) is not None:
+        if posted[1] != space_id:
+            raise InvalidInput(f"The message {id!r} was posted in another space.")
+        tx.run(_undo_seq, space=space_id)
+        return Posted(id, posted[0])
+    author = tx.one(_author, space_id=space_id, author_id=author_id)
+    if author is None:
+        raise NotAMember("Only members of a space may speak in it: join it first.")
+    seq: int = numbered[0]
+    posted_id = id or MessageId(new_id())
+    plain, mentions = what.rendered.plain, what.rendered.mentions
+    tx.run(
+        _add,
+        id=posted_id,
+        space_id=space_id,
+        seq=seq,
+        author_id=author_id,
+        text=what.text,
+        plain=None if plain == what.text else plain,
+        mentions=json.dumps(mentions) if mentions else None,
+        reply_to=reply_to,
+        metadata=json.dumps(metadata, ensure_ascii=False) if metadata else None,
+        hop=hop,
+        cycle_id=cycle_id,
+        created_at=tx.now,
+    )
+    kind, handle = author
+    delivery.deliver(
+        tx,
+        [
+            Delivery(
+                agent_id=listener,
+                id=posted_id,
+                type="mention" if its_handle in mentions else "space_message",
+                created_at=tx.now,
+                urgent=urgent or rule_from(rule).applies(handle=handle, kind=kind, plain=plain),
+                # What a person writes always wakes; a chain of agents wakes as far as its budget goes.
+                wakes=kind != "agent" or hop <= HOP_BUDGET,
+                hop=hop,
+                space_id=space_id,
+                message_id=posted_id,
+            )
+            for listener, attention, its_handle, rule in tx.all(_listeners, space_id=space_id, author_id=author_id)
+            if attention == "all" or its_handle in mentions
+        ],
+    )
+    tx.announce(space_topic(space_id), MessageCreated(space_id, seq, posted_id, author_id).to_payload())
+    return Posted(posted_id, seq)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Something said in a space, as it stands."""
+
+    id: MessageId
+    space_id: SpaceId
+    seq: int
+    author_id: EntityId
+    author_name: str
+    author_kind: str
+    text: str
+    plain: str
+    mentions: tuple[str, ...]
+    reply_to: MessageId | None
+    metadata: Mapping[str, JsonValue]
+    hop: int
+    cycle_id: str | None
+    created_at: int
+
+
+_message = (
+    messages.c.id,
+    messages.c.space_id,
+    messages.c.seq,
+    messages.c.author_id,
+    entities.c.name,
+    entities.c.kind,
+    messages.c.text,
+    messages.c.plain,
+    messages.c.mentions,
+    messages.c.reply_to,
+    messages.c.metadata,
+    messages.c.hop,
+    messages.c.cycle_id,
+    messages.c.created_at,
+)
+_after = statement(
+    select(*_message)
+    .join(entities, entities.c.id == messages.c.author_id)
+    .where(messages.c.space_id == bindparam("space_id"), messages.c.seq > bindparam("after"))
+    .order_by(messages.c.seq)
+    .limit(bindparam("limit"))
+)
+_before = statement(
+    select(*_message)
+    .join(entities, entities.c.id == messages.c.author_id)
+    .where(messages.c.space_id == bindparam("space_id"), messages.c.seq < bindparam("before"))
+    .order_by(messages.c.seq.desc())
+    .limit(bindparam("limit"))
+)
+_get = statement(
+    select(*_message).join(entities, entities.c.id == messages.c.author_id).where(messages.c.id == bindparam("id"))
+)
+_END = 2**62
+
+
+def messages_after(tx: Tx, space_id: SpaceId, after: int = 0, *, limit: int = 100) -> list[Message]:
+    """What was said in the space after that sequence number, oldest first."""
+    return [_as_message(row) for row in tx.all(_after, space_id=space_id, after=after, limit=limit)]
+
+
+def messages_before(tx: Tx, space_id: SpaceId, before: int = _END, *, limit: int = 100) -> list[Message]:
+    """What was said in the space last before that sequence number, oldest first."""
+    return [_as_message(row) for row in reversed(tx.all(_before, space_id=space_id, before=before, limit=limit))]
+
+
+def get_message(tx: Tx, message_id: MessageId) -> Message:
+    row = tx.one(_get, id=message_id)
+    if row is None:
+        raise NotFound("message", message_id)
+    return _as_message(row)
+
+
+def _as_message(row: tuple[Any, ...]) -> Message:
+    return Message(
+        *row[:7],
+        plain=row[6] if row[7] is None else row[7],
+        mentions=tuple(json.loads(row[8])) if row[8] else (),
+        reply_to=row[9],
+        metadata=json.loads(row[10]) if row[10] else {},
+        hop=row[11],
+        cycle_id=row[12],
+        created_at=row[13],
+    )

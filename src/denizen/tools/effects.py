@@ -1,0 +1,92 @@
+"""The record of what an agent's calls did, keyed by cycle, step and position: provider call ids repeat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlalchemy import bindparam, select, update
+
+from denizen.ids import CycleId
+from denizen.storage.database import Tx, insert_into, statement
+from denizen.storage.schema import effects
+
+
+@dataclass(frozen=True, slots=True)
+class EffectRecord:
+    """One call and what came of it."""
+
+    step: int
+    position: int
+    tool: str
+    state: Literal["intent", "done"]
+    changes: bool
+    result: str | None
+
+
+_add = insert_into(effects, "cycle_id", "step", "position", "tool", "state", "changes", "result", "created_at")
+_complete = statement(
+    update(effects)
+    .where(
+        effects.c.cycle_id == bindparam("cycle"),
+        effects.c.step == bindparam("at_step"),
+        effects.c.position == bindparam("at"),
+        effects.c.state == "intent",
+    )
+    .values(state="done", result=bindparam("outcome"))
+)
+_of_cycle = statement(
+    select(
+        effects.c.step,
+        effects.c.position,
+        effects.c.tool,
+        effects.c.state,
+        effects.c.changes,
+        effects.c.result,
+    )
+    .where(effects.c.cycle_id == bindparam("cycle_id"))
+    .order_by(effects.c.step, effects.c.position)
+)
+
+
+def record(tx: Tx, cycle_id: CycleId, step: int, position: int, tool: str, *, result: str, changes: bool) -> None:
+    """The call is done. Fails if it was done before."""
+    tx.run(
+        _add,
+        cycle_id=cycle_id,
+        step=step,
+        position=position,
+        tool=tool,
+        state="done",
+        changes=int(changes),
+        result=result,
+        created_at=tx.now,
+    )
+
+
+def intend(tx: Tx, cycle_id: CycleId, step: int, position: int, tool: str) -> None:
+    """The call of an outside tool is about to be made. From here on it may have happened."""
+    tx.run(
+        _add,
+        cycle_id=cycle_id,
+        step=step,
+        position=position,
+        tool=tool,
+        state="intent",
+        changes=1,
+        result=None,
+        created_at=tx.now,
+    )
+
+
+def complete(tx: Tx, cycle_id: CycleId, step: int, position: int, result: str) -> bool:
+    """The outside call that was intended is done; False if it was done before."""
+    return tx.run(_complete, cycle=cycle_id, at_step=step, at=position, outcome=result) == 1
+
+
+def of_cycle(tx: Tx, cycle_id: CycleId) -> list[EffectRecord]:
+    """All calls of a cycle in their order."""
+    return [
+        EffectRecord(row[0], row[1], row[2], row[3], bool(row[4]), row[5])
+        for row in tx.all(_of_cycle, cycle_id=cycle_id)
+    ]

@@ -1,0 +1,79 @@
+"""Python functions as tools: the signature is the schema, the docstring the description."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, overload
+
+from pydantic import ValidationError
+from pydantic_ai.tools import Tool as SchemaTool
+from pydantic_core import to_json
+
+from denizen.errors import InvalidInput
+from denizen.tools.tool import OnCrash, OutsideTool, explain_arguments
+
+
+@overload
+def tool(function: Callable[..., Any], /) -> OutsideTool: ...
+
+
+@overload
+def tool(
+    *, name: str | None = None, on_crash: OnCrash = "report", independent: bool = False, seconds: float = 60.0
+) -> Callable[[Callable[..., Any]], OutsideTool]: ...
+
+
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    on_crash: OnCrash = "report",
+    independent: bool = False,
+    seconds: float = 60.0,
+) -> OutsideTool | Callable[[Callable[..., Any]], OutsideTool]:
+    """Make a typed function a tool that agents can be given.
+
+    Its docstring tells the model what it does and what its arguments mean. A plain function runs in a thread, an async
+    one on the event loop. `on_crash="retry"` says that calling it twice does no harm; by default, if the process dies
+    during a call, the model is told that the outcome is unknown.
+    """
+
+    def decorate(decorated: Callable[..., Any]) -> OutsideTool:
+        return _from_function(decorated, name=name, on_crash=on_crash, independent=independent, seconds=seconds)
+
+    return decorate if function is None else decorate(function)
+
+
+def _from_function(
+    function: Callable[..., Any], *, name: str | None, on_crash: OnCrash, independent: bool, seconds: float
+) -> OutsideTool:
+    made = SchemaTool[None](function, name=name, takes_ctx=False)
+    validator = made.function_schema.validator
+    definition = made.tool_def
+
+    def check(arguments: str | Mapping[str, Any] | None) -> Mapping[str, Any]:
+        try:
+            if isinstance(arguments, str):
+                return validator.validate_json(arguments or "{}")
+            return validator.validate_python(arguments or {})
+        except ValidationError as error:
+            raise InvalidInput(explain_arguments(definition.name, error)) from error
+
+    async def call(arguments: Mapping[str, Any]) -> str:
+        if inspect.iscoroutinefunction(function):
+            return as_text(await function(**arguments))
+        return as_text(await asyncio.to_thread(function, **arguments))
+
+    return OutsideTool(
+        definition=definition, check=check, call=call, on_crash=on_crash, independent=independent, seconds=seconds
+    )
+
+
+def as_text(value: object) -> str:
+    """What a model is told of a returned value: text as it is, everything else as JSON."""
+    if isinstance(value, str):
+        return value
+    return to_json(value, fallback=str).decode()

@@ -1,0 +1,151 @@
+"""The tools every agent has. Each checks its arguments exactly, and membership before anything is read or said."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from pydantic import Field
+
+from denizen.consciousness import log
+from denizen.errors import InvalidInput, NotFound
+from denizen.ids import MessageId, SpaceId
+from denizen.inbox import delivery
+from denizen.inbox.format import entry_text
+from denizen.spaces import directory, posting
+from denizen.spaces.transcript import format_transcript
+from denizen.storage.database import Tx
+from denizen.tools.hops import hop_of_send
+from denizen.tools.tool import Arguments, Done, Hand, OwnTool
+
+SKIP: Final = "skip"
+SEND_MESSAGE: Final = "send_message"
+ENTER_SPACE: Final = "enter_space"
+
+
+class EnterSpace(Arguments):
+    space_id: str = Field(description="The id of the space, as it stands in the inbox or in your list of spaces.")
+
+
+class SendMessage(Arguments):
+    text: str = Field(description="What you want to say, in Markdown. @handle mentions someone.")
+
+
+class ReadMessages(Arguments):
+    space_id: str | None = Field(default=None, description="The space to read; by default the one you are in.")
+    before: int | None = Field(default=None, ge=1, description="Only messages before this number.")
+    after: int | None = Field(default=None, ge=0, description="Only messages after this number.")
+    limit: int = Field(default=20, ge=1, le=100, description="How many messages at most.")
+
+
+class ReadEntry(Arguments):
+    entry: str = Field(description="The pointer of a text that was cut, as it was shown.")
+    offset: int = Field(default=0, ge=0, description="From which character on.")
+
+
+class Skip(Arguments):
+    reason: str = Field(default="", description="Why, in a few words; for the internal record, shown to nobody.")
+
+
+def enter_space(tx: Tx, hand: Hand, arguments: EnterSpace) -> Done:
+    """The space is active: what is sent from now on goes there."""
+    space = directory.require_member(tx, SpaceId(arguments.space_id), hand.agent_id)
+    return Done(_told(success=True, spaceName=space.name), entered=space.id)
+
+
+def send_message(tx: Tx, hand: Hand, arguments: SendMessage) -> Done:
+    """The message stands in the active space."""
+    what = posting.draft(arguments.text)
+    space = directory.require_member(tx, _active(hand), hand.agent_id)
+    posted = posting.post(
+        tx,
+        space.id,
+        hand.agent_id,
+        what,
+        id=hand.message_id,
+        hop=hop_of_send(hand.events, space.id),
+        cycle_id=hand.cycle_id,
+    )
+    return Done(_told(success=True, messageId=posted.id), changes=True, sent_to=space.id)
+
+
+def read_messages(tx: Tx, hand: Hand, arguments: ReadMessages) -> Done:
+    """A page of what was said in a space."""
+    space_id = SpaceId(arguments.space_id) if arguments.space_id else _active(hand)
+    space = directory.require_member(tx, space_id, hand.agent_id)
+    if arguments.after is not None:
+        page = posting.messages_after(tx, space.id, arguments.after, limit=arguments.limit)
+    elif arguments.before is not None:
+        page = posting.messages_before(tx, space.id, arguments.before, limit=arguments.limit)
+    else:
+        page = posting.messages_before(tx, space.id, limit=arguments.limit)
+    return Done(format_transcript(space, page, reader=hand.agent_id))
+
+
+def read_entry(tx: Tx, hand: Hand, arguments: ReadEntry) -> Done:
+    """A piece of a text that was cut, from the given character on."""
+    text = _whole_text(tx, hand, arguments.entry)
+    if arguments.offset >= len(text) > 0:
+        raise InvalidInput(f"{arguments.entry} has {len(text):,} characters; there is nothing at {arguments.offset:,}.")
+    room = max(hand.characters - 200, 200)
+    end = min(arguments.offset + room, len(text))
+    header = f"[{arguments.entry}: characters {arguments.offset:,} to {end:,} of {len(text):,}]\n"
+    more = f'\n… [read_entry("{arguments.entry}", offset={end}) shows more]' if end < len(text) else ""
+    return Done(header + text[arguments.offset : end] + more)
+
+
+def _whole_text(tx: Tx, hand: Hand, pointer: str) -> str:
+    kind, _, id = pointer.partition(":")
+    text: str | None = None
+    if kind == "result":
+        text = log.long_text(tx, hand.agent_id, id)
+    elif kind == "message":
+        message = posting.get_message(tx, MessageId(id))
+        directory.require_member(tx, message.space_id, hand.agent_id)
+        text = message.text
+    elif kind == "event":
+        event = delivery.find(tx, hand.agent_id, id)
+        text = None if event is None else entry_text(event)
+    if text is None:
+        raise NotFound("entry", pointer)
+    return text
+
+
+def skip(_tx: Tx, _hand: Hand, _arguments: Skip) -> Done:
+    """Never runs: the step loop ends the cycle before any call of that response does."""
+    raise InvalidInput("skip ends a cycle; it cannot be carried out.")
+
+
+def _active(hand: Hand) -> SpaceId:
+    if hand.active_space_id is None:
+        raise InvalidInput("You are in no space: the events come from several. Call enter_space first.")
+    return hand.active_space_id
+
+
+def _told(**fields: object) -> str:
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+
+
+PREBUILT: Final = (
+    OwnTool(ENTER_SPACE, "Go to one of your spaces. What you send from now on goes there.", EnterSpace, enter_space),
+    OwnTool(
+        SEND_MESSAGE,
+        "Say something in the space you are in. The only way to be heard: your plain text is shown to nobody.",
+        SendMessage,
+        send_message,
+    ),
+    OwnTool(
+        "read_messages",
+        "Read what was said in one of your spaces, newest page first; page back with `before`, on with `after`.",
+        ReadMessages,
+        read_messages,
+    ),
+    OwnTool("read_entry", "Read the rest of a text that was cut, by its pointer.", ReadEntry, read_entry),
+    OwnTool(
+        SKIP,
+        "Call this, alone and at once, when the inbox events are not for you and someone else will handle them. "
+        "The cycle ends without a trace: nothing is sent and nothing is remembered of it.",
+        Skip,
+        skip,
+    ),
+)
