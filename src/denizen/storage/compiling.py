@@ -1,0 +1,67 @@
+"""Turning SQLAlchemy expressions into the SQL text that the drivers take.
+
+Values that are not bind parameters are written into the text: a planner uses a partial index only where it can see
+that the index's condition holds. The texts are made once per statement and process.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from sqlalchemy import BindParameter, Insert
+from sqlalchemy.dialects.postgresql.base import PGCompiler
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+from sqlalchemy.dialects.sqlite.base import SQLiteCompiler
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
+from sqlalchemy.sql.base import Executable
+from sqlalchemy.sql.elements import ClauseElement
+
+
+def sqlite_sql(expression: Executable) -> str:
+    """The SQL for SQLite, with parameters like `:name`."""
+    return _compile(expression, _SQLITE)
+
+
+def postgresql_sql(expression: Executable) -> str:
+    """The SQL for psycopg, with parameters like `%(name)s` and a cast on each, so that their types are certain."""
+    return _compile(expression, _POSTGRESQL)
+
+
+def _compile(expression: Executable, dialect: Any) -> str:
+    # A plain insert would get a RETURNING clause for its generated key, which nobody reads.
+    if isinstance(expression, Insert) and not expression.exported_columns:
+        expression = expression.inline()
+    assert isinstance(expression, ClauseElement)
+    return str(expression.compile(dialect=dialect))
+
+
+def _is_given(bind: BindParameter[Any]) -> bool:
+    return not bind.required
+
+
+class _SqliteText(SQLiteCompiler):
+    def visit_bindparam(self, bindparam: BindParameter[Any], *args: Any, **kw: Any) -> str:
+        if _is_given(bindparam):
+            kw["literal_binds"] = True
+        return cast("str", super().visit_bindparam(bindparam, *args, **kw))  # pyright: ignore[reportUnknownMemberType]
+
+
+class _PostgresqlText(PGCompiler):
+    def visit_bindparam(self, bindparam: BindParameter[Any], *args: Any, **kw: Any) -> str:
+        if _is_given(bindparam):
+            kw["literal_binds"] = True
+        return cast("str", super().visit_bindparam(bindparam, *args, **kw))  # pyright: ignore[reportUnknownMemberType]
+
+
+class _SqliteDialect(SQLiteDialect_pysqlite):
+    statement_compiler = _SqliteText
+    supports_statement_cache = True
+
+
+class _PsycopgDialect(PGDialect_psycopg):
+    statement_compiler = _PostgresqlText
+    supports_statement_cache = True
+
+
+_SQLITE = _SqliteDialect(paramstyle="named")
+_POSTGRESQL = _PsycopgDialect()

@@ -1,0 +1,146 @@
+"""What the domain sees of the database: statements built once, transactions, and the port that runs functions in them.
+
+A function given to `write` is plain synchronous code that only touches its `tx`. It may run twice, and its caller may
+be gone before it ends: then it still happens whole or not at all. What should be told to others after the commit is
+attached to the transaction with `announce`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
+
+from pydantic import JsonValue
+from sqlalchemy import Table, bindparam, insert
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.sql.base import Executable
+
+from denizen.clock import Instant
+from denizen.errors import StorageError
+
+Params: TypeAlias = int | str | float | bytes | None
+Row: TypeAlias = tuple[Any, ...]
+Announcement: TypeAlias = tuple[str, Mapping[str, JsonValue]]
+"""A topic and what is told there."""
+Announce: TypeAlias = Callable[[Sequence[Announcement]], None]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_UNSTORABLE = str.maketrans(dict.fromkeys([0, *range(0xD800, 0xE000)], "\ufffd"))
+
+
+def storable(text: str) -> str:
+    """The text with what no database can hold (NUL, lone surrogates) shown as U+FFFD."""
+    return text if text.isascii() and "\0" not in text else text.translate(_UNSTORABLE)
+
+
+class Conflict(StorageError):
+    """A constraint of the schema forbids this write."""
+
+    code = "conflict"
+
+    def __init__(self, constraint: str) -> None:
+        self.constraint = constraint
+        """What the database says was violated: the columns (SQLite) or the constraint's name (PostgreSQL)."""
+        super().__init__(f"The database refuses this write, because it would break {constraint}.")
+
+
+class Statement:
+    """SQL built once: a SQLAlchemy Core expression, compiled on first use for each dialect to the driver's own SQL."""
+
+    def __init__(self, sqlite: Executable, postgresql: Executable) -> None:
+        self._for_sqlite = sqlite
+        self._for_postgresql = postgresql
+
+    @cached_property
+    def sqlite(self) -> str:
+        """With parameters like `:name`."""
+        from denizen.storage import compiling
+
+        return compiling.sqlite_sql(self._for_sqlite)
+
+    @cached_property
+    def postgresql(self) -> str:
+        """With parameters like `%(name)s`."""
+        from denizen.storage import compiling
+
+        return compiling.postgresql_sql(self._for_postgresql)
+
+
+def statement(expression: Executable) -> Statement:
+    """The statement for `expression`, whose values that are not `bindparam`s become part of the SQL text."""
+    return Statement(expression, expression)
+
+
+def insert_into(table: Table, *columns: str) -> Statement:
+    """An insert of a row with these columns, each a parameter of its own name."""
+    return statement(insert(table).values({name: bindparam(name, type_=table.c[name].type) for name in columns}))
+
+
+def insert_ignore(table: Table, columns: Iterable[str] | None = None) -> Statement:
+    """An insert of `columns` (all but a self-numbering key) that does nothing where a unique key is there already."""
+    names = list(columns) if columns is not None else [c.name for c in table.c if c is not table.autoincrement_column]
+    values = {name: bindparam(name, type_=table.c[name].type) for name in names}
+    return Statement(
+        sqlite.insert(table).values(values).on_conflict_do_nothing(),
+        postgresql.insert(table).values(values).on_conflict_do_nothing(),
+    )
+
+
+class Tx(Protocol):
+    """One transaction, inside the function that was given to `write` or `read`."""
+
+    @property
+    def dialect(self) -> Literal["sqlite", "postgresql"]: ...
+
+    @property
+    def now(self) -> Instant:
+        """When this transaction happens: one value, however often it is asked for."""
+        ...
+
+    def run(self, statement: Statement, /, **params: Params) -> int:
+        """Run it; the number of rows it changed."""
+        ...
+
+    def one(self, statement: Statement, /, **params: Params) -> Row | None:
+        """Run it; its first row."""
+        ...
+
+    def all(self, statement: Statement, /, **params: Params) -> list[Row]:
+        """Run it; its rows."""
+        ...
+
+    def many(self, statement: Statement, rows: Sequence[Mapping[str, Params]], /) -> None:
+        """Run it once for each of `rows`."""
+        ...
+
+    def announce(self, topic: str, payload: Mapping[str, JsonValue]) -> None:
+        """Tell `topic` after the commit; never before it, and never if it fails."""
+        ...
+
+
+class Database(Protocol):
+    """Where everything is kept. Opened on an event loop by `opening.open_database`, and used on that loop only."""
+
+    commits: int
+    """Transactions committed by writes."""
+    writes: int
+    """Functions whose write was committed."""
+
+    async def write(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run `fn` in a transaction; when this returns, what it wrote is durable."""
+        ...
+
+    async def write_first(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Like `write`, but ahead of whatever is queued. For lease renewals."""
+        ...
+
+    async def read(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run `fn` on one consistent snapshot of everything committed so far. It cannot write."""
+        ...
+
+    async def close(self) -> None:
+        """Finish the queued writes and let go of the database."""
+        ...

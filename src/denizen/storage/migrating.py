@@ -1,0 +1,85 @@
+"""Bringing a database to this version's schema.
+
+Steps only add: what an older Denizen reads and writes stays, so that old and new instances can run on one database.
+A database that is up to date, the usual case, is recognised by a query, and Alembic is not even imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from denizen.errors import DatabaseNewer
+
+REVISIONS = ("0001", "0002")
+"""Every step there is, the first one first."""
+HEAD = REVISIONS[-1]
+
+_STEPS = Path(__file__).parent / "migrations"
+_SQLITE_TABLE = "SELECT name FROM sqlite_master WHERE name = 'alembic_version'"
+_POSTGRESQL_TABLE = "SELECT to_regclass('alembic_version')"
+# Whoever comes second waits here, and then finds that there is nothing left to do.
+_SQLITE_LOCK = "BEGIN IMMEDIATE"
+_POSTGRESQL_LOCK = f"SELECT pg_advisory_xact_lock({int.from_bytes(b'denizen', 'big')})"
+
+
+def migrate_sqlite(path: Path, to: str = HEAD) -> None:
+    """The database in the file, made where it is missing, has the schema of `to` or of a later step."""
+    from denizen.storage.sqlite import connect
+
+    with closing(connect(path)) as connection:
+        revision = _revision(connection, _SQLITE_TABLE)
+    if not _is_current(revision, str(path)):
+        _upgrade("sqlite", lambda: connect(path), _SQLITE_LOCK, to)
+
+
+def migrate_postgresql(conninfo: str, to: str = HEAD) -> None:
+    """The database, which is there already, has the schema of `to` or of a later step."""
+    import psycopg
+
+    from denizen.storage.postgresql import connect
+    from denizen.storage.postgresql_errors import describe
+
+    with closing(connect(conninfo)) as connection:
+        revision = _revision(connection, _POSTGRESQL_TABLE)
+    if not _is_current(revision, describe(conninfo)):
+        _upgrade("postgresql+psycopg", lambda: psycopg.connect(conninfo), _POSTGRESQL_LOCK, to)
+
+
+def _revision(connection: Any, table: str) -> str | None:
+    if connection.execute(table).fetchone() in (None, (None,)):
+        return None
+    row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    return row[0] if row else None
+
+
+def _is_current(revision: str | None, name: str) -> bool:
+    if revision is not None and revision not in REVISIONS:
+        raise DatabaseNewer(
+            f"The database {name} was written by a newer version of Denizen: its schema is {revision}, and this "
+            f"version knows those up to {HEAD}. Install the newer version, or open a backup from before the upgrade."
+        )
+    return revision == HEAD
+
+
+def _upgrade(dialect: str, connect: Callable[[], Any], lock: str, to: str) -> None:
+    """Run the steps that are missing, up to `to`, in one transaction."""
+    from alembic import command
+    from alembic.config import Config
+    from sqlalchemy import NullPool, create_engine
+    from sqlalchemy.exc import DBAPIError
+
+    config = Config()
+    config.set_main_option("script_location", str(_STEPS).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    engine = create_engine(f"{dialect}://", creator=connect, poolclass=NullPool)
+    try:
+        with engine.connect() as connection:
+            connection.exec_driver_sql(lock)
+            config.attributes["connection"] = connection
+            command.upgrade(config, to)
+            connection.commit()
+    except DBAPIError as error:
+        raise error.orig or error from error  # our callers know the driver's errors

@@ -1,0 +1,87 @@
+"""Opening the database that a URL names."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from pathlib import Path
+
+from denizen.clock import Clock
+from denizen.errors import DatabaseUnavailable, InvalidInput
+from denizen.storage.database import Announce, Database
+
+
+async def open_database(url: str, *, clock: Clock, announce: Announce) -> Database:
+    """The database at `url`, with this version's schema; a file that is missing is made, and its folder.
+
+    `sqlite:///relative/path`, `sqlite:////absolute/path`, `sqlite://` (a temporary file, gone when it is closed) or
+    `postgresql://user@host/name`. `announce` is called on this event loop, after each commit.
+    """
+    scheme, _, rest = url.partition("://")
+    match scheme.partition("+")[0]:
+        case "sqlite":
+            return await _open_sqlite(rest.removeprefix("/"), clock, announce)
+        case "postgresql" | "postgres":
+            return await _open_postgresql(f"postgresql://{rest}", clock, announce)
+        case _:
+            raise InvalidInput(f"Denizen knows no database {scheme!r}. Use sqlite:///path or postgresql://host/name.")
+
+
+# The adapters are imported when they are needed: whoever uses SQLite does not wait for psycopg to load.
+
+
+async def _open_sqlite(name: str, clock: Clock, announce: Announce) -> Database:
+    from denizen.storage.sqlite import SqliteDatabase
+
+    temporary = tempfile.TemporaryDirectory(prefix="denizen-") if name in ("", ":memory:") else None
+    path = Path(temporary.name, "denizen.db") if temporary else Path(name)
+    await asyncio.to_thread(_prepare_sqlite, path)
+    return SqliteDatabase(path, clock=clock, announce=announce, on_close=temporary.cleanup if temporary else None)
+
+
+def _prepare_sqlite(path: Path) -> None:
+    import sqlite3
+
+    from denizen.storage.migrating import migrate_sqlite
+    from denizen.storage.sqlite_errors import read_only, translate
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Asked now, or a database that is up to date would open and fail at its first write.
+        if not all(_is_writable(place) for place in (path, path.parent) if place.exists()):
+            raise read_only(path)
+        migrate_sqlite(path)
+    except OSError as error:
+        raise DatabaseUnavailable(
+            f"The folder {path.parent} cannot be made ({error.strerror}). Name another one, or make it yourself."
+        ) from error
+    except sqlite3.Error as error:
+        raise translate(error, path) from error
+
+
+def _is_writable(place: Path) -> bool:
+    return os.access(place, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
+async def _open_postgresql(conninfo: str, clock: Clock, announce: Announce) -> Database:
+    from denizen.storage.postgresql import PostgresqlDatabase
+
+    await asyncio.to_thread(_prepare_postgresql, conninfo)
+    return PostgresqlDatabase(conninfo, clock=clock, announce=announce)
+
+
+def _prepare_postgresql(conninfo: str) -> None:
+    import psycopg
+
+    from denizen.storage.migrating import migrate_postgresql
+    from denizen.storage.postgresql_errors import describe, translate
+
+    try:
+        migrate_postgresql(conninfo)
+    except psycopg.ProgrammingError as error:
+        if error.sqlstate is None:
+            raise InvalidInput(f"The PostgreSQL URL cannot be read: {error}") from error
+        raise translate(error, describe(conninfo)) from error
+    except psycopg.Error as error:
+        raise translate(error, describe(conninfo)) from error

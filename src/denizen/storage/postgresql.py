@@ -1,0 +1,295 @@
+"""PostgreSQL: a few threads, each with a connection of its own.
+
+A write is run again when others were in its way (deadlock, serialization) or when the server went away before COMMIT
+was sent; a connection lost while committing is `OutcomeUnknown`. Sharing one fsync among many commits is the server's
+own business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
+from queue import SimpleQueue
+from typing import Any, Concatenate, Literal, LiteralString, NoReturn, ParamSpec, TypeVar, cast
+
+import psycopg
+from psycopg.abc import Buffer
+from psycopg.adapt import Dumper, Loader
+from psycopg.pq import TransactionStatus
+from pydantic import JsonValue
+
+from denizen import failpoints
+from denizen.clock import Clock, Instant, SystemClock
+from denizen.errors import DatabaseUnavailable, OutcomeUnknown, StorageError
+from denizen.storage.database import Announce, Announcement, Params, Row, Statement, Tx
+from denizen.storage.postgresql_errors import describe, is_lasting, is_lost, may_pass, translate
+from denizen.storage.work import Job, hand_back
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+CONNECTIONS = 8
+CONFLICT_TRIES = 10
+"""How often a transaction is run at most when others are in its way."""
+AWAY_SECONDS = 3.0
+"""How long a call goes on trying to reach a server that is away."""
+CONNECT_SECONDS = 5
+
+_NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+_BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+
+class PostgresqlTx:
+    """A transaction on one connection. Once a statement has failed, nothing of it will be committed."""
+
+    dialect: Literal["sqlite", "postgresql"] = "postgresql"
+
+    def __init__(self, line: _Line, clock: Clock | None, announcements: list[Announcement] | None) -> None:
+        self._line = line
+        self._clock = clock
+        self._announcements = announcements
+        self._now: Instant | None = None
+
+    @property
+    def now(self) -> Instant:
+        if self._now is None:
+            self._now = self._clock.now() if self._clock else self._server_time()
+        return self._now
+
+    def run(self, statement: Statement, /, **params: Params) -> int:
+        return self._line.execute(statement.postgresql, params).rowcount
+
+    def one(self, statement: Statement, /, **params: Params) -> Row | None:
+        return self._line.execute(statement.postgresql, params).fetchone()
+
+    def all(self, statement: Statement, /, **params: Params) -> list[Row]:
+        return self._line.execute(statement.postgresql, params).fetchall()
+
+    def many(self, statement: Statement, rows: Sequence[Mapping[str, Params]], /) -> None:
+        self._line.executemany(statement.postgresql, rows)
+
+    def announce(self, topic: str, payload: Mapping[str, JsonValue]) -> None:
+        if self._announcements is None:
+            raise RuntimeError("A read has nothing to announce.")
+        self._announcements.append((topic, payload))
+
+    def _server_time(self) -> Instant:
+        row = self._line.execute(_NOW).fetchone()
+        assert row is not None
+        return Instant(row[0])
+
+
+class PostgresqlDatabase:
+    """A database on a PostgreSQL server."""
+
+    def __init__(self, conninfo: str, *, clock: Clock, announce: Announce) -> None:
+        self.commits = 0
+        self.writes = 0
+        self._conninfo = conninfo
+        # Instances on several machines share the server's clock; a clock that was put in for a test is kept.
+        self._clock = None if isinstance(clock, SystemClock) else clock
+        self._announce = announce
+        self._loop = asyncio.get_running_loop()
+        self._first: deque[_Call] = deque()
+        self._queue: deque[_Call] = deque()
+        self._tickets: SimpleQueue[bool] = SimpleQueue()
+        """One True for each call that is queued, and in the end one False for each thread."""
+        self._counting = threading.Lock()
+        self._closing = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._serve_until_closed, name=f"postgresql {number}", daemon=True)
+            for number in range(CONNECTIONS)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    async def write(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._enqueue(self._queue, Job(fn, args, kwargs, self._loop.create_future()))
+
+    async def write_first(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._enqueue(self._first, Job(fn, args, kwargs, self._loop.create_future()))
+
+    async def read(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._enqueue(self._queue, Job(fn, args, kwargs, self._loop.create_future()), reading=True)
+
+    async def close(self) -> None:
+        if not self._closing.is_set():
+            self._closing.set()
+            for _ in self._threads:
+                self._tickets.put(False)
+        for thread in self._threads:
+            await asyncio.to_thread(thread.join)
+
+    def _enqueue(self, queue: deque[_Call], job: Job, *, reading: bool = False) -> asyncio.Future[Any]:
+        if self._closing.is_set():
+            raise DatabaseUnavailable("The database is closed.")
+        queue.append(_Call(job, reading))
+        self._tickets.put(True)
+        return job.future
+
+    def _serve_until_closed(self) -> None:
+        line = _Line(self._conninfo)
+        while self._tickets.get():
+            call = self._next()
+            try:
+                self._serve(line, call)
+            except BaseException as error:  # noqa: BLE001
+                # Whatever it is, the caller must hear of it, and the thread must live for the next call.
+                call.job.fail(error)
+            hand_back(self._loop, self._announce, [call.job])
+        line.hang_up()
+
+    def _next(self) -> _Call:
+        # Whoever holds a ticket finds a call: those that are queued are never fewer than the tickets given out.
+        try:
+            return self._first.popleft()
+        except IndexError:
+            return self._queue.popleft()
+
+    def _serve(self, line: _Line, call: _Call) -> None:
+        """Run the call, again where that is safe, until it is committed or has failed for good."""
+        for tries in count(1):
+            line.trouble = None
+            try:
+                self._attempt(line, call)
+            except BaseException:
+                line.clear()
+                if not _may_try_again(line.trouble, tries, call.give_up_at):
+                    raise
+            else:
+                break
+            time.sleep(_pause(tries))
+
+    def _attempt(self, line: _Line, call: _Call) -> None:
+        line.execute(_BEGIN_READ if call.reading else "BEGIN")
+        call.job.announcements = []
+        call.job.run(PostgresqlTx(line, self._clock, None if call.reading else call.job.announcements))
+        if line.trouble is not None:
+            raise translate(line.trouble, line.name)  # the function went on after a statement had failed
+        if call.reading:
+            line.clear()
+        else:
+            self._commit(line, call.job)
+
+    def _commit(self, line: _Line, job: Job) -> None:
+        if failpoints.armed:
+            failpoints.reach(f"commit:{job.name}")
+        try:
+            line.execute("COMMIT")
+        except StorageError as error:
+            if line.trouble is None or not is_lost(line.trouble):
+                raise
+            line.trouble = None
+            raise OutcomeUnknown(
+                f"The connection to {line.name} broke while committing: the write may or may not have happened. "
+                "Read what is there before you try again."
+            ) from error
+        with self._counting:
+            self.commits += 1
+            self.writes += 1
+        if failpoints.armed:
+            failpoints.reach(f"committed:{job.name}")
+
+
+class _Call:
+    """A job in the queue, and until when it may wait for a server that is away."""
+
+    __slots__ = ("give_up_at", "job", "reading")
+
+    def __init__(self, job: Job, reading: bool) -> None:
+        self.job = job
+        self.reading = reading
+        self.give_up_at = time.monotonic() + AWAY_SECONDS
+
+
+class _Line:
+    """One thread's connection: made when it is first needed, and again after it was lost."""
+
+    def __init__(self, conninfo: str) -> None:
+        self.name = describe(conninfo)
+        self.trouble: psycopg.Error | None = None
+        """What the server, or the way to it, first answered that was not what we wanted."""
+        self._conninfo = conninfo
+        self._cursor: psycopg.Cursor[Row] | None = None
+
+    def execute(self, sql: str, params: Mapping[str, Params] | None = None) -> psycopg.Cursor[Row]:
+        try:
+            if self._cursor is None:
+                self._cursor = connect(self._conninfo).cursor()
+            return self._cursor.execute(cast("LiteralString", sql), params)
+        except psycopg.Error as error:
+            self._fail(error)
+
+    def executemany(self, sql: str, rows: Sequence[Mapping[str, Params]]) -> None:
+        assert self._cursor is not None
+        try:
+            self._cursor.executemany(cast("LiteralString", sql), rows)
+        except psycopg.Error as error:
+            self._fail(error)
+
+    def clear(self) -> None:
+        """Be without a transaction, and without a connection where it was lost."""
+        if self.trouble is not None and is_lost(self.trouble):
+            return self.hang_up()
+        try:
+            if self._cursor is not None and self._cursor.connection.info.transaction_status != TransactionStatus.IDLE:
+                self._cursor.execute("ROLLBACK")
+        except psycopg.Error:
+            self.hang_up()
+
+    def hang_up(self) -> None:
+        if self._cursor is not None:
+            self._cursor.connection.close()
+            self._cursor = None
+
+    def _fail(self, error: psycopg.Error) -> NoReturn:
+        self.trouble = self.trouble or error
+        raise translate(error, self.name)
+
+
+def connect(conninfo: str) -> psycopg.Connection[Row]:
+    """A connection with our settings, in autocommit: transactions are begun and ended by their own statements."""
+    connection = psycopg.connect(
+        conninfo,
+        autocommit=True,
+        connect_timeout=CONNECT_SECONDS,
+        # All our parameters are sent as text of no type and cast in the SQL, so each statement is prepared once.
+        prepare_threshold=2,
+        client_encoding="utf8",
+    )
+    connection.prepared_max = 1024
+    connection.adapters.register_dumper(int, _IntDumper)
+    connection.adapters.register_dumper(bool, _IntDumper)
+    connection.adapters.register_loader("numeric", _NumberLoader)
+    return connection
+
+
+class _IntDumper(Dumper):
+    def dump(self, obj: int) -> bytes:
+        return b"%d" % obj
+
+
+class _NumberLoader(Loader):
+    """Sums of whole numbers are of type numeric: give them as the whole numbers they are, as SQLite does."""
+
+    def load(self, data: Buffer) -> int | float:
+        text = bytes(data)
+        return float(text) if b"." in text or b"N" in text else int(text)
+
+
+def _may_try_again(trouble: psycopg.Error | None, tries: int, give_up_at: float) -> bool:
+    if trouble is None:
+        return False
+    if is_lost(trouble):
+        return not is_lasting(trouble) and time.monotonic() < give_up_at
+    return may_pass(trouble) and tries < CONFLICT_TRIES
+
+
+def _pause(tries: int) -> float:
+    """Seconds before the next try: longer each time, and uneven, so that those who collided part."""
+    return min(0.01 * 2**tries, 0.5) * random.uniform(0.5, 1.0)  # noqa: S311

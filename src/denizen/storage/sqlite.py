@@ -1,0 +1,317 @@
+"""SQLite: one thread writes, a few read.
+
+Writes are queued. The writer takes what is queued, runs the functions one after the other in one transaction, and
+commits them together, so that many callers share one fsync; what arrives meanwhile joins, up to a bound. A caller
+hears only after that commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, Concatenate, Literal, NoReturn, ParamSpec, TypeVar
+
+from pydantic import JsonValue
+
+from denizen import failpoints
+from denizen.clock import Clock, Instant
+from denizen.errors import DatabaseUnavailable, StorageError
+from denizen.storage.database import Announce, Announcement, Params, Row, Statement, Tx
+from denizen.storage.sqlite_errors import translate
+from denizen.storage.work import Job, hand_back
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+BATCH = 256
+"""Writes that share one commit at most: a bound on how long the first of them waits for it."""
+READERS = 4
+LOCK_SECONDS = 5.0
+"""How long a write waits for another process that holds the database."""
+
+
+class SqliteTx:
+    """A transaction on one connection. Once a statement has failed, nothing of it will be committed."""
+
+    dialect: Literal["sqlite", "postgresql"] = "sqlite"
+
+    def __init__(
+        self, path: Path, cursor: sqlite3.Cursor, clock: Clock, announcements: list[Announcement] | None
+    ) -> None:
+        self.error: StorageError | None = None
+        """Of the first statement that failed."""
+        self._path = path
+        self._cursor = cursor
+        self._clock = clock
+        self._announcements = announcements
+        self._now: Instant | None = None
+
+    @property
+    def now(self) -> Instant:
+        if self._now is None:
+            self._now = self._clock.now()
+        return self._now
+
+    def run(self, statement: Statement, /, **params: Params) -> int:
+        changed = self._execute(statement, params).rowcount
+        # The driver counts only for what begins with INSERT, UPDATE, DELETE or REPLACE.
+        return changed if changed >= 0 else self._cursor.execute("SELECT changes()").fetchone()[0]
+
+    def one(self, statement: Statement, /, **params: Params) -> Row | None:
+        return self._execute(statement, params).fetchone()
+
+    def all(self, statement: Statement, /, **params: Params) -> list[Row]:
+        return self._execute(statement, params).fetchall()
+
+    def many(self, statement: Statement, rows: Sequence[Mapping[str, Params]], /) -> None:
+        try:
+            self._cursor.executemany(statement.sqlite, rows)
+        except sqlite3.Error as error:
+            self._fail(error)
+
+    def announce(self, topic: str, payload: Mapping[str, JsonValue]) -> None:
+        if self._announcements is None:
+            raise RuntimeError("A read has nothing to announce.")
+        self._announcements.append((topic, payload))
+
+    def _execute(self, statement: Statement, params: Mapping[str, Params]) -> sqlite3.Cursor:
+        try:
+            return self._cursor.execute(statement.sqlite, params)
+        except sqlite3.Error as error:
+            self._fail(error)
+
+    def _fail(self, error: sqlite3.Error) -> NoReturn:
+        ours = translate(error, self._path)
+        self.error = self.error or ours
+        raise ours
+
+
+class SqliteDatabase:
+    """The database in one file."""
+
+    def __init__(
+        self, path: Path, *, clock: Clock, announce: Announce, on_close: Callable[[], object] | None = None
+    ) -> None:
+        self.commits = 0
+        self.writes = 0
+        self._path = path
+        self._clock = clock
+        self._announce = announce
+        self._on_close = on_close
+        self._loop = asyncio.get_running_loop()
+        self._first: deque[Job] = deque()
+        self._queue: deque[Job] = deque()
+        self._idle = False
+        self._wake: SimpleQueue[None] = SimpleQueue()
+        self._reads: SimpleQueue[Job | None] = SimpleQueue()
+        self._closing = False
+        self._threads = [
+            threading.Thread(target=self._write_until_closed, name="sqlite writer", daemon=True),
+            *(
+                threading.Thread(target=self._read_until_closed, name=f"sqlite reader {number}", daemon=True)
+                for number in range(READERS)
+            ),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    async def write(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._enqueue(self._queue, Job(fn, args, kwargs, self._loop.create_future()))
+
+    async def write_first(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._enqueue(self._first, Job(fn, args, kwargs, self._loop.create_future()))
+
+    async def read(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        self._refuse_if_closed()
+        job = Job(fn, args, kwargs, self._loop.create_future())
+        self._reads.put(job)
+        return await job.future
+
+    async def close(self) -> None:
+        if not self._closing:
+            self._closing = True
+            self._wake.put(None)
+            for _ in range(READERS):
+                self._reads.put(None)
+        for thread in self._threads:
+            await asyncio.to_thread(thread.join)
+        if self._on_close is not None:
+            self._on_close()
+
+    def _enqueue(self, queue: deque[Job], job: Job) -> asyncio.Future[Any]:
+        self._refuse_if_closed()
+        queue.append(job)
+        # We append, then look whether the writer is idle; it says that it is idle, then looks at the queue. So one of
+        # us sees the other, and a busy writer is not signalled for every write.
+        if self._idle:
+            self._idle = False
+            self._wake.put(None)
+        return job.future
+
+    def _refuse_if_closed(self) -> None:
+        if self._closing:
+            raise DatabaseUnavailable("The database is closed.")
+
+    def _write_until_closed(self) -> None:
+        cursor: sqlite3.Cursor | None = None
+        while self._wait_for_writes():
+            batch = [self._next()]
+            try:
+                cursor = cursor or connect(self._path).cursor()
+                self._write_batch(cursor, batch)
+            except BaseException as error:  # noqa: BLE001
+                # Whatever it is, every caller must hear of it, and the thread must live for the next batch.
+                cursor = _rolled_back(cursor)
+                _fail_all(batch, error, self._path)
+            hand_back(self._loop, self._announce, batch)
+        if cursor is not None:
+            cursor.connection.close()
+
+    def _wait_for_writes(self) -> bool:
+        """Return when there is something to write, or, with False, when there never will be."""
+        while not (self._first or self._queue):
+            if self._closing:
+                return False
+            self._idle = True
+            if not (self._first or self._queue or self._closing):
+                self._wake.get()
+            self._idle = False
+        return True
+
+    def _next(self) -> Job:
+        return self._first.popleft() if self._first else self._queue.popleft()
+
+    def _join(self, batch: list[Job]) -> bool:
+        """Take one more of what is queued into the batch, if there is any and there is room."""
+        if len(batch) >= BATCH or not (self._first or self._queue):
+            return False
+        batch.append(self._next())
+        return True
+
+    def _write_batch(self, cursor: sqlite3.Cursor, batch: list[Job]) -> None:
+        while self._join(batch):
+            pass
+        cursor.execute("BEGIN IMMEDIATE")
+        self._run_batch(cursor, batch)
+        written = [job for job in batch if job.error is None]
+        if failpoints.armed:
+            for job in written:
+                failpoints.reach(f"commit:{job.name}")
+        cursor.execute("COMMIT")
+        if written:
+            self.commits += 1
+            self.writes += len(written)
+        if failpoints.armed:
+            for job in written:
+                failpoints.reach(f"committed:{job.name}")
+
+    def _run_batch(self, cursor: sqlite3.Cursor, batch: list[Job]) -> None:
+        """Run the batch, and what is queued meanwhile, in the open transaction. What fails leaves nothing behind.
+
+        Failing is rare and a savepoint costs two statements, so none are set until one fails: then all is rolled back,
+        and what had gone well before it runs again, now with savepoints.
+        """
+        savepoints = False
+        position = 0
+        while position < len(batch) or self._join(batch):
+            job = batch[position]
+            position += 1
+            if job.error is not None:
+                continue
+            if savepoints:
+                cursor.execute("SAVEPOINT job")
+            try:
+                job.announcements = []
+                self._run(job, cursor, job.announcements)
+            except BaseException as error:
+                job.fail(_told(error, self._path))
+                if not cursor.connection.in_transaction:
+                    raise  # SQLite gave up the whole transaction: a full disk, a broken file
+                if savepoints:
+                    cursor.execute("ROLLBACK TO job")
+                else:
+                    cursor.execute("ROLLBACK")
+                    cursor.execute("BEGIN IMMEDIATE")
+                    savepoints = any(earlier.error is None for earlier in batch[:position])
+                    position = 0
+            if savepoints and position > 0:
+                cursor.execute("RELEASE job")
+
+    def _run(self, job: Job, cursor: sqlite3.Cursor, announcements: list[Announcement] | None) -> None:
+        tx = SqliteTx(self._path, cursor, self._clock, announcements)
+        job.run(tx)
+        if tx.error is not None:
+            raise tx.error  # the function went on after a statement had failed; PostgreSQL would not have let it
+
+    def _read_until_closed(self) -> None:
+        cursor: sqlite3.Cursor | None = None
+        while (job := self._reads.get()) is not None:
+            try:
+                cursor = cursor or connect(self._path, reading=True).cursor()
+                cursor.execute("BEGIN")
+                self._run(job, cursor, None)
+            except BaseException as error:  # noqa: BLE001
+                job.fail(_told(error, self._path))
+            cursor = _rolled_back(cursor)
+            hand_back(self._loop, self._announce, [job])
+        if cursor is not None:
+            cursor.connection.close()
+
+
+def connect(path: Path, *, reading: bool = False) -> sqlite3.Connection:
+    """A connection with our settings; one for reading refuses to write."""
+    # Cached statements are kept prepared; the domain has a few hundred.
+    connection = sqlite3.connect(path, timeout=LOCK_SECONDS, isolation_level=None, cached_statements=1024)
+    try:
+        _use_write_ahead_log(connection)
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA cache_size = -32000")
+        connection.execute("PRAGMA wal_autocheckpoint = 4000")
+        if reading:
+            connection.execute("PRAGMA query_only = ON")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    # For a new file this takes a lock that SQLite itself does not wait for: another process may be making it as well.
+    deadline = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").fetchall()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                raise
+            time.sleep(0.005)
+        else:
+            return
+
+
+def _rolled_back(cursor: sqlite3.Cursor | None) -> sqlite3.Cursor | None:
+    """The cursor, outside any transaction; None, and its connection closed, where there is no way out of it."""
+    if cursor is not None and cursor.connection.in_transaction:
+        try:
+            cursor.execute("ROLLBACK")
+        except sqlite3.Error:
+            cursor.connection.close()
+            return None
+    return cursor
+
+
+def _fail_all(batch: list[Job], error: BaseException, path: Path) -> None:
+    for job in batch:
+        if job.error is None:
+            job.fail(_told(error, path))
+
+
+def _told(error: BaseException, path: Path) -> BaseException:
+    return translate(error, path) if isinstance(error, sqlite3.Error) else error

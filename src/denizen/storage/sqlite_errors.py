@@ -1,0 +1,61 @@
+"""What SQLite's errors mean to whoever runs Denizen."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from denizen.errors import (
+    DatabaseDamaged,
+    DatabaseLocked,
+    DatabaseReadOnly,
+    DatabaseUnavailable,
+    DiskFull,
+    StorageError,
+)
+from denizen.storage.database import Conflict
+
+_PRIMARY = 0xFF
+"""SQLite's extended codes keep the plain one in their low byte."""
+
+
+def translate(error: sqlite3.Error, path: Path) -> StorageError:
+    """Our error for one of SQLite's, with it as the cause."""
+    ours = _ours(error, path)
+    ours.__cause__ = error
+    return ours
+
+
+def _ours(error: sqlite3.Error, path: Path) -> StorageError:
+    match getattr(error, "sqlite_errorcode", 0) & _PRIMARY:
+        case sqlite3.SQLITE_CONSTRAINT:
+            return Conflict(str(error).removeprefix("UNIQUE constraint failed: "))
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return DatabaseLocked(
+                f"Another program holds the database {path} and did not let go. "
+                "Close whatever else has it open, or wait until it has finished, and try again."
+            )
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM:
+            return read_only(path)
+        case sqlite3.SQLITE_FULL:
+            return DiskFull(f"The disk of {path} is full; nothing was written. Free some room and try again.")
+        case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT:
+            return DatabaseDamaged(
+                f"{path} is not a database, or it is broken ({error}). Restore it from a backup, or name another file."
+            )
+        case sqlite3.SQLITE_CANTOPEN:
+            return DatabaseUnavailable(
+                f"The database {path} cannot be opened. Check that its folder is there and that this user may use it."
+            )
+        case sqlite3.SQLITE_IOERR:
+            return DatabaseUnavailable(f"The disk of {path} failed ({error}); nothing was written. Check the disk.")
+        case _:
+            return StorageError(f"The database {path} refuses this: {error}.")
+
+
+def read_only(path: Path) -> DatabaseReadOnly:
+    """What to do about a file, or a folder around it, that may not be written to."""
+    return DatabaseReadOnly(
+        f"The database {path} may not be written to. "
+        "Give this user the right to write the file and the folder that it is in."
+    )

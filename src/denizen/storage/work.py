@@ -1,0 +1,70 @@
+"""Functions on their way to a database thread, and their results on the way back to the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import structlog
+
+from denizen.storage.database import Announce, Announcement, Tx
+
+log = structlog.get_logger(__name__)
+
+
+class Job:
+    """One call of `write` or `read`: the function, then what came of it, then whoever waits for that."""
+
+    __slots__ = ("announcements", "args", "error", "fn", "future", "kwargs", "result")
+
+    def __init__(self, fn: Callable[..., Any], args: Any, kwargs: Any, future: asyncio.Future[Any]) -> None:
+        self.fn = fn
+        self.args = args
+        self.kwargs = kwargs
+        self.future = future
+        self.announcements: list[Announcement] = []
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    @property
+    def name(self) -> str:
+        """The function's own name, by which failpoints know it."""
+        return getattr(self.fn, "__name__", type(self.fn).__name__)
+
+    def run(self, tx: Tx) -> None:
+        """Keep what the function returns. What it raises is raised."""
+        self.result = self.fn(tx, *self.args, **self.kwargs)
+
+    def fail(self, error: BaseException) -> None:
+        self.error = error
+        self.announcements = []
+
+
+def hand_back(loop: asyncio.AbstractEventLoop, announce: Announce, jobs: Sequence[Job]) -> None:
+    """From a database thread: let `loop` announce what `jobs` committed, then wake their callers.
+
+    It is the loop that announces, not the callers, because a caller may have been cancelled.
+    """
+    try:
+        loop.call_soon_threadsafe(_finish, announce, jobs)
+    except RuntimeError:
+        # The loop was closed while we wrote: nobody is left to hear. What was committed stays.
+        log.debug("event loop closed before its writes were reported", writes=len(jobs))
+
+
+def _finish(announce: Announce, jobs: Sequence[Job]) -> None:
+    announcements = [announcement for job in jobs for announcement in job.announcements]
+    if announcements:
+        try:
+            announce(announcements)
+        except Exception:
+            # Announcements are hints. The callers must hear of their commits whatever becomes of them.
+            log.exception("announcing failed", announcements=len(announcements))
+    for job in jobs:
+        if job.future.done():  # cancelled meanwhile
+            continue
+        if job.error is None:
+            job.future.set_result(job.result)
+        else:
+            job.future.set_exception(job.error)

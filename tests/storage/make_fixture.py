@@ -1,0 +1,307 @@
+"""Writes fixtures/0002.jsonl: a small but complete life, one JSON object for each row, parents before children.
+
+    python -m tests.storage.make_fixture
+
+A fixture is made when its migration is new and is not changed afterwards: it stands for the databases that people have.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+FILE = Path(__file__).parent / "fixtures" / "0002.jsonl"
+START = 1_767_603_600_000_000
+"""Microseconds: Monday, 5 January 2026, nine o'clock, UTC."""
+SECOND = 1_000_000
+
+Row = tuple[str, dict[str, Any]]
+
+
+def main() -> None:
+    FILE.write_text("".join(json.dumps({"table": table, "row": row}) + "\n" for table, row in life()))
+
+
+def life() -> Iterator[Row]:
+    """Noor and Sam share a room with two agents, Ada and Grace; Noor talks with Ada alone as well."""
+    yield "organizations", {"id": "org-1", "name": "Lighthouse", "settings": "{}", "created_at": START}
+    yield from people()
+    yield from agents()
+    yield from rooms()
+    yield from talk()
+    yield from inboxes()
+    yield from minds()
+    yield from tokens()
+
+
+def people() -> Iterator[Row]:
+    kinds = [("noor", "human"), ("sam", "human"), ("ada", "agent"), ("grace", "agent"), ("builds", "service")]
+    for handle, kind in kinds:
+        yield (
+            "entities",
+            {
+                "id": f"entity-{handle}",
+                "organization_id": "org-1",
+                "kind": kind,
+                "handle": handle,
+                "name": handle.title(),
+                "metadata": "{}",
+                "created_at": START,
+            },
+        )
+
+
+def agents() -> Iterator[Row]:
+    for handle, status, holder, epoch in [("ada", "active", "instance-1", 3), ("grace", "suspended", None, 1)]:
+        agent = f"entity-{handle}"
+        yield (
+            "agents",
+            {
+                "id": agent,
+                "organization_id": "org-1",
+                "status": status,
+                "definition": json.dumps({"name": handle.title(), "model": "demo", "instructions": "Be kind."}),
+                "version": 2,
+                "urgent": json.dumps({"words": ["stop"]}) if handle == "ada" else None,
+                "created_at": START,
+            },
+        )
+        yield (
+            "leases",
+            {"agent_id": agent, "holder": holder, "epoch": epoch, "until": START + 30 * SECOND if holder else 0},
+        )
+    yield "instances", {"id": "instance-1", "seen_at": START}
+
+
+def rooms() -> Iterator[Row]:
+    for space, kind, private, last in [("room", "conversation", 0, 3), ("aside", "panel", 1, 1)]:
+        yield (
+            "spaces",
+            {
+                "id": f"space-{space}",
+                "organization_id": "org-1",
+                "kind": kind,
+                "name": space.title(),
+                "private": private,
+                "last_seq": last,
+                "created_at": START,
+            },
+        )
+    members = [("room", "noor", "all"), ("room", "sam", "all"), ("room", "ada", "all"), ("room", "grace", "mentions")]
+    for space, handle, attention in [*members, ("aside", "noor", "all"), ("aside", "ada", "none")]:
+        yield (
+            "memberships",
+            {
+                "space_id": f"space-{space}",
+                "entity_id": f"entity-{handle}",
+                "role": "owner" if handle == "noor" else "member",
+                "attention": attention,
+                "joined_at": START,
+            },
+        )
+
+
+def talk() -> Iterator[Row]:
+    yield message(
+        1, "noor", "Good morning, @ada. **Did the build pass?**", plain="Good morning, @ada. Did the build pass?"
+    )
+    yield message(2, "ada", "It did: 212 tests, none failed. 🦊", hop=1, cycle_id="cycle-1", reply_to="message-1")
+    yield message(3, "sam", "And on Windows?")
+    yield (
+        "messages",
+        message(1, "noor", "Only between us.", space="aside", id="message-aside", metadata='{"mood": "quiet"}')[1],
+    )
+
+
+def message(seq: int, author: str, text: str, *, space: str = "room", **columns: Any) -> Row:
+    row = {
+        "id": f"message-{seq}",
+        "space_id": f"space-{space}",
+        "seq": seq,
+        "author_id": f"entity-{author}",
+        "text": text,
+        "plain": None,
+        "mentions": '["entity-ada"]' if "@ada" in text else None,
+        "reply_to": None,
+        "metadata": None,
+        "hop": 0,
+        "cycle_id": None,
+        "created_at": START + seq * SECOND,
+    }
+    return "messages", row | columns
+
+
+def inboxes() -> Iterator[Row]:
+    """An event in each state, in each lane, and one that does not wake."""
+    yield event(1, "mention", "done", cycle_id="cycle-1", space_id="space-room", message_id="message-1")
+    yield event(2, "space_message", "taken", cycle_id="cycle-2", space_id="space-room", message_id="message-3")
+    yield event(3, "service_trigger", "pending", lane=0, payload='{"text": "Deploy finished"}', attempts=1)
+    yield event(4, "timer", "pending", hop=7, wakes=0, not_before=START + 60 * SECOND)
+    yield event(5, "tool_result", "dead", attempts=5, payload='{"call": "c1"}')
+
+
+def event(number: int, type_: str, state: str, **columns: Any) -> Row:
+    row = {
+        "number": number,
+        "agent_id": "entity-ada",
+        "id": f"event-{number}",
+        "type": type_,
+        "lane": 1,
+        "state": state,
+        "wakes": 1,
+        "hop": 0,
+        "attempts": 0,
+        "not_before": 0,
+        "cycle_id": None,
+        "space_id": None,
+        "message_id": None,
+        "payload": None,
+        "created_at": START + number * SECOND,
+    }
+    return "events", row | columns
+
+
+def minds() -> Iterator[Row]:
+    yield (
+        "minds",
+        {
+            "agent_id": "entity-ada",
+            "cycle_count": 1,
+            "last_cycle_at": START + 3 * SECOND,
+            "window_from": 1,
+            "era": 1,
+            "era_version": 2,
+            "news": 4,
+            "news_told": 3,
+            "told": '{"members": {"space-room": ["noor", "sam", "grace"]}}',
+        },
+    )
+    yield "minds", dict.fromkeys(MIND_COUNTS, 0) | {"agent_id": "entity-grace", "window_from": 1, "told": "{}"}
+    yield "selves", {"agent_id": "entity-ada", "era": 1, "text": "You are Ada.", "created_at": START}
+    yield from cycles()
+    yield from thoughts()
+
+
+MIND_COUNTS = ("cycle_count", "last_cycle_at", "era", "era_version", "news", "news_told")
+
+
+def cycles() -> Iterator[Row]:
+    """One that has ended, and one that a crash would have to resume."""
+    ended = {"number": 1, "outcome": "acted", "ended_at": START + 3 * SECOND, "stop_reason": "natural"}
+    yield cycle("cycle-1", 1, **ended, steps=2, summary="Told Noor that the build passed.", told='{"news": 3}')
+    yield cycle("cycle-2", 5, outcome="open", steps=1, attempts=1, active_space_id="space-room")
+
+
+def cycle(identifier: str, first_seq: int, **columns: Any) -> Row:
+    row = {
+        "id": identifier,
+        "agent_id": "entity-ada",
+        "number": None,
+        "outcome": "open",
+        "first_seq": first_seq,
+        "started_at": START + first_seq * SECOND,
+        "ended_at": None,
+        "steps": 0,
+        "attempts": 0,
+        "not_before": 0,
+        "handed_back": 0,
+        "active_space_id": None,
+        "stop_reason": None,
+        "summary": None,
+        "told": None,
+        "input_tokens": 1200,
+        "output_tokens": 80,
+        "cost_micros": 310,
+    }
+    return "cycles", row | columns
+
+
+def thoughts() -> Iterator[Row]:
+    """What Ada saw and did, in order, with what it cost and what it changed."""
+    entries = [("inbox", "cycle-1"), ("response", "cycle-1"), ("results", "cycle-1"), ("response", "cycle-1")]
+    for number, (kind, cycle_id) in enumerate([*entries, ("inbox", "cycle-2"), ("response", "cycle-2")], start=1):
+        yield (
+            "log",
+            {
+                "number": number,
+                "agent_id": "entity-ada",
+                "seq": number,
+                "cycle_id": cycle_id,
+                "kind": kind,
+                "message": json.dumps({"kind": "response" if kind == "response" else "request", "parts": []}),
+                "tokens": 40,
+                "request": '{"era": 1, "tools": "digest-1"}' if kind == "response" else None,
+                "created_at": START + number * SECOND,
+            },
+        )
+    for cycle_id, step, state, changes in [("cycle-1", 0, "done", 1), ("cycle-2", 0, "intent", 0)]:
+        yield (
+            "effects",
+            {
+                "cycle_id": cycle_id,
+                "step": step,
+                "position": 0,
+                "tool": "send_message" if changes else "fetch_page",
+                "state": state,
+                "changes": changes,
+                "result": '{"message_id": "message-2"}' if changes else None,
+                "created_at": START + 2 * SECOND,
+            },
+        )
+    yield (
+        "overflow",
+        {
+            "id": "overflow-1",
+            "agent_id": "entity-ada",
+            "cycle_id": "cycle-1",
+            "text": "212 passed\n" * 20,
+            "created_at": START + 2 * SECOND,
+        },
+    )
+    yield "toolsets", {"digest": "digest-1", "tools": '["send_message", "skip"]'}
+    yield from ledger()
+
+
+def ledger() -> Iterator[Row]:
+    for number, kind, detail in [(1, "usage", None), (2, "skip", "not addressed to me"), (3, "failure", "overloaded")]:
+        used = kind == "usage"
+        yield (
+            "ledger",
+            {
+                "number": number,
+                "agent_id": "entity-ada",
+                "cycle_id": "cycle-1" if used else f"cycle-gone-{number}",
+                "kind": kind,
+                "model": "demo" if used else None,
+                "input_tokens": 1200 if used else 0,
+                "output_tokens": 80 if used else 0,
+                "cache_read_tokens": 1000 if used else 0,
+                "cache_write_tokens": 0,
+                "cost_micros": 310 if used else None,
+                "detail": detail,
+                "created_at": START + number * SECOND,
+            },
+        )
+
+
+def tokens() -> Iterator[Row]:
+    """One in use, one that has run out, and one that was revoked."""
+    ended = {"token-2": {"expires_at": START + 60 * SECOND}, "token-3": {"revoked_at": START + SECOND}}
+    for number, (identifier, columns) in enumerate([("token-1", {}), *ended.items()], start=1):
+        row = {
+            "id": identifier,
+            "entity_id": "entity-noor",
+            "name": f"Laptop {number}",
+            "digest": f"{number}" * 64,
+            "created_at": START,
+            "expires_at": None,
+            "revoked_at": None,
+            "last_used_at": START if number == 1 else None,
+        }
+        yield "tokens", row | columns
+
+
+if __name__ == "__main__":
+    main()

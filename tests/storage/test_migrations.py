@@ -1,0 +1,197 @@
+"""Every database that anyone may have can be opened by this version, whole."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, LiteralString, cast
+
+import psycopg
+import pytest
+import sqlalchemy as sa
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import dict_row
+
+from denizen.errors import DatabaseNewer
+from denizen.storage import migrating, sqlite
+from denizen.storage.schema import metadata
+from tests.storage.conftest import Opening
+from tests.storage.notes import everything, put
+from tests.storage.processes import ROOT
+
+FIXTURES = Path(__file__).parent / "fixtures"
+STEPS = ROOT / "src" / "denizen" / "storage" / "migrations" / "versions"
+
+
+def migrate(url: str, to: str = migrating.HEAD) -> None:
+    """Bring the database to exactly that step, from where it is."""
+    if url.startswith("sqlite"):
+        migrating.migrate_sqlite(Path(url.removeprefix("sqlite:///")), to)
+    else:
+        migrating.migrate_postgresql(url, to)
+
+
+def query(url: str, text: str, /, **params: Any) -> list[dict[str, Any]]:
+    """Rows, as the driver gives them."""
+    if url.startswith("sqlite"):
+        with closing(sqlite.connect(Path(url.removeprefix("sqlite:///")))) as connection:
+            connection.row_factory = sqlite3.Row
+            return [dict(row) for row in connection.execute(text, params)]
+    with psycopg.connect(url, autocommit=True) as connection:
+        cursor = connection.cursor(row_factory=dict_row).execute(cast("LiteralString", text), params or None)
+        return cursor.fetchall() if cursor.description else []
+
+
+def fixture_rows(revision: str) -> list[tuple[str, dict[str, Any]]]:
+    lines = (FIXTURES / f"{revision}.jsonl").read_text().splitlines()
+    return [(entry["table"], entry["row"]) for entry in map(json.loads, lines)]
+
+
+def load(url: str, rows: list[tuple[str, dict[str, Any]]]) -> None:
+    for table, row in rows:
+        marks = [mark(url, name) for name in row]
+        query(url, f'INSERT INTO "{table}" ({", ".join(row)}) VALUES ({", ".join(marks)})', **row)
+    if url.startswith("postgresql"):
+        # Rows that came with their number did not move the counter that gives the next one.
+        for table in {table for table, row in rows if "number" in row and table != "cycles"}:
+            query(url, f"SELECT setval(pg_get_serial_sequence('{table}', 'number'), max(number)) FROM {table}")
+
+
+def tables(url: str) -> set[str]:
+    listing = (
+        "SELECT name FROM sqlite_master WHERE type = 'table'"
+        if url.startswith("sqlite")
+        else "SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'"
+    )
+    return {row["name"] for row in query(url, listing)} - {"alembic_version"}
+
+
+@pytest.mark.parametrize("revision", migrating.REVISIONS)
+async def test_a_life_stored_by_an_older_version_is_whole(revision: str, database_url: str, opening: Opening) -> None:
+    """Every row of that time is there after the upgrade, and life goes on."""
+    migrate(database_url, revision)
+    rows = fixture_rows(revision)
+    load(database_url, rows)
+
+    database = await opening(database_url)
+
+    for table, row in rows:
+        wanted = " AND ".join(
+            f"{name} IS NULL" if row[name] is None else f"{name} = {mark(database_url, name)}" for name in row
+        )
+        given = {name: value for name, value in row.items() if value is not None}
+        assert len(query(database_url, f'SELECT 1 FROM "{table}" WHERE {wanted}', **given)) == 1, (table, row)
+    await database.write(put, "new")
+    assert "new" in await everything(database)
+
+
+def mark(url: str, name: str) -> str:
+    return f":{name}" if url.startswith("sqlite") else f"%({name})s"
+
+
+@pytest.mark.parametrize("revision", migrating.REVISIONS)
+def test_a_fixture_has_rows_of_every_table_of_its_time(revision: str, sqlite_url: str) -> None:
+    migrate(sqlite_url, revision)
+    assert {table for table, _ in fixture_rows(revision)} == tables(sqlite_url)
+
+
+def test_every_step_is_known_and_leads_to_the_next() -> None:
+    """The list in `migrating` is what lets a start do without Alembic: it must be true."""
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+
+    config = Config()
+    config.set_main_option("script_location", str(STEPS.parent))
+    config.set_main_option("path_separator", "os")
+    steps = list(ScriptDirectory.from_config(config).walk_revisions())
+    assert tuple(step.revision for step in reversed(steps)) == migrating.REVISIONS
+    assert all(Path(step.path).name.startswith(f"{step.revision}_") for step in steps)
+
+
+def test_the_steps_lead_to_the_schema(database_url: str, make_empty: Callable[[], str]) -> None:
+    """A migrated database and one made from schema.py are the same, to the last index."""
+    migrate(database_url)
+    direct = make_empty()
+    engine = sa.create_engine(direct.replace("postgresql:", "postgresql+psycopg:"))
+    metadata.create_all(engine)
+    engine.dispose()
+    assert structure(database_url) == structure(direct)
+
+
+@pytest.fixture
+def make_empty(database_url: str, tmp_path: Path) -> Iterator[Callable[[], str]]:
+    """Another empty database of the same kind."""
+    if database_url.startswith("sqlite"):
+        yield lambda: f"sqlite:///{tmp_path / 'direct.db'}"
+        return
+    name = conninfo_to_dict(database_url)["dbname"]
+    query(database_url, f"CREATE DATABASE {name}_direct TEMPLATE template0")
+    yield lambda: database_url.replace(f"/{name}", f"/{name}_direct")
+    query(database_url, f"DROP DATABASE {name}_direct WITH (FORCE)")
+
+
+def structure(url: str) -> dict[str, Any]:
+    """Tables with their columns, keys, constraints and indexes, without regard to the order of columns."""
+    return {
+        table: (_sqlite_table if url.startswith("sqlite") else _postgresql_table)(url, table) for table in tables(url)
+    }
+
+
+def _sqlite_table(url: str, table: str) -> list[Any]:
+    columns = query(url, 'SELECT name, type, "notnull", dflt_value, pk FROM pragma_table_info(:t)', t=table)
+    parents = query(url, 'SELECT "table", "from", "to", on_delete FROM pragma_foreign_key_list(:t)', t=table)
+    indexes = query(
+        url,
+        "SELECT CASE origin WHEN 'c' THEN list.name END AS name, \"unique\", origin, partial, master.sql,"
+        " (SELECT group_concat(name) FROM pragma_index_info(list.name)) AS columns"
+        " FROM pragma_index_list(:t) AS list LEFT JOIN sqlite_master AS master ON master.name = list.name",
+        t=table,
+    )
+    kind = query(url, "SELECT wr FROM pragma_table_list WHERE name = :t", t=table)
+    return [kind, *(sorted(map(str, part)) for part in (columns, parents, indexes))]
+
+
+def _postgresql_table(url: str, table: str) -> list[Any]:
+    columns = query(
+        url,
+        "SELECT column_name, data_type, is_nullable, column_default FROM information_schema.columns"
+        " WHERE table_schema = 'public' AND table_name = %(t)s",
+        t=table,
+    )
+    constraints = query(
+        url,
+        "SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint"
+        " WHERE conrelid = %(t)s::regclass AND contype <> 'n'",
+        t=table,
+    )
+    indexes = query(url, "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' AND tablename = %(t)s", t=table)
+    return [sorted(map(str, part)) for part in (columns, constraints, indexes)]
+
+
+async def test_a_database_of_a_newer_version_is_refused_and_left_alone(database_url: str, opening: Opening) -> None:
+    """It would be unwise to guess what it means."""
+    migrate(database_url)
+    query(database_url, "UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(DatabaseNewer, match="9999"):
+        await opening(database_url)
+    assert query(database_url, "SELECT version_num FROM alembic_version") == [{"version_num": "9999"}]
+
+
+def test_a_database_that_is_up_to_date_opens_without_alembic(database_url: str) -> None:
+    """Loading it would be most of the time that a start takes."""
+    migrate(database_url)
+    program = (
+        "import asyncio, sys\n"
+        "from denizen.clock import SystemClock\n"
+        "from denizen.storage.opening import open_database\n"
+        "async def main():\n"
+        "    await (await open_database(sys.argv[1], clock=SystemClock(), announce=print)).close()\n"
+        "asyncio.run(main())\n"
+        "assert 'alembic' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program, database_url], check=True, env={"PYTHONPATH": str(ROOT / "src")})
