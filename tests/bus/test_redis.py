@@ -327,6 +327,10 @@ class StoppedClock(Clock):
     def now(self) -> Instant:
         return Instant(0)
 
+    async def wait(self, event: asyncio.Event, seconds: float) -> bool:
+        await self.sleep(seconds)
+        return event.is_set()
+
     async def sleep(self, seconds: float) -> None:
         sleeper = Sleeper(seconds)
         self._sleepers.put_nowait(sleeper)

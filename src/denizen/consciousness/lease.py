@@ -14,7 +14,7 @@ from sqlalchemy import bindparam, or_, select, update
 from denizen.clock import SECOND
 from denizen.errors import LeaseLost
 from denizen.ids import AgentId
-from denizen.storage.database import Tx, insert_into, statement
+from denizen.storage.database import Tx, insert_ignore, insert_into, statement
 from denizen.storage.schema import agents, instances, leases
 
 LEASE_SECONDS: Final = 30
@@ -114,7 +114,8 @@ def epoch_of(tx: Tx, agent_id: AgentId) -> int:
 
 
 _seen = statement(update(instances).where(instances.c.id == bindparam("instance")).values(seen_at=bindparam("at")))
-_appear = insert_into(instances, "id", "seen_at")
+# A renewal that was cancelled may still be on its way when the instance appears again.
+_appear = insert_ignore(instances, ("id", "seen_at"))
 _alive = statement(select(instances.c.id).where(instances.c.seen_at >= bindparam("since")).order_by(instances.c.id))
 _forget = statement(instances.delete().where(instances.c.seen_at < bindparam("before")))
 _vanish = statement(instances.delete().where(instances.c.id == bindparam("instance")))

@@ -16,7 +16,7 @@ from denizen.consciousness.selfhood import Era, Identity
 from denizen.consciousness.settings import WindowSettings
 from denizen.consciousness.window import Budget, first_that_fits
 from denizen.ids import CycleId
-from denizen.models.tokens import estimate
+from denizen.models.tokens import PER_MESSAGE, estimate
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import minds, selves
 
@@ -62,7 +62,7 @@ class Mind:
             *(entry.message for entry in self.past),
             *(entry.message for entry in self.present),
         ]
-        self.self_tokens = estimate(self.era.text)
+        self.self_tokens = PER_MESSAGE + estimate(self.era.text)
 
     @property
     def present_tokens(self) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from denizen.ids import AgentId, CycleId
-from denizen.storage.database import Tx, insert_into
+from denizen.storage.database import Tx, insert_into, storable
 from denizen.storage.schema import ledger
 
 
@@ -71,6 +71,6 @@ def enter(
         cache_read_tokens=charge.cache_read_tokens,
         cache_write_tokens=charge.cache_write_tokens,
         cost_micros=charge.cost_micros,
-        detail=detail,
+        detail=None if detail is None else storable(detail),
         created_at=tx.now,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
@@ -12,10 +13,12 @@ from denizen.consciousness.log import Entry
 from denizen.ids import AgentId, CycleId, SpaceId
 from denizen.inbox import delivery
 from denizen.inbox.events import Event
+from denizen.spaces import directory, posting
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import cycles
 from denizen.tools import effects
 from denizen.tools.effects import EffectRecord
+from denizen.tools.prebuilt import SEND_MESSAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,8 @@ class OpenCycle:
     effects: tuple[EffectRecord, ...] = ()
     attempts: int = 0
     """Resumes and failures since its last progress."""
+    sent_to: tuple[str, ...] = ()
+    """The names of the spaces in which it has said something, in order."""
 
     @property
     def steps(self) -> int:
@@ -80,6 +85,7 @@ def find_open(tx: Tx, agent_id: AgentId) -> Found | None:
     row = tx.one(_open, agent_id=agent_id)
     if row is None:
         return None
+    done = tuple(effects.of_cycle(tx, row[0]))
     cycle = OpenCycle(
         id=row[0],
         first_seq=row[1],
@@ -87,10 +93,17 @@ def find_open(tx: Tx, agent_id: AgentId) -> Found | None:
         active_space_id=row[3],
         events=tuple(delivery.taken(tx, agent_id, row[0])),
         entries=tuple(log.entries(tx, agent_id, row[1])),
-        effects=tuple(effects.of_cycle(tx, row[0])),
+        effects=done,
         attempts=row[4],
+        sent_to=tuple(_target(tx, effect) for effect in done if effect.tool == SEND_MESSAGE and effect.changes),
     )
     return Found(cycle, row[5], bool(row[6]))
+
+
+def _target(tx: Tx, sent: EffectRecord) -> str:
+    """The name of the space that a message went to, by the id that its sender was told."""
+    message = posting.get_message(tx, json.loads(sent.result or "")["messageId"])
+    return directory.get_space(tx, message.space_id).name
 
 
 _open_id = statement(select(cycles.c.id).where(cycles.c.agent_id == bindparam("agent_id"), cycles.c.number.is_(None)))

@@ -25,6 +25,8 @@ TRIED_ALONE_AFTER: Final = 2
 """Failed attempts of a batch after which its events are tried one by one: a bad one does not hold the others."""
 DEAD_AFTER: Final = 5
 """Failed attempts after which an event is set aside for a person to look at."""
+LOOKED_AT: Final = 200
+"""How many waiting events are looked at, at once."""
 BACK_OFF_SECONDS: Final = (1, 4, 15, 60)
 
 _OPEN = events.c.state != "done"  # word for word the condition of the partial index, or SQLite does not use it
@@ -68,7 +70,7 @@ def deliver(tx: Tx, deliveries: Sequence[Delivery]) -> None:
                 "hop": each.hop,
                 "space_id": each.space_id,
                 "message_id": each.message_id,
-                "payload": json.dumps(each.payload, ensure_ascii=False) if each.payload else None,
+                "payload": json.dumps(each.payload) if each.payload else None,
                 "created_at": each.created_at,
             }
             for each in deliveries
@@ -104,7 +106,7 @@ _joined = (
     .outerjoin(entities, entities.c.id == messages.c.author_id)
 )
 
-_pending = statement(
+_waiting = (
     select(*_columns)
     .select_from(_joined)
     .where(
@@ -114,8 +116,9 @@ _pending = statement(
         events.c.not_before <= bindparam("now"),
     )
     .order_by(events.c.lane, events.c.number)
-    .limit(bindparam("limit"))
 )
+_pending = statement(_waiting.limit(bindparam("limit")))
+_first_waking = statement(_waiting.where(events.c.wakes == 1).limit(1))
 
 _taken = statement(
     select(*_columns)
@@ -147,9 +150,15 @@ def find(tx: Tx, agent_id: AgentId, event_id: str) -> Event | None:
     return None if row is None else _event(row)
 
 
-def pending(tx: Tx, agent_id: AgentId, *, limit: int = 200) -> list[Event]:
-    """What waits in this inbox and may be taken now, in the order of draining. Takes nothing."""
-    return [_event(row) for row in tx.all(_pending, agent_id=agent_id, now=tx.now, limit=limit)]
+def pending(tx: Tx, agent_id: AgentId, *, limit: int = LOOKED_AT) -> list[Event]:
+    """What waits in this inbox and may be taken now, in the order of draining. Takes nothing.
+
+    However much there is, the first that wakes is among it.
+    """
+    rows = tx.all(_pending, agent_id=agent_id, now=tx.now, limit=limit)
+    if len(rows) == limit and not any(row[5] for row in rows):
+        rows += tx.all(_first_waking, agent_id=agent_id, now=tx.now)
+    return [_event(row) for row in rows]
 
 
 def taken(tx: Tx, agent_id: AgentId, cycle_id: CycleId) -> list[Event]:

@@ -13,8 +13,10 @@ import math
 import re
 import unicodedata
 from collections.abc import Sequence
+from datetime import datetime
 from functools import lru_cache
 from typing import NamedTuple
+from zoneinfo import ZoneInfo
 
 from pydantic import JsonValue
 
@@ -78,6 +80,7 @@ def format_inbox(
     *,
     now: int,
     label: str = "INBOX",
+    zone: str = "UTC",
     plans: Sequence[str] = (),
     news: Sequence[str] = (),
     text_chars: int = 8000,
@@ -86,7 +89,7 @@ def format_inbox(
     count = f"{len(events)} new event{'' if len(events) == 1 else 's'}"
     head = [f"[{label} - {count}]"]
     if label != MID_CYCLE_UPDATE:
-        head.append(_time_line(now))
+        head.append(_time_line(now, zone))
     if plans:
         head.append("Next: " + "; ".join(one_line(plan) for plan in plans))
     if news:
@@ -176,9 +179,14 @@ def _is_words(name: str) -> bool:
     return all(char.isalnum() or char in " .-_'’" or unicodedata.category(char)[0] == "M" for char in name)
 
 
-def _time_line(now: int) -> str:
+def _time_line(now: int, zone: str) -> str:
     at = moment(now)
-    return f"Now: {_WEEKDAYS[at.weekday()]} {at:%Y-%m-%d %H:%M} UTC"
+    there = "" if zone == "UTC" else f" ({_clock_time(at.astimezone(ZoneInfo(zone)))} {zone})"
+    return f"Now: {_clock_time(at)} UTC{there}"
+
+
+def _clock_time(at: datetime) -> str:
+    return f"{_WEEKDAYS[at.weekday()]} {at:%Y-%m-%d %H:%M}"
 
 
 def _entry(number: int, event: Event, now: int, text_chars: int) -> str:

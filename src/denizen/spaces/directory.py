@@ -239,6 +239,8 @@ def require_member(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> Space:
         raise NotFound("space", space_id)
     space = Space(row[0], row[1], row[2], row[3], bool(row[4]))
     if row[5] is None:
+        if space.private:
+            raise NotFound("space", space_id)
         raise NotAMember(f'Only members of the space "{space.name}" may read it or speak in it.')
     return space
 

@@ -17,13 +17,12 @@ from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
 from denizen.inbox.urgency import rule_from
 from denizen.spaces.markdown import Rendered, render
-from denizen.storage.database import Tx, insert_into, statement
+from denizen.storage.database import Tx, insert_into, statement, storable
 from denizen.storage.schema import agents, entities, memberships, messages, spaces
 
 HOP_BUDGET: Final = 6
 """How many agents in a row may answer each other before their messages stop waking anyone."""
 MESSAGE_CHARACTERS: Final = 100_000
-_UNSTORABLE = str.maketrans(dict.fromkeys([0, *range(0xD800, 0xE000)], "\ufffd"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +43,7 @@ class Posted:
 
 def draft(text: str) -> Draft:
     """Check what someone wants to say; what no database can hold (NUL, lone surrogates) is shown as U+FFFD."""
-    if not text.isascii() or "\0" in text:
-        text = text.translate(_UNSTORABLE)
+    text = storable(text)
     if not text.strip():
         raise InvalidInput("A message needs some text.")
     if len(text) > MESSAGE_CHARACTERS:
@@ -139,12 +137,18 @@ def post(
         plain=None if plain == what.text else plain,
         mentions=json.dumps(mentions) if mentions else None,
         reply_to=reply_to,
-        metadata=json.dumps(metadata, ensure_ascii=False) if metadata else None,
+        metadata=json.dumps(metadata) if metadata else None,
         hop=hop,
         cycle_id=cycle_id,
         created_at=tx.now,
     )
     kind, handle = author
+    to_agents = tx.all(_listeners, space_id=space_id, author_id=author_id)
+    # Many agents share a rule, most of them the default one: each is asked once.
+    rules = {rule for _, _, _, rule in to_agents}
+    interrupted = {rule: rule_from(rule).applies(handle=handle, kind=kind, plain=plain) for rule in rules}
+    # What a person writes always wakes; a chain of agents wakes as far as its budget goes.
+    wakes = kind != "agent" or hop <= HOP_BUDGET
     delivery.deliver(
         tx,
         [
@@ -153,14 +157,14 @@ def post(
                 id=posted_id,
                 type="mention" if its_handle in mentions else "space_message",
                 created_at=tx.now,
-                urgent=urgent or rule_from(rule).applies(handle=handle, kind=kind, plain=plain),
-                # What a person writes always wakes; a chain of agents wakes as far as its budget goes.
-                wakes=kind != "agent" or hop <= HOP_BUDGET,
+                urgent=urgent or interrupted[rule],
+                wakes=wakes,
                 hop=hop,
                 space_id=space_id,
                 message_id=posted_id,
+                payload={"reply_to": reply_to} if reply_to else {},
             )
-            for listener, attention, its_handle, rule in tx.all(_listeners, space_id=space_id, author_id=author_id)
+            for listener, attention, its_handle, rule in to_agents
             if attention == "all" or its_handle in mentions
         ],
     )
@@ -221,6 +225,7 @@ _before = statement(
 _get = statement(
     select(*_message).join(entities, entities.c.id == messages.c.author_id).where(messages.c.id == bindparam("id"))
 )
+_last_seq = statement(select(spaces.c.last_seq).where(spaces.c.id == bindparam("space_id")))
 _END = 2**62
 
 
@@ -232,6 +237,14 @@ def messages_after(tx: Tx, space_id: SpaceId, after: int = 0, *, limit: int = 10
 def messages_before(tx: Tx, space_id: SpaceId, before: int = _END, *, limit: int = 100) -> list[Message]:
     """What was said in the space last before that sequence number, oldest first."""
     return [_as_message(row) for row in reversed(tx.all(_before, space_id=space_id, before=before, limit=limit))]
+
+
+def last_seq(tx: Tx, space_id: SpaceId) -> int:
+    """The sequence number of the last message in the space; 0 if nothing was said yet."""
+    row = tx.one(_last_seq, space_id=space_id)
+    if row is None:
+        raise NotFound("space", space_id)
+    return row[0]
 
 
 def get_message(tx: Tx, message_id: MessageId) -> Message:

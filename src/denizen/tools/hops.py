@@ -18,3 +18,11 @@ def hop_of_send(events: Sequence[Event], space_id: SpaceId) -> int:
     if from_there:
         return max(from_there, key=lambda event: event.number).hop + 1
     return max((event.hop for event in events), default=0) + 1
+
+
+def hop_of_plan(events: Sequence[Event]) -> int:
+    """The hop of the cycle that makes a plan: the highest among the events that woke it.
+
+    What only lay in the inbox, past the budget of its chain, does not count: it mutes no plan made for a person.
+    """
+    return max((event.hop for event in events if event.wakes), default=0)

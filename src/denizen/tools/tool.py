@@ -59,8 +59,8 @@ class Done:
     """Whether anything in the world is different now: then the cycle can no longer be rolled back."""
     entered: SpaceId | None = None
     """The space that is active from now on."""
-    sent_to: SpaceId | None = None
-    """The space in which something was said."""
+    sent_to: str | None = None
+    """The name of the space in which something was said."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +78,9 @@ class OwnTool(Generic[A]):
     @cached_property
     def definition(self) -> ToolDefinition:
         schema = self.arguments.model_json_schema()
-        for noise in ("title", "description"):
-            schema.pop(noise, None)
-        for each in schema.get("properties", {}).values():
-            each.pop("title", None)
-        return ToolDefinition(name=self.name, description=self.description, parameters_json_schema=schema)
+        schema.pop("description", None)
+        plain = _plain(schema, schema.get("$defs", {}))
+        return ToolDefinition(name=self.name, description=self.description, parameters_json_schema=plain)
 
     def check(self, arguments: str | Mapping[str, Any] | None) -> A:
         """The arguments as the model wrote them, checked. Raises `InvalidInput` that tells the model what is wrong."""
@@ -144,6 +142,22 @@ class Toolbox:
     def tokens(self) -> int:
         """About how much of every request the definitions take."""
         return len(self.encoded) // 4
+
+
+def _plain(schema: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema in as few words as say the same: what is referred to in its place, no titles, no optional nulls."""
+    if "$ref" in schema:
+        schema = shared[schema["$ref"].rpartition("/")[2]]
+    alternatives = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
+    if len(alternatives) == 1:
+        rest = {key: value for key, value in schema.items() if key not in ("anyOf", "default")}
+        return _plain({**alternatives[0], **rest}, shared)
+    plain = {key: value for key, value in schema.items() if key not in ("title", "$defs")}
+    if "properties" in plain:
+        plain["properties"] = {name: _plain(each, shared) for name, each in plain["properties"].items()}
+    if "items" in plain:
+        plain["items"] = _plain(plain["items"], shared)
+    return plain
 
 
 def _explain(name: str, error: ValidationError) -> str:

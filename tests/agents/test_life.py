@@ -1,0 +1,407 @@
+"""Being alive: statuses, suspension, death, warmth, shutting down, and that only one process thinks for an agent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from pydantic_ai.messages import ModelMessage
+
+from denizen import ManualClock, call, reply, scripted, skip, tool
+from denizen.agents.registry import Agent
+from denizen.agents.residents import Pace
+from denizen.consciousness import lease as leases
+from denizen.errors import InvalidInput, ModelRejected, NotFound
+from denizen.ids import AgentId, new_id
+from denizen.models.scripted import Info, Turn
+from tests.world import Waiting, World, listening, open_world
+
+
+class Held:
+    """A turn that begins and goes on only when it is let."""
+
+    def __init__(self, then: Turn = "unreachable") -> None:
+        self.begun = asyncio.Event()
+        self.go_on = asyncio.Event()
+        self._then = then
+
+    async def __call__(self, _messages: list[ModelMessage], _info: Info) -> Turn:
+        self.begun.set()
+        await self.go_on.wait()
+        return self._then
+
+
+async def until(true: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(20):
+        while not await true():  # each look is a read of the database, so that others get their turn
+            pass
+
+
+async def is_held(world: World, agent: Agent) -> bool:
+    return await world.denizen.db.read(leases.is_held, agent.id)
+
+
+async def in_a_hall(world: World, *turns: Turn, **options):
+    ada = await world.agent("Ada", *turns, **options)
+    noor = await world.person("Noor")
+    return ada, noor, await world.space("Hall", noor, ada)
+
+
+# Status
+
+
+async def test_an_agent_sleeps_unless_it_thinks(world: World):
+    """ "Thinking…" stayed on the screen after an error elsewhere."""
+    held = Held(ModelRejected("no"))
+    ada, noor, hall = await in_a_hall(world, held)
+    assert await world.denizen.status(ada) == "sleeping"
+    await world.say(noor, "Hi", hall)
+    assert await world.denizen.status(ada) == "sleeping"
+    async with world.denizen.living():
+        await held.begun.wait()
+        assert await world.denizen.status(ada) == "alive"
+        held.go_on.set()
+        await world.run()
+        assert await world.denizen.status(ada) == "sleeping"
+
+
+async def test_alive_expires_with_the_lease(database_url: str):
+    """Nobody thinks for ever: if the process is gone, its lease runs out, and what people see says so."""
+    async with open_world(database_url) as world, open_world(database_url) as gone:
+        held = Held()
+        ada, noor, hall = await in_a_hall(gone, held)
+        await gone.say(noor, "Hi", hall)
+        async with gone.denizen.living():
+            await held.begun.wait()
+            assert await world.denizen.status(ada) == "alive"
+            world.clock.advance(31)
+            assert await world.denizen.status(ada) == "sleeping"
+            held.go_on.set()
+
+
+async def test_a_suspended_agent_hears_everything_and_thinks_nothing(world: World):
+    ada, noor, hall = await in_a_hall(world, reply("I am back."), "Came back.")
+    await world.denizen.suspend_agent(ada)
+    await world.say(noor, "Hi", hall)
+    await world.run()
+    assert await world.denizen.status(ada) == "suspended"
+    assert await world.inbox(ada) == ["Hi"]
+
+    await world.denizen.resume_agent(ada)
+    await world.run()
+    assert await world.denizen.status(ada) == "sleeping"
+    assert await world.transcript(hall) == ["Noor: Hi", "Ada: I am back."]
+
+
+async def test_suspended_in_the_middle_of_a_thought_and_resumed_it_repeats_nothing(world: World):
+    held = Held(reply("This is thought in vain."))
+    ada, noor, hall = await in_a_hall(world, reply("One moment."), held, reply("Done."), "Helped Noor.")
+    await world.say(noor, "Help!", hall)
+    async with world.denizen.living():
+        await held.begun.wait()
+        await world.denizen.suspend_agent(ada)
+        assert await world.denizen.status(ada) == "suspended"
+        held.go_on.set()
+        await world.run()
+        assert await world.transcript(hall) == ["Noor: Help!", "Ada: One moment."]
+        assert await world.waiting(ada) == [Waiting("Help!", "taken")]
+
+        await world.denizen.resume_agent(ada)
+        await world.run()
+
+    assert await world.transcript(hall) == ["Noor: Help!", "Ada: One moment.", "Ada: Done."]
+    assert (await world.history(ada))[1:] == [
+        'response: send_message {"text":"One moment."}',
+        'results: send_message → {"success":true,"messageId":"<Hall 2>"}',
+        'response: send_message {"text":"Done."}',
+        'results: send_message → {"success":true,"messageId":"<Hall 3>"}',
+        "response: Helped Noor.",
+    ]
+
+
+@pytest.mark.parametrize("said", [0, 1])
+async def test_being_suspended_again_and_again_is_no_failure(world: World, said: int):
+    """Interrupted work is not failed work, whether something was said before or not."""
+    holds = [Held() for _ in range(6)]
+    ada, noor, hall = await in_a_hall(world, *[reply("One moment.")] * said, *holds, reply("Done."), "Helped Noor.")
+    await world.say(noor, "Help!", hall)
+    async with world.denizen.living():
+        for held in holds:
+            await held.begun.wait()
+            await world.denizen.suspend_agent(ada)
+            held.go_on.set()
+            await world.run()
+            await world.denizen.resume_agent(ada)
+        await world.run()
+    assert await world.transcript(hall) == ["Noor: Help!", *["Ada: One moment."] * said, "Ada: Done."]
+    assert await world.endings(ada) == [(1, "acted", "answered", "Helped Noor.")]
+
+
+async def test_a_deleted_agent_is_dead_and_its_past_stays(world: World):
+    ada, noor, hall = await in_a_hall(world, reply("Hello."), "Greeted Noor.")
+    await world.say(noor, "Hi", hall)
+    await world.run()
+    past = await world.history(ada)
+
+    await world.denizen.delete_agent(ada)
+    await world.say(noor, "Ada?", hall)
+    await world.run()
+
+    assert await world.denizen.status(ada) == "dead"
+    assert await world.inbox(ada) == []
+    assert await world.history(ada) == past
+    assert await world.transcript(hall) == ["Noor: Hi", "Ada: Hello.", "Noor: Ada?"]
+    for change in (world.denizen.delete_agent, world.denizen.suspend_agent, world.denizen.resume_agent):
+        with pytest.raises(NotFound):
+            await change(ada)
+
+
+async def test_deleting_an_agent_ends_its_open_cycle_with_a_note(world: World):
+    """Every call has its result, so that whoever reads this past can."""
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def dig() -> str:
+        """Dig for a long time."""
+        begun.set()
+        await go_on.wait()
+        return "gold"
+
+    ada, noor, hall = await in_a_hall(world, [reply("Digging."), call("dig")], tools=[dig])
+    await world.say(noor, "Dig!", hall)
+    async with world.denizen.living():
+        await begun.wait()
+        await world.denizen.delete_agent(ada)
+        go_on.set()
+        await world.run()
+
+    assert (await world.history(ada))[1:] == [
+        'response: send_message {"text":"Digging."}\ndig {}',
+        'results: send_message → {"success":true,"messageId":"<Hall 2>"}\ndig → Not finished: this agent was deleted.',
+        "note: [NOTE] This agent was deleted. Its last cycle ended here.",
+    ]
+    (cycle,) = await world.cycles(ada)
+    assert (cycle.number, cycle.outcome, cycle.stop_reason, cycle.summary, cycle.steps) == (
+        1,
+        "failed",
+        "deleted",
+        "Deleted.",
+        1,
+    )
+    assert await world.waiting(ada) == []
+    assert await world.denizen.status(ada) == "dead"
+
+
+async def test_an_agent_that_is_not_there_is_not_found(world: World):
+    nobody = AgentId(new_id())
+    for ask in (
+        world.denizen.status,
+        world.denizen.get_agent,
+        world.denizen.suspend_agent,
+        world.denizen.delete_agent,
+        world.denizen.edit_agent,
+    ):
+        with pytest.raises(NotFound):
+            await ask(nobody)
+
+
+# Definition
+
+
+async def test_an_edit_changes_what_it_names_and_nothing_else(world: World):
+    ada = await world.agent("Ada", instructions="Be brief.", cycle={"max_steps": 3})
+    edited = await world.denizen.edit_agent(ada, instructions="Be kind.")
+    assert (edited.definition.instructions, edited.definition.cycle.max_steps, edited.version) == ("Be kind.", 3, 2)
+    assert await world.denizen.get_agent(ada) == edited
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"cycle": {"max_steps": 0}}, "cycle.max_steps"),
+        ({"window": {"max_tokens": 10}}, "window.max_tokens"),
+        ({"colour": "blue"}, "colour"),
+        ({"instructions": "x" * 200_000}, "instructions"),
+        ({"model": ""}, "model"),
+        ({"cycle": {"silent_reply": "shout"}}, "cycle.silent_reply"),
+    ],
+)
+async def test_a_wrong_definition_is_refused_with_the_name_of_the_field(
+    small_world: World, wrong: dict[str, Any], told: str
+):
+    ada = await small_world.agent("Ada")
+    with pytest.raises(InvalidInput, match=told):
+        await small_world.denizen.edit_agent(ada, **wrong)
+    given: dict[str, Any] = {"model": "python:ada", **wrong}
+    with pytest.raises(InvalidInput, match=told):
+        await small_world.denizen.create_agent("Bee", **given)
+    assert (await small_world.denizen.get_agent(ada)).version == 1
+
+
+# Warmth
+
+
+async def test_an_agent_stays_warm_for_a_while_and_then_lets_go(world: World):
+    ada, noor, hall = await in_a_hall(world, *[reply("Yes."), "Answered."] * 2)
+    async with world.denizen.living():
+        await world.say(noor, "one", hall)
+        await world.run()
+        assert await is_held(world, ada)
+        first = await world.denizen.db.read(leases.epoch_of, ada.id)
+
+        world.clock.advance(25)
+        await world.say(noor, "two", hall)
+        await world.run()
+        assert await world.denizen.db.read(leases.epoch_of, ada.id) == first
+
+        world.clock.advance(60)
+        await until(lambda: _not(is_held(world, ada)))
+    assert await world.transcript(hall) == ["Noor: one", "Ada: Yes.", "Noor: two", "Ada: Yes."]
+
+
+async def _not(asked: Awaitable[bool]) -> bool:
+    return not await asked
+
+
+async def test_whoever_let_go_is_woken_like_anyone_who_sleeps(world: World):
+    ada, noor, hall = await in_a_hall(world, *[reply("Yes."), "Answered."] * 2)
+    async with world.denizen.living():
+        await world.say(noor, "one", hall)
+        await world.run()
+        world.clock.advance(61)
+        await until(lambda: _not(is_held(world, ada)))
+        await world.say(noor, "two", hall)
+        await world.run()
+    assert await world.transcript(hall) == ["Noor: one", "Ada: Yes.", "Noor: two", "Ada: Yes."]
+
+
+async def test_a_message_wakes_a_living_house_without_waiting_for_a_sweep(world: World):
+    """The clock stands still, so no sweep comes: the hint alone wakes."""
+    _ada, noor, hall = await in_a_hall(world, reply("Yes."), "Answered.")
+    async with world.denizen.living():
+        await world.say(noor, "Ada?", hall)
+        await until(lambda: _has(world.transcript(hall), "Ada: Yes."))
+
+
+async def _has(asked: Awaitable[list[str]], line: str) -> bool:
+    return line in await asked
+
+
+async def test_a_sweep_finds_what_hints_missed(database_url: str):
+    """Losing every hint delays work and loses none: another process delivers, and nobody tells this one."""
+    async with open_world(database_url) as world, open_world(database_url, clock=world.clock) as other:
+        _ada, noor, hall = await in_a_hall(world, reply("Yes."), "Answered.")
+        async with world.denizen.living():
+            await other.denizen.post(hall, noor, "Ada?")
+            assert await world.transcript(hall) == ["Noor: Ada?"]
+            world.clock.advance(2)
+            await until(lambda: _has(world.transcript(hall), "Ada: Yes."))
+
+
+async def test_running_until_idle_does_not_wait_for_what_is_put_off(world: World):
+    ada, noor, hall = await in_a_hall(world, ModelRejected("no"), reply("Yes."), "Answered.")
+    await world.say(noor, "Ada?", hall)
+    await world.run()
+    await world.run()
+    assert await world.waiting(ada) == [Waiting("Ada?", "pending", 1, 1)]
+    assert len(world.model(ada).requests) == 1
+
+
+# Shutting down
+
+
+async def test_a_cycle_under_way_is_finished_when_the_house_closes_and_the_rest_waits(world: World):
+    held = Held(reply("Just in time."))
+    ada, noor, hall = await in_a_hall(world, held, "Answered.", skip())
+    await world.say(noor, "one", hall)
+    async with world.denizen.living():
+        await held.begun.wait()
+        await world.say(noor, "two", hall)
+        asyncio.get_running_loop().call_soon(held.go_on.set)
+    assert await world.transcript(hall) == ["Noor: one", "Noor: two", "Ada: Just in time."]
+    assert await world.endings(ada) == [(1, "acted", "answered", "Answered.")]
+    assert await world.waiting(ada) == [Waiting("two", "pending")]
+    assert not await is_held(world, ada)
+
+
+@pytest.mark.parametrize("said", [0, 1])
+async def test_a_cycle_that_is_handed_back_again_and_again_is_no_failure(database_url: str, said: int):
+    async with open_world(database_url, pace=Pace(grace_seconds=0)) as world:
+        holds = [Held() for _ in range(6)]
+        ada, noor, hall = await in_a_hall(world, *[reply("One moment.")] * said, *holds, reply("Done."), "Helped.")
+        await world.say(noor, "Help!", hall)
+        for held in holds:
+            async with world.denizen.living():
+                await held.begun.wait()
+            assert not await is_held(world, ada)
+            assert [(each.attempts, each.seconds) for each in await world.waiting(ada)] == [(0, 0)]
+        await world.run()
+        assert await world.transcript(hall) == ["Noor: Help!", *["Ada: One moment."] * said, "Ada: Done."]
+        assert await world.endings(ada) == [(1, "acted", "answered", "Helped.")]
+
+
+# Several processes
+
+
+async def test_of_two_processes_on_one_database_only_one_thinks(database_url: str):
+    """A restart and a new message each started the agent elsewhere, and two answered."""
+    async with open_world(database_url) as one, open_world(database_url, clock=one.clock) as two:
+        held = Held(reply("It is I."))
+        _ada, noor, hall = await in_a_hall(one, held, "Answered.")
+        two.denizen.models.register("python:ada", scripted(reply("No, it is I!"), "Answered."))
+        await one.say(noor, "Who is there?", hall)
+        async with one.denizen.living():
+            await held.begun.wait()
+            await two.run()
+            await two.denizen.post(hall, noor, "Hello?")
+            await two.run()
+            assert await one.transcript(hall) == ["Noor: Who is there?", "Noor: Hello?"]
+            held.go_on.set()
+            await until(lambda: _has(one.transcript(hall), "Ada: It is I."))
+        assert "Ada: No, it is I!" not in await one.transcript(hall)
+
+
+async def test_a_process_that_stood_still_too_long_finds_its_writes_refused(database_url: str):
+    """Epochs decide, not clocks: whoever was taken over from writes nothing more, even if it comes first."""
+    still = ManualClock()
+    async with open_world(database_url, clock=still) as frozen, open_world(database_url) as fresh:
+        too_late, in_time = Held(reply("Too late.")), Held(reply("Done."))
+        ada, noor, hall = await in_a_hall(frozen, reply("One moment."), too_late, "Helped Noor, I think.")
+        fresh.denizen.models.register("python:ada", scripted(in_time, "Helped Noor."))
+        await frozen.say(noor, "Help!", hall)
+        async with frozen.denizen.living(), fresh.denizen.living():
+            await too_late.begun.wait()
+            fresh.clock.advance(31)
+            await in_time.begun.wait()
+            too_late.go_on.set()
+            await frozen.run()
+            assert await fresh.transcript(hall) == ["Noor: Help!", "Ada: One moment."]
+            in_time.go_on.set()
+            await fresh.run()
+
+        assert await fresh.transcript(hall) == ["Noor: Help!", "Ada: One moment.", "Ada: Done."]
+        assert await fresh.endings(ada) == [(1, "acted", "answered", "Helped Noor.")]
+        assert [entry.kind for entry in await fresh.denizen.log(ada)] == [
+            *["inbox", "response", "results"],
+            *["response", "results", "response"],
+        ]
+
+
+@pytest.mark.parametrize("said", [0, 1])
+async def test_whoever_takes_over_says_that_what_the_former_was_writing_is_void(database_url: str, said: int):
+    """Half-written text of a dead process stayed on the screen elsewhere."""
+    async with open_world(database_url) as frozen, open_world(database_url) as fresh:
+        held = Held(reply("Too late."))
+        ada, noor, hall = await in_a_hall(frozen, *[reply("One moment.")] * said, held)
+        fresh.denizen.models.register("python:ada", scripted(*[skip()] * 2))
+        await frozen.say(noor, "Help!", hall)
+        async with frozen.denizen.living(), listening(fresh, hall) as heard:
+            await held.begun.wait()
+            fresh.clock.advance(31)
+            await fresh.run()
+            frames = await heard()
+            held.go_on.set()
+        epoch = await fresh.denizen.db.read(leases.epoch_of, ada.id)
+        assert frames == [{"type": "stream.aborted", "agent": ada.id, "epoch": epoch, "id": None, "reason": "resumed"}]

@@ -1,0 +1,88 @@
+"""A warm mind holds what the database holds: nothing tells it from one that was loaded anew."""
+
+from __future__ import annotations
+
+import json
+
+from pydantic_ai.messages import ModelMessage
+
+from denizen import call, forever, reply, skip
+from denizen.errors import ModelRejected
+from denizen.models import codec
+from denizen.models.scripted import Info, Turn
+from tests.world import World, as_text, open_world
+
+
+def thinking(messages: list[ModelMessage], _info: Info) -> Turn:
+    """Does a little of everything, by what it was just told and nothing else."""
+    said = as_text(messages[-1])
+    if not said.startswith("[INBOX"):
+        return "Did it."
+    if "skip" in said:
+        return skip()
+    if "fail" in said:
+        return ModelRejected("no")
+    return [call("read_messages", limit=1), reply("Yes.")] if "look" in said else reply("Hello.")
+
+
+SAID = ("hello", "skip this", "look there", "fail", "hello again", "look once more")
+
+
+async def told(world: World, *, warm: bool) -> tuple[list[list[str]], list[str]]:
+    """Every request of a life, lived in one go or with a restart before each message, and its log."""
+    ada = await world.agent("Ada", model=forever(thinking))
+    noor, bert = await world.person("Noor"), await world.person("Bert")
+    hall = await world.space("Hall", noor, bert, ada)
+    requests: list[list[str]] = []
+    if warm:
+        async with world.denizen.living():
+            for text in SAID:
+                await world.say(noor, text, hall)
+                await world.run()
+        requests = await world.prompts(ada)
+    else:
+        for text in SAID:
+            await world.restart(ada=forever(thinking))
+            await world.say(noor, text, hall)
+            await world.run()
+            requests += await world.prompts(ada)
+    return requests, await world.history(ada)
+
+
+async def test_a_life_lived_warm_and_one_lived_from_restart_to_restart_are_the_same(sqlite_url: str, postgres_url: str):
+    """And so are lives on different databases."""
+    lives: list[tuple[list[list[str]], list[str]]] = []
+    for number, url in enumerate((sqlite_url, postgres_url)):
+        async with open_world(url) as world:
+            lives.append(await told(world, warm=number == 0))
+    async with open_world(sqlite_url.replace("denizen.db", "other.db")) as world:
+        lives.append(await told(world, warm=False))
+    assert lives[0] == lives[1] == lives[2]
+
+
+async def test_what_the_model_saw_is_what_is_stored(world: World):
+    """The last request of each cycle, and the answer to it, are in the log to the letter."""
+    requests, history = await told(world, warm=True)
+    stored = [line.split(": ", 1)[1] for line in history]
+    last = [line.split(": ", 1)[1] for line in requests[-1][1:]]
+    assert stored == [*last, "Did it."]
+
+
+async def test_each_response_says_what_its_request_was_made_of(world: World):
+    """So that any past message list can be built again exactly."""
+    ada = await world.agent("Ada", model=forever(thinking))
+    noor = await world.person("Noor")
+    hall = await world.space("Hall", noor, ada)
+    for text in ("hello", "look there"):
+        await world.say(noor, text, hall)
+        await world.run()
+
+    entries = await world.denizen.log(ada)
+    by_seq = {entry.seq: entry for entry in entries}
+    responses = [entry for entry in entries if entry.kind == "response"]
+    for entry, asked in zip(responses, world.model(ada).requests, strict=True):
+        assert entry.request is not None
+        made_of = json.loads(entry.request)
+        rebuilt = [by_seq[seq].message for seq in range(made_of["from"], made_of["to"] + 1)]
+        assert [codec.dump(message) for message in rebuilt] == [codec.dump(message) for message in asked[1:]]
+        assert (made_of["era"], made_of["model"]) == (1, "python:ada")

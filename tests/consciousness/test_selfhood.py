@@ -1,0 +1,239 @@
+"""The self: what it says, that it is frozen for an era, and how changes in between are told."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from denizen import call, reply, scripted, skip
+from denizen.consciousness.selfhood import INSTRUCTIONS
+from tests.world import World, as_text
+
+NOW = "Now: Monday 2026-01-05 09:00 UTC"
+
+
+def told(*lines: str, text: str, now: str = NOW, space: str = "Hall") -> str:
+    """An inbox message with one event and these changes."""
+    changes = "".join(f"\n- {line}" for line in lines)
+    return (
+        f"[INBOX - 1 new event]\n{now}"
+        + (f"\n[CHANGES]{changes}" if changes else "")
+        + f'\n\n1. [Space "{space}" | spaceId: <{space}>] Noor (human): "{text}"\n   → received just now'
+    )
+
+
+async def selves(world: World, agent) -> list[str]:
+    return [prompt[0] for prompt in await world.prompts(agent)]
+
+
+async def test_the_self_says_who_where_and_how(world: World):
+    ada = await world.agent("Ada", reply("I cook."), "Told Noor.", instructions="  You cook for everyone.\n")
+    noor = await world.person("Noor")
+    bee = await world.agent("Bee 'the' \"Busy\"", skip(), skip(), handle="bee")
+    hall = await world.space("Hall", noor, ada)
+    await world.space("Kitchen", ada, bee, noor, private=True)
+    await world.say(noor, "What do you do?", hall)
+    await world.run()
+
+    assert (
+        await selves(world, ada)
+        == [
+            (
+                "self: IDENTITY:\n"
+                '  name: "Ada"\n'
+                "  handle: @ada\n"
+                "  entityId: <Ada>\n"
+                "\n"
+                "YOUR ROLE:\n"
+                "You cook for everyone.\n"
+                "\n"
+                "YOUR SPACES:\n"
+                '  - "Hall" (id: <Hall>) — You, Noor (human, @noor)\n'
+                '  - "Kitchen" (id: <Kitchen>, private) — You, Noor (human, @noor), '
+                "\"Bee 'the' 'Busy'\" (agent, @bee)\n"
+                "\n"
+                f"INSTRUCTIONS:\n{INSTRUCTIONS}"
+            )
+        ]
+        * 2
+    )
+
+
+async def test_an_agent_in_no_space_knows_that(world: World):
+    ada = await world.agent("Ada", "Heard the bell.")
+    await world.denizen.trigger(ada, "bell", text="ding")
+    await world.run()
+    assert "YOUR SPACES:\n  (none yet)\n" in (await selves(world, ada))[0]
+
+
+async def test_a_new_member_is_told_once_and_the_self_stays_as_it_was(world: World):
+    """What changes is appended, never rewritten: a system prompt that changed cost ten times as much elsewhere."""
+    ada = await world.agent("Ada", *[reply("Yes."), "Answered."] * 3)
+    noor = await world.person("Noor")
+    hall = await world.space("Hall", noor, ada)
+    await world.say(noor, "one", hall)
+    await world.run()
+
+    bert = await world.person("Bert")
+    await world.denizen.join(hall, bert)
+    await world.say(noor, "two", hall)
+    await world.run()
+    assert await world.newest_inbox(ada) == told(
+        'Now: "Hall" (id: <Hall>) — You, Noor (human, @noor), Bert (human, @bert)', text="two"
+    )
+
+    await world.say(noor, "three", hall)
+    await world.run()
+    assert await world.newest_inbox(ada) == told(text="three")
+    assert len(set(await selves(world, ada))) == 1
+
+
+async def test_new_and_lost_spaces_are_told(world: World):
+    ada = await world.agent("Ada", *[reply("Yes."), "Answered."] * 2)
+    noor = await world.person("Noor")
+    hall, attic = await world.space("Hall", noor, ada), await world.space("Attic", noor, ada)
+    await world.say(noor, "one", hall)
+    await world.run()
+    await world.denizen.leave(attic, ada)
+    await world.space("Cellar", ada, noor)
+    await world.say(noor, "two", hall)
+    await world.run()
+    assert await world.newest_inbox(ada) == told(
+        'New: "Cellar" (id: <Cellar>) — You, Noor (human, @noor)',
+        'You are no longer in the space "Attic" (id: <Attic>) — You, Noor (human, @noor)',
+        text="two",
+    )
+
+
+async def test_news_of_a_skipped_cycle_are_told_again(world: World):
+    """What has been told is remembered only by the cycle's commit."""
+    ada = await world.agent("Ada", reply("Yes."), "Answered.", skip(), reply("Yes?"), "Answered.")
+    noor, bert = await world.person("Noor"), await world.person("Bert")
+    hall = await world.space("Hall", noor, ada)
+    await world.say(noor, "one", hall)
+    await world.run()
+    await world.denizen.join(hall, bert)
+    for text in ("two", "three"):
+        await world.say(noor, text, hall)
+        await world.run()
+
+    line = 'Now: "Hall" (id: <Hall>) — You, Noor (human, @noor), Bert (human, @bert)'
+    inboxes = [(await world.named([as_text(asked[-1])]))[0] for asked in world.model(ada).requests]
+    assert inboxes[2] == told(line, text="two")
+    assert inboxes[3] == told(line, text="three")
+
+
+async def test_someone_who_came_and_went_unseen_is_no_news(world: World):
+    ada = await world.agent("Ada", *[reply("Yes."), "Answered."] * 2)
+    noor, bert = await world.person("Noor"), await world.person("Bert")
+    hall = await world.space("Hall", noor, ada)
+    await world.say(noor, "one", hall)
+    await world.run()
+    await world.denizen.join(hall, bert)
+    await world.denizen.leave(hall, bert)
+    await world.say(noor, "two", hall)
+    await world.run()
+    assert await world.newest_inbox(ada) == told(text="two")
+
+
+async def test_after_five_minutes_of_sleep_a_new_era_begins(world: World):
+    """The provider has forgotten the prefix by then, so the self may as well be told afresh."""
+    ada = await world.agent("Ada", *[reply("Yes."), "Answered."] * 3)
+    noor, bert = await world.person("Noor"), await world.person("Bert")
+    hall = await world.space("Hall", noor, ada)
+    await world.say(noor, "one", hall)
+    await world.run()
+    await world.denizen.join(hall, bert)
+
+    world.clock.advance(300)
+    await world.say(noor, "two", hall)
+    await world.run()
+    assert "[CHANGES]" in await world.newest_inbox(ada)
+
+    third = await world.person("Third")
+    await world.denizen.join(hall, third)
+    world.clock.advance(301)
+    await world.say(noor, "three", hall)
+    await world.run()
+
+    assert await world.newest_inbox(ada) == told(text="three", now="Now: Monday 2026-01-05 09:10 UTC")
+    first, second, last = [each.split("YOUR SPACES:\n")[1].split("\n")[0] for each in (await selves(world, ada))[::2]]
+    assert first == second == '  - "Hall" (id: <Hall>) — You, Noor (human, @noor)'
+    assert last == '  - "Hall" (id: <Hall>) — You, Noor (human, @noor), Bert (human, @bert), Third (human, @third)'
+
+
+async def test_a_long_sleep_without_changes_keeps_the_self_to_the_letter(world: World):
+    ada = await world.agent("Ada", *[reply("Yes."), "Answered."] * 2)
+    noor = await world.person("Noor")
+    hall = await world.space("Hall", noor, ada)
+    await world.say(noor, "one", hall)
+    await world.run()
+    world.clock.advance(86_400)
+    await world.say(noor, "two", hall)
+    await world.run()
+    assert len(set(await selves(world, ada))) == 1
+
+
+async def test_an_edit_by_its_owner_begins_a_new_era(world: World):
+    ada = await world.agent("Ada", *[reply("Yes."), "Answered."] * 2, instructions="Be brief.")
+    noor = await world.person("Noor")
+    hall = await world.space("Hall", noor, ada)
+    await world.say(noor, "one", hall)
+    await world.run()
+    await world.denizen.edit_agent(ada, instructions="Be kind.")
+    await world.say(noor, "two", hall)
+    await world.run()
+    roles = [each.split("YOUR ROLE:\n")[1].split("\n")[0] for each in await selves(world, ada)]
+    assert roles == ["Be brief.", "Be brief.", "Be kind.", "Be kind."]
+
+
+async def test_an_edit_while_the_agent_is_warm_takes_effect_with_the_next_cycle(world: World):
+    ada = await world.agent("Ada", *[reply("Yes."), "Answered."] * 2, instructions="Be brief.")
+    noor = await world.person("Noor")
+    hall = await world.space("Hall", noor, ada)
+    async with world.denizen.living():
+        await world.say(noor, "one", hall)
+        await world.run()
+        await world.denizen.edit_agent(ada, instructions="Be kind.")
+        await world.say(noor, "two", hall)
+        await world.run()
+    roles = [each.split("YOUR ROLE:\n")[1].split("\n")[0] for each in await selves(world, ada)]
+    assert roles == ["Be brief.", "Be brief.", "Be kind.", "Be kind."]
+
+
+async def test_every_request_begins_with_the_one_before_it(world: World):
+    """The prompt is a log: within an era, what was sent before is sent again to the letter, and only then the new.
+
+    Whatever happens in between: tools, failures, a restart, new members, cycles that are skipped.
+    """
+    ada = await world.agent(
+        "Ada",
+        call("read_messages"),
+        reply("One."),
+        "Said one.",
+        "Plain text.",
+        reply("Two."),
+        "Said two.",
+    )
+    noor, bert = await world.person("Noor"), await world.person("Bert")
+    hall = await world.space("Hall", noor, ada)
+    await world.say(noor, "one", hall)
+    await world.run()
+    await world.denizen.join(hall, bert)
+    await world.denizen.leave(hall, bert)
+    await world.say(noor, "two", hall)
+    await world.run()
+    await world.denizen.join(hall, bert)
+    before = world.model(ada).requests
+    await world.restart(ada=scripted(skip(), reply("Three."), "Said three."))
+    for text in ("not for Ada", "three"):
+        await world.say(noor, text, hall)
+        await world.run()
+
+    asked = [[as_text(message) for message in request] for request in before]
+    for earlier, later in pairwise(asked):
+        assert later[: len(earlier)] == earlier
+    after = [[as_text(message) for message in request] for request in world.model(ada).requests]
+    committed = [*asked[-1], "Said two."]
+    for request in after:
+        assert request[: len(committed)] == committed
+    assert after[2][: len(after[1])] == after[1]

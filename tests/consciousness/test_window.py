@@ -1,0 +1,167 @@
+"""The window: every request within its budget, whole cycles only, and a pointer that survives."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart, ToolReturnPart
+
+from denizen import call, forever, reply, tool
+from denizen.agents.registry import Agent
+from denizen.consciousness.settings import WindowSettings
+from denizen.consciousness.window import budget
+from denizen.models.scripted import Decide, Info, ScriptedModel, Turn
+from denizen.models.tokens import estimate_message
+from denizen.tools.prebuilt import PREBUILT
+from denizen.tools.tool import OutsideTool, Toolbox
+from tests.world import World, as_text, open_world
+
+TOOLS = Toolbox(PREBUILT).tokens
+"""What the tools that every agent has take of each request."""
+
+
+class SmallModel(ScriptedModel):
+    """A model that takes only so much."""
+
+    def __init__(self, decide: Decide, tokens: int) -> None:
+        super().__init__(decide, name="small", chunk=12, pause=None, record=True)
+        self._tokens = tokens
+
+    @property
+    def context_window(self) -> int | None:
+        return self._tokens
+
+
+def answering(messages: list[ModelMessage], info: Info) -> Turn:
+    """Answers each message with a long one, and ends with a note."""
+    return reply(f"Answer {info.number} " + "a" * 300) if as_text(messages[-1]).startswith("[INBOX") else "Answered."
+
+
+def assert_fits(request: list[ModelMessage], tokens: int, *tools: OutsideTool) -> None:
+    assert sum(map(estimate_message, request)) + Toolbox([*PREBUILT, *tools]).tokens <= tokens
+
+
+def assert_whole(request: list[ModelMessage]) -> None:
+    """Every call is followed by its result and every result follows its call; after the self comes an inbox."""
+    assert len(request) > 1
+    assert as_text(request[1]).startswith("[INBOX")
+    for at, message in enumerate(request):
+        if isinstance(message, ModelResponse):
+            calls = [part.tool_call_id for part in message.parts if isinstance(part, ToolCallPart)]
+            if calls:
+                after = request[at + 1].parts
+                assert [part.tool_call_id for part in after if isinstance(part, ToolReturnPart)] == calls
+        elif isinstance(message.parts[0], ToolReturnPart):
+            assert isinstance(request[at - 1], ModelResponse)
+
+
+async def long_life(world: World, agent: Agent, cycles: int) -> None:
+    noor = await world.person("Noor")
+    hall = await world.space("Hall", noor, agent)
+    for number in range(cycles):
+        await world.say(noor, f"Question {number} " + "q" * 300, hall)
+        await world.run()
+
+
+@pytest.mark.parametrize("beside_tools", [1_500, 2_500, 5_000])
+async def test_no_request_of_a_long_life_is_over_the_owners_budget(world: World, beside_tools: int):
+    tokens = TOOLS + beside_tools
+    ada = await world.agent("Ada", model=forever(answering), window={"max_tokens": tokens})
+    await long_life(world, ada, 25)
+    requests = world.model(ada).requests
+    assert len(requests) == 50
+    for request in requests:
+        assert_fits(request, tokens)
+        assert_whole(request)
+    assert as_text(requests[-1][1]) != as_text(requests[0][1])
+
+
+@pytest.mark.parametrize("beside_tools", [1_500, 4_000])
+async def test_no_request_is_over_what_a_small_model_takes(world: World, beside_tools: int):
+    context = (TOOLS + beside_tools) * 4 // 3
+    ada = await world.agent("Ada", model=SmallModel(answering, context))
+    await long_life(world, ada, 20)
+    allowed = budget(WindowSettings(), context)
+    assert allowed.request + allowed.output <= context
+    requests = world.model(ada).requests
+    assert len(requests) == 40
+    for request, info in zip(requests, world.model(ada).infos, strict=True):
+        assert_fits(request, allowed.request)
+        assert_whole(request)
+        assert (info.settings or {}).get("max_tokens") == allowed.output
+
+
+async def test_a_cycle_full_of_long_results_stays_within_the_budget_and_ends(world: World):
+    @tool
+    async def read_file(name: str) -> str:
+        """Read a file."""
+        return name * 20_000
+
+    def decide(_messages: list[ModelMessage], info: Info) -> Turn:
+        return (
+            [call("read_file", name="a"), call("read_file", name="b")]
+            if info.number % 2
+            else call("read_file", name="c")
+        )
+
+    ada = await world.agent(
+        "Ada", model=forever(decide), tools=[read_file], window={"max_tokens": 8_000}, cycle={"max_steps": 50}
+    )
+    await world.denizen.trigger(ada, "bell")
+    await world.run()
+    for request in world.model(ada).requests:
+        assert_fits(request, 8_000, read_file)
+        assert_whole(request)
+    assert [each.stop_reason for each in await world.cycles(ada)] == ["token_budget"]
+
+
+async def test_when_the_window_moves_many_cycles_leave_at_once_so_that_it_is_rare(world: World):
+    """Every move spoils the provider's cache: most requests begin as the one before them did."""
+    ada = await world.agent("Ada", model=forever(answering), window={"max_tokens": TOOLS + 5_000})
+    await long_life(world, ada, 60)
+    firsts = [as_text(request[1]) for request in world.model(ada).requests]
+    moves = sum(before != after for before, after in pairwise(firsts))
+    assert 0 < moves <= len(firsts) / 8
+
+
+async def test_what_left_the_window_is_still_in_the_log(world: World):
+    ada = await world.agent("Ada", model=forever(answering), window={"max_tokens": TOOLS + 2_000})
+    await long_life(world, ada, 25)
+    entries = await world.denizen.log(ada)
+    assert [entry.seq for entry in entries] == list(range(1, 25 * 4 + 1))
+    assert [entry.kind for entry in entries] == ["inbox", "response", "results", "response"] * 25
+
+
+async def test_the_window_begins_where_it_did_after_a_restart(database_url: str):
+    async with open_world(database_url) as world:
+        ada = await world.agent("Ada", model=forever(answering), window={"max_tokens": TOOLS + 5_000})
+        noor = await world.person("Noor")
+        hall = await world.space("Hall", noor, ada)
+        for number in range(30):
+            await world.say(noor, f"Question {number} " + "q" * 300, hall)
+            await world.run()
+        before = [as_text(message) for message in world.model(ada).requests[-1]]
+        assert "Question 0 " not in "".join(before)
+
+        await world.restart(ada=forever(answering))
+        await world.say(noor, "And now?", hall)
+        await world.run()
+        after = [as_text(message) for message in world.model(ada).requests[0]]
+
+        entries = [as_text(entry.message) for entry in await world.denizen.log(ada)]
+        shown = after[1:]
+        at = entries.index(shown[0])
+        assert entries[at : at + len(shown)] == shown
+        assert shown[-1].splitlines()[3].endswith('"And now?"')
+        assert before[1] == after[1] or shown[0] in before
+
+
+async def test_a_model_that_cannot_hold_even_the_self_is_an_error_that_says_so(world: World):
+    ada = await world.agent("Ada", model=SmallModel(answering, 1_000))
+    await world.denizen.trigger(ada, "bell")
+    await world.run()
+    assert await world.ledger(ada) == [
+        ("failure", "ModelRejected: The model's context is too small for this agent's self, tools and inbox.")
+    ]
+    assert world.model(ada).requests == []
