@@ -1,0 +1,464 @@
+"""One life of a process that is meant to be killed: a small town on a given database, whose people post numbered
+questions and whose agents answer each by its number.
+
+What the agents do follows from their history alone, so that a new life goes on where the last one was cut off. What
+has to be known about a life afterwards is in its journal, a file of JSON lines that no kill can take back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolReturnPart, UserPromptPart
+from sqlalchemy import func, select
+
+from denizen import Runtime, failpoints, tool
+from denizen.agents.registry import Agent
+from denizen.agents.residents import Pace
+from denizen.clock import Instant, SystemClock
+from denizen.cycles.records import calls_of, open_cycle_id
+from denizen.errors import ModelRejected, ModelUnreachable, NotFound
+from denizen.ids import AgentId, MessageId, SpaceId
+from denizen.models.scripted import Call, Info, Piece, ScriptedModel, Turn, call, forever, reply, skip
+from denizen.spaces import directory
+from denizen.spaces.directory import Entity
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import cycles, events, log
+from denizen.tools.tool import OutsideTool
+
+HASTE: Final = 200
+"""How many times faster than ours the town's clock runs: a lease of 30 s is over in 0.15."""
+TIRED: Final = 3
+"""Failed attempts after which nobody should be killed once more: at five, the design gives up, and says so."""
+
+AGENTS: Final = ("ada", "bo", "cleo")
+PEOPLE: Final = ("noor", "finn")
+SPACES: Final = {"desk": ("noor", "ada"), "den": ("finn", "bo"), "square": ("noor", "finn", "ada", "bo", "cleo")}
+
+_TASK = re.compile(r"#(\d+) for (\w+) in (\w+): (\w+)")
+_ANSWER = re.compile(r"^re #(\d+) ")
+_SPACE = re.compile(r"spaceId: ([0-9a-f-]{36})")
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """A question that a person asks an agent."""
+
+    number: int
+    space: str
+    author: str
+    agent: str
+    kind: str
+    """plain; note, mark: by an outside tool; both: by both, and the answer in the same response; silent: after a
+    reminder; balk, falter: the model fails before or after the answer; stammer: its stream breaks; linger: its last
+    words take so long that the process is told to stop."""
+
+    @property
+    def text(self) -> str:
+        return f"@{self.agent} #{self.number} for {self.agent} in {self.space}: {self.kind}"
+
+    @property
+    def id(self) -> MessageId | None:
+        """Every other question has an id of its author's choosing, and is asked again if it was not acknowledged."""
+        return MessageId(f"question-{self.number}") if self.number % 2 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """What one process is to do."""
+
+    number: int
+    url: str
+    folder: Path
+    began: int
+    """When the town was founded, in nanoseconds."""
+    bursts: tuple[tuple[Post, ...], ...] = ()
+    """What is asked; all of a burst is answered before the next, if `patient`."""
+    kill: tuple[str, int] | None = None
+    """Die at this point, when it is passed for the so-manieth time."""
+    patient: bool = True
+    """Wait between bursts, and end when all is quiet. Otherwise live until killed."""
+
+
+@dataclass(frozen=True)
+class HastyClock:
+    """The machine's clock, but faster since the town was founded; the same for every process."""
+
+    began: int
+
+    def now(self) -> Instant:
+        return Instant((self.began + (time.time_ns() - self.began) * HASTE) // 1_000)
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds / HASTE)
+
+    async def wait(self, event: asyncio.Event, seconds: float) -> bool:
+        return await SystemClock().wait(event, seconds / HASTE)
+
+
+@dataclass
+class Journal:
+    """What happened, in order. A line is either there or not."""
+
+    path: Path
+    life: int
+
+    def write(self, what: str, **fields: Any) -> None:
+        append_line(self.path, json.dumps({"life": self.life, "what": what, **fields}))
+
+
+def append_line(path: Path, line: str) -> None:
+    """The line is on the disk when this returns."""
+    file = os.open(path, os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o600)
+    try:
+        os.write(file, f"{line}\n".encode())
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def read_journal(folder: Path) -> list[dict[str, Any]]:
+    path = folder / "journal"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+# The agents
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    number: int
+    space: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Cycle:
+    """What a model can see of the cycle it is in."""
+
+    inbox: str
+    steps: int
+    called: tuple[tuple[str, dict[str, Any]], ...]
+    heard: str
+    """What it was told since, results and reminders."""
+
+    @classmethod
+    def of(cls, messages: Sequence[ModelMessage]) -> _Cycle:
+        first = max(at for at, each in enumerate(messages) if _prompt(each).startswith("[INBOX"))
+        since = messages[first + 1 :]
+        responses = [each for each in since if isinstance(each, ModelResponse)]
+        called = [(each.tool_name, each.args_as_dict()) for response in responses for each in calls_of(response)]
+        parts = [part for each in since if isinstance(each, ModelRequest) for part in each.parts]
+        heard = "\n".join(str(part.content) for part in parts if isinstance(part, UserPromptPart | ToolReturnPart))
+        return cls(_prompt(messages[first]), len(responses), tuple(called), heard)
+
+    def answered(self) -> set[int]:
+        texts = [str(arguments.get("text", "")) for name, arguments in self.called if name == "send_message"]
+        return {int(found[1]) for each in texts if (found := _ANSWER.match(each))}
+
+    def noted(self, tool_name: str) -> set[int]:
+        return {arguments["number"] for name, arguments in self.called if name == tool_name}
+
+
+def _prompt(message: ModelMessage) -> str:
+    part = message.parts[0] if message.parts else None
+    return part.content if isinstance(part, UserPromptPart) and isinstance(part.content, str) else ""
+
+
+@dataclass
+class Script:
+    """How one agent thinks: a function of its history, but for failures, of which it has each once in a life."""
+
+    handle: str
+    town: Town
+    failed: set[int] = field(default_factory=set[int])
+    lingering: bool = False
+
+    def model(self) -> ScriptedModel:
+        return forever(self.decide, name=self.handle, pause=self.pause, chunk=40, record=False)
+
+    async def pause(self) -> None:
+        if self.lingering:
+            self.town.lingers.set()
+            await asyncio.Event().wait()
+
+    async def decide(self, messages: list[ModelMessage], _info: Info) -> Turn:
+        cycle = _Cycle.of(messages)
+        cycle_id = await self.town.runtime.db.read(open_cycle_id, self.town.agents[self.handle])
+        self.town.journal.write("asked", cycle=cycle_id, step=cycle.steps)
+        tasks = [
+            _Task(int(number), space, kind)
+            for number, agent, space, kind in _TASK.findall(cycle.inbox)
+            if agent == self.handle
+        ]
+        return self._turn(cycle, tasks) if tasks else skip("not for me")
+
+    def _turn(self, cycle: _Cycle, tasks: list[_Task]) -> Turn:
+        if (failure := self._failure(cycle, tasks)) is not None:
+            return failure
+        if all(task.kind == "silent" for task in tasks) and "[REMINDER]" not in cycle.heard and not cycle.called:
+            return "Somebody should answer that."
+        outside = self._outside(cycle, tasks)
+        open_tasks = [task for task in tasks if task.number not in cycle.answered()]
+        if outside and not all(task.kind == "both" for task in open_tasks):
+            return outside
+        if open_tasks:
+            return [*outside, *self._answers(cycle, open_tasks)]
+        self.lingering = self.town.may_linger and any(task.kind == "linger" for task in tasks)
+        return f"Answered {', '.join(str(task.number) for task in tasks)}. " + "Nothing is pending. " * 5
+
+    def _failure(self, cycle: _Cycle, tasks: list[_Task]) -> Turn | None:
+        """Each task of such a kind fails once in a life, at its own moment of the cycle."""
+        for task in tasks:
+            answered = task.number in cycle.answered()
+            if task.number in self.failed or (task.kind == "falter") != answered:
+                continue
+            if task.kind in ("balk", "falter"):
+                self.failed.add(task.number)
+                return ModelRejected("The model does not like this question.")
+            if task.kind == "stammer":
+                self.failed.add(task.number)
+                return [reply(_answer(task, self.handle, "")), ModelUnreachable("The stream broke.")]
+        return None
+
+    def _outside(self, cycle: _Cycle, tasks: list[_Task]) -> list[Piece]:
+        return [
+            call(name, number=task.number)
+            for task in tasks
+            for name in ("note", "mark")
+            if task.kind in (name, "both") and task.number not in cycle.noted(name)
+        ]
+
+    def _answers(self, cycle: _Cycle, tasks: list[_Task]) -> list[Piece]:
+        pieces: list[Piece] = []
+        several = len(set(_SPACE.findall(cycle.inbox))) > 1
+        for task in tasks:
+            if several:
+                pieces.append(call("enter_space", space_id=self.town.spaces[task.space]))
+            pieces.append(_said(task, self.handle, cycle))
+        return pieces
+
+
+def _said(task: _Task, handle: str, cycle: _Cycle) -> Call:
+    known = f"noted {task.number}" in cycle.heard
+    return reply(_answer(task, handle, "noted" if known else "unknown"))
+
+
+def _answer(task: _Task, handle: str, outcome: str) -> str:
+    return f"re #{task.number} by {handle}, {task.kind}: {outcome}. " + "And some more words, to be streamed. " * 3
+
+
+# The town
+
+
+class Town:
+    """The runtime of one life, with whoever lives in it."""
+
+    def __init__(self, life: Life) -> None:
+        self.life = life
+        self.journal = Journal(life.folder / "journal", life.number)
+        self.clock = HastyClock(life.began)
+        self.lingers = asyncio.Event()
+        self.may_linger = False
+        self.agents: dict[str, AgentId] = {}
+        self.people: dict[str, Entity] = {}
+        self.spaces: dict[str, SpaceId] = {}
+        self.scripts = {handle: Script(handle, self) for handle in AGENTS}
+        self.runtime = Runtime(
+            life.url,
+            models={f"script:{handle}": script.model() for handle, script in self.scripts.items()},
+            tools=outside_tools(life.folder),
+            clock=self.clock,
+            pace=Pace(grace_seconds=0),
+        )
+
+    async def settle(self) -> None:
+        """Everyone is there: found, or created where an earlier life did not come so far."""
+        for name in PEOPLE:
+            self.people[name] = await _found_or(
+                lambda name=name: self.runtime.find(name), lambda name=name: self.runtime.create_person(name)
+            )
+        for handle in AGENTS:
+            agent = await _found_or(
+                lambda handle=handle: self.runtime.find(handle), lambda handle=handle: self._create(handle)
+            )
+            self.agents[handle] = AgentId(agent.id)
+        theirs = await self.runtime.db.read(_spaces_of_people, [each.id for each in self.people.values()])
+        for name, members in SPACES.items():
+            self.spaces[name] = theirs.get(name) or await self._open(name, members)
+        await self.runtime.attend(self.spaces["square"], self.agents["cleo"], "mentions")
+
+    async def _create(self, handle: str) -> Agent:
+        return await self.runtime.create_agent(
+            handle.title(),
+            model=f"script:{handle}",
+            tools=["note", "mark"],
+            window={"result_characters": 500},
+        )
+
+    async def _open(self, name: str, members: Sequence[str]) -> SpaceId:
+        space = await self.runtime.create_space(name, [await self.runtime.find(each) for each in members])
+        return space.id
+
+    async def ask(self, post: Post, known: set[int], begun: set[int]) -> None:
+        """Post it, unless an earlier life did, or may have and there is no id by which to do it again."""
+        if post.number in known or (post.id is None and post.number in begun):
+            return
+        self.journal.write("posting", number=post.number)
+        await self.runtime.post(self.spaces[post.space], self.people[post.author], post.text, id=post.id)
+        self.journal.write("posted", number=post.number)
+
+    async def quiet(self) -> None:
+        """No agent has anything to do, nor will have."""
+        while await self.runtime.db.read(_unsettled):
+            await self.clock.sleep(1)
+
+
+async def _found_or(find: Callable[[], Awaitable[Any]], create: Callable[[], Awaitable[Any]]) -> Any:
+    try:
+        return await find()
+    except NotFound:
+        return await create()
+
+
+def outside_tools(folder: Path) -> list[OutsideTool]:
+    """Two tools that leave a line in a file: the world outside, where it can be counted what happened."""
+
+    @tool(on_crash="report")
+    def note(number: int) -> str:
+        """Note a number, once."""
+        append_line(folder / "note", str(number))
+        return f"noted {number}"
+
+    @tool(on_crash="retry")
+    def mark(number: int) -> str:
+        """Mark a number, as often as you like."""
+        append_line(folder / "mark", str(number))
+        return f"marked {number}. " + "A long story follows. " * 50
+
+    return [note, mark]
+
+
+def _spaces_of_people(tx: Tx, people: Sequence[str]) -> dict[str, SpaceId]:
+    return {space.name: space.id for each in people for space in directory.spaces_of(tx, each)}  # pyright: ignore[reportArgumentType]
+
+
+_open_cycles = statement(select(func.count()).select_from(cycles).where(cycles.c.number.is_(None)))
+_open_events = statement(
+    select(func.count())
+    .select_from(events)
+    .where(events.c.state.in_(("pending", "taken")), (events.c.wakes == 1) | (events.c.state == "taken"))
+)
+
+
+def _unsettled(tx: Tx) -> int:
+    return sum(row[0] for query in (_open_cycles, _open_events) if (row := tx.one(query)) is not None)
+
+
+_responses = statement(select(log.c.cycle_id, func.count()).where(log.c.kind == "response").group_by(log.c.cycle_id))
+_unended = statement(select(cycles.c.id).where(cycles.c.number.is_(None)))
+_tried = statement(select(func.max(events.c.attempts)).where(events.c.state.in_(("pending", "taken"))))
+_resumed = statement(select(func.max(cycles.c.attempts)).where(cycles.c.number.is_(None)))
+
+
+@dataclass(frozen=True, slots=True)
+class Legacy:
+    """What a life finds when it begins."""
+
+    stored: dict[str, int]
+    """How many responses each cycle holds."""
+    open: list[str]
+    attempts: int
+
+
+def legacy(tx: Tx) -> Legacy:
+    attempts = [row[0] or 0 for query in (_tried, _resumed) if (row := tx.one(query)) is not None]
+    return Legacy(dict(tx.all(_responses)), [row[0] for row in tx.all(_unended)], max(attempts, default=0))
+
+
+# The life
+
+
+@dataclass(frozen=True, slots=True)
+class _Defects:
+    """Keeps what is logged as an error: a trial in which there is one has failed, whatever else it shows."""
+
+    path: Path
+
+    def __call__(self, _logger: Any, method: str, event: MutableMapping[str, Any]) -> str:
+        if method in ("error", "exception", "critical"):
+            event = structlog.processors.format_exc_info(_logger, method, event)
+            append_line(self.path, json.dumps(event, default=repr))
+        raise structlog.DropEvent
+
+
+def live(life: Life, parent: Connection | None = None) -> None:
+    """The whole life of a process. `parent` hears "living", or "tired" if it must not be killed now, and "quiet"."""
+    structlog.configure(processors=[_Defects(life.folder / "defects")])
+    if life.kill is not None:
+        point, passes = life.kill
+        failpoints.arm(point, lambda: os.kill(os.getpid(), signal.SIGKILL), after=passes - 1)
+    with failpoints.recording() if life.patient else nullcontext([]) as points:
+        asyncio.run(_live(life, (lambda _word: None) if parent is None else parent.send))
+    (life.folder / "points").write_text(json.dumps(Counter(points)))
+
+
+async def _live(life: Life, tell: Callable[[str], None]) -> None:
+    town = Town(life)
+    before = read_journal(life.folder)
+    known = {line["number"] for line in before if line["what"] == "posted"}
+    begun = {line["number"] for line in before if line["what"] == "posting"}
+    async with town.runtime:
+        await town.settle()
+        found = await town.runtime.db.read(legacy)
+        town.journal.write("found", stored=found.stored, open=found.open)
+        if found.attempts >= TIRED:
+            failpoints.disarm()
+        tell("tired" if found.attempts >= TIRED else "living")
+        for burst in life.bursts or ((),):
+            await _live_through(town, burst, known, begun)
+            tell("quiet")
+        if not life.patient:
+            await asyncio.Event().wait()
+
+
+async def _live_through(town: Town, burst: Sequence[Post], known: set[int], begun: set[int]) -> None:
+    """Ask, and wait until all is answered; in the first life, be told to stop where an agent lingers."""
+    town.may_linger = town.life.number == 1 and any(post.kind == "linger" for post in burst)
+    async with town.runtime.living():
+        for post in burst:
+            await town.ask(post, known, begun)
+        if town.may_linger:
+            await _linger(town)
+        else:
+            await town.quiet()
+    if town.may_linger:
+        town.may_linger = False
+        for script in town.scripts.values():
+            script.lingering = False
+        await _live_through(town, (), known, begun)
+
+
+async def _linger(town: Town) -> None:
+    """An agent is in the middle of its words, and its lease has been renewed meanwhile."""
+    await town.lingers.wait()
+    renewed = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    if town.life.kill is None or town.life.kill[0] != "committed:renew":
+        failpoints.arm("committed:renew", lambda: loop.call_soon_threadsafe(renewed.set))
+    await renewed.wait()
+    if town.life.kill is None or town.life.kill[0] != "committed:renew":
+        failpoints.disarm("committed:renew")

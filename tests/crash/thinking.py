@@ -1,0 +1,72 @@
+"""A process that thinks slowly, for the test that stops it in the middle of a word."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import MutableMapping
+from multiprocessing.connection import Connection
+from typing import Any
+
+import structlog
+from pydantic_ai.messages import ModelMessage
+
+from denizen import Runtime
+from denizen.agents.residents import Pace
+from denizen.clock import SystemClock
+from denizen.models.scripted import Info, ScriptedModel, Turn, forever, reply
+
+PACE = Pace(lease_seconds=0.5, sweep_seconds=0.1, grace_seconds=0)
+WORDS = "One word after the other, until somebody stops me in the middle of it. "
+MODEL = "script:ada"
+
+
+class HeldClock(SystemClock):
+    """Once held, nobody wakes any more: as if the renewal of leases were stuck, so that only the fence can refuse."""
+
+    def __init__(self) -> None:
+        self.free = asyncio.Event()
+        self.free.set()
+
+    async def sleep(self, seconds: float) -> None:
+        await super().sleep(seconds)
+        await self.free.wait()
+
+
+def think_slowly(url: str, redis_url: str, parent: Connection) -> None:
+    """Says "living", "midway" in the middle of a streamed message, and "refused" when its write is refused."""
+    asyncio.run(_think(url, redis_url, parent))
+
+
+async def _think(url: str, redis_url: str, parent: Connection) -> None:
+    clock, refused = HeldClock(), asyncio.Event()
+
+    def listen(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> str:
+        if event["event"] == "another process took over":
+            refused.set()
+        raise structlog.DropEvent
+
+    structlog.configure(processors=[listen])
+    model = _slow_model(clock, parent)
+    async with Runtime(url, redis_url=redis_url, models={MODEL: model}, clock=clock, pace=PACE) as denizen:
+        async with denizen.living():
+            parent.send("living")
+            await refused.wait()
+        parent.send("refused")
+
+
+def _slow_model(clock: HeldClock, parent: Connection) -> ScriptedModel:
+    deltas = 0
+
+    async def pause() -> None:
+        nonlocal deltas
+        deltas += 1
+        if deltas == 10:
+            clock.free.clear()
+            parent.send("midway")
+            await asyncio.to_thread(parent.recv)
+
+    return forever(_answer, pause=pause)
+
+
+def _answer(_messages: list[ModelMessage], _info: Info) -> Turn:
+    return reply(WORDS * 4)

@@ -1,0 +1,63 @@
+"""A town that has been set up once, and copies of it for every kill."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
+
+from bench._crash import Town
+from bench._crash_child import Post
+
+SCENARIO = (
+    (Post(1, "desk", "noor", "ada", "plain"), Post(2, "square", "finn", "bo", "note")),
+    (
+        Post(3, "square", "noor", "ada", "both"),
+        Post(4, "square", "noor", "cleo", "mark"),
+        Post(5, "den", "finn", "bo", "silent"),
+    ),
+    (Post(6, "desk", "noor", "ada", "balk"), Post(7, "den", "finn", "bo", "falter")),
+    (Post(8, "desk", "noor", "ada", "stammer"), Post(9, "square", "noor", "ada", "plain")),
+    (Post(10, "desk", "noor", "ada", "linger"),),
+)
+"""Every way a cycle can go: tools of both kinds, skips, reminders, failures, broken streams, a stop in the middle."""
+
+
+@dataclass(frozen=True, slots=True)
+class Founded:
+    """A town in which nothing was asked yet."""
+
+    town: Town
+    server_url: str | None
+    """Where its database is, if it is PostgreSQL."""
+
+    @contextmanager
+    def copy(self, folder: Path) -> Iterator[Town]:
+        """The same town once more, with a database of its own."""
+        folder.mkdir(parents=True)
+        if self.server_url is None:
+            shutil.copy(self.town.folder / "denizen.db", folder / "denizen.db")
+            yield Town(f"sqlite:///{folder / 'denizen.db'}", folder, self.town.began)
+            return
+        with copied_database(self.server_url, self.town.url) as url:
+            yield Town(url, folder, self.town.began)
+
+
+@contextmanager
+def copied_database(server_url: str, url: str) -> Iterator[str]:
+    """A copy of a PostgreSQL database that nobody is connected to; dropped afterwards."""
+    original, name = str(conninfo_to_dict(url)["dbname"]), f"town_{uuid4().hex}"
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        create = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+        connection.execute(create.format(sql.Identifier(name), sql.Identifier(original)))
+        try:
+            yield url.replace(f"/{original}?", f"/{name}?")
+        finally:
+            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
