@@ -32,7 +32,6 @@ def test_a_registered_model_is_found_by_its_name_and_may_be_replaced():
     [
         ("openai:gpt-5", "OPENAI_API_KEY"),
         ("anthropic:claude-sonnet-4-5", "ANTHROPIC_API_KEY"),
-        ("ollama:llama3", "OLLAMA_BASE_URL"),
         ("nowhere:model", "Unknown model"),
         ("gpt-5", "`provider:name`"),
     ],

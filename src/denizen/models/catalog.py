@@ -1,4 +1,4 @@
-"""Models by name: those registered here, and any `provider:name` that pydantic-ai knows.
+"""Models by name: those registered here, the built-in `demo`, and any `provider:name` that pydantic-ai knows.
 
 A provider's library is imported when its first model is asked for, which takes a second or more: call `resolve` before
 the event loop matters, or in a thread.
@@ -7,7 +7,7 @@ the event loop matters, or in a thread.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model, infer_model
@@ -17,6 +17,12 @@ from denizen.errors import ModelUnknown
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pydantic_ai.providers import Provider
+
+DEMO: Final = "demo"
+OLLAMA_URL: Final = "http://127.0.0.1:11434"
+"""Where an Ollama listens that nobody has configured."""
+
 _AFTER_FIRST_SENTENCE = re.compile(r"(?<=\.) .*", re.DOTALL)
 
 
@@ -25,6 +31,8 @@ class Models:
 
     def __init__(self, registered: Mapping[str, Model] | None = None) -> None:
         self._models: dict[str, Model] = dict(registered or {})
+        self.ollama_url: str | None = None
+        """Where `ollama:` models are; if not told, where OLLAMA_BASE_URL says, else on this machine's usual port."""
 
     def register(self, name: str, model: Model) -> None:
         """Make `model` the one that `name` stands for from now on."""
@@ -33,7 +41,7 @@ class Models:
     def resolve(self, name: str) -> Model:
         """The model of that name; raises `ModelUnknown`, saying what to set, if it cannot be had."""
         if name not in self._models:
-            self._models[name] = _build(name)
+            self._models[name] = _demo() if name == DEMO else _build(name, self.ollama_url)
         return self._models[name]
 
     def context_tokens(self, name: str) -> int | None:
@@ -41,13 +49,30 @@ class Models:
         return self.resolve(name).context_window
 
 
-def _build(name: str) -> Model:
+def _demo() -> Model:
+    from denizen.models.demo.model import demo
+
+    return demo()
+
+
+def _build(name: str, ollama_url: str | None) -> Model:
     try:
-        model = infer_model(name)
+        model = infer_model(name, lambda _: _ollama(ollama_url)) if name.startswith("ollama:") else infer_model(name)
     except (UserError, ImportError, ValueError) as error:
         raise ModelUnknown(_what_to_do(name, error)) from error
     _leave_retrying_to_us(model)
     return _accelerated(model)
+
+
+def _ollama(url: str | None) -> Provider[Any]:
+    from pydantic_ai.providers.ollama import OllamaProvider
+
+    if url is not None:
+        return OllamaProvider(f"{url}/v1")
+    try:
+        return OllamaProvider()
+    except UserError:
+        return OllamaProvider(f"{OLLAMA_URL}/v1")
 
 
 def _accelerated(model: Model) -> Model:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from pydantic_ai.settings import ModelSettings
-    from pydantic_ai.tools import RunContext
+    from pydantic_ai.tools import RunContext, ToolDefinition
 
 _REMEMBERED_HISTORIES = 4096
 
@@ -85,6 +85,8 @@ class Info:
     """Which request of this model object it is, from 0."""
     tools: tuple[str, ...]
     settings: ModelSettings | None
+    definitions: tuple[ToolDefinition, ...] = ()
+    """The tools, with what they take."""
 
 
 class ScriptRanOut(DenizenError, AssertionError):
@@ -141,7 +143,17 @@ def forever(
 class ScriptedModel(Model[None]):
     """See `scripted` and `forever`."""
 
-    def __init__(self, decide: Decide, *, name: str, chunk: int | None, pause: Pause | None, record: bool) -> None:
+    def __init__(
+        self,
+        decide: Decide,
+        *,
+        name: str,
+        chunk: int | None,
+        pause: Pause | None,
+        record: bool,
+        provider: str = "scripted",
+        context_tokens: int | None = None,
+    ) -> None:
         # The parent's own set-up loads price data, which costs far more than everything a script does.
         self.requests: list[list[ModelMessage]] = []
         """The messages of every request, if recorded."""
@@ -152,6 +164,8 @@ class ScriptedModel(Model[None]):
         self._chunk = chunk
         self._pause = pause
         self._record = record
+        self._provider_name = provider
+        self._context_tokens = context_tokens
         self._asked = 0
         self._input = _InputTokens()
 
@@ -161,7 +175,11 @@ class ScriptedModel(Model[None]):
 
     @property
     def system(self) -> str:
-        return "scripted"
+        return self._provider_name
+
+    @property
+    def context_window(self) -> int | None:
+        return self._context_tokens
 
     def request_stream(  # pyright: ignore[reportIncompatibleMethodOverride]  the parent's is a decorated generator
         self,
@@ -187,7 +205,8 @@ class ScriptedModel(Model[None]):
         self, messages: list[ModelMessage], settings: ModelSettings | None, parameters: ModelRequestParameters
     ) -> StreamedResponse:
         """Take the next turn and open its stream; raise it if it is an exception."""
-        info = Info(self._asked, tuple(tool.name for tool in parameters.function_tools), settings)
+        tools = parameters.function_tools
+        info = Info(self._asked, tuple(tool.name for tool in tools), settings, tuple(tools))
         self._asked += 1
         if self._record:
             self.requests.append(list(messages))
@@ -196,7 +215,9 @@ class ScriptedModel(Model[None]):
         if pieces and isinstance(pieces[0], BaseException):
             raise pieces[0]
         tokens = self._input.count(messages)
-        return ScriptedStream(parameters, self._name, pieces, tokens, self._chunk, self._pause)
+        return ScriptedStream(
+            parameters, self._name, pieces, tokens, self._chunk, self._pause, provider=self._provider_name
+        )
 
     async def _take(self, messages: list[ModelMessage], info: Info) -> Sequence[Piece]:
         turn: Turn = self._decide
@@ -234,8 +255,11 @@ class ScriptedStream(StreamedResponse):
         input_tokens: int,
         chunk: int | None,
         pause: Pause | None,
+        *,
+        provider: str = "scripted",
     ) -> None:
         self.model_request_parameters = parameters
+        self._provider = provider
         self._name = name
         self._pieces = pieces
         self._input_tokens = input_tokens
@@ -307,7 +331,7 @@ class ScriptedStream(StreamedResponse):
             usage=RequestUsage(input_tokens=self._input_tokens, output_tokens=sum(map(_written_tokens, parts))),
             model_name=self._name,
             timestamp=self._started,
-            provider_name="scripted",
+            provider_name=self._provider,
             finish_reason=("tool_call" if calls else "stop") if self._finished else None,
             state="complete" if self._finished else "interrupted" if self._cancelled else "incomplete",
         )
@@ -322,7 +346,7 @@ class ScriptedStream(StreamedResponse):
 
     @property
     def provider_name(self) -> str:
-        return "scripted"
+        return self._provider
 
     @property
     def provider_url(self) -> None:

@@ -1,0 +1,305 @@
+"""How the demo model lives a think cycle: a script that is played again, from its beginning, at each request.
+
+The script is a generator: it gives the calls of a response and is handed their results. Since it follows from the
+prompt alone, replaying it with the results that the prompt already holds leads to the next response; nothing is kept
+between requests, so a cycle may go on in another process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+
+from denizen.models.demo.addressing import addressees, is_only_agent, whose_turn
+from denizen.models.demo.answering import Answer, Remember, Remind, Reply, answer
+from denizen.models.demo.passing import Relay, answer_to_bring_back
+from denizen.models.demo.reading import Heard, Inbox, Place, Scene, read_transcript, succeeded
+from denizen.models.demo.recalling import Moment, essence, fact_in
+from denizen.models.demo.reminding import memory_arguments, reminder_in, timer_arguments, timer_text
+from denizen.models.demo.wording import NOTHING_PENDING, listed, one_of, quoted
+from denizen.models.scripted import Call, Say, call, skip
+
+T = TypeVar("T")
+Script = Generator[list[Call], Sequence[str], T]
+Relation = Literal["mine", "unsure", "heard", "not mine"]
+Tools = Mapping[str, Mapping[str, Any]]
+"""The schemas of the tools that are offered, by their names."""
+
+Words = Callable[[Sequence[bool]], str]
+"""What is said, given what of all that was to be said before it was said."""
+
+_LONGEST = 4_000
+_PAGE = 30
+_UNSAID = "Could not say something."
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """Something to say in a space."""
+
+    space_id: str
+    text: Words
+    told: str
+    """What the summary tells of it, once it is said."""
+
+
+@dataclass
+class _Cycle:
+    """How far the script has come."""
+
+    scene: Scene
+    tools: Tools
+    active: str | None
+    done: list[str] = field(default_factory=list[str])
+    """What the summary will tell."""
+    pending: list[str] = field(default_factory=list[str])
+    silent: list[str] = field(default_factory=list[str])
+    """Why nothing was said, where nothing was."""
+
+
+def decide(scene: Scene, tools: Tools) -> list[Call] | Say:
+    """The next response: calls, or the last words."""
+    script = _live(scene, tools)
+    try:
+        calls = next(script)
+        for step in scene.present.steps:
+            calls = script.send(step.results)
+    except StopIteration as end:
+        words: Call | Say = end.value
+        # Reminded that someone waits, it has nothing else to say: its script has come to its end.
+        return [skip("nothing more to say")] if scene.present.reminded and "skip" in tools else _as_turn(words)
+    return calls
+
+
+def _as_turn(words: Call | Say) -> list[Call] | Say:
+    return [words] if isinstance(words, Call) else words
+
+
+def _live(scene: Scene, tools: Tools) -> Script[Call | Say]:
+    present = scene.present
+    cycle = _Cycle(scene, tools, present.began_in)
+    before = [event for past in scene.past for event in past.events]
+    for inbox in (present.inbox, *present.updates):
+        yield from _attend(cycle, inbox, before)
+        before += inbox.events
+    if cycle.done:
+        pending = f"Pending: {listed(cycle.pending)}." if cycle.pending else NOTHING_PENDING
+        return Say(f"{' '.join(cycle.done)} {pending}")
+    reason = cycle.silent[0] if cycle.silent else "nothing to do"
+    return skip(reason) if "skip" in tools else Say(f"Did nothing: {reason}.")
+
+
+def _attend(cycle: _Cycle, inbox: Inbox, before: Sequence[Heard]) -> Script[None]:
+    """Everything that one inbox message brought is dealt with."""
+    elsewhere = [_not_a_message(cycle, event) for event in inbox.events if event.what != "Message"]
+    relations = yield from _sort(cycle, inbox)
+    answers: list[tuple[Moment, Answer]] = []
+    for at, (event, relation) in enumerate(zip(inbox.events, relations, strict=True)):
+        if event.what != "Message":
+            continue
+        moment = Moment(cycle.scene, _place(cycle.scene, event), event, [*before, *inbox.events[:at]])
+        found = _answer(cycle, moment, relation)
+        if found is not None:
+            answers.append((moment, found))
+    yield from _speak(cycle, [*filter(None, elsewhere), *(yield from _compose(cycle, answers))])
+
+
+def _place(scene: Scene, event: Heard) -> Place:
+    return scene.places.get(event.space_id) or Place(event.space_id, event.space, False, ())
+
+
+# Whose it is
+
+
+def _sort(cycle: _Cycle, inbox: Inbox) -> Script[list[Relation]]:
+    """How each event concerns this agent; where the message itself does not tell, what stands before it does."""
+    relations: list[Relation] = [_relation(cycle.scene, event) for event in inbox.events]
+    unsure = [event for event, each in zip(inbox.events, relations, strict=True) if each == "unsure"]
+    spaces = list(dict.fromkeys(event.space_id for event in unsure))
+    pages: dict[str, list[Heard]] = {}
+    if spaces and "read_messages" in cycle.tools:
+        results = yield [call("read_messages", space_id=each, limit=_PAGE) for each in spaces]
+        pages = {each: read_transcript(result) for each, result in zip(spaces, results, strict=False)}
+    for at, event in enumerate(inbox.events):
+        if relations[at] == "unsure":
+            relations[at] = _settled(cycle.scene, event, pages.get(event.space_id, []))
+    return relations
+
+
+def _relation(scene: Scene, event: Heard) -> Relation:
+    place = _place(scene, event)
+    meant = addressees(event.text, place)
+    if event.kind == "agent":
+        # Only a mention counts, and no answer to an agent has one: so no exchange of agents goes on by itself.
+        if event.mentions_me and (scene.handle in meant or not meant):
+            return "mine"
+        return "heard" if len(place.members) <= 2 or answer_to_bring_back(scene, event) else "not mine"
+    if scene.handle in meant:
+        return "mine"
+    if meant & {each.handle for each in place.others}:
+        return "not mine"
+    return "mine" if is_only_agent(place) else "unsure"
+
+
+def _settled(scene: Scene, event: Heard, page: Sequence[Heard]) -> Relation:
+    place, start = _place(scene, event), event.text[:200]
+    for at in range(len(page) - 1, -1, -1):
+        if page[at].sender == event.sender and page[at].text.startswith(start):
+            event, page = page[at], page[:at]
+            break
+    else:
+        page = []
+    return "mine" if whose_turn(event, place, page) == scene.handle else "not mine"
+
+
+# What to say
+
+
+def _answer(cycle: _Cycle, moment: Moment, relation: Relation) -> Answer | None:
+    event = moment.event
+    if moment.from_agent and (brought := answer_to_bring_back(cycle.scene, event)) is not None:
+        return brought
+    found = answer(moment) if relation == "mine" else None
+    if found is None and relation in ("mine", "heard"):
+        cycle.done.append(f"Heard from {event.sender} in {quoted(event.space)}: {quoted(event.text, 120)}.")
+    elif found is None:
+        cycle.silent.append("not addressed to me")
+    return found
+
+
+def _not_a_message(cycle: _Cycle, event: Heard) -> Utterance | None:
+    """What to say when a timer goes off or a plan is due; anything else is only noted."""
+    named = f"{event.what} {quoted(event.sender)}" if event.sender else event.what
+    if (reminder := reminder_in(event.text)) is not None and reminder[1] in cycle.scene.places:
+        handle, space_id, what = reminder
+        return _plainly(
+            space_id, f"@{handle}, you asked me to remind you: {what}", f"Reminded {handle}: {quoted(what)}."
+        )
+    if event.what in ("Timer", "Plan") and event.space_id in cycle.scene.places:
+        return _plainly(event.space_id, f"{named} is due: {quoted(event.text, 200)}.", f"Told that {named} is due.")
+    cycle.done.append(f"Noted: {named}: {quoted(event.text, 120)}.")
+    return None
+
+
+def _plainly(space_id: str, text: str, told: str) -> Utterance:
+    return Utterance(space_id, lambda _said: text, told)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One answer of those that go to the same space."""
+
+    sender: str
+    words: Words
+    told: str
+
+
+def _compose(cycle: _Cycle, answers: Sequence[tuple[Moment, Answer]]) -> Script[list[Utterance]]:
+    """What is to be said elsewhere first, then one message in each space that waits for an answer."""
+    relays: list[Utterance] = []
+    parts: dict[str, list[_Part]] = {}
+    for moment, each in answers:
+        here = parts.setdefault(moment.place.id, [])
+        if isinstance(each, Relay):
+            relays.append(_plainly(each.place.id, each.text, _passed_on(moment, each)))
+            cycle.pending += [each.awaits] if each.awaits else []
+            if each.confirmation:
+                here.append(_Part(moment.event.sender, _confirming(each, len(relays) - 1), ""))
+        else:
+            words, told = yield from _carry_out(cycle, moment, each)
+            here.append(_Part(moment.event.sender, lambda _said, words=words: words, told))
+    return relays + [_together(space_id, said) for space_id, said in parts.items() if said]
+
+
+def _passed_on(moment: Moment, relay: Relay) -> str:
+    deed = "Brought the answer of" if moment.from_agent else "Passed on for"
+    return f"{deed} {moment.event.sender} to {quoted(relay.place.name)}: {quoted(relay.text)}."
+
+
+def _confirming(relay: Relay, at: int) -> Words:
+    failed = f"I could not say that in the space {quoted(relay.place.name)}."
+    return lambda said: relay.confirmation if at < len(said) and said[at] else failed
+
+
+def _together(space_id: str, parts: Sequence[_Part]) -> Utterance:
+    several = len({part.sender for part in parts}) > 1
+
+    def join(said: Sequence[bool]) -> str:
+        return "\n\n".join(f"{each.sender}: {each.words(said)}" if several else each.words(said) for each in parts)
+
+    return Utterance(space_id, join, " ".join(filter(None, (part.told for part in parts))))
+
+
+def _carry_out(cycle: _Cycle, moment: Moment, answer: Reply | Remember | Remind) -> Script[tuple[str, str]]:
+    """Do what an answer needs done; gives its words, and what the summary tells of it."""
+    who = moment.event.sender
+    match answer:
+        case Reply(text, about):
+            words = text.replace("@", "") if moment.from_agent else text
+            return words, f"Answered {who} in {quoted(moment.place.name)}: {about}."
+        case Remember(fact):
+            yield from _keep(cycle, moment, fact)
+            words = one_of(("I will remember: {}.", "Noted: {}.", "I keep that in mind: {}."), fact)
+            return words.format(quoted(fact)), f"{who} told me to remember: {quoted(fact)}."
+        case Remind(seconds, span, what):
+            return (yield from _set_timer(cycle, moment, seconds, span, what))
+
+
+def _keep(cycle: _Cycle, moment: Moment, fact: str) -> Script[None]:
+    """As a note, where notes can be taken. Without, the message itself stays in the history."""
+    told = [fact_in(essence(each.text, cycle.scene.name)) for each in moment.before]
+    facts = [*cycle.scene.notes, *filter(None, told), fact]
+    arguments = memory_arguments(cycle.tools.get("set_memories", {}), list(dict.fromkeys(facts)))
+    if arguments is not None:
+        yield [call("set_memories", **arguments)]
+
+
+def _set_timer(cycle: _Cycle, moment: Moment, seconds: int, span: str, what: str) -> Script[tuple[str, str]]:
+    who = moment.event.sender
+    text = timer_text(moment.handle, moment.place, what)
+    arguments = timer_arguments(cycle.tools.get("set_timer", {}), seconds, text, moment.place.id)
+    if arguments is None:
+        return "I have no timers here, so I cannot remind you.", f"Could not remind {who}: no timers here."
+    results = yield [call("set_timer", **arguments)]
+    if not (results and succeeded(results[0])):
+        return "I tried to set a timer, but it was refused.", f"Failed to set a timer for {who}."
+    cycle.pending.append(f"to remind {who}")
+    return f"I will remind you in {span}: {quoted(what)}.", f"Set a timer for {who}: {quoted(what)}."
+
+
+# Saying it
+
+
+def _speak(cycle: _Cycle, utterances: Sequence[Utterance]) -> Script[None]:
+    """Say everything, each in its space. One response says a thing and enters the space of the next."""
+    said: list[bool] = []
+    for at, each in enumerate(utterances):
+        if cycle.active != each.space_id:
+            yield from _enter(cycle, each.space_id)
+        if cycle.active != each.space_id or "send_message" not in cycle.tools:
+            said.append(False)
+            cycle.done.append(_UNSAID)
+            continue
+        following = utterances[at + 1].space_id if at + 1 < len(utterances) else each.space_id
+        calls = [call("send_message", text=_sayable(each.text(said)))]
+        if following != each.space_id and "enter_space" in cycle.tools:
+            calls.append(call("enter_space", space_id=following))
+        results = yield calls
+        said.append(bool(results) and succeeded(results[0]))
+        cycle.done += [told] if (told := each.told if said[-1] else _UNSAID) else []
+        if len(calls) > 1 and len(results) > 1 and succeeded(results[1]):
+            cycle.active = following
+
+
+def _enter(cycle: _Cycle, space_id: str) -> Script[None]:
+    if "enter_space" not in cycle.tools:
+        return
+    results = yield [call("enter_space", space_id=space_id)]
+    if results and succeeded(results[0]):
+        cycle.active = space_id
+
+
+def _sayable(text: str) -> str:
+    text = text.strip() or "(nothing)"
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"

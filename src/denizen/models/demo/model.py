@@ -1,0 +1,40 @@
+"""`demo`: the model that is always there. It costs nothing, asks nobody, and answers the same to the same."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from pydantic_ai.messages import ModelMessage
+
+from denizen.models.demo.deciding import decide
+from denizen.models.demo.reading import read
+from denizen.models.scripted import Info, Pause, ScriptedModel, Turn
+
+NAME: Final = "demo"
+CONTEXT_TOKENS: Final = 128_000
+PACE_SECONDS: Final = 0.015
+"""How long a few characters take, so that one sees it write."""
+_CHUNK = 6
+
+
+def demo(
+    pace: float = PACE_SECONDS, *, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep, record: bool = False
+) -> ScriptedModel:
+    """The demo model. It pauses for `pace` seconds before every few characters; 0 for no pause at all."""
+    pause: Pause | None = (lambda: sleep(pace)) if pace > 0 else None
+    return ScriptedModel(
+        _next_turn,
+        name=NAME,
+        chunk=_CHUNK,
+        pause=pause,
+        record=record,
+        provider=NAME,
+        context_tokens=CONTEXT_TOKENS,
+    )
+
+
+def _next_turn(messages: list[ModelMessage], info: Info) -> Turn:
+    tools = {each.name: each.parameters_json_schema for each in info.definitions}
+    return decide(read(messages), tools)

@@ -1,0 +1,359 @@
+"""What the demo model makes of its prompt: who it is, where and with whom, what has happened, what has just come.
+
+Pure, and as trusting as a reader may be: it relies on the forms of the self and of the inbox message, in which text
+from outside cannot pose as ours, and passes over what it does not know.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Literal
+
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    SystemPromptPart,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+
+Kind = Literal["human", "agent", "service"]
+
+_NAME = r'"[^"]*"|[^"(),:|\[\]]+?'
+_ID = r'(?P<id>"[^"]*"|[^"|\]]+?)'
+_SPEAKER = rf"(?P<sender>{_NAME})(?: \((?P<kind>human|agent|service)\))?:(?P<said>.*)"
+_IDENTITY = re.compile(rf"\AIDENTITY:\n  name: (?P<name>{_NAME})\n  handle: @(?P<handle>\S+)")
+_ROLE = re.compile(r"\n\nYOUR ROLE:\n(.*)\Z", re.DOTALL)
+_NOTES = re.compile(r"\n\n(?:YOUR )?(?:NOTES|MEMORIES):\n((?:  - .*\n?)+)")
+_SPACE = re.compile(r'"(?P<name>[^"]*)" \(id: (?P<id>[^,)]+)(?P<private>, private)?\) — (?P<members>.*)')
+_MEMBER = re.compile(
+    rf"(?:^|, )(?:(?P<me>You)(?=, |$)|(?P<name>{_NAME}) \((?P<kind>human|agent|service), @(?P<handle>[^)]+)\))"
+)
+_NOW = re.compile(r"^Now: \w+ (\d{4}-\d\d-\d\d \d\d:\d\d) UTC$", re.MULTILINE)
+_MESSAGE = re.compile(
+    rf'\d+\. \[Space "(?P<space>[^"]*)" \| spaceId: {_ID}(?P<marks>(?: \| (?:"[^"]*"|[^"|\]])+)*)\] {_SPEAKER}'
+)
+_OTHER = re.compile(
+    r'\d+\. \[(?P<kind>Plan|Timer|Service|Tool result|Notice)(?: "(?P<name>[^"]*)")?'
+    r'(?P<marks>(?:"[^"]*"|[^"\]])*)\](?P<said>.*)'
+)
+_ITS_SPACE = re.compile(rf'\| space "(?P<space>[^"]*)" \| spaceId: {_ID}(?: \||\Z)')
+_LINE = re.compile(rf"\d+\. (?P<at>\d{{4}}-\d\d-\d\d \d\d:\d\d) {_SPEAKER}")
+_GUTTER = "   | "
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """Someone in a space."""
+
+    name: str
+    kind: Kind
+    handle: str
+    me: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A space that the agent is in."""
+
+    id: str
+    name: str
+    private: bool
+    members: tuple[Member, ...]
+
+    @property
+    def others(self) -> tuple[Member, ...]:
+        return tuple(each for each in self.members if not each.me)
+
+    @property
+    def agents(self) -> tuple[Member, ...]:
+        return tuple(each for each in self.members if each.kind == "agent")
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """One event of an inbox message, or one line of a transcript."""
+
+    what: str
+    """`Message`, `Plan`, `Timer`, `Service`, `Tool result` or `Notice`."""
+    text: str
+    space_id: str = ""
+    space: str = ""
+    sender: str = ""
+    kind: Kind | None = None
+    mentions_me: bool = False
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Inbox:
+    """One inbox message."""
+
+    now: datetime | None
+    changes: tuple[str, ...]
+    events: tuple[Heard, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The calls of one response, and what they came to."""
+
+    calls: tuple[tuple[str, dict[str, Any]], ...]
+    results: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Something that the agent itself has said."""
+
+    space_id: str
+    text: str
+
+
+@dataclass
+class Cycle:
+    """One think cycle as the window shows it."""
+
+    inbox: Inbox
+    updates: list[Inbox] = field(default_factory=list[Inbox])
+    steps: list[Step] = field(default_factory=list[Step])
+    words: str = ""
+    """Its last words."""
+    reminded: bool = False
+
+    @property
+    def events(self) -> tuple[Heard, ...]:
+        return sum((each.events for each in self.updates), self.inbox.events)
+
+    @property
+    def began_in(self) -> str | None:
+        """The space in which the agent is when the cycle begins: the one that all its events come from."""
+        found = {event.space_id for event in self.inbox.events if event.space_id}
+        return found.pop() if len(found) == 1 else None
+
+    @property
+    def said(self) -> Iterator[Said]:
+        """What was said in it, in order."""
+        active = self.began_in or ""
+        for step in self.steps:
+            for (tool, arguments), result in zip(step.calls, step.results, strict=True):
+                if not succeeded(result):
+                    continue
+                if tool == "enter_space":
+                    active = str(arguments.get("space_id", ""))
+                elif tool == "send_message":
+                    yield Said(active, str(arguments.get("text", "")))
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Everything that the prompt tells."""
+
+    name: str
+    handle: str
+    role: str
+    notes: tuple[str, ...]
+    places: dict[str, Place]
+    """The spaces by their ids, in the order of the self."""
+    past: tuple[Cycle, ...]
+    present: Cycle
+    layers: tuple[str, ...]
+    """Lines about what has left the window."""
+
+
+def succeeded(result: str) -> bool:
+    """Whether a tool of ours said that it did its work."""
+    return '"success":true' in result
+
+
+def read(messages: Sequence[ModelMessage]) -> Scene:
+    """The scene that `messages` set."""
+    selves: list[str] = []
+    layers: list[str] = []
+    cycles: list[Cycle] = []
+    for message in messages:
+        cycle = cycles[-1] if cycles else None
+        if not isinstance(message, ModelRequest):
+            if cycle is not None:
+                _respond(cycle, message.parts)
+            continue
+        if cycle is not None:
+            _add_results(cycle, message.parts)
+        for part in message.parts:
+            if isinstance(part, SystemPromptPart):
+                selves.append(part.content)
+            elif isinstance(part, UserPromptPart):
+                _hear(_plain(part.content), cycles, layers)
+    present = cycles.pop() if cycles else Cycle(Inbox(None, (), ()))
+    return _scene(selves[-1] if selves else "", cycles, present, layers)
+
+
+def _scene(self_text: str, past: list[Cycle], present: Cycle, layers: list[str]) -> Scene:
+    identity = _IDENTITY.search(self_text)
+    head, _, spaces = self_text.rpartition("\n\nYOUR SPACES:\n")
+    role = _ROLE.search(head)
+    notes = _NOTES.search(spaces)
+    name, handle = (unquoted(identity["name"]), identity["handle"]) if identity else ("", "")
+    return Scene(
+        name=name or "a demo agent",
+        handle=handle.lower(),
+        role=role[1].strip() if role else "",
+        notes=tuple(line[4:] for line in notes[1].splitlines()) if notes else (),
+        places=_places(spaces.partition("\n\n")[0], [*past, present], name, handle),
+        past=tuple(past),
+        present=present,
+        layers=tuple(layers),
+    )
+
+
+def _plain(content: Any) -> str:
+    return content if isinstance(content, str) else "\n".join(each for each in content if isinstance(each, str))
+
+
+def _hear(text: str, cycles: list[Cycle], layers: list[str]) -> None:
+    if text.startswith("[INBOX - "):
+        cycles.append(Cycle(read_inbox(text)))
+    elif text.startswith("[MID-CYCLE UPDATE") and cycles:
+        cycles[-1].updates.append(read_inbox(text))
+    elif text.startswith("[REMINDER]") and cycles:
+        cycles[-1].reminded = True
+    elif text.startswith(("[EARLIER CYCLES", "[COMPACTED MEMORY")):
+        layers.extend(line.strip() for line in text.splitlines()[1:] if line.strip())
+
+
+def _respond(cycle: Cycle, parts: Sequence[Any]) -> None:
+    calls: list[Any] = [part for part in parts if isinstance(part, ToolCallPart)]
+    cycle.words = " ".join(part.content for part in parts if isinstance(part, TextPart)).strip() or cycle.words
+    if calls:
+        made = tuple((part.tool_name, part.args_as_dict(raise_if_invalid=False)) for part in calls)
+        cycle.steps.append(Step(made, ("",) * len(calls)))
+
+
+def _add_results(cycle: Cycle, parts: Sequence[Any]) -> None:
+    """Results stand in the order of their calls, in the next message; their ids may repeat, so they do not help."""
+    results: list[Any] = [part for part in parts if isinstance(part, ToolReturnPart)]
+    if not results or not cycle.steps:
+        return
+    calls = cycle.steps[-1].calls
+    told = [part.content if isinstance(part.content, str) else str(part.content) for part in results]
+    told += [""] * len(calls)
+    cycle.steps[-1] = Step(calls, tuple(told[: len(calls)]))
+
+
+@lru_cache(maxsize=4096)
+def read_inbox(text: str) -> Inbox:
+    """An inbox message, taken apart."""
+    head, *blocks = text.split("\n\n")
+    now = _NOW.search(head)
+    _, _, changes = head.partition("\n[CHANGES]\n")
+    lines = [line for block in blocks for line in block.split("\n")]
+    events = tuple(event for said, below in _entries(lines) if (event := _event(said, below)) is not None)
+    return Inbox(
+        _moment(now[1]) if now else None,
+        tuple(line.removeprefix("- ") for line in changes.split("\n") if line),
+        events,
+    )
+
+
+def read_transcript(text: str) -> list[Heard]:
+    """The messages of a page that `read_messages` showed, oldest first."""
+    found: list[Heard] = []
+    for first, below in _entries(text.split("\n")):
+        if (line := _LINE.fullmatch(first)) is not None:
+            said, sender = _said(line["said"], below), unquoted(line["sender"])
+            found.append(Heard("Message", said, sender=sender, kind=_kind(line["kind"]), at=_moment(line["at"])))
+    return found
+
+
+def _entries(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Each numbered line with the quoted lines below it."""
+    first, below = "", list[str]()
+    for line in lines:
+        if line[:1].isdigit():
+            if first:
+                yield first, below
+            first, below = line, []
+        elif line.startswith(_GUTTER):
+            below.append(line[len(_GUTTER) :])
+    if first:
+        yield first, below
+
+
+def _event(first: str, below: list[str]) -> Heard | None:
+    if (found := _MESSAGE.fullmatch(first)) is not None:
+        return Heard(
+            "Message",
+            _said(found["said"], below),
+            unquoted(found["id"]),
+            found["space"],
+            unquoted(found["sender"]),
+            _kind(found["kind"]),
+            "mentions you" in found["marks"].split(" | "),
+        )
+    if (found := _OTHER.fullmatch(first)) is not None:
+        place = _ITS_SPACE.search(found["marks"])
+        space_id, space = (unquoted(place["id"]).strip(), place["space"]) if place else ("", "")
+        return Heard(found["kind"], _said(found["said"], below), space_id, space, found["name"] or "")
+    return None
+
+
+def _said(rest: str, below: list[str]) -> str:
+    return "\n".join(below) if below else unquoted(rest.strip())
+
+
+def _kind(word: str | None) -> Kind | None:
+    return word if word in ("human", "agent", "service") else None
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        return datetime.strptime(f"{text} +0000", "%Y-%m-%d %H:%M %z")
+    except ValueError:
+        return None
+
+
+def unquoted(text: str) -> str:
+    """`text` without the quotation marks around it."""
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
+
+
+def _places(listed: str, cycles: Sequence[Cycle], name: str, handle: str) -> dict[str, Place]:
+    """The spaces of the self, and what has changed since."""
+    places: dict[str, Place] = {}
+    for line in listed.split("\n"):
+        _note_place(places, line.removeprefix("  - "), name, handle)
+    for cycle in _since_the_self(cycles):
+        for change in cycle.inbox.changes:
+            if change.startswith("You are no longer in the space ") and (gone := _SPACE.search(change)) is not None:
+                places.pop(gone["id"], None)
+            else:
+                _note_place(places, change.removeprefix("New: ").removeprefix("Now: "), name, handle)
+    return places
+
+
+def _since_the_self(cycles: Sequence[Cycle]) -> Sequence[Cycle]:
+    """The cycles that the self is older than. After a long sleep it is written anew, and knows all that came before."""
+    for index in range(len(cycles) - 1, 0, -1):
+        before, after = cycles[index - 1].inbox.now, cycles[index].inbox.now
+        if before is not None and after is not None and (after - before).total_seconds() > 300:
+            return cycles[index:]
+    return cycles
+
+
+def _note_place(places: dict[str, Place], line: str, name: str, handle: str) -> None:
+    found = _SPACE.fullmatch(line)
+    if found is None:
+        return
+    members = tuple(
+        Member(name, "agent", handle.lower(), me=True)
+        if each["me"]
+        else Member(unquoted(each["name"]), _kind(each["kind"]) or "human", each["handle"].lower())
+        for each in _MEMBER.finditer(found["members"])
+    )
+    places[found["id"]] = Place(found["id"], found["name"], bool(found["private"]), members)

@@ -1,0 +1,183 @@
+"""What the demo model finds in its own past, and whom it may tell it to. Pure.
+
+What was said in one space is told in another only if everyone there could have heard it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from denizen.models.demo.addressing import calls_by_name, leading_mentions
+from denizen.models.demo.reading import Cycle, Heard, Place, Scene
+from denizen.models.demo.wording import NOTHING_PENDING, counted, cut, listed, quoted
+
+_SHOWN = 4
+_LONGEST = 2_000
+"""A longer text is not read to its end."""
+_POLITE = re.compile(
+    r"\s*(?:(?:please|kindly|can you|could you|would you|will you|i want you to|i would like you to|now|then|so|and"
+    r"|tell me|show me|do you know)\b[\s,:]*)+",
+    re.IGNORECASE,
+)
+_REPORTED = re.compile(r"\A[^:\n]{1,130} (?:asks|asks me to tell you): ", re.IGNORECASE)
+_REMEMBER = re.compile(
+    r"(?:remember|don['’]?t forget|do not forget|note|keep in mind|memori[sz]e)\b(?: this| that)?[\s,:]*(?P<fact>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A message that is to be answered, and what is known when it is."""
+
+    scene: Scene
+    place: Place
+    event: Heard
+    before: Sequence[Heard]
+    """Every event that came before it, as far as the window reaches."""
+
+    @cached_property
+    def asked(self) -> str:
+        """What is wanted, without names and politeness around it."""
+        return essence(self.event.text, self.scene.name)
+
+    @property
+    def from_agent(self) -> bool:
+        return self.event.kind == "agent"
+
+    @property
+    def handle(self) -> str:
+        """Of whoever wrote it; their name if they are not among the members."""
+        return next((each.handle for each in self.place.others if each.name == self.event.sender), self.event.sender)
+
+
+def essence(text: str, name: str) -> str:
+    """What `text` wants, without whom it addresses and without politeness."""
+    _, rest = leading_mentions(text[:_LONGEST])
+    rest = _REPORTED.sub("", rest.strip())
+    for word in sorted({name, name.partition(" ")[0]}, key=len, reverse=True):
+        if word and calls_by_name(rest, word):
+            rest = re.sub(
+                rf"(?:\A\s*{re.escape(word)}[\s,:;!–—-]*|[\s,]*{re.escape(word)}(?=\s*+[.!?]*+\s*+\Z))",
+                "",
+                rest,
+                flags=re.I,
+            )
+    rest = re.sub(r"(?:,\s*|\s+)@[\w.-]+(?=[\s.!?]*\Z)", "", rest) if rest.count("@") == 1 and "?" in rest else rest
+    return _POLITE.sub("", rest, count=1).strip() if _POLITE.match(rest) else rest.strip()
+
+
+def fact_in(asked: str) -> str | None:
+    """What is to be remembered, if something is."""
+    found = _REMEMBER.fullmatch(asked)
+    return None if found is None or asked.rstrip().endswith("?") else found["fact"].strip()
+
+
+def recall_facts(moment: Moment, about: str = "") -> str:
+    """What it was told to remember, and by whom."""
+    found = [
+        f"{_whom(moment, event)} told me: {quoted(fact)}"
+        for event in _tellable(moment)
+        if (fact := fact_in(essence(event.text, moment.scene.name))) and _is_about(fact, about)
+    ]
+    if len(moment.place.members) == 2:
+        found += [f"I noted: {quoted(note)}" for note in moment.scene.notes if _is_about(note, about)]
+    if not found:
+        return ""
+    return "I remember this. " + _last(found)
+
+
+def recall_words(moment: Moment, of: str, about: str = "") -> str:
+    """What someone has said to it."""
+    found = [event for event in _tellable(moment) if _is_by(moment, event, of)]
+    told = [quoted(event.text) for event in found if _is_about(event.text, about)]
+    if not told:
+        return ""
+    who = _whom(moment, found[-1])
+    return f"{who} wrote {counted(len(told), 'message')} that I remember{' of it' if about else ''}: " + _joined(told)
+
+
+def recall_deeds(moment: Moment) -> str:
+    """What it has done, in its own last words."""
+    past = [cycle for cycle in moment.scene.past if cycle.words]
+    done = [cycle.words.removesuffix(NOTHING_PENDING).strip() for cycle in past if _may_be_told(moment, cycle)]
+    hidden = len(past) - len(done)
+    text = "Nothing here yet that I remember."
+    if done:
+        last = f"; the last {_SHOWN}" if len(done) > _SHOWN else ""
+        lines = "".join(f"\n- {cut(each, 200)}" for each in done[-_SHOWN:])
+        text = f"I remember {counted(len(done), 'thing')} that I did{last}:{lines}".replace("@", "")
+    return f"{text}\n\nWhat I did elsewhere ({hidden}) I keep to those who were there." if hidden else text
+
+
+def hides_words(moment: Moment, of: str) -> bool:
+    """Whether that one has said something to it that cannot be told here."""
+    heard = (each for each in moment.before if each.what == "Message" and _is_by(moment, each, of))
+    return any(not may_hear(moment.scene, moment.place, each.space_id) for each in heard)
+
+
+def recall_own_words(moment: Moment) -> str:
+    """What it has said in the space where it is asked."""
+    said = [each.text for cycle in moment.scene.past for each in cycle.said if each.space_id == moment.place.id]
+    return f"The last thing I said here was {quoted(said[-1], 160)}." if said else "I have said nothing here yet."
+
+
+def count_messages(moment: Moment) -> str:
+    """How often the one who asks has written to it."""
+    mine = [each for each in moment.before if each.sender == moment.event.sender and each.kind == moment.event.kind]
+    return f"I remember {counted(len(mine) + 1, 'message')} from you, this one included."
+
+
+def said_before(moment: Moment, start: str) -> bool:
+    """Whether it has said something there that begins like this."""
+    said = (each for cycle in moment.scene.past for each in cycle.said)
+    return any(each.space_id == moment.place.id and each.text.startswith(start) for each in said)
+
+
+def may_hear(scene: Scene, place: Place, space_id: str) -> bool:
+    """Whether everyone in `place` is also in that space."""
+    if place.id == space_id:
+        return True
+    source = scene.places.get(space_id)
+    return source is not None and {each.handle for each in place.members} <= {each.handle for each in source.members}
+
+
+def _tellable(moment: Moment) -> Iterator[Heard]:
+    return (
+        each for each in moment.before if each.what == "Message" and may_hear(moment.scene, moment.place, each.space_id)
+    )
+
+
+def _may_be_told(moment: Moment, cycle: Cycle) -> bool:
+    spaces = {event.space_id for event in cycle.events} | {said.space_id for said in cycle.said}
+    return all(may_hear(moment.scene, moment.place, each) for each in spaces)
+
+
+def _whom(moment: Moment, event: Heard) -> str:
+    return "You" if (event.sender, event.kind) == (moment.event.sender, moment.event.kind) else event.sender
+
+
+def _is_by(moment: Moment, event: Heard, name: str) -> bool:
+    """Whether someone of that name or handle said it."""
+    if event.sender.casefold() == name.casefold():
+        return True
+    place = moment.scene.places.get(event.space_id, moment.place)
+    return any(each.name == event.sender and each.handle == name.casefold().lstrip("@") for each in place.others)
+
+
+def _is_about(text: str, about: str) -> bool:
+    words = re.findall(r"\w+", about.casefold())
+    return all(word in text.casefold() for word in words)
+
+
+def _last(things: Sequence[str]) -> str:
+    left = f"(The last {_SHOWN} of {len(things)}.) " if len(things) > _SHOWN else ""
+    return left + " ".join(f"{each}." for each in things[-_SHOWN:])
+
+
+def _joined(things: Sequence[str]) -> str:
+    left = f"; these are the last {_SHOWN}" if len(things) > _SHOWN else ""
+    return f"{listed(things[-_SHOWN:])}{left}."

@@ -1,0 +1,36 @@
+"""How the demo model puts things: short quotations, lists, counts. Pure."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from typing import Final
+
+NOTHING_PENDING: Final = "Nothing is pending."
+
+
+def quoted(text: str, limit: int = 80) -> str:
+    """A little of `text` on one line, in quotation marks. Mentions nobody: to quote a handle is not to call it."""
+    line = cut(text, limit).replace("@", "").replace('"', "'").strip()
+    return f'"{line.removesuffix(".")}"'
+
+
+def cut(text: str, limit: int) -> str:
+    """`text` on one line, at most `limit` characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def listed(things: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join(filter(None, (", ".join(things[:-1]), *things[-1:])))
+
+
+def counted(number: int, thing: str) -> str:
+    """`1 message`, `2 messages`."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def one_of(choices: Sequence[str], by: str) -> str:
+    """One of `choices`, always the same for the same text."""
+    return choices[zlib.crc32(by.encode("utf-8", "replace")) % len(choices)]

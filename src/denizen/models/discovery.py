@@ -1,0 +1,186 @@
+"""Which model agents think with when nobody has said: a key in the environment, an Ollama on this machine, or `demo`.
+
+Nothing leaves this machine to find out: only loopback addresses are asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import httpx2
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from denizen.models.catalog import DEMO, OLLAMA_URL
+
+ANTHROPIC_MODEL: Final = "anthropic:claude-sonnet-5-5"
+OPENAI_MODEL: Final = "openai:gpt-6.1-terra"
+
+_KNOWN_TO_USE_TOOLS: Final = (
+    "qwen3",
+    "gpt-oss",
+    "glm",
+    "llama4",
+    "llama3.3",
+    "llama3.2",
+    "llama3.1",
+    "mistral-small",
+    "mistral-nemo",
+    "mistral",
+    "devstral",
+    "magistral",
+    "qwen2.5",
+    "command-r",
+    "granite",
+    "cogito",
+    "firefunction",
+    "hermes3",
+)
+_PARAMETERS = re.compile(r"([\d.]+)\s*([KMBT])", re.IGNORECASE)
+_SCALE = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The model to use."""
+
+    name: str
+    reason: str
+    """A sentence that says why."""
+    ollama_url: str | None = None
+    """Where Ollama is, for `Models.ollama_url`, if the environment says so or it was found."""
+
+
+async def choose_model(
+    configured: str | None,
+    environ: Mapping[str, str],
+    *,
+    ollama_url: str = OLLAMA_URL,
+    patience_seconds: float = 1.5,
+) -> Choice:
+    """What was configured; else a provider whose key is set, an Ollama on this machine, and last of all `demo`."""
+    named = _ollama_in(environ)
+    if configured:
+        return Choice(configured, f"The model {configured} is configured.", named)
+    if environ.get("ANTHROPIC_API_KEY", "").strip():
+        return Choice(ANTHROPIC_MODEL, f"ANTHROPIC_API_KEY is set, so agents think with {ANTHROPIC_MODEL}.", named)
+    if environ.get("OPENAI_API_KEY", "").strip():
+        return Choice(OPENAI_MODEL, f"OPENAI_API_KEY is set, so agents think with {OPENAI_MODEL}.", named)
+    return await _local(named or ollama_url, patience_seconds)
+
+
+async def _local(url: str, patience_seconds: float) -> Choice:
+    if not _is_loopback(url):
+        reason = f"No model is configured, and Ollama is set to another machine ({url}), which is not asked unbidden"
+        return Choice(DEMO, f"{reason}: agents think with the built-in demo model.", url)
+    try:
+        async with asyncio.timeout(patience_seconds):
+            found, installed = await _look_into(url)
+    except (TimeoutError, httpx2.HTTPError, httpx2.InvalidURL, ValidationError):
+        return Choice(DEMO, "No model is configured and no Ollama answers: agents think with the built-in demo model.")
+    if found is not None:
+        return Choice(f"ollama:{found}", f"An Ollama runs on this machine, so agents think with its {found}.", url)
+    lacks = "none of its models can use tools" if installed else "it has no model installed"
+    return Choice(DEMO, f"An Ollama runs on this machine, but {lacks}: agents think with the built-in demo model.", url)
+
+
+class _Details(BaseModel):
+    parameter_size: str | None = None
+
+
+class _Installed(BaseModel):
+    """One entry of `/api/tags`. What another version of Ollama adds does not matter."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: str = Field(min_length=1)
+    size: int = 0
+    remote_host: str | None = None
+    details: _Details | None = None
+
+    @property
+    def known(self) -> bool:
+        return self.name.rpartition("/")[2].lower().startswith(_KNOWN_TO_USE_TOOLS)
+
+    @property
+    def is_here(self) -> bool:
+        """Some only look installed: they run on somebody else's machines."""
+        return not self.remote_host and not self.name.endswith(("-cloud", ":cloud"))
+
+    @property
+    def parameters(self) -> float:
+        """How large it is; from the size of its file if it does not say."""
+        found = _PARAMETERS.search((self.details.parameter_size if self.details else None) or "")
+        try:
+            return float(found[1]) * _SCALE[found[2].upper()] if found else self.size * 2.0
+        except ValueError:
+            return self.size * 2.0
+
+
+class _Tags(BaseModel):
+    models: list[_Installed] | None = None
+
+
+class _Shown(BaseModel):
+    capabilities: list[str] | None = None
+
+
+async def _look_into(url: str) -> tuple[str | None, int]:
+    """The model to use of those installed, and how many there are."""
+    # Not through a proxy of the environment: it is this machine that is asked.
+    async with httpx2.AsyncClient(base_url=url, trust_env=False) as client:
+        tags = _Tags.model_validate_json((await client.get("/api/tags")).raise_for_status().content)
+        installed = [each for each in tags.models or () if each.is_here]
+        for each in _best_first(installed):
+            if await _can_use_tools(client, each):
+                return each.name, len(installed)
+        return None, len(installed)
+
+
+def _best_first(installed: Sequence[_Installed]) -> list[_Installed]:
+    return sorted(installed, key=lambda each: (not each.known, -each.parameters, each.name))
+
+
+async def _can_use_tools(client: httpx2.AsyncClient, model: _Installed) -> bool:
+    """As Ollama says; an old one that does not say is believed to, for models known to."""
+    answer: Any = await client.post("/api/show", json={"model": model.name})
+    if answer.is_success:
+        capabilities = _Shown.model_validate_json(answer.content).capabilities
+        if capabilities is not None:
+            return "tools" in capabilities
+    return model.known
+
+
+def _ollama_in(environ: Mapping[str, str]) -> str | None:
+    """Where the environment says that Ollama is: OLLAMA_BASE_URL, else OLLAMA_HOST, which may be a host alone."""
+    if base := environ.get("OLLAMA_BASE_URL", "").strip():
+        return base.rstrip("/").removesuffix("/v1").rstrip("/")
+    host = environ.get("OLLAMA_HOST", "").strip()
+    try:
+        return _address(host) if host else None
+    except ValueError:
+        return None
+
+
+def _address(host: str) -> str:
+    """The URL that Ollama's own setting of that form means; raises `ValueError` if it means none."""
+    scheme, _, rest = host.rpartition("://")
+    parts = urlsplit(f"{scheme or 'http'}://{rest}")
+    name = parts.hostname or "127.0.0.1"
+    # To listen on every address is to be reachable on this one.
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(name, name)  # noqa: S104
+    port = parts.port or {"http": 80, "https": 443}.get(scheme) or 11434
+    return f"{parts.scheme}://{f'[{name}]' if ':' in name else name}:{port}"
+
+
+def _is_loopback(url: str) -> bool:
+    try:
+        name = urlsplit(url).hostname or ""
+        return name == "localhost" or ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
