@@ -3,32 +3,43 @@
 PYTHON ?= python3
 WORKERS ?= 2
 BIN := .venv/bin
+RUNNABLE := .venv/.runnable
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint types format bench lock clean
+.PHONY: help run setup test lint types format bench picture lock clean
 
 help:
+	@echo "make run      set up and start Denizen on http://127.0.0.1:8420"
 	@echo "make setup    install everything into .venv (nothing happens if nothing changed)"
 	@echo "make test     check style and types, then run all tests (WORKERS=2 at a time)"
 	@echo "make lint     check style and formatting only"
 	@echo "make types    check types only"
 	@echo "make format   format the code and sort its imports"
 	@echo "make bench    run every script in bench/; each ends with one line of JSON"
+	@echo "make picture  make docs/chat.svg anew from a real conversation"
 	@echo "make lock     resolve requirements/lock.txt anew (UPGRADE=1 also raises what is pinned)"
 	@echo "make clean    remove .venv and everything made here"
 
 setup: $(READY)
 
 # pip is quiet because it would otherwise warn of what it finds in its user's own configuration; errors are still shown.
-$(READY): pyproject.toml requirements/lock.txt
+$(RUNNABLE): pyproject.toml requirements/run.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Denizen needs Python 3.11 or newer: make PYTHON=/path/to/python3"; exit 1; }
 	@echo "Installing into .venv: this takes a minute the first time."
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip --disable-pip-version-check -qq install --require-hashes -r requirements/lock.txt
+	@$(BIN)/python -m pip --disable-pip-version-check -qq install --require-hashes -r requirements/run.txt
 	@$(BIN)/python -m pip --disable-pip-version-check -qq install --no-deps --no-build-isolation --editable .
 	@touch $@
+
+$(READY): $(RUNNABLE) requirements/lock.txt
+	@echo "Installing what the checks need."
+	@$(BIN)/python -m pip --disable-pip-version-check -qq install --require-hashes -r requirements/lock.txt
+	@touch $@
+
+run: $(RUNNABLE)
+	@exec $(BIN)/denizen up
 
 test: lint types
 	$(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal
@@ -47,11 +58,18 @@ format: $(READY)
 bench: $(READY)
 	$(BIN)/python -m bench
 
-# One file for every platform, with hashes and without the names of the hosts that served it.
+picture: $(READY)
+	$(BIN)/python docs/make_picture.py
+
+# For every platform, with hashes and without the names of the hosts that served it. run.txt is what a user needs,
+# lock.txt that and what the checks need; made in this order, so that both pin the same.
+COMPILE = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
+	--no-header --no-annotate --quiet
+
 lock:
 	@test -x $(BIN)/uv || $(MAKE) setup
-	$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \
-		--no-header --no-annotate $(if $(UPGRADE),--upgrade) --quiet --output-file requirements/lock.txt
+	$(COMPILE) --group dev $(if $(UPGRADE),--upgrade) --output-file requirements/lock.txt
+	$(COMPILE) --group build --constraint requirements/lock.txt --output-file requirements/run.txt
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis dist build

@@ -20,6 +20,12 @@ DenizenError
 │   ├── ModelOverloaded     the provider asks us to come back later
 │   └── ModelUnreachable    the network or the provider failed on the way
 ├── BusError                the bus could not be opened
+├── PortTaken               another program listens where the server should
+├── ServerError             a Denizen server did not do what it was asked
+│   ├── ServerUnreachable   it does not answer, now
+│   ├── TokenRefused        it does not know the access token, or not any more
+│   └── RequestRefused      it says why not, with a code of its own
+├── SettingsError           the settings are wrong, unknown or contradict each other
 └── SubscriberTooSlow       a reader of a live stream fell too far behind and was cut off
 """
 
@@ -159,7 +165,67 @@ class BusError(DenizenError):
     code = "bus_error"
 
 
+class SettingsError(DenizenError):
+    """The settings cannot be used as they are."""
+
+    code = "settings_invalid"
+
+    def __init__(self, *problems: str) -> None:
+        self.problems = problems
+        """Every problem that was found, each a sentence that says what to write instead."""
+        only_one = len(problems) == 1
+        super().__init__(problems[0] if only_one else "\n".join(["The settings have problems:", *_bullets(problems)]))
+
+
+class PortTaken(DenizenError):
+    """Another program listens on that port already."""
+
+    code = "port_taken"
+
+    def __init__(self, host: str, port: int) -> None:
+        self.host = host
+        self.port = port
+        super().__init__(
+            f"Port {port} on {host} is taken by another program, perhaps by another Denizen. "
+            "Choose another port with DENIZEN_PORT or --port, or end that program."
+        )
+
+
+class ServerError(DenizenError):
+    """A Denizen server did not do what it was asked."""
+
+    code = "server_error"
+
+
+class ServerUnreachable(ServerError):
+    """The server does not answer; whether it did what it was asked is unknown."""
+
+    code = "server_unreachable"
+
+
+class TokenRefused(ServerError):
+    """The server does not know this access token, or not any more."""
+
+    code = "token_refused"
+
+
+class RequestRefused(ServerError):
+    """The server says why it does not do what it was asked."""
+
+    code = "request_refused"
+
+    def __init__(self, message: str, *, problem: str = "", status: int = 0) -> None:
+        self.problem = problem
+        """The server's own code for it, such as `not_found`."""
+        self.status = status
+        super().__init__(message)
+
+
 class SubscriberTooSlow(DenizenError):
     """This reader fell too far behind the live stream and was cut off; read on from the last sequence number."""
 
     code = "subscriber_too_slow"
+
+
+def _bullets(sentences: tuple[str, ...]) -> list[str]:
+    return [f"- {each}" for each in sentences]

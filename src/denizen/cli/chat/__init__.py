@@ -1,0 +1,1 @@
+"""`denizen chat`: a conversation in the terminal."""

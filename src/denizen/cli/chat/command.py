@@ -1,0 +1,148 @@
+"""`denizen chat`: talk with agents in the terminal, or say one thing from a script."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from typing import Annotated, Any, TextIO, cast
+
+import typer
+
+from denizen.cli.chat import rendering
+from denizen.cli.chat.connection import Connection
+from denizen.cli.chat.once import Heard, say_once
+from denizen.cli.chat.opening import opened
+from denizen.cli.chat.remembering import Remembering
+from denizen.cli.chat.talk import Talk, first_space
+from denizen.cli.console import begin, is_verbose, print_json, stderr, stdout
+from denizen.client import Message, Space
+from denizen.clock import SystemClock
+from denizen.errors import DenizenError, InvalidInput
+from denizen.settings import Settings
+from denizen.telemetry.logs import Level, configure_logging
+
+
+def chat(
+    context: typer.Context,
+    space: Annotated[
+        str | None, typer.Argument(help="A space: its name or how it begins, its id, or @agent for yours with it.")
+    ] = None,
+    once: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Say this, print what comes back, and leave.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="With --once: print JSON, for programs.")] = False,
+    timeout: Annotated[float, typer.Option(min=0, help="With --once: how many seconds to wait at most.")] = 120,
+    url: Annotated[str | None, typer.Option(envvar="DENIZEN_URL", help="The server to talk to.")] = None,
+    token: Annotated[str | None, typer.Option(envvar="DENIZEN_TOKEN", help="The access token.")] = None,
+) -> None:
+    """Talk with agents in the terminal.
+
+    With a server that runs, or without one: then the agents live in this process. Text that is piped in is said once.
+    """
+    loaded = begin(context)
+    url, token = url or loaded.dotenv.get("DENIZEN_URL"), token or loaded.dotenv.get("DENIZEN_TOKEN")
+    if once is None and not sys.stdin.isatty():
+        once = sys.stdin.read().strip("\n")
+    if once is not None and not once.strip():
+        raise InvalidInput("There is nothing to say: the text is empty.")
+    if as_json and once is None:
+        raise InvalidInput("--json goes with --once.")
+    # Here the terminal belongs to the conversation: what is logged has to be worth an interruption.
+    level: Level = "debug" if is_verbose(context) else "warning"
+    configure_logging(level, loaded.settings.log_format)
+    chatting = _Chatting(loaded.settings, space, level)
+    try:
+        asyncio.run(chatting.run(url, token, once, as_json=as_json, seconds=timeout))
+    except BaseExceptionGroup as group:
+        ours = group.subgroup(DenizenError)
+        if ours is None:
+            raise
+        raise _first(ours) from group
+
+
+class _Chatting:
+    """One run of the command."""
+
+    def __init__(self, settings: Settings, wanted: str | None, level: Level) -> None:
+        self._settings = settings
+        self._wanted = wanted
+        self._level: Level = level
+
+    async def run(self, url: str | None, token: str | None, once: str | None, *, as_json: bool, seconds: float) -> None:
+        async with opened(self._settings, url, token) as found:
+            if found.remark is not None:
+                stderr().print(rendering.note(found.remark), soft_wrap=True)
+            me = await found.connection.me()
+            remembering = Remembering(self._settings.home, me.id)
+            remembering.load()
+            if once is not None:
+                await self._once(found.connection, remembering, once, as_json=as_json, seconds=seconds)
+            elif sys.stdout.isatty() and os.environ.get("TERM", "").lower() not in ("", "dumb", "unknown"):
+                await self._on_screen(found.connection, remembering)
+            else:
+                await self._in_lines(found.connection, remembering)
+
+    async def _once(
+        self, connection: Connection, remembering: Remembering, text: str, *, as_json: bool, seconds: float
+    ) -> None:
+        spaces, me = await connection.spaces(), await connection.me()
+        space = first_space(spaces, self._wanted, remembering.place.space, me)
+        if space is None:
+            raise InvalidInput(f"Say where: {', '.join(space.name for space in spaces) or 'you are in no space yet'}.")
+
+        def show(message: Message) -> None:
+            if not as_json and message.author.id != me.id:
+                _print_reply(message, me.id)
+
+        heard = await say_once(connection, space, text, seconds=seconds, on_reply=show)
+        if as_json:
+            print_json(_as_object(space, heard))
+        if heard.unfinished:
+            names = ", ".join(member.name for member in heard.unfinished)
+            stderr().print(rendering.note(f"Not finished after {seconds:g} seconds: {names}."))
+            raise typer.Exit(1)
+
+    async def _in_lines(self, connection: Connection, remembering: Remembering) -> None:
+        from denizen.cli.chat.plain import Plain, typed_lines
+
+        talk = Talk(connection, Plain(), remembering, SystemClock(), await connection.me())
+        await talk.run(self._wanted, typed_lines())
+
+    async def _on_screen(self, connection: Connection, remembering: Remembering) -> None:
+        from prompt_toolkit.patch_stdout import StdoutProxy
+
+        from denizen.cli.chat.screen import Screen
+
+        screen = Screen(self._settings.home)
+        talk = Talk(connection, screen, remembering, SystemClock(), await connection.me())
+        with StdoutProxy(raw=True) as above:
+            # What is logged meanwhile appears above the line that is typed, not in it.
+            configure_logging(self._level, self._settings.log_format, stream=cast("TextIO", above))
+            try:
+                await screen.run(talk, self._wanted)
+            finally:
+                configure_logging(self._level, self._settings.log_format)
+
+
+def _print_reply(message: Message, own_id: str) -> None:
+    if sys.stdout.isatty():
+        stdout().print(*rendering.message_block(message, own_id), sep="\n")
+    else:
+        sys.stdout.write(rendering.plain_line(message) + "\n")
+        sys.stdout.flush()
+
+
+def _as_object(space: Space, heard: Heard) -> dict[str, Any]:
+    return {
+        "space": {"id": space.id, "name": space.name},
+        "message": heard.said.model_dump(mode="json"),
+        "replies": [reply.model_dump(mode="json") for reply in heard.replies],
+        "finished": not heard.unfinished,
+    }
+
+
+def _first(group: BaseExceptionGroup[DenizenError]) -> DenizenError:
+    """The error that ended it all."""
+    first = group.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first

@@ -1,0 +1,42 @@
+"""What a conversation needs of the other side: `denizen.client.Client` has it, and `Local` in this process."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Protocol
+
+from denizen.client import Agent, Me, Message, Space, StreamEvent
+
+
+class Connection(Protocol):
+    """One person's way to the spaces that person is in.
+
+    Where the other side cannot be reached, it raises `ServerUnreachable` or a `StorageError`: trying again may help.
+    """
+
+    async def me(self) -> Me: ...
+
+    async def spaces(self) -> list[Space]:
+        """The spaces this person is in, in the order in which they were made."""
+        ...
+
+    async def agents(self) -> list[Agent]:
+        """The agents of this person's organization that are not dead, and how each is."""
+        ...
+
+    async def messages(
+        self, space_id: str, *, after: int | None = None, before: int | None = None, limit: int = 50
+    ) -> list[Message]:
+        """Messages after a number, or the last ones before one, or the newest; the oldest of them first."""
+        ...
+
+    async def post(self, space_id: str, text: str, *, key: str) -> Message:
+        """The message stands in the space. Posting again with the same key is posting once."""
+        ...
+
+    def stream(self, space_id: str, *, after: int) -> AsyncGenerator[StreamEvent]:
+        """What is said after that number, each message once and in order, and live what is being written, for ever.
+
+        Each stretch begins with `Connected`; where it breaks off, `Lost` is said, and it is tried again.
+        """
+        ...

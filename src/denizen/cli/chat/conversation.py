@@ -1,0 +1,151 @@
+"""What there is to see of one space at one moment. Pure: `feed` makes the next state of a state and an event.
+
+A message is handed out for showing exactly once, in the order of sequence numbers. What is being written is visible
+from its first piece until its message is there or it is aborted, never beside its own message. Who thinks is known
+for as long as that is confirmed now and then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias, assert_never
+
+from denizen.client import Aborted, Agent, Connected, Delta, Lost, Message, Started, Status, StreamEvent
+
+STATUS_SECONDS: Final = 45
+"""An agent of which nothing was heard for so long is not said to be thinking any more."""
+REMEMBERED_MESSAGES: Final = 500
+"""So many messages back, frames that come late are known to be late."""
+
+_NONE: Final[Mapping[Any, Any]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """How all agents are at this moment, as the other side knows it for certain."""
+
+    agents: tuple[Agent, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """A message as far as it is written."""
+
+    id: str
+    agent_id: str
+    text: str = ""
+    begin: int = 0
+    """Where `text` begins in the message; above 0 for a reader who came later."""
+
+    @property
+    def end(self) -> int:
+        return self.begin + len(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """One space as it is seen."""
+
+    last: int = 0
+    """The sequence number of the last message that was handed out."""
+    lost: bool = False
+    """The connection is away."""
+    writing: Mapping[str, Writing] = field(default_factory=lambda: _NONE)
+    """What is being written, by the id the message will have, in the order in which it began."""
+    thinking: Mapping[str, float] = field(default_factory=lambda: _NONE)
+    """The agents that think, and until when that may be believed."""
+    early: Mapping[int, Message] = field(default_factory=lambda: _NONE)
+    """Messages that came before one they follow."""
+    said: tuple[str, ...] = ()
+    """The ids of the last messages."""
+
+
+Event: TypeAlias = StreamEvent | Presence
+
+
+def feed(state: Conversation, event: Event, now: float) -> tuple[Conversation, tuple[Message, ...]]:
+    """The conversation after this event, and the messages that are to be shown now. `now` is in seconds."""
+    match event:
+        case Message():
+            return _message(state, event)
+        case Started():
+            return _started(state, event), ()
+        case Delta():
+            return _delta(state, event, now), ()
+        case Aborted():
+            return replace(state, writing=_without(state.writing, event.id)), ()
+        case Status():
+            return _status(state, event.agent_id, event.status, now), ()
+        case Presence():
+            for agent in event.agents:
+                state = _status(state, agent.id, agent.status, now)
+            return state, ()
+        case Connected():
+            return replace(state, lost=False), ()
+        case Lost():
+            # Whether what was being written is finished, and who still thinks, will be told anew.
+            return replace(state, lost=True, writing=_NONE, thinking=_NONE), ()
+        case _:
+            assert_never(event)
+
+
+def thinking(state: Conversation, now: float) -> tuple[str, ...]:
+    """The agents that think at this moment, those that are writing included."""
+    alive = [agent_id for agent_id, until in state.thinking.items() if until > now]
+    return tuple(dict.fromkeys([*alive, *(each.agent_id for each in state.writing.values() if each.text)]))
+
+
+def _message(state: Conversation, message: Message) -> tuple[Conversation, tuple[Message, ...]]:
+    if message.seq <= state.last:
+        return state, ()
+    early = {**state.early, message.seq: message}
+    shown: list[Message] = []
+    while (next_one := early.pop(state.last + len(shown) + 1, None)) is not None:
+        shown.append(next_one)
+    gone = {each.id for each in shown}
+    return (
+        replace(
+            state,
+            last=state.last + len(shown),
+            early=early or _NONE,
+            writing={id_: each for id_, each in state.writing.items() if id_ not in gone} or _NONE,
+            said=(*state.said, *(each.id for each in shown))[-REMEMBERED_MESSAGES:],
+        ),
+        tuple(shown),
+    )
+
+
+def _started(state: Conversation, event: Started) -> Conversation:
+    if event.id in state.said:
+        return state
+    begun = Writing(event.id, event.agent_id, begin=event.offset)
+    return replace(state, writing={**state.writing, event.id: begun})
+
+
+def _delta(state: Conversation, event: Delta, now: float) -> Conversation:
+    if event.id in state.said:
+        return state
+    writing = state.writing.get(event.id)
+    if writing is None or event.offset > writing.end:
+        # We came in the middle, or a piece is lost: from here on, then.
+        writing = Writing(event.id, event.agent_id, begin=event.offset)
+    grown = replace(writing, text=writing.text + event.text[writing.end - event.offset :])
+    if event.offset < writing.begin:
+        grown = writing
+    state = replace(state, writing={**state.writing, event.id: grown})
+    # Whoever writes thinks, and what it writes confirms it.
+    return _status(state, event.agent_id, "alive", now)
+
+
+def _status(state: Conversation, agent_id: str, status: str, now: float) -> Conversation:
+    if status == "alive":
+        return replace(state, thinking={**state.thinking, agent_id: now + STATUS_SECONDS})
+    if agent_id not in state.thinking:
+        return state
+    return replace(state, thinking=_without(state.thinking, agent_id))
+
+
+def _without(mapping: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    return {name: value for name, value in mapping.items() if name != key} if key in mapping else mapping

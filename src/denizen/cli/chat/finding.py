@@ -1,0 +1,61 @@
+"""Which space someone means. Pure."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from denizen.client import Me, Space
+from denizen.errors import InvalidInput
+
+
+def find_space(spaces: Sequence[Space], wanted: str, me: Me) -> Space:
+    """The one space of this name, of this beginning of a name, of this id, or alone with `@this` one.
+
+    Case does not matter. Raises `InvalidInput` that names what comes nearest.
+    """
+    wanted = wanted.strip()
+    if wanted.startswith("@"):
+        return _alone_with(spaces, wanted, me)
+    folded = wanted.casefold()
+    for matches in (
+        [space for space in spaces if space.id == wanted],
+        [space for space in spaces if space.name.casefold() == folded],
+        [space for space in spaces if folded and space.name.casefold().startswith(folded)],
+    ):
+        if matches:
+            return _only(matches, wanted)
+    raise InvalidInput(f"There is no space {wanted!r}. {_advice(spaces, wanted)}")
+
+
+def _alone_with(spaces: Sequence[Space], wanted: str, me: Me) -> Space:
+    handle = wanted.removeprefix("@").casefold()
+    handles = {member.handle for space in spaces for member in space.members if member.id != me.id}
+    shared = [space for space in spaces if any(member.handle == handle for member in space.members)]
+    alone = [space for space in shared if {member.handle for member in space.members} == {handle, me.handle}]
+    # Where there are several, the private one is meant; where there is none, any private one that both are in.
+    for matches in ([space for space in alone if space.private], alone, [each for each in shared if each.private]):
+        if matches:
+            return _only(matches, wanted)
+    if handle in handles:
+        names = ", ".join(space.name for space in shared)
+        raise InvalidInput(f"You have no space of your own with {wanted}. You meet in: {names}.")
+    near = difflib.get_close_matches(handle, sorted(handles), n=1)
+    advice = f"Did you mean @{near[0]}?" if near else f"There are: {', '.join(f'@{each}' for each in sorted(handles))}."
+    raise InvalidInput(f"Nobody in your spaces is called {wanted}. {advice}")
+
+
+def _only(matches: Sequence[Space], wanted: str) -> Space:
+    if len(matches) == 1:
+        return matches[0]
+    shown = ", ".join(f"{space.name} ({space.id})" for space in matches)
+    raise InvalidInput(f"{wanted!r} may be any of these: {shown}. Write more of the name, or the id.")
+
+
+def _advice(spaces: Sequence[Space], wanted: str) -> str:
+    names = {space.name.casefold(): space.name for space in spaces}
+    words = {word: space.name for space in spaces for word in space.name.casefold().split()}
+    near = difflib.get_close_matches(wanted.casefold(), [*names, *words], n=1, cutoff=0.5)
+    if near:
+        return f"Did you mean {(names.get(near[0]) or words[near[0]])!r}?"
+    return f"You are in: {', '.join(names.values())}." if names else "You are in no space yet."

@@ -1,0 +1,209 @@
+"""The same conversation without a server: the runtime and the agents live in this process, on the same database."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from denizen.agents import registry
+from denizen.agents.registry import Presence
+from denizen.app import Runtime
+from denizen.bus.port import Gap, Subscription
+from denizen.bus.streams import MessageCreated, agent_topic, from_payload, space_topic
+from denizen.client import Agent, Author, Connected, Lost, Me, Member, Message, Space, StreamEvent, frame_from
+from denizen.clock import moment
+from denizen.errors import StorageError, SubscriberTooSlow
+from denizen.ids import EntityId, MessageId, SpaceId
+from denizen.server.live import Live, Payload
+from denizen.spaces import directory, posting
+from denizen.spaces.directory import Entity
+from denizen.storage.database import Tx
+
+LOOK_SECONDS: Final = 2.0
+"""How often a quiet space is looked at: another process may write to the same database."""
+PAGE: Final = 200
+
+
+class Local:
+    """One person's way to the spaces of a runtime that is open in this process."""
+
+    def __init__(self, runtime: Runtime, person: Entity) -> None:
+        self._runtime = runtime
+        self._person = person
+
+    async def me(self) -> Me:
+        return Me(id=self._person.id, handle=self._person.handle, name=self._person.name)
+
+    async def spaces(self) -> list[Space]:
+        return await self._runtime.db.read(_spaces, self._person.id)
+
+    async def agents(self) -> list[Agent]:
+        found = await self._runtime.db.read(registry.living_agents, self._person.organization_id)
+        return [
+            Agent(
+                id=agent.id,
+                handle=agent.entity.handle,
+                name=agent.name,
+                status=status,
+                model=agent.definition.model,
+                about=agent.definition.instructions.strip().partition("\n")[0],
+            )
+            for agent, status in found
+        ]
+
+    async def messages(
+        self, space_id: str, *, after: int | None = None, before: int | None = None, limit: int = 50
+    ) -> list[Message]:
+        return await self._runtime.db.read(_messages, SpaceId(space_id), self._person.id, after, before, limit)
+
+    async def post(self, space_id: str, text: str, *, key: str) -> Message:
+        await self._runtime.db.read(directory.require_member, SpaceId(space_id), self._person.id)
+        posted = await self._runtime.post(SpaceId(space_id), self._person, text, id=MessageId(key))
+        return message_from(await self._runtime.db.read(posting.get_message, posted.id))
+
+    async def stream(self, space_id: str, *, after: int) -> AsyncGenerator[StreamEvent]:
+        reader = _Reader(self._runtime, SpaceId(space_id), self._person.id, after)
+        connected = False
+        while not reader.over:
+            try:
+                async with self._runtime.bus.subscribe(*reader.topics()) as frames:
+                    # Listening begins before the first look: what happens in between is heard, and looked for again.
+                    events = await reader.look()
+                    if not connected:
+                        connected = True
+                        yield Connected()
+                    while events or not reader.must_listen_anew():
+                        for event in events:
+                            yield event
+                        events = [] if reader.must_listen_anew() else await reader.hear(frames)
+            except SubscriberTooSlow:
+                for event in reader.lost():
+                    yield event
+            except StorageError as error:
+                connected = False
+                reader.lost()
+                yield Lost(str(error))
+                await self._runtime.clock.sleep(LOOK_SECONDS)
+
+
+class _Reader:
+    """How far one reader of a space has come, and what that reader was told of texts that are being written."""
+
+    def __init__(self, runtime: Runtime, space_id: SpaceId, person_id: EntityId, after: int) -> None:
+        self.over = False
+        """The runtime is closing."""
+        self._runtime = runtime
+        self._space_id = space_id
+        self._person_id = person_id
+        self._after = after
+        self._live = Live(space_id)
+        self._agents: frozenset[EntityId] = frozenset()
+        self._listening_to = self._agents
+
+    def topics(self) -> list[str]:
+        """Where one hears what happens in the space."""
+        self._listening_to = self._agents
+        return [space_topic(self._space_id), *(agent_topic(each) for each in sorted(self._agents))]
+
+    def must_listen_anew(self) -> bool:
+        """Whether there are other agents in the space than those that are listened to, or nothing more to hear."""
+        return self.over or self._agents != self._listening_to
+
+    async def look(self) -> list[StreamEvent]:
+        """Everything the reader was not told yet."""
+        events: list[StreamEvent] = []
+        while True:
+            view = await self._runtime.db.read(_look, self._space_id, self._person_id, self._after)
+            for message in view.messages:
+                self._live.said(message.id)
+                self._after = message.seq
+            events += [message_from(each) for each in view.messages]
+            events += _frames(self._live.seen(view.agents))
+            if len(view.messages) < PAGE:
+                self._agents = frozenset(each.agent_id for each in view.agents)
+                return events
+
+    async def hear(self, frames: Subscription) -> list[StreamEvent]:
+        """What the next frame means to the reader; after a quiet while, what a look finds."""
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                item = await anext(frames)
+        except TimeoutError:
+            return await self.look()
+        except StopAsyncIteration:
+            self.over = True
+            return []
+        if isinstance(item, Gap):
+            return [*self.lost(), *await self.look()]
+        frame = from_payload(item.payload)
+        if frame is None:
+            return []
+        if isinstance(frame, MessageCreated):
+            return await self.look() if frame.seq > self._after else []
+        return _frames(self._live.hear(frame))
+
+    def lost(self) -> list[StreamEvent]:
+        """Frames were lost: what was being written is not followed any further."""
+        return _frames(self._live.lost())
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    messages: list[posting.Message]
+    agents: list[Presence]
+
+
+def _look(tx: Tx, space_id: SpaceId, person_id: EntityId, after: int) -> _View:
+    directory.require_member(tx, space_id, person_id)
+    return _View(posting.messages_after(tx, space_id, after, limit=PAGE), registry.present(tx, space_id))
+
+
+def _frames(payloads: Iterable[Payload]) -> list[StreamEvent]:
+    return [frame for each in payloads if (frame := frame_from(each)) is not None]
+
+
+def _spaces(tx: Tx, person_id: EntityId) -> list[Space]:
+    return [
+        Space(
+            id=space.id,
+            name=space.name,
+            private=space.private,
+            last_seq=posting.last_seq(tx, space.id),
+            members=tuple(_member(each) for each in directory.members(tx, space.id)),
+        )
+        for space in directory.spaces_of(tx, person_id)
+    ]
+
+
+def _member(member: directory.Member) -> Member:
+    who = member.entity
+    return Member(id=who.id, kind=who.kind, handle=who.handle, name=who.name, attention=member.attention)
+
+
+def _messages(
+    tx: Tx, space_id: SpaceId, person_id: EntityId, after: int | None, before: int | None, limit: int
+) -> list[Message]:
+    directory.require_member(tx, space_id, person_id)
+    if after is not None:
+        found = posting.messages_after(tx, space_id, after, limit=limit)
+    elif before is not None:
+        found = posting.messages_before(tx, space_id, before, limit=limit)
+    else:
+        found = posting.messages_before(tx, space_id, limit=limit)
+    return [message_from(each) for each in found]
+
+
+def message_from(message: posting.Message) -> Message:
+    """The message as a server would tell it."""
+    return Message(
+        id=message.id,
+        space_id=message.space_id,
+        seq=message.seq,
+        author=Author(id=message.author_id, kind=message.author_kind, name=message.author_name),
+        text=message.text,
+        mentions=message.mentions,
+        reply_to=message.reply_to,
+        created_at=moment(message.created_at),
+    )

@@ -1,0 +1,90 @@
+"""Saying one thing and hearing what comes of it, for scripts: post, listen until the agents have finished, leave."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final
+
+from denizen.cli.chat.connection import Connection
+from denizen.cli.chat.settling import Settling
+from denizen.client import Connected, Lost, Member, Message, Space, StreamEvent
+from denizen.errors import ServerUnreachable
+from denizen.ids import new_id
+
+QUIET_SECONDS: Final = 3.0
+"""After so long without a sign the agents are asked for: longer than it takes to find work that a hint missed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What came of it."""
+
+    said: Message
+    replies: tuple[Message, ...]
+    """Everything that others said in the space afterwards."""
+    unfinished: tuple[Member, ...]
+    """The agents that were not done when time was up."""
+
+
+async def say_once(
+    connection: Connection, space: Space, text: str, *, seconds: float, on_reply: Callable[[Message], None]
+) -> Heard:
+    """Say it, and hand over each reply as it comes, until the agents of the space have finished or time is up."""
+    listening = _Listening(connection, space, on_reply)
+    async with asyncio.TaskGroup() as tasks:
+        pump = tasks.create_task(listening.pump(), name=f"stream of {space.id}")
+        try:
+            return await listening.say(text, seconds)
+        finally:
+            pump.cancel()
+
+
+class _Listening:
+    """One errand: what has come of it so far."""
+
+    def __init__(self, connection: Connection, space: Space, on_reply: Callable[[Message], None]) -> None:
+        self._connection = connection
+        self._space = space
+        self._on_reply = on_reply
+        self._settling = Settling(space.members)
+        self._events: asyncio.Queue[StreamEvent] = asyncio.Queue()
+        self._listens = asyncio.Event()
+        self._seen: list[Message] = []
+
+    async def pump(self) -> None:
+        async with aclosing(self._connection.stream(self._space.id, after=self._space.last_seq)) as events:
+            async for event in events:
+                if isinstance(event, Connected):
+                    self._listens.set()
+                elif isinstance(event, Lost) and not self._listens.is_set():
+                    raise ServerUnreachable(event.reason)
+                self._events.put_nowait(event)
+
+    async def say(self, text: str, seconds: float) -> Heard:
+        # Listening first: an agent may be done before we are told that our message stands.
+        await self._listens.wait()
+        said = await self._connection.post(self._space.id, text, key=new_id())
+        try:
+            async with asyncio.timeout(seconds):
+                while not (self._settling.settled and any(each.id == said.id for each in self._seen)):
+                    await self._next()
+        except TimeoutError:
+            pass
+        replies = tuple(each for each in self._seen if each.seq > said.seq)
+        return Heard(said, replies, tuple(self._settling.waiting_for))
+
+    async def _next(self) -> None:
+        """Take the next thing that happens into account; after a quiet while, how the agents are."""
+        try:
+            async with asyncio.timeout(QUIET_SECONDS):
+                event = await self._events.get()
+        except TimeoutError:
+            self._settling.excuse(await self._connection.agents())
+            return
+        self._settling.feed(event)
+        if isinstance(event, Message):
+            self._seen.append(event)
+            self._on_reply(event)

@@ -1,0 +1,65 @@
+"""What `denizen chat` keeps in the home folder: where each person was last and has read to, and what was typed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel, ValidationError
+
+FILE_NAME: Final = "chat.json"
+HISTORY_NAME: Final = "chat_history"
+
+
+class Place(BaseModel):
+    """Where someone was last, and the last sequence number that someone saw of each space."""
+
+    space: str | None = None
+    seen: dict[str, int] = {}
+
+
+class _Places(BaseModel):
+    people: dict[str, Place] = {}
+
+
+@dataclass
+class Remembering:
+    """One person's place, in a file that this machine's other people cannot read. Losing it loses no message."""
+
+    home: Path
+    person: str
+    place: Place = field(default_factory=Place)
+
+    def load(self) -> None:
+        """What the file says; nothing, if it is not there or not ours."""
+        self.place = self._all().people.get(self.person, Place())
+
+    def save(self, space: str, seen: Mapping[str, int]) -> None:
+        """From now on this is where the person was last. A folder that cannot be written to keeps nothing."""
+        self.place = Place(space=space, seen=dict(seen))
+        everyone = self._all()
+        everyone.people[self.person] = self.place
+        path = self.home / FILE_NAME
+        try:
+            # Written beside it and moved there, so that two terminals at once leave one whole file.
+            beside = path.with_suffix(f".{os.getpid()}")
+            make_private(beside)
+            beside.write_text(everyone.model_dump_json())
+            beside.replace(path)
+        except OSError:
+            return
+
+    def _all(self) -> _Places:
+        try:
+            return _Places.model_validate_json((self.home / FILE_NAME).read_bytes())
+        except (OSError, ValidationError):
+            return _Places()
+
+
+def make_private(path: Path) -> None:
+    """The file is there, and for its owner only."""
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+    path.chmod(0o600)

@@ -1,0 +1,187 @@
+"""How a conversation looks: Rich renderables for messages, days and lists. Pure.
+
+Texts of others are shown, never obeyed: control characters, which could steer the terminal, become visible first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime
+from typing import Final
+
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderResult
+from rich.markdown import Markdown
+from rich.rule import Rule
+from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
+
+from denizen.cli.chat.typed import COMMANDS
+from denizen.client import Agent, Member, Message, Space
+
+COLOURS: Final = ("cyan", "magenta", "yellow", "blue", "bright_cyan", "bright_magenta", "bright_blue", "bright_yellow")
+OWN_COLOUR: Final = "green"
+MARKDOWN_CHARACTERS: Final = 20_000
+"""Longer texts are shown as they are: laying them out would take longer than reading them."""
+_INDENT: Final = "  "
+_INVISIBLE: Final = ("Cc", "Cs", "Co", "Zl", "Zp")
+_BIDI: Final = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def printable(text: str) -> str:
+    """The text with nothing in it that a terminal would obey."""
+    text = text.replace("\r\n", "\n").replace("\t", "    ")
+    return "".join(each if each == "\n" or _is_harmless(each) else "\ufffd" for each in text)
+
+
+def _is_harmless(character: str) -> bool:
+    return character not in _BIDI and unicodedata.category(character) not in _INVISIBLE
+
+
+def colour_of(name: str, *, own: bool) -> str:
+    """The colour of someone's name: always the same, and your own is nobody else's."""
+    if own:
+        return OWN_COLOUR
+    return COLOURS[hashlib.blake2s(printable(name).encode(), digest_size=2).digest()[0] % len(COLOURS)]
+
+
+def author_line(name: str, note: str, *, own: bool) -> Text:
+    """Who says something, and when or how."""
+    return Text.assemble(
+        (printable(name), f"bold {colour_of(name, own=own)}"),
+        ("  " + note, "dim"),
+        no_wrap=True,
+        overflow="ellipsis",
+    )
+
+
+def body(text: str) -> ConsoleRenderable:
+    """What is said, as Markdown, set in by two."""
+    clean = printable(text)
+    if len(clean) > MARKDOWN_CHARACTERS:
+        return _Indented(Text(clean))
+    # Links show where they lead: a name alone may lie.
+    return _Indented(Markdown(clean, hyperlinks=False, code_theme="ansi_dark"))
+
+
+class _Indented:
+    """Set in by two, without the empty lines around and the blanks to the right that Markdown comes with."""
+
+    def __init__(self, inner: ConsoleRenderable) -> None:
+        self._inner = inner
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        inside = options.update_width(max(options.max_width - len(_INDENT), 1))
+        lines = [_without_blanks(line) for line in console.render_lines(self._inner, inside, pad=False)]
+        while lines and not lines[0]:
+            lines.pop(0)
+        while lines and not lines[-1]:
+            lines.pop()
+        for line in lines:
+            yield from [Segment(_INDENT), *line] if line else []
+            yield Segment.line()
+
+
+def _without_blanks(line: list[Segment]) -> list[Segment]:
+    kept = list(line)
+    while kept and (kept[-1].style is None or kept[-1].style.bgcolor is None):
+        text, style, control = kept.pop()
+        if text := text.rstrip(" "):
+            return [*kept, Segment(text, style, control)]
+    return kept
+
+
+def local(moment: datetime) -> datetime:
+    """The moment in this machine's time zone."""
+    return moment.astimezone()
+
+
+def message_block(message: Message, own_id: str) -> Iterator[ConsoleRenderable]:
+    """A message: an empty line, who and when, what."""
+    yield Text("")
+    at = f"{local(message.created_at):%H:%M}"
+    yield author_line(message.author.name, at, own=message.author.id == own_id)
+    yield body(message.text)
+
+
+def conversation(
+    messages: Iterable[Message], own_id: str, last_day: date | None
+) -> tuple[list[ConsoleRenderable], date | None]:
+    """The messages with a line where a day begins, and the day of the last one."""
+    blocks: list[ConsoleRenderable] = []
+    for message in messages:
+        day = local(message.created_at).date()
+        if day != last_day:
+            blocks += [Text(""), separator(day_name(day))]
+            last_day = day
+        blocks += message_block(message, own_id)
+    return blocks, last_day
+
+
+def day_name(day: date) -> str:
+    return f"{day:%A}, {day.day} {day:%B %Y}"
+
+
+def separator(title: str) -> ConsoleRenderable:
+    return Rule(Text(printable(title), style="dim", overflow="ellipsis", no_wrap=True), style="dim")
+
+
+def note(sentence: str, style: str = "dim") -> Text:
+    """A line that is not part of the conversation."""
+    return Text(printable(sentence), style=style)
+
+
+def plain_line(message: Message) -> str:
+    """The message for where there is no terminal: the author, a colon, the text."""
+    return f"{printable(message.author.name)}: {printable(message.text)}"
+
+
+def table_of_spaces(spaces: Sequence[Space], here: str, unread: Mapping[str, int], own_id: str) -> Table:
+    """Your spaces: where you are, their names, who else is there, how much is new."""
+    table = _table(3)
+    for space in spaces:
+        new = unread.get(space.id, 0)
+        others = ", ".join(printable(member.name) for member in space.members if member.id != own_id)
+        mark = Text("▸ " if space.id == here else "  ", style="bold")
+        name = Text(printable(space.name), style="bold" if space.id == here or new else "")
+        table.add_row(mark + name, Text(others, style="dim"), Text(f"{new} new" if new else "", style="yellow"))
+    return table
+
+
+def table_of_members(members: Sequence[Member], thinking: Sequence[str], own_id: str) -> Table:
+    """Who is in the space."""
+    table = _table(3)
+    for member in members:
+        how = "you" if member.id == own_id else "thinking" if member.id in thinking else member.kind
+        name = Text(printable(member.name), style=colour_of(member.name, own=member.id == own_id))
+        table.add_row(Text("  ") + name, Text(f"@{member.handle}"), Text(how, style="dim"))
+    return table
+
+
+def table_of_agents(agents: Sequence[Agent]) -> Table:
+    """All agents, and how they are."""
+    table = _table(3)
+    for agent in agents:
+        name = Text(printable(agent.name), style=colour_of(agent.name, own=False))
+        how = "thinking" if agent.status == "alive" else agent.status
+        table.add_row(Text("  ") + name, Text(f"@{agent.handle} {how}"), Text(printable(agent.about), style="dim"))
+    return table
+
+
+def table_of_commands() -> Table:
+    """What `/help` says."""
+    table = _table(2)
+    for name, meaning in COMMANDS.items():
+        table.add_row(Text(f"  {name}", style="cyan"), Text(meaning))
+    table.add_row(Text("  Alt-Enter", style="cyan"), Text("a new line in what you write"))
+    table.add_row(Text("  Tab", style="cyan"), Text("completes @names, /commands and names of spaces"))
+    return table
+
+
+def _table(columns: int) -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for _ in range(columns):
+        table.add_column(overflow="fold")
+    return table

@@ -1,0 +1,58 @@
+"""When the agents of a space have finished with what was said. Pure: it is told what the stream tells.
+
+A message is owed a look by every agent that attends to it. An agent that wakes takes what it owes; when it sleeps
+again it has finished, unless something was said in the meantime. Some looks never come: an agent may be suspended,
+may have taken the message while it was awake, or may be kept from answering others without end. For those there is
+`excuse`, to be called when nothing has happened for a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from denizen.client import Agent, Member, Message, Status, StreamEvent
+
+
+class Settling:
+    """Who has still something to do in one space."""
+
+    def __init__(self, members: Iterable[Member]) -> None:
+        self._agents = [member for member in members if member.kind == "agent" and member.attention != "none"]
+        self._ids = {agent.id for agent in self._agents}
+        self._owing: set[str] = set()
+        self._awake: set[str] = set()
+        self._absent: set[str] = set()
+
+    @property
+    def settled(self) -> bool:
+        return not self._owing and not self._awake
+
+    @property
+    def waiting_for(self) -> list[Member]:
+        """The agents that have not finished."""
+        return [agent for agent in self._agents if agent.id in self._owing | self._awake]
+
+    def feed(self, event: StreamEvent) -> None:
+        """Take into account what the stream told."""
+        if isinstance(event, Message):
+            self._owing |= {agent.id for agent in self._agents if self._is_for(agent, event)}
+        elif isinstance(event, Status) and event.agent_id in self._ids:
+            if event.status != "sleeping":
+                self._owing.discard(event.agent_id)
+            self._is(event.agent_id, event.status)
+
+    def excuse(self, agents: Iterable[Agent]) -> None:
+        """Nothing has happened for a while, and so are the agents: whoever is not awake owes nothing."""
+        for agent in agents:
+            if agent.id in self._ids:
+                self._is(agent.id, agent.status)
+        self._owing.clear()
+
+    def _is(self, agent_id: str, status: str) -> None:
+        (self._awake.add if status == "alive" else self._awake.discard)(agent_id)
+        (self._absent.add if status in ("suspended", "dead") else self._absent.discard)(agent_id)
+
+    def _is_for(self, agent: Member, message: Message) -> bool:
+        if agent.id == message.author.id or agent.id in self._absent:
+            return False
+        return agent.attention == "all" or agent.handle in message.mentions

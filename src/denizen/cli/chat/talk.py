@@ -1,0 +1,371 @@
+"""Talking in spaces: what happens when someone types a line, and when something is said. How it looks is a `Display`'s.
+
+What is typed is kept until it stands in its space: it is posted under a key of its own, again and again while the
+connection is away, so that it is neither lost nor said twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from rich.console import ConsoleRenderable
+
+from denizen.cli.chat import rendering
+from denizen.cli.chat.connection import Connection
+from denizen.cli.chat.conversation import Conversation, Event, Presence, feed, thinking
+from denizen.cli.chat.finding import find_space
+from denizen.cli.chat.remembering import Remembering
+from denizen.cli.chat.typed import Command, Mistyped, Say, read_line
+from denizen.client import Connected, Lost, Me, Member, Message, Space
+from denizen.clock import SECOND, Clock
+from denizen.errors import (
+    DenizenError,
+    InvalidInput,
+    NotAMember,
+    NotFound,
+    RequestRefused,
+    ServerUnreachable,
+    StorageError,
+)
+from denizen.ids import new_id
+
+HISTORY: Final = 20
+"""How many messages are shown of a space that is entered, and with each `/more`."""
+MOST_HISTORY: Final = 100
+POLL_SECONDS: Final = 5.0
+FIRST_PAUSE_SECONDS: Final = 0.5
+LONGEST_PAUSE_SECONDS: Final = 10.0
+LEAVING_SECONDS: Final = 5.0
+"""How long leaving waits for what is still to be posted."""
+AWAY: Final = (ServerUnreachable, StorageError)
+"""What may be over when it is tried again."""
+
+
+class Display(Protocol):
+    """Where a conversation is seen."""
+
+    async def say(self, messages: Sequence[Message], own_id: str) -> None:
+        """These messages are shown, after everything that was shown before."""
+        ...
+
+    async def show(self, *blocks: ConsoleRenderable) -> None:
+        """The same for something that is no message."""
+        ...
+
+    async def begin(self, title: str) -> None:
+        """What is shown next is of another space, or of another time."""
+        ...
+
+    def refresh(self) -> None:
+        """What is being written, who thinks or how much is new has changed."""
+        ...
+
+    def give_back(self, text: str) -> None:
+        """This could not be said: whoever typed it may change it."""
+        ...
+
+
+@dataclass
+class Outgoing:
+    """Something typed, on its way."""
+
+    space_id: str
+    text: str
+    key: str = field(default_factory=new_id)
+    posted: int | None = None
+    """The sequence number it has."""
+    shown: bool = False
+
+
+class Talk:
+    """One person talking, in one space at a time."""
+
+    def __init__(
+        self, connection: Connection, display: Display, remembering: Remembering, clock: Clock, me: Me
+    ) -> None:
+        self.me = me
+        self.spaces: list[Space] = []
+        self.space: Space | None = None
+        self.choosing = False
+        """There are several spaces to go to, and none was chosen yet."""
+        self.state = Conversation()
+        self.unread: dict[str, int] = {}
+        self.outgoing: list[Outgoing] = []
+        self._connection = connection
+        self._display = display
+        self._remembering = remembering
+        self._clock = clock
+        self._seen: dict[str, int] = {}
+        self._oldest = 1
+        self._sending: asyncio.Queue[Outgoing] = asyncio.Queue()
+        self._tasks: asyncio.TaskGroup
+        self._following: asyncio.Task[None] | None = None
+
+    # What there is to see
+
+    def now(self) -> float:
+        return self._clock.now() / SECOND
+
+    def thinkers(self) -> list[Member]:
+        """The members of the space that think at this moment."""
+        ids = thinking(self.state, self.now())
+        return [member for member in self.members() if member.id in ids]
+
+    def members(self) -> Sequence[Member]:
+        return self.space.members if self.space is not None else ()
+
+    def unsent(self) -> list[Outgoing]:
+        """What was typed in this space and is not shown as said yet."""
+        here = self.space.id if self.space is not None else ""
+        return [each for each in self.outgoing if each.space_id == here and not each.shown]
+
+    # What happens
+
+    async def run(self, wanted: str | None, lines: AsyncIterator[str]) -> None:
+        """Talk, line by line, until there are no more or one of them says to quit."""
+        async with asyncio.TaskGroup() as self._tasks:
+            background = [
+                self._tasks.create_task(self._send(), name="sending"),
+                self._tasks.create_task(self._poll(), name="looking around"),
+            ]
+            try:
+                await self._begin(wanted)
+                async for line in lines:
+                    if not await self._obey(line):
+                        break
+                await self._finish_sending()
+            finally:
+                for task in [*background, *([self._following] if self._following else [])]:
+                    task.cancel()
+                self._remember()
+
+    async def _begin(self, wanted: str | None) -> None:
+        self.spaces = await self._connection.spaces()
+        # What was said before one ever came here is not news.
+        self._seen = {space.id: space.last_seq for space in self.spaces} | self._remembering.place.seen
+        space = first_space(self.spaces, wanted, self._remembering.place.space, self.me)
+        if space is not None:
+            await self._enter(space)
+        elif self.spaces:
+            self.choosing = True
+            await self._list_spaces()
+            await self._note("Where to? Type the name of a space; Tab completes it.")
+        else:
+            await self._note("You are in no space yet.")
+
+    async def _enter(self, space: Space) -> None:
+        """From now on this is the space."""
+        unread = max(space.last_seq - self._seen.get(space.id, 0), 0)
+        history = await self._connection.messages(space.id, limit=min(max(HISTORY, unread), MOST_HISTORY))
+        if self._following is not None:
+            self._following.cancel()
+        self._remember()
+        self.choosing = False
+        self.space = space
+        self.state = Conversation(last=history[-1].seq if history else 0, said=tuple(message.id for message in history))
+        self._oldest = history[0].seq if history else 1
+        self.unread.pop(space.id, None)
+        await self._display.begin(space.name)
+        if self._oldest > 1:
+            await self._note("/more shows what was said before.")
+        await self._show_history(history, self._seen.get(space.id, 0))
+        if not history:
+            await self._note(f"Nothing was said here yet. {_others(space, self.me)} will hear you.")
+        self._remember()
+        self._following = self._tasks.create_task(self._follow(space.id), name=f"stream of {space.id}")
+        self._display.refresh()
+
+    async def _show_history(self, history: Sequence[Message], seen: int) -> None:
+        old = [message for message in history if message.seq <= seen]
+        new = [message for message in history if message.seq > seen]
+        await self._display.say(old, self.me.id)
+        if old and new:
+            await self._display.begin("new")
+        await self._display.say(new, self.me.id)
+
+    async def _follow(self, space_id: str) -> None:
+        was_lost = False
+        try:
+            async with aclosing(self._connection.stream(space_id, after=self.state.last)) as events:
+                async for event in events:
+                    if isinstance(event, Lost) and not was_lost:
+                        was_lost = True
+                        await self._note("The connection is lost. Trying again; what you write is kept.", "yellow")
+                    elif isinstance(event, Connected) and was_lost:
+                        was_lost = False
+                        await self._note("Connected again.", "green")
+                    await self._feed(event)
+        except (RequestRefused, NotFound, NotAMember):
+            await self._note("You are not in this space any more. /spaces shows where you are.", "yellow")
+
+    async def _feed(self, event: Event) -> None:
+        self.state, messages = feed(self.state, event, self.now())
+        if messages:
+            for message in messages:
+                self._arrived(message)
+            await self._display.say(messages, self.me.id)
+        self._display.refresh()
+
+    def _arrived(self, message: Message) -> None:
+        self._seen[message.space_id] = message.seq
+        if message.author.id == self.me.id:
+            # Known by its text, because the stream may tell of it before its sender is answered.
+            mine = next((each for each in self.unsent() if each.posted in (None, message.seq)), None)
+            if mine is not None and (mine.posted == message.seq or mine.text.strip() == message.text.strip()):
+                mine.shown = True
+        self._forget_sent()
+
+    def _forget_sent(self) -> None:
+        here = self.space.id if self.space is not None else ""
+        self.outgoing = [
+            each
+            for each in self.outgoing
+            if each.posted is None or (each.space_id == here and each.posted > self.state.last)
+        ]
+
+    async def _send(self) -> None:
+        """Post what was typed, in order, each until it is posted or refused."""
+        while True:
+            outgoing = await self._sending.get()
+            pause = FIRST_PAUSE_SECONDS
+            while True:
+                try:
+                    outgoing.posted = (
+                        await self._connection.post(outgoing.space_id, outgoing.text, key=outgoing.key)
+                    ).seq
+                    break
+                except AWAY:
+                    await self._clock.sleep(pause)
+                    pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+                except (RequestRefused, InvalidInput, NotFound, NotAMember) as error:
+                    self.outgoing.remove(outgoing)
+                    await self._note(f"Not said: {error}", "red")
+                    self._display.give_back(outgoing.text)
+                    break
+            self._sending.task_done()
+            self._forget_sent()
+            self._display.refresh()
+
+    async def _finish_sending(self) -> None:
+        """What was typed is posted, or, if that takes too long, shown as what it is: not said."""
+        try:
+            async with asyncio.timeout(LEAVING_SECONDS):
+                await self._sending.join()
+        except TimeoutError:
+            for each in self.outgoing:
+                if each.posted is None:
+                    await self._note(f"Not said, because the connection is lost: {each.text}", "red")
+
+    async def _poll(self) -> None:
+        """Now and then, see what is new elsewhere and how the agents are."""
+        while True:
+            await self._clock.sleep(POLL_SECONDS)
+            try:
+                self.spaces = await self._connection.spaces()
+                agents = await self._connection.agents()
+            except AWAY:
+                continue
+            self._count_unread()
+            await self._feed(Presence(tuple(agents)))
+
+    def _count_unread(self) -> None:
+        here = self.space.id if self.space is not None else ""
+        for space in self.spaces:
+            if space.id == here:
+                self.space = space
+            # A space that one was just let into is new as a whole.
+            new = space.last_seq - self._seen.setdefault(space.id, 0)
+            self.unread[space.id] = 0 if space.id == here else max(new, 0)
+
+    def _remember(self) -> None:
+        if self.space is not None:
+            self._seen[self.space.id] = max(self.state.last, self._seen.get(self.space.id, 0))
+            self._remembering.save(self.space.id, self._seen)
+
+    # What is typed
+
+    async def _obey(self, line: str) -> bool:
+        """Do what the line says; False if it says to quit."""
+        match read_line(line):
+            case None:
+                pass
+            case Mistyped(sentence):
+                await self._note(sentence, "yellow")
+            case Say(text):
+                await self._speak(text)
+            case Command("/quit", _):
+                return False
+            case Command(name, argument):
+                try:
+                    await self._command(name, argument)
+                except DenizenError as error:
+                    await self._note(str(error), "yellow")
+        return True
+
+    async def _speak(self, text: str) -> None:
+        if self.space is None:
+            try:
+                await self._command("/join", text)
+            except DenizenError as error:
+                await self._note(str(error), "yellow")
+            return
+        outgoing = Outgoing(self.space.id, text)
+        self.outgoing.append(outgoing)
+        self._sending.put_nowait(outgoing)
+        self._display.refresh()
+
+    async def _command(self, name: str, argument: str) -> None:
+        match name:
+            case "/join":
+                self.spaces = await self._connection.spaces()
+                await (self._enter(find_space(self.spaces, argument, self.me)) if argument else self._list_spaces())
+            case "/spaces":
+                self.spaces = await self._connection.spaces()
+                self._count_unread()
+                await self._list_spaces()
+            case "/who":
+                ids = [member.id for member in self.thinkers()]
+                await self._display.show(rendering.table_of_members(self.members(), ids, self.me.id))
+            case "/agents":
+                await self._display.show(rendering.table_of_agents(await self._connection.agents()))
+            case "/more":
+                await self._more()
+            case _:
+                await self._display.show(rendering.table_of_commands())
+
+    async def _list_spaces(self) -> None:
+        here = self.space.id if self.space is not None else ""
+        await self._display.show(rendering.table_of_spaces(self.spaces, here, self.unread, self.me.id))
+
+    async def _more(self) -> None:
+        if self.space is None or self._oldest <= 1:
+            await self._note("There is nothing before this.")
+            return
+        earlier = await self._connection.messages(self.space.id, before=self._oldest, limit=HISTORY)
+        self._oldest = earlier[0].seq if earlier else 1
+        await self._display.begin("earlier")
+        await self._display.say(earlier, self.me.id)
+        await self._display.begin("up to here" if self._oldest > 1 else "that was all, up to here")
+
+    async def _note(self, sentence: str, style: str = "dim") -> None:
+        await self._display.show(rendering.note(sentence, style))
+
+
+def first_space(spaces: Sequence[Space], wanted: str | None, last: str | None, me: Me) -> Space | None:
+    """The space that is asked for, else the one where this person was last, else the only one there is."""
+    if wanted is not None:
+        return find_space(spaces, wanted, me)
+    if len(spaces) == 1:
+        return spaces[0]
+    return next((space for space in spaces if space.id == last), None)
+
+
+def _others(space: Space, me: Me) -> str:
+    names = [member.name for member in space.members if member.id != me.id]
+    if not names:
+        return "Nobody"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,63 @@
+"""What someone typed: something to say, or a command that begins with a slash. Pure."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+COMMANDS: Final = {
+    "/join": "NAME  go to another space (also /s NAME); @ada is your own with Ada",
+    "/spaces": "your spaces, and what is new in them",
+    "/who": "who is here",
+    "/agents": "all agents, and how they are",
+    "/more": "what was said before",
+    "/help": "this list",
+    "/quit": "leave (also Ctrl-D)",
+}
+"""Every command and what it does, as `/help` shows it."""
+
+_OTHER_NAMES: Final = {"/s": "/join", "/j": "/join", "/q": "/quit", "/exit": "/quit", "/?": "/help", "/h": "/help"}
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """Something to post."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One of `COMMANDS`, and what stands after it."""
+
+    name: str
+    argument: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mistyped:
+    """It looks like a command and is none."""
+
+    sentence: str
+
+
+Typed: TypeAlias = Say | Command | Mistyped
+
+
+def read_line(text: str) -> Typed | None:
+    """What was meant; None for nothing at all. A slash that is doubled, or not first, is something to say."""
+    stripped = text.strip()
+    if not stripped:
+        return None
+    if not stripped.startswith("/"):
+        return Say(text.strip("\n"))
+    if stripped.startswith("//"):
+        return Say(stripped[1:])
+    word, _, argument = stripped.partition(" ")
+    name = _OTHER_NAMES.get(word.lower(), word.lower())
+    if name in COMMANDS:
+        return Command(name, argument.strip())
+    near = difflib.get_close_matches(name, COMMANDS, n=1)
+    advice = f"Did you mean {near[0]}?" if near else "/help lists the commands."
+    return Mistyped(f"There is no command {word}. {advice} To say it anyway, write //{word[1:]}.")

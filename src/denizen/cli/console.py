@@ -1,0 +1,67 @@
+"""What every command shares: how it begins, how it speaks, how it says that something went wrong."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from denizen.errors import DenizenError
+from denizen.masking import masked
+
+if TYPE_CHECKING:
+    import typer
+    from rich.console import Console
+
+    from denizen.settings import Loaded
+
+
+def is_verbose(context: typer.Context) -> bool:
+    """Whether `-v` was given before the command."""
+    return bool(context.find_root().params.get("verbose"))
+
+
+def begin(context: typer.Context, options: Mapping[str, object] | None = None) -> Loaded:
+    """The settings, with `options` on top; logging works, and the providers' libraries find what .env says.
+
+    For a command that runs agents or a server. It is called once, first.
+    """
+    from denizen.settings import export_dotenv, load
+    from denizen.telemetry.logs import configure_logging
+
+    loaded = load(options)
+    export_dotenv(loaded)
+    configure_logging("debug" if is_verbose(context) else loaded.settings.log_level, loaded.settings.log_format)
+    return loaded
+
+
+def stdout() -> Console:
+    """Where results go."""
+    from rich.console import Console
+
+    return Console(highlight=False, soft_wrap=False)
+
+
+def stderr() -> Console:
+    """Where everything goes that is not the result."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False)
+
+
+def print_json(value: Any) -> None:
+    """The value as JSON on stdout, for programs: never coloured, never wrapped."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def print_error(error: DenizenError, *, with_traceback: bool = False) -> None:
+    """What went wrong, in red on stderr, with its code."""
+    import traceback
+
+    from rich.text import Text
+
+    console = stderr()
+    if with_traceback:
+        console.print(Text(masked("".join(traceback.format_exception(error))).rstrip(), style="dim"))
+    console.print(Text.assemble((masked(str(error)), "red"), (f" [{error.code}]", "dim red")), soft_wrap=True)

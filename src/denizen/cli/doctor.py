@@ -1,0 +1,228 @@
+"""`denizen doctor`: checks everything that Denizen needs, and says what to do about what is not right."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from rich.text import Text
+
+from denizen import __version__
+from denizen.cli.console import print_json, stdout
+from denizen.cli.findings import Finding, Status, guarded, in_thread, is_there, may_write, size
+from denizen.errors import ModelError, SettingsError
+from denizen.masking import masked
+from denizen.settings import Loaded, Settings, export_dotenv, load
+
+if TYPE_CHECKING:
+    from denizen.models.discovery import Choice
+
+OLDEST_PYTHON: Final = (3, 11)
+LITTLE_ROOM: Final = 1_000_000_000
+NO_ROOM: Final = 50_000_000
+ANSWER_SECONDS: Final = 3.0
+
+_MARKS: Final[dict[Status, tuple[str, str]]] = {"ok": ("✓", "green"), "note": ("!", "yellow"), "problem": ("✗", "red")}
+
+
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False) -> None:
+    """Check everything Denizen needs, and say what to do about what is not right.
+
+    Nothing is created or changed. The exit status is 1 if a person must act.
+    """
+    findings = [_python(), *_examine_settings()]
+    well = all(each.status != "problem" for each in findings)
+    if as_json:
+        print_json({"ok": well, "version": __version__, "checks": [asdict(each) for each in findings]})
+    else:
+        _show(findings)
+    if not well:
+        raise typer.Exit(1)
+
+
+def _examine_settings() -> list[Finding]:
+    try:
+        loaded = load()
+    except SettingsError as error:
+        findings = [Finding("Settings", "problem", masked(problem)) for problem in error.problems]
+        return [*findings, Finding("Settings", "note", "The other checks need the settings, so they were left out.")]
+    export_dotenv(loaded)
+    _import_what_checks_need()
+    return [_settings(loaded), *asyncio.run(examine(loaded.settings))]
+
+
+def _import_what_checks_need() -> None:
+    """Before the time of the checks runs: on a slow machine this takes seconds, and it would hold up the event loop."""
+    for module in ("denizen.cli.database_check", "denizen.models.discovery", "denizen.server.gate", "redis.asyncio"):
+        try:
+            import_module(module)
+        except Exception:  # noqa: BLE001, S110
+            pass  # the check that needs it fails in the same way, and tells
+
+
+async def examine(settings: Settings) -> list[Finding]:
+    """What all the checks of these settings find, in a fixed order. They run together."""
+    checks = {
+        "Home": lambda: in_thread(lambda: _home(settings.home)),
+        "Database": lambda: in_thread(lambda: _database(settings.database_url)),
+        "Redis": lambda: _redis(settings.redis_url),
+        "Model": lambda: _model(settings),
+        "Server": lambda: _server(settings.host, settings.port),
+    }
+    async with asyncio.TaskGroup() as tasks:
+        running = [tasks.create_task(guarded(name, check), name=name) for name, check in checks.items()]
+    return [finding for task in running for finding in task.result()]
+
+
+def _python() -> Finding:
+    version = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info[:2] >= OLDEST_PYTHON:
+        return Finding("Python", "ok", f"{version} at {sys.executable}.")
+    oldest = ".".join(map(str, OLDEST_PYTHON))
+    return Finding("Python", "problem", f"{version} is too old.", f"Install Python {oldest} or newer.")
+
+
+def _settings(loaded: Loaded) -> Finding:
+    changed = [name for name, origin in loaded.origins.items() if origin != "default"]
+    files = ", ".join(str(source.path) for source in loaded.sources if source.used)
+    said = f"{len(changed)} set ({', '.join(changed)})" if changed else "All defaults"
+    return Finding("Settings", "ok", f"{said}; {f'read from {files}' if files else 'no files'}.")
+
+
+def _home(home: Path) -> list[Finding]:
+    if is_there(home) and not home.is_dir():
+        return [Finding("Home", "problem", f"{home} is not a folder.", "Remove it, or set DENIZEN_HOME to a folder.")]
+    nearest = next(each for each in (home, *home.parents) if is_there(each))
+    if not may_write(nearest):
+        said = f"{home} may not be written to." if nearest == home else f"{home} cannot be made in {nearest}."
+        return [Finding("Home", "problem", said, "Give this user the right to, or set DENIZEN_HOME to another folder.")]
+    if nearest == home:
+        found = Finding("Home", "ok", f"{home}, writable.")
+    else:
+        found = Finding("Home", "note", f"{home} is not there yet.", "Nothing to do: the first `denizen up` makes it.")
+    return [found, _room(nearest)]
+
+
+def _room(folder: Path) -> Finding:
+    free = shutil.disk_usage(folder).free
+    said = f"{size(free)} free."
+    if free < NO_ROOM:
+        return Finding("Disk", "problem", said, "Make room: without it nothing that is said can be kept.")
+    if free < LITTLE_ROOM:
+        return Finding("Disk", "note", said, "Make room before it is full.")
+    return Finding("Disk", "ok", said)
+
+
+def _database(url: str) -> list[Finding]:
+    from denizen.cli.database_check import examine as examine_database
+
+    return examine_database(url)
+
+
+async def _redis(url: str | None) -> list[Finding]:
+    if url is None:
+        return []
+    from redis.asyncio import Redis
+    from redis.exceptions import RedisError
+
+    shown = masked(url)
+    try:
+        client: Any = Redis.from_url(url, socket_timeout=ANSWER_SECONDS, socket_connect_timeout=ANSWER_SECONDS)  # pyright: ignore[reportUnknownMemberType]
+        async with client:
+            about = await client.info("server")
+    except (RedisError, OSError, ValueError) as error:
+        advice = "Start it, or correct REDIS_URL. Without it, several processes notice each other's work late."
+        return [Finding("Redis", "problem", f"{shown} does not answer: {masked(str(error)).rstrip('.')}.", advice)]
+    name = "Valkey" if about.get("server_name") == "valkey" else "Redis"
+    version = about.get("valkey_version") or about.get("redis_version")
+    return [Finding("Redis", "ok", f"{name} {version} at {shown}.")]
+
+
+async def _model(settings: Settings) -> list[Finding]:
+    from denizen.models.discovery import choose_model
+
+    choice = await choose_model(settings.model, os.environ)
+    trouble = await in_thread(lambda: _trouble_with(choice))
+    if trouble is not None:
+        return [Finding("Model", "problem", trouble)]
+    if choice.name == "demo" and settings.model is None:
+        advice = "Set OPENAI_API_KEY or ANTHROPIC_API_KEY, or start Ollama, for one that understands."
+        return [Finding("Model", "note", choice.reason, advice)]
+    return [Finding("Model", "ok", choice.reason)]
+
+
+def _trouble_with(choice: Choice) -> str | None:
+    """Why the model cannot be asked, as far as that is known without asking: its key is missing, its name is wrong."""
+    from denizen.models.catalog import Models
+
+    models = Models()
+    models.ollama_url = choice.ollama_url
+    try:
+        models.resolve(choice.name)
+    except ModelError as error:
+        return masked(str(error))
+    return None
+
+
+async def _server(host: str, port: int) -> list[Finding]:
+    import httpx2
+
+    from denizen.server.gate import is_loopback
+
+    if not is_loopback(host):
+        advice = "Set DENIZEN_HOST to 127.0.0.1, and put a tunnel in between to reach it from elsewhere."
+        return [Finding("Server", "problem", f"{host} is reached from other machines, so it will not start.", advice)]
+    if port == 0:
+        return [Finding("Server", "ok", "It takes any free port, so there is no place to look for it.")]
+    url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    try:
+        async with httpx2.AsyncClient(timeout=ANSWER_SECONDS, trust_env=False) as client:
+            answer = await client.get(f"{url}/healthz")
+    except httpx2.ConnectError:
+        return [Finding("Server", "note", f"None answers on {url}.", "Start it with `denizen up`.")]
+    except httpx2.HTTPError as error:
+        return [_stranger(url, f"it does not speak HTTP as a server does ({type(error).__name__})")]
+    version = _version_in(answer)
+    if version is None:
+        return [_stranger(url, f"GET /healthz gives status {answer.status_code}")]
+    said = f"Denizen {version} answers on {url}"
+    if answer.status_code != 200:
+        return [Finding("Server", "problem", f"{said}, and is not well: status {answer.status_code}.")]
+    if version != __version__:
+        return [Finding("Server", "note", f"{said}; this is {__version__}.", "Restart it to run the same version.")]
+    return [Finding("Server", "ok", f"{said}.")]
+
+
+def _version_in(answer: Any) -> str | None:
+    """The version that our own server tells; None where it is not ours."""
+    try:
+        body = answer.json()
+    except ValueError:
+        return None
+    version = body.get("version") if isinstance(body, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    return version if isinstance(version, str) else None
+
+
+def _stranger(url: str, how: str) -> Finding:
+    said = f"Another program answers on {url}: {how}."
+    return Finding("Server", "problem", said, "Stop it, or set DENIZEN_PORT to a free port.")
+
+
+def _show(findings: Sequence[Finding]) -> None:
+    console = stdout()
+    width = max(len(each.check) for each in findings)
+    for each in findings:
+        mark, style = _MARKS[each.status]
+        console.print(
+            Text.assemble((mark, style), " ", (f"{each.check:{width}}", "bold"), f"  {each.said}"), soft_wrap=True
+        )
+        if each.advice:
+            console.print(Text(f"{'':{width + 4}}→ {each.advice}", style=style), soft_wrap=True)

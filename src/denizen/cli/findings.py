@@ -1,0 +1,105 @@
+"""What a check-up finds: one line each, with advice where something is not right. One check cannot spoil another."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, TypeVar
+
+from denizen.errors import DenizenError
+from denizen.masking import masked
+
+T = TypeVar("T")
+
+Status = Literal["ok", "note", "problem"]
+"""All is well; worth knowing; a person must act."""
+
+LIMIT_SECONDS: Final = 10.0
+"""How long a check may take before it is given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check has found."""
+
+    check: str
+    status: Status
+    said: str
+    advice: str = ""
+    """What to do about it."""
+
+
+async def guarded(
+    check: str, run: Callable[[], Awaitable[list[Finding]]], limit_seconds: float = LIMIT_SECONDS
+) -> list[Finding]:
+    """What the check finds; a problem if it fails or does not end in time."""
+    try:
+        async with asyncio.timeout(limit_seconds):
+            return await run()
+    except TimeoutError:
+        return [Finding(check, "problem", f"No answer within {limit_seconds:g} seconds.", "Check what it waits for.")]
+    except DenizenError as error:
+        return [Finding(check, "problem", masked(str(error)))]
+    except Exception as error:  # noqa: BLE001
+        # Whatever goes wrong in one check, the others still have something to say.
+        return [Finding(check, "problem", masked(f"The check itself failed: {type(error).__name__}: {error}"))]
+
+
+async def in_thread(fn: Callable[[], T]) -> T:
+    """What `fn` returns, run in a thread that nobody waits for when the program ends."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[T] = loop.create_future()
+
+    def settle(outcome: T | BaseException) -> None:
+        if answer.done():
+            return  # the time limit was faster
+        if isinstance(outcome, BaseException):
+            answer.set_exception(outcome)
+        else:
+            answer.set_result(outcome)
+
+    def run() -> None:
+        try:
+            outcome: T | BaseException = fn()
+        except BaseException as error:  # noqa: BLE001  it is raised where the answer is awaited
+            outcome = error
+        try:
+            loop.call_soon_threadsafe(settle, outcome)
+        except RuntimeError:
+            pass  # the loop has ended meanwhile: nobody wants to know any more
+
+    threading.Thread(target=run, name="check", daemon=True).start()
+    return await answer
+
+
+def is_there(path: Path) -> bool:
+    """Whether this user can see it; what lies in a folder that may not be entered counts as not there."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
+def may_write(path: Path) -> bool:
+    """Whether this user, as whom the process acts, may write it and, if it is a folder, into it."""
+    needed = os.W_OK | os.X_OK if path.is_dir() else os.W_OK
+    return os.access(path, needed, effective_ids=os.access in os.supports_effective_ids)
+
+
+def size(count: int) -> str:
+    """So many bytes, as people say it."""
+    value = float(count)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "bytes" or value >= 10 else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """`1 agent`, `2 agents`."""
+    return f"{number} {one if number == 1 else many or f'{one}s'}"

@@ -1,0 +1,76 @@
+"""The house as settings describe it: its folder, its runtime, and whom it belongs to."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from denizen.errors import SettingsError
+from denizen.settings import Settings
+
+if TYPE_CHECKING:
+    from denizen.app import Runtime
+    from denizen.models.discovery import Choice
+    from denizen.welcome import World
+
+TOKEN_FILE: Final = "token"  # noqa: S105  the name of the file
+"""In the home folder: the owner's access token, which `denizen up` puts there for the command line of this machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """An open runtime, the world in it, and the model that its agents think with."""
+
+    runtime: Runtime
+    world: World
+    choice: Choice
+
+
+@asynccontextmanager
+async def open_house(settings: Settings) -> AsyncGenerator[House]:
+    """Inside, the house is open and there is a world in it; nobody lives yet."""
+    # Imported here: talking to a running server needs none of it, and it takes a second.
+    from denizen.agents.residents import Pace
+    from denizen.app import Runtime
+    from denizen.models.discovery import choose_model
+    from denizen.welcome import welcome
+
+    make_home(settings.home)
+    choice = await choose_model(settings.model, os.environ)
+    runtime = Runtime(
+        settings.database_url,
+        redis_url=settings.redis_url,
+        default_model=choice.name,
+        pace=Pace(**settings.agents.model_dump()),
+    )
+    if choice.ollama_url is not None:
+        runtime.models.ollama_url = choice.ollama_url
+    async with runtime:
+        yield House(runtime, await welcome(runtime, owner_name()), choice)
+
+
+def make_home(home: Path) -> None:
+    """The folder for our data is there, for its owner only, and can be written to."""
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        probe = home / ".writable"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise SettingsError(
+            f"Denizen cannot write to its folder {home} ({error.strerror}). "
+            "Make it writable, or choose another with DENIZEN_HOME."
+        ) from error
+
+
+def owner_name() -> str:
+    """What to call whoever starts Denizen first."""
+    try:
+        return getpass.getuser().replace(".", " ").title()
+    except (KeyError, OSError):
+        return "Owner"

@@ -1,0 +1,144 @@
+"""The command `denizen`: what it can do, and how it fails.
+
+A command's module is imported when the command is used, so that `--help`, `--version` and completion stay fast.
+A command is a plain function with Typer's annotations, or a `Typer` where it has commands of its own; it raises
+`DenizenError` where it cannot go on, and that becomes one sentence on stderr and exit status 1.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Annotated, Any, Final
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from denizen import __version__
+from denizen.errors import DenizenError
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A command as the help lists it, and where it lives."""
+
+    name: str
+    place: str
+    """`module:attribute`."""
+    help: str
+    panel: str
+
+
+COMMANDS: Final = (
+    Entry("up", "denizen.cli.up:up", "Start the server and let the agents live.", "Live with agents"),
+    Entry("chat", "denizen.cli.chat.command:chat", "Talk with agents in the terminal.", "Live with agents"),
+    Entry("doctor", "denizen.cli.doctor:doctor", "Check that everything is well, and say what to do.", "Look after it"),
+    Entry("config", "denizen.cli.config:app", "Show every setting and where it came from.", "Look after it"),
+)
+
+EXAMPLES: Final = """\
+[bold]Examples[/bold]
+
+[cyan]denizen up[/cyan]  start on http://127.0.0.1:8420
+
+[cyan]denizen chat[/cyan]  talk with the agents of a running server
+
+[cyan]denizen doctor[/cyan]  find out what is not right
+
+[cyan]DENIZEN_PORT=9000 denizen config[/cyan]  see what is set, and by what
+"""
+
+
+class _Lazy(TyperCommand):
+    """A command known by name and help only, until it is used."""
+
+    def __init__(self, entry: Entry) -> None:
+        super().__init__(entry.name, help=entry.help, rich_help_panel=entry.panel)
+        self._entry = entry
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        return _command(self._entry).make_context(*args, **kwargs)
+
+
+class _Group(TyperGroup):
+    """All commands. An error of ours ends each of them the same way."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        for entry in COMMANDS:
+            self.add_command(_Lazy(entry))
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except DenizenError as error:
+            from denizen.cli.console import print_error
+
+            print_error(error, with_traceback=ctx.params.get("verbose", False))
+            raise typer.Exit(1) from error
+
+
+def _command(entry: Entry) -> Any:
+    """The command itself, imported now."""
+    module, _, attribute = entry.place.partition(":")
+    try:
+        target = getattr(import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise  # the command is there, and something that it needs is not
+        raise DenizenError(f"This Denizen was built without the command {entry.name!r}.") from error
+    if not isinstance(target, typer.Typer):
+        alone = typer.Typer(add_completion=False)
+        alone.command(entry.name, help=entry.help if target.__doc__ is None else None)(target)
+        target = alone
+    command = typer.main.get_command(target)
+    command.name = entry.name
+    return command
+
+
+app = typer.Typer(
+    name="denizen",
+    cls=_Group,
+    help="A self-hosted runtime for living agents: one inbox, one continuous mind, a life in shared spaces.",
+    epilog=EXAMPLES,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"denizen {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def start(
+    context: typer.Context,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Log everything, and show where an error came from.")
+    ] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    # Read by `console.is_verbose` and by `_show_version`.
+    del verbose, version
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def main() -> None:
+    """Run the command line of this process, and exit."""
+    try:
+        try:
+            typer.main.get_command(app).main(prog_name="denizen")
+        finally:
+            sys.stdout.flush()  # here, where it can be caught, and not when Python ends
+    except BrokenPipeError:
+        # Whoever read our output has read enough. What is still buffered goes nowhere, without a word.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

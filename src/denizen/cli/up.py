@@ -1,0 +1,105 @@
+"""`denizen up`: the server and the agents in one process, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from denizen import __version__
+from denizen.access import tokens
+from denizen.app import Runtime
+from denizen.cli.console import begin, stderr, stdout
+from denizen.cli.house import TOKEN_FILE, open_house
+from denizen.ids import EntityId
+from denizen.masking import masked
+from denizen.models.discovery import Choice
+from denizen.server.application import create_app
+from denizen.server.serving import bind, serve_on
+from denizen.settings import Settings
+from denizen.spaces import directory
+from denizen.spaces.directory import Entity
+from denizen.storage.database import Tx
+from denizen.welcome import World
+
+
+def up(
+    context: typer.Context,
+    host: Annotated[str | None, typer.Option(help="The address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(help="The port to listen on; 0 takes any free one.")] = None,
+    model: Annotated[str | None, typer.Option(help="The model of agents that name none.")] = None,
+) -> None:
+    """Start the server and let the agents live, until Ctrl-C or SIGTERM."""
+    options = {"host": host, "port": port, "model": model}
+    loaded = begin(context, {name: value for name, value in options.items() if value is not None})
+    asyncio.run(_up(loaded.settings))
+
+
+async def _up(settings: Settings) -> None:
+    # First, so that a taken port is told before anything is made.
+    listener = bind(settings.host, settings.port)
+    stop, ready = asyncio.Event(), asyncio.Event()
+    for told in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(told, stop.set)
+    async with AsyncExitStack() as stack:
+        stack.callback(listener.close)
+        house = await stack.enter_async_context(open_house(settings))
+        runtime = house.runtime
+        token = await _owners_token(runtime, settings.home, house.world)
+        await stack.enter_async_context(runtime.living())
+        tasks = await stack.enter_async_context(asyncio.TaskGroup())
+        tasks.create_task(serve_on(create_app(runtime), listener, ready=ready, stop=stop), name="http server")
+        await ready.wait()
+        address = f"http://{settings.host}:{listener.getsockname()[1]}"
+        _say_hello(settings, address, house.choice, await runtime.db.read(_residents, house.world.owner), token)
+        await stop.wait()
+        stderr().print("Stopping: agents finish what they are doing.", style="dim")
+    stderr().print("Stopped. Everything is saved.", style="dim")
+
+
+async def _owners_token(runtime: Runtime, home: Path, world: World) -> str | None:
+    """A new token for the owner, if the house is new or its token was lost; None if there is one already."""
+    path = home / TOKEN_FILE
+    if path.exists() and not world.new:
+        return None
+    secret = await runtime.db.write(_create_token, world.owner.id)
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(secret + "\n")
+    return secret
+
+
+def _create_token(tx: Tx, owner: EntityId) -> str:
+    return tokens.create(tx, owner, "command line")[1]
+
+
+def _residents(tx: Tx, owner: Entity) -> tuple[list[str], list[str]]:
+    agents = [each.name for each in directory.list_entities(tx, owner.organization_id) if each.kind == "agent"]
+    return agents, [space.name for space in directory.spaces_of(tx, owner.id)]
+
+
+def _say_hello(
+    settings: Settings, address: str, choice: Choice, residents: tuple[list[str], list[str]], token: str | None
+) -> None:
+    agents, spaces = residents
+    lines = Table.grid(padding=(0, 2))
+    lines.add_column(style="dim")
+    lines.add_column(overflow="fold")
+    lines.add_row("address", address)
+    lines.add_row("data", masked(settings.database_url))
+    lines.add_row("model", choice.reason)
+    lines.add_row("agents", ", ".join(agents) or "none yet")
+    lines.add_row("spaces", ", ".join(spaces) or "none yet")
+    if token is not None:
+        lines.add_row("token", f"[bold]{token}[/bold]")
+        lines.add_row("", f"shown this once; kept for this machine in {settings.home / TOKEN_FILE}")
+    lines.add_row("talk", "denizen chat")
+    console = stdout()
+    console.print(f"[bold]Denizen {__version__}[/bold] is up. Ctrl-C stops it.")
+    console.print(lines)

@@ -1,0 +1,1 @@
+"""The HTTP API: REST and server-sent events over one runtime."""

@@ -1,0 +1,46 @@
+"""The HTTP application, put together. It serves a runtime that someone else opened and will close."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+
+from denizen import __version__
+from denizen.app import Runtime
+from denizen.server import problems
+from denizen.server.context import Context, Limits
+from denizen.server.gate import Gate
+from denizen.server.routes import agents, health, me, messages, spaces
+from denizen.server.schemas import Problem
+
+_DESCRIPTION = """Talk with living agents.
+
+Everything but `/healthz` needs an access token: `Authorization: Bearer dz_…`.
+Errors are `application/problem+json`: decide by their `code`."""
+
+
+def create_app(runtime: Runtime, *, limits: Limits | None = None) -> FastAPI:
+    """The application over this runtime, which has to be open while requests are answered."""
+    context = Context(runtime, limits or Limits())
+    app = FastAPI(
+        title="Denizen",
+        version=__version__,
+        description=_DESCRIPTION,
+        openapi_url="/api/openapi.json",
+        # Their pages load scripts from elsewhere.
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=_operation_id,
+        responses={"default": {"model": Problem, "description": "What went wrong."}},
+    )
+    app.state.context = context
+    for room in (health, me, agents, spaces, messages):
+        app.include_router(room.router)
+    problems.install(app)
+    app.add_middleware(Gate, context=context)
+    return app
+
+
+def _operation_id(route: APIRoute) -> str:
+    return route.name

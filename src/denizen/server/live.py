@@ -1,0 +1,128 @@
+"""What one reader of a space is told of texts that are still being written. Pure.
+
+The bus may lose, repeat and overlap; the reader is spared that. A `stream.started` always comes first, and says at
+which `offset` the text begins for this reader; the deltas of that id then follow each other without a hole, until the
+message of that id or its `stream.aborted` comes. A stream that is started again begins anew.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pydantic import JsonValue
+
+from denizen.agents.registry import Presence
+from denizen.bus.streams import (
+    AgentStatus,
+    Freshness,
+    MessageCreated,
+    StreamAborted,
+    StreamDelta,
+    StreamFrame,
+    StreamStarted,
+)
+from denizen.ids import AgentId, MessageId, SpaceId
+from denizen.storage.database import storable
+
+REMEMBERED_MESSAGES: Final = 1_000
+"""As many as a reader may be behind: older messages have no frames left on their way."""
+
+Payload = dict[str, JsonValue]
+
+
+@dataclass(slots=True)
+class _Writing:
+    agent: AgentId
+    epoch: int
+    length: int
+    """Where the next piece has to begin."""
+
+
+class Live:
+    """What this reader has been told, and so what a frame means to it."""
+
+    def __init__(self, space_id: SpaceId) -> None:
+        self._space_id = space_id
+        self._freshness = Freshness()
+        self._writing: dict[MessageId, _Writing] = {}
+        self._statuses: dict[AgentId, str] = {}
+        self._said: OrderedDict[MessageId, None] = OrderedDict()
+
+    def said(self, message_id: MessageId) -> None:
+        """The reader has the message. Frames about it that still come are of no use."""
+        self._writing.pop(message_id, None)
+        self._said[message_id] = None
+        if len(self._said) > REMEMBERED_MESSAGES:
+            self._said.popitem(last=False)
+
+    def seen(self, agents: Iterable[Presence]) -> list[Payload]:
+        """What the database says of the agents in the space; tells what is new about it."""
+        told: list[Payload] = []
+        known = {agent.agent_id: agent for agent in agents}
+        for agent in known.values():
+            told += self.hear(AgentStatus(agent.agent_id, agent.status, agent.epoch))
+        for gone in self._statuses.keys() - known.keys():
+            del self._statuses[gone]
+        return told
+
+    def lost(self) -> list[Payload]:
+        """Frames were lost, perhaps the one that ended a stream: all that are open end, and those alive begin anew."""
+        return [*self._abort(list(self._writing), "interrupted")]
+
+    def hear(self, frame: StreamFrame) -> list[Payload]:
+        """What the reader is to be told because of this frame."""
+        if isinstance(frame, MessageCreated):
+            return []
+        if frame.epoch is not None and not self._freshness.admit(frame.agent, frame.epoch):
+            return []
+        # Whoever thinks for the agent now does not go on with what another was writing.
+        told = [*self._abort(self._outdated(frame.agent, frame.epoch), "resumed")]
+        match frame:
+            case StreamStarted():
+                told += self._start(frame)
+            case StreamDelta():
+                told += self._extend(frame)
+            case StreamAborted():
+                told += self._abort([frame.id] if frame.id in self._writing else [], frame.reason)
+            case AgentStatus():
+                told += self._status(frame)
+        return told
+
+    def _outdated(self, agent: AgentId, epoch: int | None) -> list[MessageId]:
+        if epoch is None:
+            return []
+        return [id_ for id_, each in self._writing.items() if each.agent == agent and each.epoch < epoch]
+
+    def _abort(self, ids: Iterable[MessageId | None], reason: str) -> Iterator[Payload]:
+        for id_ in ids:
+            if id_ is not None:
+                writing = self._writing.pop(id_)
+                yield StreamAborted(writing.agent, writing.epoch, id_, reason).to_payload()
+
+    def _start(self, frame: StreamStarted, offset: int = 0) -> Iterator[Payload]:
+        if frame.id in self._said or frame.space != self._space_id:
+            return
+        self._writing[frame.id] = _Writing(frame.agent, frame.epoch, offset)
+        yield {**frame.to_payload(), "offset": offset}
+
+    def _extend(self, frame: StreamDelta) -> Iterator[Payload]:
+        if frame.id in self._said:
+            return
+        writing = self._writing.get(frame.id)
+        if writing is None or frame.offset > writing.length:
+            # We came in the middle, or a piece is lost: the reader gets the text from here on.
+            began = StreamStarted(frame.id, frame.agent, self._space_id, frame.epoch)
+            yield from self._start(began, frame.offset)
+            writing = self._writing[frame.id]
+        new = frame.text[writing.length - frame.offset :]
+        if new:
+            yield replace(frame, offset=writing.length, text=storable(new)).to_payload()
+            writing.length += len(new)
+
+    def _status(self, frame: AgentStatus) -> Iterator[Payload]:
+        if self._statuses.get(frame.agent) != frame.status:
+            self._statuses[frame.agent] = frame.status
+            yield frame.to_payload()

@@ -1,0 +1,150 @@
+"""What goes wrong, as the caller is told it: RFC 9457 problem details, from one table of codes.
+
+Every error answer is `application/problem+json` with `type`, `title`, `status`, `code` and `detail`; clients decide by
+`code`. What is not in the table is a defect of ours: it is logged, and the caller learns nothing of its insides.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import structlog
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from pydantic import JsonValue
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from denizen.errors import DenizenError, NotAMember, NotFound
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+MEDIA_TYPE: Final = "application/problem+json"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A way for a request to fail."""
+
+    status: int
+    title: str
+
+
+KINDS: Final[Mapping[str, Kind]] = {
+    # Requests that cannot be understood or accepted
+    "bad_request": Kind(400, "The request cannot be understood"),
+    "invalid_json": Kind(400, "The body is not JSON"),
+    "unauthorized": Kind(401, "An access token is needed"),
+    "not_found": Kind(404, "Not found"),
+    "method_not_allowed": Kind(405, "Method not allowed"),
+    "too_large": Kind(413, "The body is too large"),
+    "unsupported_media_type": Kind(415, "The body has to be JSON"),
+    "host_refused": Kind(421, "This server answers on loopback only"),
+    "invalid_input": Kind(422, "Something in the request cannot be accepted"),
+    "handle_taken": Kind(409, "The handle is taken"),
+    "idempotency_key_reused": Kind(422, "The idempotency key was used for something else"),
+    "model_unknown": Kind(422, "No such model"),
+    # What the server could not do, this time
+    "database_locked": Kind(503, "The database is busy"),
+    "database_unavailable": Kind(503, "The database cannot be reached"),
+    "outcome_unknown": Kind(503, "The database broke off while writing"),
+    "database_read_only": Kind(503, "The database cannot be written to"),
+    "disk_full": Kind(507, "The disk is full"),
+    "internal": Kind(500, "Something went wrong inside Denizen"),
+}
+
+_CODE_OF_STATUS: Final = {400: "bad_request", 401: "unauthorized", 404: "not_found", 405: "method_not_allowed"}
+_INTERNAL: Final = "An error was logged. If it happens again, tell whoever runs this server."
+
+
+class Problem(HTTPException):
+    """A request failed for a reason that only a server has."""
+
+    def __init__(self, code: str, detail: str, *, headers: Mapping[str, str] | None = None) -> None:
+        self.code = code
+        super().__init__(KINDS[code].status, detail, headers)
+
+
+def problem_response(
+    code: str, detail: str, *, headers: Mapping[str, str] | None = None, **more: JsonValue
+) -> Response:
+    """The answer for a code of the table."""
+    kind = KINDS[code]
+    body = {"type": "about:blank", "title": kind.title, "status": kind.status, "code": code, "detail": detail, **more}
+    # Escaped, because what callers send and we repeat may hold half a surrogate pair, which is no UTF-8.
+    return Response(json.dumps(body), kind.status, headers, MEDIA_TYPE)
+
+
+def internal_response(error: BaseException) -> Response:
+    """The answer to a defect of ours, which is logged."""
+    log.error("request failed", exc_info=error)
+    return problem_response("internal", _INTERNAL)
+
+
+def install(app: FastAPI) -> None:
+    """From now on every error of the app's routes is answered as a problem."""
+    app.add_exception_handler(DenizenError, _on_denizen_error)
+    app.add_exception_handler(RequestValidationError, _on_invalid_request)
+    app.add_exception_handler(HTTPException, _on_http_exception)
+
+
+async def _on_denizen_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, DenizenError)
+    if isinstance(error, NotAMember):
+        # Whoever is not in a space is not told that it exists.
+        error = NotFound("space", request.path_params.get("space_id", ""))
+    return problem_of(error)
+
+
+def problem_of(error: DenizenError) -> Response:
+    """The answer to one of our own errors; those that no caller can mean are defects."""
+    kind = KINDS.get(error.code)
+    if kind is None:
+        return internal_response(error)
+    if kind.status < 500:
+        return problem_response(error.code, str(error))
+    log.warning("request failed", code=error.code, error=str(error))
+    headers = {"Retry-After": "1"} if kind.status == 503 else None
+    # Not the error's own words: they name files and hosts.
+    return problem_response(error.code, (type(error).__doc__ or kind.title).strip(), headers=headers)
+
+
+async def _on_http_exception(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if isinstance(error, Problem):
+        return problem_response(error.code, error.detail, headers=error.headers)
+    code = _CODE_OF_STATUS.get(error.status_code)
+    if code is None:
+        return internal_response(error)
+    return problem_response(code, _sentence(code, request), headers=error.headers)
+
+
+def _sentence(code: str, request: Request) -> str:
+    match code:
+        case "not_found":
+            return f"There is nothing at {request.url.path}."
+        case "method_not_allowed":
+            return f"{request.method} does not apply to {request.url.path}."
+        case _:
+            return "The request cannot be understood."
+
+
+async def _on_invalid_request(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    found: Sequence[Mapping[str, Any]] = error.errors()
+    if any(each["type"] == "json_invalid" for each in found):
+        return problem_response("invalid_json", "The body is not JSON: check quotes, commas and brackets.")
+    errors = [_field_error(each) for each in found]
+    detail = "; ".join(f"{each['field']}: {each['message']}" for each in errors)
+    return problem_response("invalid_input", f"{detail}.", errors=[dict(each) for each in errors])
+
+
+def _field_error(found: Mapping[str, Any]) -> dict[str, str]:
+    """Where it is wrong, as a path like `metadata.color`, and what is wrong. Never what was sent: it may be secret."""
+    where, *path = found["loc"]
+    message = str(found["msg"]).removeprefix("Value error, ").removesuffix(".")
+    return {"in": str(where), "field": ".".join(map(str, path)) or str(where), "message": message}

@@ -1,0 +1,18 @@
+"""Who is asking."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+
+from denizen.server.auth import Authenticated
+from denizen.server.context import context_of
+from denizen.server.schemas import Me
+from denizen.spaces import directory
+
+router = APIRouter()
+
+
+@router.get("/api/me", summary="Who you are here")
+async def me(request: Request, caller: Authenticated) -> Me:
+    db = context_of(request).runtime.db
+    return Me.of(caller, await db.read(directory.get_organization, caller.entity.organization_id))

@@ -1,0 +1,149 @@
+"""Saying something in a space, and reading what was said, page by page or as it happens."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+from uuid import UUID, uuid5
+
+from fastapi import APIRouter, Header, Query, Request, Response
+
+from denizen.errors import InvalidInput, NotFound
+from denizen.ids import EntityId, MessageId, SpaceId
+from denizen.server.auth import Authenticated
+from denizen.server.context import context_of
+from denizen.server.problems import Problem
+from denizen.server.routes.spaces import enter
+from denizen.server.schemas import MessageOut, MessagePage, PostMessage
+from denizen.server.sse import EventStream
+from denizen.spaces import posting
+from denizen.spaces.directory import Space
+from denizen.spaces.posting import Message
+from denizen.storage.database import Tx, storable
+
+router = APIRouter()
+
+LONGEST_PAGE: Final = 200
+_LAST: Final = 2**62
+_KEYS: Final = UUID("5f1c7f5e-94a3-4a37-8d4b-6f2c1f7f0d11")
+"""Under which idempotency keys become the ids of messages."""
+
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=200,
+        description="Your own name for this message: posting again with the same key is posting once.",
+        examples=["3f0c2f57-1d5e-4c1a-9f0e-1b2c3d4e5f60"],
+    ),
+]
+Number = Annotated[int | None, Query(ge=0, le=_LAST)]
+
+
+@router.post("/api/spaces/{space_id}/messages", status_code=201, summary="Say something")
+async def post_message(
+    request: Request, caller: Authenticated, space_id: str, said: PostMessage, key: IdempotencyKey = None
+) -> MessageOut:
+    """The message stands in the space, and in the inbox of every agent there that attends to it, when this answers."""
+    runtime = context_of(request).runtime
+    chosen = None if key is None else MessageId(str(uuid5(_KEYS, f"{caller.entity.id} {key}")))
+    space = await runtime.db.read(_may_say, space_id, caller.entity.id, said, chosen)
+    posted = await runtime.post(
+        space,
+        caller.entity.id,
+        said.text,
+        id=chosen,
+        reply_to=None if said.reply_to is None else MessageId(said.reply_to),
+        urgent=said.urgent,
+        metadata=said.metadata,
+    )
+    message = await runtime.db.read(posting.get_message, posted.id)
+    if (message.text, message.reply_to, message.metadata) != (storable(said.text), said.reply_to, said.metadata or {}):
+        raise _reused()
+    return MessageOut.of(message)
+
+
+def _may_say(tx: Tx, space_id: str, author: EntityId, said: PostMessage, chosen: MessageId | None) -> Space:
+    space = enter(tx, space_id, author)
+    if said.reply_to is not None and _space_of(tx, said.reply_to) != space.id:
+        raise InvalidInput("reply_to: there is no such message in this space.")
+    if chosen is not None and _space_of(tx, chosen) not in (None, space.id):
+        raise _reused()
+    return space
+
+
+def _space_of(tx: Tx, message_id: str) -> SpaceId | None:
+    try:
+        return posting.get_message(tx, MessageId(storable(message_id))).space_id
+    except NotFound:
+        return None
+
+
+def _reused() -> Problem:
+    return Problem("idempotency_key_reused", "You posted another message with this Idempotency-Key: choose a new one.")
+
+
+@router.get("/api/spaces/{space_id}/messages", summary="What was said")
+async def read_messages(
+    request: Request,
+    caller: Authenticated,
+    space_id: str,
+    after: Number = None,
+    before: Number = None,
+    limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = 50,
+) -> MessagePage:
+    """Messages `after` a sequence number, or the last ones `before` one; with neither, the newest. Oldest first.
+
+    `next` leads on in the same direction: forwards as `after`, else backwards as `before`.
+    """
+    if after is not None and before is not None:
+        raise InvalidInput("Ask for messages after a number or before one, not both.")
+    return await context_of(request).runtime.db.read(_page, space_id, caller.entity.id, after, before, limit)
+
+
+def _page(tx: Tx, space_id: str, reader: EntityId, after: int | None, before: int | None, limit: int) -> MessagePage:
+    space = enter(tx, space_id, reader)
+    # One more than asked for shows whether there are more.
+    if after is not None:
+        found = posting.messages_after(tx, space.id, after, limit=limit + 1)
+        shown = found[:limit]
+        return _as_page(shown, shown[-1].seq if len(found) > limit else None)
+    found = posting.messages_before(tx, space.id, _LAST if before is None else before, limit=limit + 1)
+    shown = found[-limit:]
+    return _as_page(shown, shown[0].seq if len(found) > limit else None)
+
+
+def _as_page(messages: list[Message], following: int | None) -> MessagePage:
+    return MessagePage(messages=[MessageOut.of(each) for each in messages], next=following)
+
+
+@router.get(
+    "/api/spaces/{space_id}/stream",
+    summary="What is said, as it is said",
+    response_class=Response,
+    responses={
+        200: {"description": "Server-sent events.", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
+    },
+)
+async def stream(
+    request: Request,
+    caller: Authenticated,
+    space_id: str,
+    after: Number = None,
+    last_event_id: Annotated[int | None, Header(alias="Last-Event-ID", ge=0, le=_LAST)] = None,
+) -> Response:
+    """Every message after a sequence number, from the database and then live; without one, from now on.
+
+    `message` events have the sequence number as their id, so that a browser resumes by itself. In between come
+    `stream.started`, `stream.delta`, `stream.aborted` and `agent.status`, which have none.
+    """
+    context = context_of(request)
+    last = await context.runtime.db.read(_last_seq, space_id, caller.entity.id)
+    # A browser that comes back asks for the same address again, but its header is newer.
+    wanted = after if last_event_id is None else last_event_id
+    # A number that was never given, as after a restored backup, would leave the reader deaf until it is.
+    return EventStream(context, caller, SpaceId(space_id), last if wanted is None else min(wanted, last))
+
+
+def _last_seq(tx: Tx, space_id: str, reader: EntityId) -> int:
+    return posting.last_seq(tx, enter(tx, space_id, reader).id)

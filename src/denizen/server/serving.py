@@ -1,0 +1,101 @@
+"""Carrying an application on a loopback port, from `ready` to `stop`. Signals are the caller's business."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from typing import Final
+
+import uvicorn
+from fastapi import FastAPI
+from starlette.types import Scope
+from uvicorn.server import ServerState
+
+from denizen.errors import InvalidInput, PortTaken
+from denizen.server.context import Context
+from denizen.server.gate import is_loopback
+
+GRACE_SECONDS: Final = 5
+"""How long requests under way may take to finish when the server ends. Streams end at once."""
+_BACKLOG: Final = 2048
+
+
+async def serve(app: FastAPI, host: str, port: int, *, ready: asyncio.Event, stop: asyncio.Event) -> None:
+    """Answer on that port from `ready` until `stop` is set. Raises `PortTaken` and `InvalidInput` before `ready`."""
+    await serve_on(app, bind(host, port), ready=ready, stop=stop)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket on that port of this machine, for `serve_on`; port 0 is any that is free."""
+    if not is_loopback(host):
+        raise InvalidInput(
+            f"Denizen answers only on loopback, and {host!r} is not: use 127.0.0.1, localhost or ::1. "
+            "To reach it from elsewhere, put a tunnel (`ssh -L`) in between."
+        )
+    address = "127.0.0.1" if host.lower() == "localhost" else host
+    listener = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((address, port))
+        # Already here, so that of two servers that start at once the second is refused.
+        listener.listen(_BACKLOG)
+    except (OSError, OverflowError) as error:
+        listener.close()
+        raise _why_not(error, host, port) from error
+    listener.setblocking(False)
+    return listener
+
+
+def _why_not(error: OSError | OverflowError, host: str, port: int) -> PortTaken | InvalidInput:
+    if isinstance(error, OverflowError):
+        return InvalidInput(f"There is no port {port}: ports go from 1 to 65535. Set DENIZEN_PORT or --port.")
+    if error.errno == errno.EADDRINUSE:
+        return PortTaken(host, port)
+    if error.errno == errno.EACCES:
+        return InvalidInput(f"This user may not open port {port}: choose one above 1023 with DENIZEN_PORT or --port.")
+    return InvalidInput(f"Port {port} on {host} cannot be opened: {error.strerror or error}.")
+
+
+async def serve_on(app: FastAPI, listener: socket.socket, *, ready: asyncio.Event, stop: asyncio.Event) -> None:
+    """Like `serve`, on a socket that is bound already; it is closed afterwards."""
+    context: Context = app.state.context
+    server = _server(app)
+    context.hang_up = lambda scope: _hang_up(server.server_state, scope)
+    try:
+        await server.startup(sockets=[listener])
+        ready.set()
+        # Instead of uvicorn's own loop, which takes over signals and looks ten times a second whether to stop.
+        await stop.wait()
+    finally:
+        context.ending.set()
+        await server.shutdown(sockets=[listener])
+        for connection in list(server.server_state.connections):
+            connection.transport.abort()
+
+
+def _server(app: FastAPI) -> uvicorn.Server:
+    config = uvicorn.Config(
+        app,
+        lifespan="off",
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,  # uvicorn's comes from the loop we do without; the gate sends one
+        proxy_headers=False,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+    config.load()
+    # It tells of every start and end, which is ours to tell.
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    server = uvicorn.Server(config)
+    server.lifespan = config.lifespan_class(config)
+    return server
+
+
+def _hang_up(state: ServerState, scope: Scope) -> None:
+    for connection in list(state.connections):
+        if getattr(connection, "client", None) == scope["client"]:
+            connection.transport.abort()

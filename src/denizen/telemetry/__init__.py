@@ -1,0 +1,1 @@
+"""What Denizen tells those who run it: logs."""

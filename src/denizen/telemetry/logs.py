@@ -1,0 +1,99 @@
+"""Logs: one pipeline for our own lines and for those of the libraries, to stderr, without secrets.
+
+Entry points call `configure_logging` once. A library that imports Denizen never sees its logging touched.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Mapping, MutableMapping
+from typing import Any, Final, Literal, TextIO, cast
+
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from denizen.masking import MASK, is_secret_name, masked
+
+Level = Literal["debug", "info", "warning", "error"]
+Format = Literal["console", "json"]
+
+CHATTY: Final = ("alembic", "asyncio", "httpcore", "httpcore2", "httpx", "httpx2", "openai", "anthropic")
+"""Libraries that tell every request or step at INFO. They are heard from WARNING on, or from INFO on at debug."""
+
+_DEEPEST: Final = 6
+"""How far into nested values secrets are looked for."""
+
+
+def configure_logging(level: Level = "info", form: Format = "console", *, stream: TextIO | None = None) -> None:
+    """From now on every log line of this process goes to `stream` (stderr), in that form. A second call replaces it."""
+    target = stream or sys.stderr
+    handler = logging.StreamHandler(target)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=_shared(),
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                # Plain text: a pretty traceback would show local variables, and with them secrets.
+                structlog.processors.format_exc_info,
+                mask_secrets,
+                _renderer(form, target),
+            ],
+        )
+    )
+    root = logging.getLogger()
+    for old in [each for each in root.handlers if isinstance(each.formatter, structlog.stdlib.ProcessorFormatter)]:
+        root.removeHandler(old)
+    root.addHandler(handler)
+    root.setLevel(level.upper())
+    for name in CHATTY:
+        logging.getLogger(name).setLevel(logging.INFO if level == "debug" else logging.WARNING)
+    structlog.configure(
+        processors=[*_shared(), structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=False,
+    )
+
+
+def mask_secrets(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    """The line without anything that looks like a secret. Nothing should have put one there; this is the last door."""
+    del logger, method
+    return {name: _clean(name, value, _DEEPEST) for name, value in event.items()}
+
+
+def _shared() -> list[Processor]:
+    """What happens to every line, ours or a library's, before it is rendered."""
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.ExtraAdder(),
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.StackInfoRenderer(),
+    ]
+
+
+def _renderer(form: Format, target: TextIO) -> Processor:
+    if form == "json":
+        return structlog.processors.JSONRenderer(ensure_ascii=False, default=str)
+    return structlog.dev.ConsoleRenderer(colors=target.isatty() and not os.environ.get("NO_COLOR"), pad_event_to=32)
+
+
+def _clean(name: str, value: Any, depth: int) -> Any:
+    if value is not None and is_secret_name(name):
+        return MASK
+    match value:
+        case str():
+            return masked(value)
+        case bool() | int() | float() | None:
+            return value
+        case Mapping() if depth:
+            pairs = cast("MutableMapping[Any, Any]", value).items()
+            return {key: _clean(str(key), each, depth - 1) for key, each in pairs}
+        case list() | tuple() | set() | frozenset() if depth:
+            return [_clean("", each, depth - 1) for each in cast("list[Any]", value)]
+        case _:
+            # What else there is will be rendered by its own words, so those are what is cleaned.
+            return masked(str(value))

@@ -1,0 +1,55 @@
+"""The first small world: made once in an empty database, so that there is someone to talk to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from denizen.agents import registry
+from denizen.app import Runtime
+from denizen.spaces import directory
+from denizen.spaces.directory import Entity
+from denizen.spaces.handles import handle_from
+from denizen.storage.database import Tx
+
+AGENTS = {
+    "Ada": "You look after this house. You welcome people, keep in mind what they ask you to remember, and pass "
+    "messages on to the others. You are warm and brief.",
+    "Bo": "You are an engineer: careful, precise, a little dry. You answer technical questions, count and check "
+    "things, and say so when you do not know.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Whom the house belongs to, and whether it was made just now."""
+
+    owner: Entity
+    new: bool
+
+
+async def welcome(runtime: Runtime, owner_name: str) -> World:
+    """There is a world: the one that was, or, where there was none, an owner, two agents and three spaces."""
+    return await runtime.db.write(_welcome, owner_name)
+
+
+def _welcome(tx: Tx, owner_name: str) -> World:
+    found = directory.list_organizations(tx)
+    if found:
+        owner = next(each for each in directory.list_entities(tx, found[0].id) if each.kind == "human")
+        return World(owner, new=False)
+    home = directory.create_organization(tx, "Home")
+    owner = directory.create_entity(tx, home.id, "human", name=owner_name, handle=handle_from(owner_name))
+    agents = [
+        registry.create(
+            tx, home.id, name=name, handle=handle_from(name), definition=registry.define(instructions=instructions)
+        )
+        for name, instructions in AGENTS.items()
+    ]
+    lobby = directory.create_space(tx, home.id, name="Lobby")
+    for member in (owner, *(agent.entity for agent in agents)):
+        directory.join(tx, lobby.id, member.id)
+    for agent in agents:
+        room = directory.create_space(tx, home.id, name=f"{owner.name} and {agent.name}", private=True)
+        directory.join(tx, room.id, owner.id)
+        directory.join(tx, room.id, agent.id)
+    return World(owner, new=True)

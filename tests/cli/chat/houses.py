@@ -1,0 +1,92 @@
+"""A house with people and agents to talk to, and a server before it that can be stopped and started again."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic_ai.messages import ModelMessage
+
+from denizen import Runtime
+from denizen.access import tokens
+from denizen.agents.registry import Agent
+from denizen.models.scripted import ScriptedModel, forever, reply
+from denizen.server.application import create_app
+from denizen.server.serving import bind, serve_on
+from denizen.spaces.directory import Entity, Space
+
+
+def echoing(name: str) -> ScriptedModel:
+    """A model that always says the same thing, once in a cycle."""
+    return forever(lambda messages, _: "Done." if has_replied(messages) else reply(f"{name} hears you."))
+
+
+def has_replied(messages: list[ModelMessage]) -> bool:
+    """Whether the last message is the result of a tool."""
+    return any(part.part_kind == "tool-return" for part in messages[-1].parts)
+
+
+@dataclass
+class House:
+    """Noor, two agents, a kitchen where all meet, a cellar where nobody listens, and a room for Noor and Ada."""
+
+    runtime: Runtime
+    noor: Entity
+    ada: Agent
+    bo: Agent
+    kitchen: Space
+    cellar: Space
+    room: Space
+    token: str
+    url: str = ""
+    _server: AsyncExitStack = field(default_factory=AsyncExitStack)
+
+    async def start_server(self) -> None:
+        """Listen, on the port of the last time if there was one."""
+        stack = AsyncExitStack()
+        listener = bind("127.0.0.1", int(self.url.rpartition(":")[2]) if self.url else 0)
+        self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        stop, ready = asyncio.Event(), asyncio.Event()
+        tasks = await stack.enter_async_context(asyncio.TaskGroup())
+        stack.callback(stop.set)
+        tasks.create_task(serve_on(create_app(self.runtime), listener, ready=ready, stop=stop))
+        await ready.wait()
+        self._server = stack
+
+    async def stop_server(self) -> None:
+        await self._server.aclose()
+
+    def environ(self, home: Path, **more: str) -> dict[str, str]:
+        """The environment of someone at a terminal who has the token."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("DENIZEN_", "NO_COLOR"))}
+        given = {"DENIZEN_HOME": str(home), "DENIZEN_URL": self.url, "DENIZEN_TOKEN": self.token, "TZ": "UTC"}
+        return {**kept, "TERM": "xterm-256color", "LANG": "C.UTF-8", **given, **more}
+
+
+@asynccontextmanager
+async def open_house(
+    url: str, *, ada: ScriptedModel | None = None, bo: ScriptedModel | None = None
+) -> AsyncGenerator[House]:
+    """The house, its agents living, its server listening."""
+    async with Runtime(url) as runtime:
+        noor = await runtime.create_person("Noor")
+        agents = [
+            await runtime.create_agent("Ada", model=ada or echoing("Ada"), instructions="You keep the house."),
+            await runtime.create_agent("Bo", model=bo or echoing("Bo"), instructions="You mend things."),
+        ]
+        kitchen = await runtime.create_space("Kitchen", [noor, *agents])
+        await runtime.attend(kitchen, agents[1], "mentions")
+        cellar = await runtime.create_space("Cellar", [noor])
+        room = await runtime.create_space("Noor and Ada", [noor, agents[0]], private=True)
+        token = await runtime.db.write(lambda tx: tokens.create(tx, noor.id, "test")[1])
+        house = House(runtime, noor, agents[0], agents[1], kitchen, cellar, room, token)
+        async with runtime.living():
+            await house.start_server()
+            try:
+                yield house
+            finally:
+                await house.stop_server()

@@ -1,0 +1,119 @@
+"""Both ways into the house do the same: each test runs through the server and in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+
+import pytest
+
+from denizen.cli.chat.connection import Connection
+from denizen.client import Connected, Delta, Message, Started, Status, StreamEvent
+from denizen.errors import DenizenError
+from denizen.ids import new_id
+from tests.cli.chat.houses import House
+
+
+async def collect(
+    connection: Connection, space_id: str, *, after: int, until: str, saying: str = ""
+) -> list[StreamEvent]:
+    """What the stream tells until a message ends with `until`; `saying` is posted once it is connected."""
+    events: list[StreamEvent] = []
+    async with asyncio.timeout(60), aclosing(connection.stream(space_id, after=after)) as stream:
+        async for event in stream:
+            events.append(event)
+            if isinstance(event, Connected) and saying:
+                await connection.post(space_id, saying, key=new_id())
+            if isinstance(event, Message) and event.text.endswith(until):
+                return events
+    raise AssertionError("unreachable")
+
+
+def messages_of(events: list[StreamEvent]) -> list[tuple[int, str, str]]:
+    return [(each.seq, each.author.name, each.text) for each in events if isinstance(each, Message)]
+
+
+async def test_one_sees_who_and_where_one_is(connection: Connection, house: House) -> None:
+    me, spaces, agents = await connection.me(), await connection.spaces(), await connection.agents()
+
+    assert (me.id, me.handle, me.name) == (house.noor.id, "noor", "Noor")
+    assert [(each.name, each.private, each.last_seq, [m.handle for m in each.members]) for each in spaces] == [
+        ("Kitchen", False, 0, ["noor", "ada", "bo"]),
+        ("Cellar", False, 0, ["noor"]),
+        ("Noor and Ada", True, 0, ["noor", "ada"]),
+    ]
+    assert [member.attention for member in spaces[0].members] == ["all", "all", "mentions"]
+    assert [(each.name, each.status, each.about) for each in agents] == [
+        ("Ada", "sleeping", "You keep the house."),
+        ("Bo", "sleeping", "You mend things."),
+    ]
+
+
+async def test_posting_twice_with_one_key_is_posting_once(connection: Connection, house: House) -> None:
+    """So that what was typed can be sent again when it is not known whether it arrived."""
+    key = new_id()
+    first = await connection.post(house.cellar.id, "Hello @ada", key=key)
+    second = await connection.post(house.cellar.id, "Hello @ada", key=key)
+
+    assert first == second
+    assert (first.seq, first.author.name, first.mentions) == (1, "Noor", ("ada",))
+    assert (await connection.spaces())[1].last_seq == 1
+
+
+async def test_history_is_read_in_both_directions(connection: Connection, house: House) -> None:
+    for number in range(1, 6):
+        await connection.post(house.cellar.id, f"text {number}", key=new_id())
+
+    async def numbers(**where: int) -> list[int]:
+        return [each.seq for each in await connection.messages(house.cellar.id, **where)]
+
+    assert await numbers() == [1, 2, 3, 4, 5]
+    assert await numbers(limit=2) == [4, 5]
+    assert await numbers(before=4, limit=2) == [2, 3]
+    assert await numbers(after=3) == [4, 5]
+
+
+async def test_an_answer_is_heard_as_it_is_written(connection: Connection, house: House) -> None:
+    """The agent wakes and writes piece by piece, under the id of the message, what the message says in the end."""
+    events = await collect(connection, house.room.id, after=0, until="hears you.", saying="Hello")
+
+    assert isinstance(events[0], Connected)
+    assert messages_of(events) == [(1, "Noor", "Hello"), (2, "Ada", "Ada hears you.")]
+    answer = events[-1]
+    assert isinstance(answer, Message)
+    started = next(each for each in events if isinstance(each, Started))
+    pieces = [each for each in events if isinstance(each, Delta)]
+    assert {started.id, *(each.id for each in pieces)} == {answer.id}
+    assert "".join(each.text for each in pieces) == answer.text
+    assert Status(house.ada.id, "alive") in events
+
+
+async def test_a_stream_resumes_after_any_number(connection: Connection, house: House) -> None:
+    """Neither a gap nor a message twice."""
+    for number in range(1, 4):
+        await connection.post(house.cellar.id, f"text {number}", key=new_id())
+
+    events = await collect(connection, house.cellar.id, after=1, until="text 4", saying="text 4")
+    assert [seq for seq, _, _ in messages_of(events)] == [2, 3, 4]
+
+
+async def test_someone_who_joins_is_heard_too(connection: Connection, house: House) -> None:
+    """The stream follows who is in the space."""
+    told: list[StreamEvent] = []
+    async with asyncio.timeout(60), aclosing(connection.stream(house.cellar.id, after=0)) as stream:
+        async for event in stream:
+            told.append(event)
+            if isinstance(event, Connected):
+                await house.runtime.join(house.cellar, house.bo)
+                await connection.post(house.cellar.id, "Welcome", key=new_id())
+            if isinstance(event, Message) and event.author.name == "Bo":
+                break
+    assert messages_of(told) == [(1, "Noor", "Welcome"), (2, "Bo", "Bo hears you.")]
+
+
+@pytest.mark.parametrize("what", ["empty", "elsewhere"])
+async def test_what_cannot_be_said_is_refused_with_a_sentence(connection: Connection, house: House, what: str) -> None:
+    space = house.cellar.id if what == "empty" else new_id()
+    with pytest.raises(DenizenError, match=r"needs some text|There is no space"):
+        await connection.post(space, " " if what == "empty" else "Hello", key=new_id())
+    assert await connection.messages(house.cellar.id) == []

@@ -1,0 +1,61 @@
+"""Which space is meant."""
+
+from __future__ import annotations
+
+import pytest
+
+from denizen.cli.chat.finding import find_space
+from denizen.client import Me, Member, Space
+from denizen.errors import InvalidInput
+
+ME = Me(id="n", handle="noor", name="Noor")
+NOOR = Member(id="n", kind="human", handle="noor", name="Noor")
+ADA = Member(id="a", kind="agent", handle="ada", name="Ada")
+BO = Member(id="b", kind="agent", handle="bo", name="Bo")
+CY = Member(id="c", kind="agent", handle="cy", name="Cy")
+
+
+def space(name: str, *others: Member, private: bool = False) -> Space:
+    return Space(id=f"id-{name}", name=name, private=private, last_seq=0, members=(NOOR, *others))
+
+
+SPACES = [
+    space("Kitchen", ADA, BO),
+    space("Kitchen garden", BO, CY),
+    space("Noor and Ada", ADA, private=True),
+    space("Talks", BO),
+    space("Noor and Bo", BO, private=True),
+]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "name"),
+    [
+        ("kitchen", "Kitchen"),
+        ("KITCHEN G", "Kitchen garden"),
+        ("id-Talks", "Talks"),
+        ("t", "Talks"),
+        ("@ada", "Noor and Ada"),
+        ("@BO", "Noor and Bo"),
+    ],
+)
+def test_a_space_is_found(wanted: str, name: str) -> None:
+    """By its name before the beginning of another, in any case, by its id, by whom it is shared with."""
+    assert find_space(SPACES, wanted, ME).name == name
+
+
+@pytest.mark.parametrize(
+    ("wanted", "sentence"),
+    [
+        ("kichen", "There is no space 'kichen'. Did you mean 'Kitchen'?"),
+        ("gardn", "There is no space 'gardn'. Did you mean 'Kitchen garden'?"),
+        ("xyzzy", "There is no space 'xyzzy'. You are in: Kitchen, Kitchen garden, Noor and Ada, Talks, Noor and Bo."),
+        ("Noor and", "'Noor and' may be any of these: Noor and Ada (id-Noor and Ada), Noor and Bo (id-Noor and Bo)."),
+        ("@adda", "Nobody in your spaces is called @adda. Did you mean @ada?"),
+        ("@cy", "You have no space of your own with @cy. You meet in: Kitchen garden."),
+    ],
+)
+def test_what_is_not_found_is_said_with_what_comes_nearest(wanted: str, sentence: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        find_space(SPACES, wanted, ME)
+    assert str(refused.value).startswith(sentence)

@@ -1,0 +1,128 @@
+"""`denizen chat --once` as scripts use it: a process of its own, with a server and without."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from denizen.models.scripted import forever, reply, skip
+from tests.cli.chat.houses import House, echoing, has_replied, open_house
+from tests.cli.conftest import free_port
+
+
+@dataclass(frozen=True)
+class Ran:
+    status: int | None
+    out: str
+    err: str
+
+
+async def chat(*arguments: str, environ: dict[str, str], cwd: Path, piped: str | None = None) -> Ran:
+    """`denizen chat` with these arguments, to its end."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "denizen", "chat", *arguments,
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        env=environ, cwd=cwd,
+    )  # fmt: skip
+    try:
+        async with asyncio.timeout(90):
+            out, err = await process.communicate(None if piped is None else piped.encode())
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return Ran(process.returncode, out.decode(), err.decode())
+
+
+async def test_the_answer_is_all_that_is_printed(house: House, tmp_path: Path) -> None:
+    ran = await chat("kitchen", "--once", "Hello", environ=house.environ(tmp_path), cwd=tmp_path)
+
+    assert ran == Ran(0, "Ada: Ada hears you.\n", "")
+
+
+async def test_the_server_of_this_machine_is_found_with_the_token_it_keeps(house: House, tmp_path: Path) -> None:
+    """With nothing given, the usual address is asked, and the token in the home folder lets one in."""
+    (tmp_path / "token").write_text(house.token + "\n")
+    environ = house.environ(tmp_path, DENIZEN_URL="", DENIZEN_TOKEN="", DENIZEN_PORT=house.url.rpartition(":")[2])
+    ran = await chat("@ada", "--once", "Hello", environ=environ, cwd=tmp_path)
+
+    assert ran == Ran(0, "Ada: Ada hears you.\n", "")
+
+
+async def test_json_is_for_programs_and_text_can_be_piped(house: House, tmp_path: Path) -> None:
+    """In the private space with Ada, found by her handle."""
+    ran = await chat("@ada", "--json", environ=house.environ(tmp_path), cwd=tmp_path, piped="Are you there?\n")
+
+    told = json.loads(ran.out)
+    assert told["space"] == {"id": house.room.id, "name": "Noor and Ada"}
+    assert (told["message"]["seq"], told["message"]["text"]) == (1, "Are you there?")
+    assert [(each["author"]["name"], each["text"]) for each in told["replies"]] == [("Ada", "Ada hears you.")]
+    assert told["finished"] is True
+
+
+async def test_it_waits_for_agents_that_answer_each_other_and_not_for_those_who_skip(
+    sqlite_url: str, tmp_path: Path
+) -> None:
+    """Ada asks Bo, Bo answers, Ada has nothing to add: then all is said."""
+    ada = forever(
+        lambda messages, info: "Done." if has_replied(messages) else reply("@bo?") if info.number == 0 else skip("said")
+    )
+    async with open_house(sqlite_url, ada=ada, bo=echoing("Bo")) as house:
+        ran = await chat("kitchen", "--once", "Hello", environ=house.environ(tmp_path), cwd=tmp_path)
+    assert ran.out.splitlines() == ["Ada: @bo?", "Bo: Bo hears you."]
+    assert ran.status == 0
+
+
+async def test_without_a_server_the_agents_live_in_the_process(tmp_path: Path, environ: dict[str, str]) -> None:
+    """The first world is made, the demo model answers, and the next run finds what was said."""
+    environ["DENIZEN_PORT"] = str(free_port())
+    first = await chat("lobby", "--once", "Hello @ada", environ=environ, cwd=tmp_path)
+    again = await chat("lobby", "--once", "Hello @bo", "--json", environ=environ, cwd=tmp_path)
+
+    assert first.out.startswith("Ada: ")
+    assert (first.status, again.status) == (0, 0)
+    assert "the agents live in this process" in first.err
+    assert json.loads(again.out)["message"]["seq"] > 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "changed", "sentence"),
+    [
+        (["kichen", "--once", "x"], {}, "There is no space 'kichen'. Did you mean 'Kitchen'? [invalid_input]"),
+        (["--once", "x"], {}, "Say where: Kitchen, Cellar, Noor and Ada. [invalid_input]"),
+        (["kitchen", "--once", " "], {}, "There is nothing to say: the text is empty. [invalid_input]"),
+        (["kitchen", "--once", "x"], {"DENIZEN_TOKEN": "dz_wrong"}, "Give the right one with --token"),
+        (["kitchen", "--once", "x"], {"DENIZEN_TOKEN": ""}, "wants an access token"),
+        (["kitchen", "--once", "x"], {"DENIZEN_URL": "http://127.0.0.1:1"}, "No Denizen server answers at"),
+        (["kitchen", "--once", "x", "--json", "--url", "nowhere"], {}, "is no address of a server"),
+    ],
+)
+async def test_what_goes_wrong_is_one_sentence(
+    house: House, tmp_path: Path, arguments: list[str], changed: dict[str, str], sentence: str
+) -> None:
+    ran = await chat(*arguments, environ=house.environ(tmp_path, **changed), cwd=tmp_path)
+
+    assert (ran.status, ran.out) == (1, "")
+    assert sentence in ran.err
+    assert len(ran.err.strip().splitlines()) == 1
+
+
+async def test_an_agent_that_takes_too_long_is_named(sqlite_url: str, tmp_path: Path) -> None:
+    """Time is up, the message stands, and the exit status says that not all is done."""
+    free = asyncio.Event()
+
+    async def wait() -> None:
+        await free.wait()
+
+    ada = forever(lambda messages, _: "Done." if has_replied(messages) else reply("Well."), pause=wait)
+    async with open_house(sqlite_url, ada=ada) as house:
+        arguments = ("kitchen", "--once", "Hello", "--timeout", "0.2")
+        ran = await chat(*arguments, environ=house.environ(tmp_path), cwd=tmp_path)
+        free.set()
+        assert (ran.status, ran.out, ran.err) == (1, "", "Not finished after 0.2 seconds: Ada.\n")
+        assert await house.runtime.transcript(house.kitchen) == ["Noor: Hello"]

@@ -1,0 +1,61 @@
+"""When the agents of a space are done with what was said."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from denizen.cli.chat.settling import Settling
+from denizen.client import Agent, Author, Member, Message, Status
+
+ADA = Member(id="ada", kind="agent", handle="ada", name="Ada")
+BO = Member(id="bo", kind="agent", handle="bo", name="Bo", attention="mentions")
+NOOR = Member(id="noor", kind="human", handle="noor", name="Noor")
+
+
+def said(author: Member, *mentions: str) -> Message:
+    by = Author(id=author.id, kind=author.kind, name=author.name)
+    at = datetime(2026, 1, 5, 9, tzinfo=UTC)
+    return Message(id="m", space_id="s", seq=1, author=by, text="Hello.", mentions=mentions, created_at=at)
+
+
+def after(*events: Message | Status) -> Settling:
+    settling = Settling([NOOR, ADA, BO])
+    for event in events:
+        settling.feed(event)
+    return settling
+
+
+def test_a_message_is_waited_for_until_the_agent_has_slept_on_it() -> None:
+    assert after(said(NOOR)).waiting_for == [ADA]
+    assert after(said(NOOR), Status("ada", "alive")).waiting_for == [ADA]
+    assert after(said(NOOR), Status("ada", "alive"), Status("ada", "sleeping")).settled
+
+
+def test_only_those_it_is_for_are_waited_for() -> None:
+    """Bo attends to mentions; nobody answers oneself."""
+    assert after(said(NOOR, "bo")).waiting_for == [ADA, BO]
+    assert after(said(ADA)).settled
+    assert after(said(ADA, "bo")).waiting_for == [BO]
+
+
+def test_what_is_said_during_a_thought_is_thought_about_next() -> None:
+    """The cycle under way ends; the message that came in the meantime is still to be looked at."""
+    events = (Status("ada", "alive"), said(NOOR), Status("ada", "sleeping"))
+    assert after(*events).waiting_for == [ADA]
+    assert after(*events, Status("ada", "alive"), Status("ada", "sleeping")).settled
+
+
+def test_whoever_is_suspended_is_not_waited_for() -> None:
+    assert after(Status("ada", "suspended"), said(NOOR)).settled
+    assert after(said(NOOR), Status("ada", "suspended")).settled
+
+
+def test_after_a_quiet_while_only_those_who_are_awake_are_waited_for() -> None:
+    """A message that wakes nobody, and one that was taken in the middle of a cycle, end here."""
+    settling = after(said(NOOR, "bo"))
+    agents = [
+        Agent(id=id_, handle=id_, name=id_, status=status, model="demo", about="")
+        for id_, status in (("ada", "alive"), ("bo", "sleeping"), ("elsewhere", "alive"))
+    ]
+    settling.excuse(agents)
+    assert settling.waiting_for == [ADA]

@@ -1,0 +1,57 @@
+"""A terminal for the tests of the command line."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from denizen.cli.main import app
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+    """The environment of a person who has set nothing, in an empty folder, with a model that needs no key.
+
+    Nothing of it is left afterwards, nor of what a command exports.
+    """
+    before = dict(os.environ)
+    for name in before:
+        if name.startswith("DENIZEN_") or name in ("DATABASE_URL", "REDIS_URL") or name.endswith("_API_KEY"):
+            monkeypatch.delenv(name)
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    chosen = {
+        "HOME": str(tmp_path),
+        "DENIZEN_HOME": str(tmp_path / "home"),
+        "DENIZEN_MODEL": "demo",
+        "DENIZEN_PORT": str(free_port()),
+        "COLUMNS": "200",
+        "NO_COLOR": "1",
+    }
+    for name, value in chosen.items():
+        monkeypatch.setenv(name, value)
+    yield chosen
+    for name in os.environ.keys() - before.keys() - chosen.keys():
+        del os.environ[name]
+
+
+@pytest.fixture
+def run(environ: dict[str, str]) -> Run:
+    """Run `denizen` with these arguments, in this process."""
+    runner = CliRunner()
+    return lambda *arguments, **extra: runner.invoke(app, list(arguments), env=extra)
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]

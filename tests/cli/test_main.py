@@ -1,0 +1,172 @@
+"""The command itself: fast where it only tells, clear where it fails, quiet where nobody listens any more."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import denizen
+from denizen import __version__
+from denizen.cli.main import COMMANDS
+from denizen.errors import DatabaseLocked
+from tests.cli.conftest import Run
+
+SOURCE = str(Path(__file__).parents[2] / "src")
+
+
+def start(
+    *arguments: str, stdin: int | None = None, stdout: int = subprocess.PIPE, environ: dict[str, str] | None = None
+) -> subprocess.Popen[str]:
+    """Python in a process of its own, with these arguments."""
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        env=os.environ | {"PYTHONPATH": SOURCE} | (environ or {}),
+        text=True,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+    )
+
+
+def place_of(command: str) -> str:
+    return next(entry.place for entry in COMMANDS if entry.name == command)
+
+
+@pytest.fixture
+def broken_chat(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A `denizen chat` that finds its database locked."""
+
+    def chat() -> None:
+        raise DatabaseLocked("Another program holds postgresql://ada:hunter2@db/x.")
+
+    name, _, attribute = place_of("chat").partition(":")
+    module = ModuleType(name)
+    module.__dict__[attribute] = chat
+    monkeypatch.setitem(sys.modules, name, module)
+
+
+def test_the_version_is_told(run: Run) -> None:
+    """And nothing else, so that scripts can read it."""
+    assert run("--version").stdout == f"denizen {__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [(), ("--help",), ("-h",)])
+def test_the_help_lists_every_command_with_examples(run: Run, arguments: tuple[str, ...]) -> None:
+    """Whoever types the bare name is helped as well."""
+    result = run(*arguments)
+    assert result.exit_code == 0
+    for entry in COMMANDS:
+        assert entry.help in result.stdout
+        assert entry.panel in result.stdout
+    assert "denizen doctor" in result.stdout
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in COMMANDS])
+def test_every_command_has_help_of_its_own(run: Run, name: str) -> None:
+    """It is found where it is said to be."""
+    result = run(name, "--help")
+    assert result.exit_code == 0, result.output
+    assert f"denizen {name}" in result.stdout
+
+
+def test_help_and_version_load_no_language_model() -> None:
+    """They answer at once because what they do not need is not imported."""
+    program = (
+        "import sys\n"
+        "from denizen.cli.main import app\n"
+        "from typer.testing import CliRunner\n"
+        "for arguments in (['--help'], ['--version']):\n"
+        "    assert CliRunner().invoke(app, arguments).exit_code == 0\n"
+        "heavy = {'pydantic_ai', 'pydantic', 'sqlalchemy', 'fastapi', 'denizen.app', 'structlog'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    with start("-c", program) as process:
+        out, err = process.communicate()
+    assert (out, err) == ("[]\n", "")
+
+
+def test_an_error_of_ours_is_one_sentence(run: Run, broken_chat: None) -> None:
+    """On stderr, with its code, without a traceback and without secrets; the status says that it failed."""
+    result = run("chat")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == "Another program holds postgresql://ada:•••@db/x. [database_locked]\n"
+
+
+def test_verbose_shows_where_an_error_came_from(run: Run, broken_chat: None) -> None:
+    """For whoever reports it; secrets stay hidden even there."""
+    result = run("--verbose", "chat")
+    assert result.exit_code == 1
+    assert "Traceback" in result.stderr
+    assert "test_main.py" in result.stderr
+    assert "hunter2" not in result.stderr
+
+
+@pytest.mark.parametrize("arguments", [("nothing",), ("--nothing",), ("doctor", "--nothing")])
+def test_wrong_usage_has_a_status_of_its_own(run: Run, arguments: tuple[str, ...]) -> None:
+    """Scripts tell a typing mistake from a failure."""
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert "nothing" in result.stderr
+
+
+def test_a_command_that_is_not_there_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Instead of a traceback about a module."""
+    monkeypatch.setitem(sys.modules, place_of("chat").partition(":")[0], None)
+    result = run("chat")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("This Denizen was built without the command 'chat'.")
+
+
+def test_interrupting_is_quiet() -> None:
+    """Ctrl-C ends a command with the status that shells expect, and without a word."""
+    place, _, attribute = place_of("chat").partition(":")
+    program = (
+        "import sys, types\n"
+        "from denizen.cli.main import main\n"
+        "def wait():\n"
+        "    print('waiting', flush=True)\n"
+        "    sys.stdin.read()\n"
+        f"sys.modules[{place!r}] = types.SimpleNamespace({attribute}=wait)\n"
+        "sys.argv = ['denizen', 'chat']\n"
+        "main()\n"
+    )
+    with start("-c", program, stdin=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "waiting\n"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+    assert (process.returncode, out, err) == (130, "", "")
+
+
+def test_a_reader_who_leaves_is_no_error(environ: dict[str, str]) -> None:
+    """`denizen config | head -1` ends without complaint."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with start("-m", "denizen", "config", stdout=writing) as process:
+        os.close(writing)
+        _, err = process.communicate()
+    assert (process.returncode, err) == (1, "")
+
+
+def test_shells_complete_commands(environ: dict[str, str]) -> None:
+    """What Tab offers are the commands, with nothing imported for it."""
+    asked = {"_DENIZEN_COMPLETE": "complete_bash", "COMP_WORDS": "denizen ", "COMP_CWORD": "1"}
+    with start("-m", "denizen", environ=asked) as process:
+        out, err = process.communicate()
+    assert err == ""
+    assert set(out.split()) >= {entry.name for entry in COMMANDS}
+
+
+def test_public_names_load_when_they_are_used() -> None:
+    """The names are there for `from denizen import …`, for `dir()`, and no others are."""
+    for name in denizen.__all__:
+        assert getattr(denizen, name) is not None
+        assert name in dir(denizen)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = denizen.nothing  # pyright: ignore[reportAttributeAccessIssue]

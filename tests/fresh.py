@@ -1,0 +1,124 @@
+"""Denizen as a stranger meets it: a clone in an empty folder, started with `make run`, spoken to over HTTP."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+
+
+def clone(to: Path) -> Path:
+    """A copy of what git has or would take of this tree, without a virtual environment."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    for name in listed.stdout.splitlines():
+        if (ROOT / name).is_file():
+            (to / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, to / name)
+    return to
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@dataclass
+class House:
+    """A running Denizen, and the way in."""
+
+    process: subprocess.Popen[bytes]
+    home: Path
+    port: int
+    output: Path
+
+    @property
+    def token(self) -> str:
+        return (self.home / "token").read_text().strip()
+
+    def get(self, path: str) -> Any:
+        return self._call(urllib.request.Request(self._url(path)))
+
+    def post(self, path: str, body: object) -> Any:
+        data = json.dumps(body).encode()
+        return self._call(
+            urllib.request.Request(self._url(path), data=data, headers={"Content-Type": "application/json"})
+        )
+
+    def _url(self, path: str) -> str:
+        return f"http://127.0.0.1:{self.port}{path}"
+
+    def _call(self, request: urllib.request.Request) -> Any:
+        if "/api/" in request.full_url:
+            request.add_header("Authorization", f"Bearer {self.token}")
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.load(answer)
+
+    def is_up(self) -> bool:
+        try:
+            return self.get("/healthz") is not None
+        except (urllib.error.URLError, ConnectionError):
+            return False
+
+    def space(self, name: str) -> dict[str, Any]:
+        spaces = self.get("/api/spaces")["spaces"]
+        return next(space for space in spaces if space["name"] == name)
+
+    def said(self, space_id: str) -> list[str]:
+        """The conversation, one line a message."""
+        page = self.get(f"/api/spaces/{space_id}/messages?limit=100")["messages"]
+        return [f"{message['author']['name']}: {message['text']}" for message in page]
+
+    def ask(self, space_id: str, text: str, *, deadline_seconds: float = 30) -> list[str]:
+        """Say something, and give the conversation once someone has answered."""
+        self.post(f"/api/spaces/{space_id}/messages", {"text": text})
+        before = len(self.said(space_id))
+        return until(lambda: said if len(said := self.said(space_id)) > before else None, deadline_seconds)
+
+
+def until(check: Any, deadline_seconds: float) -> Any:
+    """What the check gives once it gives something. Another process has no signal to wait for."""
+    deadline = time.monotonic() + deadline_seconds
+    while time.monotonic() < deadline:
+        if found := check():
+            return found
+        time.sleep(0.02)
+    raise TimeoutError(f"nothing within {deadline_seconds} seconds")
+
+
+@contextmanager
+def started(command: list[str], folder: Path, home: Path, *, deadline_seconds: float = 300) -> Iterator[House]:
+    """Denizen runs inside; it is told to stop on leaving, and has stopped afterwards."""
+    port = free_port()
+    output = home.parent / f"{home.name}.out"
+    # Nothing of the machine's own environment but what a shell has: no keys, no settings.
+    environment = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
+    environment |= {"HOME": str(home.parent), "DENIZEN_HOME": str(home), "DENIZEN_PORT": str(port)}
+    with output.open("ab") as sink:
+        process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=sink, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    house = House(process, home, port, output)
+    try:
+        until(lambda: house.is_up() or process.poll() is not None, deadline_seconds)
+        assert process.poll() is None, output.read_text()
+        yield house
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGTERM)
+        process.wait(timeout=40)

@@ -1,0 +1,168 @@
+"""A house with an HTTP door: the real app on a real port, over a real database, with scripted models."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx2
+import pytest
+from fastapi import FastAPI
+
+from denizen.access import tokens
+from denizen.agents.registry import Agent
+from denizen.clock import Instant
+from denizen.server.application import create_app
+from denizen.server.context import Limits
+from denizen.server.serving import bind, serve_on
+from denizen.spaces.directory import Entity, Space
+from tests.world import World
+
+
+@dataclass(frozen=True)
+class SentEvent:
+    """One server-sent event; a comment has the name `:`."""
+
+    name: str
+    data: Any = None
+    id: int | None = None
+
+
+@dataclass
+class House:
+    """A world, and the server before it. `call` asks as someone; `stream` reads a space as them."""
+
+    world: World
+    address: str
+    client: httpx2.AsyncClient
+    stop: asyncio.Event
+    secrets: dict[str, str] = field(default_factory=dict)
+
+    async def token(self, who: Entity | Agent, *, expires_at: Instant | None = None) -> str:
+        """A new secret for them, which `call` uses from now on."""
+        _, secret = await self.world.denizen.db.write(tokens.create, who.id, "Test", expires_at=expires_at)
+        self.secrets[who.id] = secret
+        return secret
+
+    async def headers(self, who: Entity | Agent | None) -> dict[str, str]:
+        if who is None:
+            return {}
+        secret = self.secrets.get(who.id) or await self.token(who)
+        return {"Authorization": f"Bearer {secret}"}
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        who: Entity | Agent | None = None,
+        *,
+        headers: dict[str, str] | None = None,
+        **more: Any,
+    ) -> httpx2.Response:
+        sent = await self.headers(who) | (headers or {})
+        return await self.client.request(method, path, headers=sent, **more)
+
+    async def say(self, who: Entity | Agent, text: str, where: Space, **more: Any) -> dict[str, Any]:
+        answer = await self.call("POST", f"/api/spaces/{where.id}/messages", who, json={"text": text, **more})
+        assert answer.status_code == 201, answer.text
+        return answer.json()
+
+    @asynccontextmanager
+    async def stream(
+        self, who: Entity | Agent, where: Space, *, last: int | None = None, **query: Any
+    ) -> AsyncGenerator[Stream]:
+        """Inside, the stream is open and the server listens to the bus for it."""
+        headers = await self.headers(who) | ({} if last is None else {"Last-Event-ID": str(last)})
+        path = f"/api/spaces/{where.id}/stream"
+        async with self.client.stream("GET", path, headers=headers, params=query) as response:
+            assert response.status_code == 200, await response.aread()
+            assert response.headers["content-type"].startswith("text/event-stream")
+            stream = Stream(response)
+            assert await anext(stream.lines) == "retry: 1000"
+            assert await anext(stream.lines) == ""
+            yield stream
+
+
+class Stream:
+    """The events of an open stream. What is in `seen` was read by `next` or `until`."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        self.lines: AsyncIterator[str] = response.aiter_lines()
+        self.seen: list[SentEvent] = []
+
+    async def next(self) -> SentEvent:
+        """The next event or comment. Raises StopAsyncIteration at the end."""
+        fields: dict[str, str] = {}
+        async for line in self.lines:
+            if line:
+                name, _, value = line.partition(":")
+                fields[name or ":"] = value.removeprefix(" ")
+                continue
+            event = _event(fields)
+            self.seen.append(event)
+            return event
+        raise StopAsyncIteration
+
+    async def until(self, name: str, count: int = 1, **data: Any) -> list[SentEvent]:
+        """Everything up to the `count`th event of that name and with these data."""
+        read: list[SentEvent] = []
+        while count:
+            event = await self.next()
+            read.append(event)
+            count -= event.name == name and all(event.data[key] == value for key, value in data.items())
+        return read
+
+    async def rest(self) -> list[SentEvent]:
+        """Everything up to the end."""
+        read: list[SentEvent] = []
+        while True:
+            try:
+                read.append(await self.next())
+            except StopAsyncIteration:
+                return read
+
+
+def _event(fields: dict[str, str]) -> SentEvent:
+    if ":" in fields:
+        return SentEvent(":", fields[":"])
+    number = fields.get("id")
+    return SentEvent(fields["event"], json.loads(fields["data"]), None if number is None else int(number))
+
+
+@asynccontextmanager
+async def served(
+    world: World, *, limits: Limits | None = None, made: list[FastAPI] | None = None
+) -> AsyncGenerator[House]:
+    """The world, served on a free port until the end, or until `stop` is set."""
+    ready, stop = asyncio.Event(), asyncio.Event()
+    listener = bind("127.0.0.1", 0)
+    address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    app = create_app(world.denizen, limits=limits)
+    if made is not None:
+        made.append(app)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(serve_on(app, listener, ready=ready, stop=stop))
+        await ready.wait()
+        async with httpx2.AsyncClient(base_url=address, timeout=60) as client:
+            try:
+                yield House(world, address, client, stop)
+            finally:
+                stop.set()
+
+
+@pytest.fixture
+async def house(world: World) -> AsyncGenerator[House]:
+    """An empty house: the test runs once on SQLite and once on PostgreSQL."""
+    async with served(world) as house:
+        yield house
+
+
+@pytest.fixture
+async def small_house(small_world: World) -> AsyncGenerator[House]:
+    """An empty house on SQLite, for what has nothing to do with storage."""
+    async with served(small_world) as house:
+        yield house

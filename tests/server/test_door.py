@@ -1,0 +1,230 @@
+"""Who is let in, and who is not even told that there is a door."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from denizen.access import tokens
+from denizen.agents.registry import Agent
+from denizen.clock import SECOND, Instant
+from denizen.server.application import create_app
+from denizen.spaces.directory import Entity, Space
+from tests.server.conftest import House
+
+GUARDED: list[tuple[str, str]] = [
+    ("GET", "/api/me"),
+    ("GET", "/api/agents"),
+    ("GET", "/api/spaces"),
+    ("GET", "/api/openapi.json"),
+    ("GET", "/api/spaces/{space}"),
+    ("GET", "/api/spaces/{space}/messages"),
+    ("POST", "/api/spaces/{space}/messages"),
+    ("GET", "/api/spaces/{space}/stream"),
+]
+OF_A_SPACE = [(method, path) for method, path in GUARDED if "{space}" in path]
+
+
+@dataclass
+class Cast:
+    """Noor, who is in the kitchen; Sam, who is not; and Eve of another organization, in a space of her own."""
+
+    noor: Entity
+    sam: Entity
+    eve: Entity
+    ada: Agent
+    kitchen: Space
+    cellar: Space
+
+
+@pytest.fixture
+async def cast(house: House) -> Cast:
+    world = house.world
+    home, elsewhere = [await world.denizen.create_organization(name) for name in ("Home", "Elsewhere")]
+    noor, sam = await world.person("Noor", organization=home), await world.person("Sam", organization=home)
+    eve = await world.person("Eve", organization=elsewhere)
+    ada = await world.agent("Ada", organization=home)
+    kitchen = await world.space("Kitchen", noor, ada, organization=home)
+    cellar = await world.space("Cellar", eve, organization=elsewhere)
+    return Cast(noor, sam, eve, ada, kitchen, cellar)
+
+
+async def ask(house: House, method: str, path: str, space: str, headers: dict[str, str]) -> tuple[int, str, str]:
+    """The status and the answer, with the id of the space blotted out."""
+    body = {"text": "Hello?"} if method == "POST" else None
+    answer = await house.client.request(method, path.format(space=space), headers=headers, json=body)
+    return answer.status_code, answer.text.replace(space, "<space>"), answer.headers.get("www-authenticate", "")
+
+
+def test_every_route_is_on_the_list() -> None:
+    """A route that is added is added here."""
+    routes = create_app.__globals__
+    paths = {
+        (method, route.path.replace("{space_id}", "{space}"))
+        for room in ("me", "agents", "spaces", "messages")
+        for route in routes[room].router.routes
+        for method in route.methods
+    }
+    assert paths == set(GUARDED) - {("GET", "/api/openapi.json")}
+
+
+async def no_token(house: House, cast: Cast) -> str:
+    return ""
+
+
+async def no_scheme(house: House, cast: Cast) -> str:
+    return await house.token(cast.noor)
+
+
+async def wrong_token(house: House, cast: Cast) -> str:
+    return "Bearer dz_" + "x" * 43
+
+
+async def nearly_right_token(house: House, cast: Cast) -> str:
+    return f"Bearer {(await house.token(cast.noor))[:-1]}"
+
+
+async def its_hash(house: House, cast: Cast) -> str:
+    """What is in the database does not open the door."""
+    return f"Bearer {tokens._digest(await house.token(cast.noor))}"
+
+
+async def revoked_token(house: House, cast: Cast) -> str:
+    secret = await house.token(cast.noor)
+    db = house.world.denizen.db
+    [token] = await db.read(tokens.tokens_of, cast.noor.id)
+    await db.write(tokens.revoke, token.id)
+    return f"Bearer {secret}"
+
+
+async def expired_token(house: House, cast: Cast) -> str:
+    secret = await house.token(cast.noor, expires_at=Instant(house.world.clock.now() + SECOND))
+    house.world.clock.advance(1)
+    return f"Bearer {secret}"
+
+
+@pytest.mark.parametrize(
+    "make", [no_token, no_scheme, wrong_token, nearly_right_token, its_hash, revoked_token, expired_token]
+)
+async def test_nobody_comes_in_without_a_good_token(house: House, cast: Cast, make: Callable) -> None:
+    """The answer is the same for every path, and does not say what was wrong with the token."""
+    authorization = await make(house, cast)
+    headers = {"Authorization": authorization} if authorization else {}
+    answers = {await ask(house, *route, cast.kitchen.id, headers) for route in [*GUARDED, ("GET", "/api/nothing")]}
+    [(status, _, challenge)] = answers
+    assert (status, challenge) == (401, "Bearer")
+    assert await house.world.transcript(cast.kitchen) == []
+
+
+@pytest.mark.parametrize(("method", "path"), OF_A_SPACE)
+async def test_a_space_one_is_not_in_is_as_one_that_does_not_exist(
+    house: House, cast: Cast, method: str, path: str
+) -> None:
+    """Neither another member of the organization nor anyone else learns that it is there."""
+    strangers = [await house.headers(who) for who in (cast.sam, cast.eve)]
+    noor = await house.headers(cast.noor)
+    private = await house.world.space("Diary", cast.noor, private=True, organization=cast.kitchen.organization_id)
+
+    missing = await ask(house, method, path, "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f", noor)
+
+    assert missing[0] == 404
+    for headers in strangers:
+        for space in (cast.kitchen, private):
+            assert await ask(house, method, path, space.id, headers) == missing
+    assert await ask(house, method, path, cast.cellar.id, noor) == missing
+    assert await house.world.transcript(cast.kitchen) == []
+    for strange in ("%00", "%ed%a0%80", "a" * 5_000):
+        assert (await ask(house, method, path, strange, noor))[0] == 404
+
+
+async def test_everyone_sees_only_their_own(house: House, cast: Cast) -> None:
+    async def get(path: str, who: Entity) -> dict:
+        return (await house.call("GET", path, who)).json()
+
+    await house.say(cast.noor, "Hello.", cast.kitchen)
+
+    me = await get("/api/me", cast.noor)
+    assert (me["handle"], me["kind"], me["organization"]["name"]) == ("noor", "human", "Home")
+    assert me["token"]["expires_at"] is None
+    assert [agent["handle"] for agent in (await get("/api/agents", cast.sam))["agents"]] == ["ada"]
+    assert (await get("/api/agents", cast.eve))["agents"] == []
+    assert (await get("/api/spaces", cast.sam))["spaces"] == []
+    [cellar] = (await get("/api/spaces", cast.eve))["spaces"]
+    assert (cellar["name"], cellar["last_seq"]) == ("Cellar", 0)
+    [kitchen] = (await get("/api/spaces", cast.noor))["spaces"]
+    assert kitchen == await get(f"/api/spaces/{cast.kitchen.id}", cast.noor)
+    assert kitchen == {
+        "id": cast.kitchen.id,
+        "kind": "conversation",
+        "name": "Kitchen",
+        "private": False,
+        "last_seq": 1,
+        "members": [
+            {
+                "id": cast.noor.id,
+                "kind": "human",
+                "handle": "noor",
+                "name": "Noor",
+                "role": "member",
+                "attention": "all",
+            },
+            {"id": cast.ada.id, "kind": "agent", "handle": "ada", "name": "Ada", "role": "member", "attention": "all"},
+        ],
+    }
+
+
+async def test_agents_are_shown_with_what_they_do_and_how_they_are(house: House) -> None:
+    world = house.world
+    noor = await world.person("Noor")
+    ada = await world.agent("Ada", instructions="You look after this house.\nNever tell about the treasure.")
+    bee = await world.agent("Bee")
+    gone = await world.agent("Gone")
+    await world.denizen.suspend_agent(bee)
+    await world.denizen.delete_agent(gone)
+
+    answer = await house.call("GET", "/api/agents", noor)
+
+    about = "You look after this house."
+    assert answer.json()["agents"] == [
+        {"id": ada.id, "handle": "ada", "name": "Ada", "status": "sleeping", "model": "python:ada", "about": about},
+        {"id": bee.id, "handle": "bee", "name": "Bee", "status": "suspended", "model": "python:bee", "about": ""},
+    ]
+
+
+async def test_the_last_use_of_a_token_is_known_to_the_minute(house: House) -> None:
+    world = house.world
+    noor = await world.person("Noor")
+    await house.token(noor)
+    db, start = world.denizen.db, world.clock.now()
+
+    async def last_use() -> list[float | None]:
+        found = await db.read(tokens.tokens_of, noor.id)
+        return [None if each.last_used_at is None else (each.last_used_at - start) / SECOND for each in found]
+
+    assert await last_use() == [None]
+    for seconds, known in [(0, 0), (59, 0), (1, 60), (1, 60)]:
+        world.clock.advance(seconds)
+        await house.call("GET", "/api/me", noor)
+        await house.call("GET", "/healthz")
+        # It is noted after the answer: a request that comes later on the same writer is answered later.
+        await db.write(lambda tx: None)
+        assert await last_use() == [known]
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:8420", "127.0.0.1.evil.example", "10.0.0.1", "", "[::2]"]
+)
+async def test_only_loopback_names_are_answered(small_house: House, host: str) -> None:
+    """So that a page of another site cannot have its own name lead here."""
+    noor = await small_house.world.person("Noor")
+    for path, who in [("/healthz", None), ("/api/me", noor), ("/", None)]:
+        answer = await small_house.call("GET", path, who, headers={"Host": host, "Connection": "close"})
+        assert (answer.status_code, answer.json()["code"]) == (421, "host_refused")
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:9000", "127.0.0.1:1", "127.1.2.3", "[::1]:8420", "[::1]"])
+async def test_every_loopback_name_is_answered(small_house: House, host: str) -> None:
+    answer = await small_house.call("GET", "/healthz", headers={"Host": host})
+    assert answer.json()["ok"] is True

@@ -1,0 +1,434 @@
+"""A space as server-sent events: nothing is lost, nothing comes twice, and it ends when it should."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from denizen import Runtime, reply
+from denizen.access import tokens
+from denizen.bus.local import LocalBus
+from denizen.bus.streams import StreamDelta, StreamStarted, agent_topic, space_topic
+from denizen.clock import SECOND, Instant
+from denizen.ids import MessageId
+from denizen.models.scripted import forever, scripted
+from denizen.server.context import Limits
+from denizen.spaces.directory import Entity, Space
+from tests.server.conftest import House, SentEvent, served
+from tests.world import UNHURRIED, World, open_world
+
+
+class Hesitation:
+    """For a model that stops in the middle of its message and goes on when `may_go_on` is set.
+
+    Without it, a scripted agent may be done before the reader has heard that it began: then it is shown the message.
+    """
+
+    def __init__(self) -> None:
+        self.may_go_on = asyncio.Event()
+        self._pieces = 0
+
+    async def __call__(self) -> None:
+        self._pieces += 1
+        # The first pieces, of twelve characters, are of the call before its text: by the third, some text was said.
+        if self._pieces == 4:
+            await self.may_go_on.wait()
+
+
+def texts(events: list[SentEvent]) -> list[tuple[int | None, str]]:
+    return [(event.id, event.data["text"]) for event in events if event.name == "message"]
+
+
+async def test_messages_come_as_they_are_posted(house: House) -> None:
+    world = house.world
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    kitchen = await world.space("Kitchen", noor, sam)
+    await world.say(noor, "Before", kitchen)
+
+    async with house.stream(sam, kitchen) as stream:
+        first = await house.say(noor, "Good\nmorning \r\u2028\u0085\x1c 🦊", kitchen)
+        second = await house.say(sam, "Hello", kitchen)
+        assert await stream.until("message", 2) == [
+            SentEvent("message", first, 2),
+            SentEvent("message", second, 3),
+        ]
+
+
+@pytest.mark.parametrize("after", [0, 200, 1000])
+async def test_a_reader_resumes_where_it_was(house: House, after: int) -> None:
+    """By the header or by the address; the header is newer. A number that was never given is taken as the last one."""
+    noor = await house.world.person("Noor")
+    kitchen = await house.world.space("Kitchen", noor)
+    for number in range(1, 402):
+        await house.world.say(noor, f"{number}", kitchen)
+    left = [(number, f"{number}") for number in range(min(after, 401) + 1, 403)]
+
+    for options in ({"after": after}, {"last": after}, {"last": after, "after": 5}):
+        async with house.stream(noor, kitchen, **options) as stream:
+            if options == {"after": after}:
+                await house.say(noor, "402", kitchen)
+            elif after >= 401:
+                break
+            assert texts(await stream.until("message", len(left))) == left
+
+
+async def test_a_position_that_is_no_number_is_refused(small_house: House) -> None:
+    noor = await small_house.world.person("Noor")
+    kitchen = await small_house.world.space("Kitchen", noor)
+    for headers, query in [({"Last-Event-ID": "x"}, ""), ({}, "?after=-1")]:
+        answer = await small_house.call("GET", f"/api/spaces/{kitchen.id}/stream{query}", noor, headers=headers)
+        assert (answer.status_code, answer.json()["code"]) == (422, "invalid_input")
+
+
+async def test_an_agents_text_streams_and_becomes_the_message_of_the_same_id(house: House) -> None:
+    world = house.world
+    noor = await world.person("Noor")
+    answer = "It did: 212 tests, none failed. 🦊 And the docs are built, too."
+    hesitation = Hesitation()
+    ada = await world.agent("Ada", model=scripted(reply(answer), "Told Noor.", pause=hesitation))
+    kitchen = await world.space("Kitchen", noor, ada)
+
+    async with asyncio.TaskGroup() as tasks, house.stream(noor, kitchen) as stream:
+        await house.say(noor, "Did the build pass?", kitchen)
+        tasks.create_task(world.run())
+        events = await stream.until("stream.delta")
+        hesitation.may_go_on.set()
+        events += await stream.until("message")
+        events += await stream.until("agent.status", status="sleeping")
+
+    message = next(event for event in events if event.id == 2)
+    started = [event.data for event in events if event.name == "stream.started"]
+    deltas = [event.data for event in events if event.name == "stream.delta"]
+    assert [(each["id"], each["agent"], each["offset"]) for each in started] == [(message.data["id"], ada.id, 0)]
+    assert len(deltas) > 3
+    assert "".join(each["text"] for each in deltas) == message.data["text"] == answer
+    names = [event.name for event in events if event.name != "agent.status"]
+    assert names == ["message", "stream.started", *["stream.delta"] * len(deltas), "message"]
+    statuses = [event.data["status"] for event in events if event.name == "agent.status"]
+    assert statuses == ["sleeping", "alive", "sleeping"]
+    assert [event.id for event in events if event.name != "message"] == [None] * (len(events) - 2)
+
+
+async def test_who_comes_in_the_middle_of_a_text_gets_the_rest_of_it(small_house: House) -> None:
+    world = small_house.world
+    noor = await world.person("Noor")
+    hesitation = Hesitation()
+    counting = scripted(reply("One two three four five six seven"), "Done.", pause=hesitation)
+    ada = await world.agent("Ada", model=counting)
+    kitchen = await world.space("Kitchen", noor, ada)
+    async with asyncio.TaskGroup() as tasks, small_house.stream(noor, kitchen) as early:
+        await small_house.say(noor, "Count", kitchen)
+        tasks.create_task(world.run())
+        await early.until("stream.delta")
+        async with small_house.stream(noor, kitchen) as late:
+            assert (await late.next()).data["status"] == "alive"
+            hesitation.may_go_on.set()
+            events = await late.until("message")
+        [start, *deltas, message] = [event.data for event in events if event.name != "agent.status"]
+        assert start["offset"] > 0
+        assert "".join(each["text"] for each in deltas) == message["text"][start["offset"] :]
+        await early.until("message")
+        whole = [event.data["text"] for event in early.seen if event.name == "stream.delta"]
+        assert "".join(whole) == message["text"]
+
+
+async def test_statuses_are_of_the_agents_in_the_space(small_house: House) -> None:
+    """Also of one that comes later; and of none elsewhere."""
+    world = small_house.world
+    noor = await world.person("Noor")
+    ada, bee, cat = [await world.agent(name) for name in ("Ada", "Bee", "Cat")]
+    kitchen = await world.space("Kitchen", noor, ada)
+
+    async def seen(stream: Any, *wanted: tuple[str, str]) -> None:
+        names = {ada.id: "Ada", bee.id: "Bee", cat.id: "Cat"}
+        for expected in wanted:
+            event = await stream.next()
+            assert (event.name, names[event.data["agent"]], event.data["status"]) == ("agent.status", *expected)
+
+    async with small_house.stream(noor, kitchen) as stream:
+        await seen(stream, ("Ada", "sleeping"))
+        await world.denizen.suspend_agent(cat)
+        await world.denizen.suspend_agent(ada)
+        await seen(stream, ("Ada", "suspended"))
+        await world.denizen.join(kitchen, bee)
+        await small_house.say(noor, "Welcome", kitchen)
+        assert (await stream.next()).name == "message"
+        await seen(stream, ("Bee", "sleeping"))
+        await small_house.say(noor, "Bye", kitchen)
+        assert (await stream.next()).name == "message"
+        await world.denizen.suspend_agent(bee)
+        await seen(stream, ("Bee", "suspended"))
+
+
+async def test_what_a_former_holder_says_is_not_told(small_house: House) -> None:
+    """The epochs are known from the database before the first frame."""
+    world = small_house.world
+    noor, ada = await world.person("Noor"), await world.agent("Ada")
+    kitchen = await world.space("Kitchen", noor, ada)
+    await world.denizen.suspend_agent(ada)  # which moves the epoch on
+    topic, id_, bus = space_topic(kitchen.id), MessageId("m1"), world.denizen.bus
+
+    async with small_house.stream(noor, kitchen) as stream:
+        await stream.until("agent.status", status="suspended")
+        for epoch in (0, 1):
+            bus.publish(topic, StreamStarted(id_, ada.id, kitchen.id, epoch).to_payload())
+            bus.publish(topic, StreamDelta(id_, ada.id, epoch, 0, f"epoch {epoch}").to_payload())
+        assert (await stream.next()).data["epoch"] == 1
+        assert (await stream.next()).data["text"] == "epoch 1"
+
+
+async def test_an_idle_stream_beats_and_looks_for_what_it_missed(small_world: World) -> None:
+    """A message whose frame was lost is found at the next heartbeat."""
+    world = small_world
+    noor = await world.person("Noor")
+    kitchen = await world.space("Kitchen", noor)
+    async with served(world) as house, house.stream(noor, kitchen) as stream:
+        async with elsewhere(world) as denizen:
+            await denizen.post(kitchen, noor, "Nobody heard")
+        await idle(world)
+        world.clock.advance(14.9)
+        world.clock.advance(0.1)
+        assert await stream.next() == SentEvent(":", "heartbeat")
+        assert texts([await stream.next()]) == [(1, "Nobody heard")]
+        await idle(world)
+        world.clock.advance(15)
+        assert await stream.next() == SentEvent(":", "heartbeat")
+
+
+async def test_after_a_gap_the_database_is_read(small_world: World) -> None:
+    world = small_world
+    noor = await world.person("Noor")
+    kitchen = await world.space("Kitchen", noor)
+    bus = world.denizen.bus
+    assert isinstance(bus, LocalBus)
+    async with served(world) as house, house.stream(noor, kitchen) as stream:
+        async with elsewhere(world) as denizen:
+            await denizen.post(kitchen, noor, "Nobody heard")
+        bus.gap()
+        assert texts([await stream.next()]) == [(1, "Nobody heard")]
+
+
+@asynccontextmanager
+async def elsewhere(world: World) -> AsyncGenerator[Runtime]:
+    """Another process on the same database, whose bus does not reach ours: what it says is in the database only."""
+    async with Runtime(world.url, clock=world.clock) as denizen:
+        yield denizen
+
+
+async def idle(world: World) -> None:
+    """Someone sleeps by the clock: the stream has told all it knows and waits."""
+    while not any(not sleeper.done() for _, _, sleeper in world.clock._sleepers):  # noqa: ASYNC110
+        await asyncio.sleep(0)
+
+
+async def test_what_is_said_through_another_instance_is_heard(postgres_url: str, redis_url: str) -> None:
+    """One PostgreSQL, one Redis, two servers: messages and live text reach the readers of both."""
+    async with open_world(postgres_url, redis_url=redis_url) as world:
+        noor = await world.person("Noor")
+        hesitation = Hesitation()
+        counting = scripted(reply("One two three four five six."), "Done.", pause=hesitation)
+        ada = await world.agent("Ada", model=counting)
+        kitchen = await world.space("Kitchen", noor, ada)
+        other = World(postgres_url, clock=world.clock, redis_url=redis_url)
+        await other.open()
+        async with served(world) as house, served(other) as second:
+            second.secrets[noor.id] = await house.token(noor)
+            async with asyncio.TaskGroup() as tasks, second.stream(noor, kitchen) as stream:
+                await house.say(noor, "Count", kitchen)
+                await stream.until("message")
+                tasks.create_task(world.run())
+                events = await stream.until("stream.delta")
+                hesitation.may_go_on.set()
+                events += await stream.until("message")
+        await other.close()
+    deltas = [event.data["text"] for event in events if event.name == "stream.delta"]
+    assert "".join(deltas) == events[-1].data["text"] == "One two three four five six."
+
+
+async def leaves(house: House, noor: Entity, kitchen: Space) -> None:
+    await house.world.denizen.leave(kitchen, noor)
+
+
+async def token_revoked(house: House, noor: Entity, kitchen: Space) -> None:
+    [token] = await house.world.denizen.db.read(tokens.tokens_of, noor.id)
+    await house.world.denizen.db.write(tokens.revoke, token.id)
+
+
+async def token_expires(house: House, noor: Entity, kitchen: Space) -> None:
+    house.world.clock.advance(14)
+
+
+@pytest.mark.parametrize("happens", [leaves, token_revoked, token_expires])
+@pytest.mark.parametrize("then", ["message", "stream", "heartbeat"])
+async def test_a_stream_ends_when_its_reader_may_not_read_any_more(house: House, happens: Callable, then: str) -> None:
+    """At the latest when the next message is there, or begins to be written."""
+    world = house.world
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    ada = await world.agent("Ada")
+    kitchen = await world.space("Kitchen", noor, sam, ada)
+    expires_at = Instant(world.clock.now() + 14 * SECOND) if happens is token_expires else None
+    await house.token(noor, expires_at=expires_at)
+
+    async with house.stream(noor, kitchen) as stream:
+        await stream.until("agent.status")
+        await idle(world)
+        await happens(house, noor, kitchen)
+        if then == "message":
+            await world.say(sam, "Noor is gone: a secret", kitchen)
+        elif then == "stream":
+            topic, id_ = space_topic(kitchen.id), MessageId("m1")
+            world.denizen.bus.publish(topic, StreamStarted(id_, ada.id, kitchen.id, 0).to_payload())
+            world.denizen.bus.publish(topic, StreamDelta(id_, ada.id, 0, 0, "a secret").to_payload())
+        else:
+            world.clock.advance(15)
+        assert [event.name for event in await stream.rest()] == ([":"] if then == "heartbeat" else [])
+
+
+async def test_a_stream_ends_when_the_runtime_closes(sqlite_url: str) -> None:
+    world = World(sqlite_url)
+    await world.open()
+    noor = await world.person("Noor")
+    kitchen = await world.space("Kitchen", noor)
+    async with served(world) as house, house.stream(noor, kitchen) as stream:
+        await world.close()
+        assert await stream.rest() == []
+
+
+async def test_when_a_reader_leaves_the_server_lets_go(small_house: House) -> None:
+    """Nobody listens on the bus any more."""
+    world = small_house.world
+    noor, ada = await world.person("Noor"), await world.agent("Ada")
+    kitchen = await world.space("Kitchen", noor, ada)
+    bus = world.denizen.bus
+    async with small_house.stream(noor, kitchen) as stream:
+        await stream.until("agent.status")
+        assert bus.attention(space_topic(kitchen.id))
+    while bus.attention(space_topic(kitchen.id)) or bus.attention(agent_topic(ada.id)):  # noqa: ASYNC110
+        await asyncio.sleep(0)
+
+
+async def test_a_reader_that_does_not_read_is_cut_off(small_world: World) -> None:
+    """Its connection ends; others, who read, are not disturbed."""
+    world = small_world
+    noor, ada = await world.person("Noor"), await world.agent("Ada")
+    kitchen = await world.space("Kitchen", noor, ada)
+    bus, topic = world.denizen.bus, space_topic(kitchen.id)
+    async with served(world, limits=Limits(stream_frames=50)) as house, house.stream(noor, kitchen) as attentive:
+        await attentive.until("agent.status")
+        secret = (await house.headers(noor))["Authorization"]
+        host, port = house.address.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port))) as deaf:
+            deaf.setblocking(False)
+            request = f"GET /api/spaces/{kitchen.id}/stream HTTP/1.1\r\nHost: {host}\r\nAuthorization: {secret}\r\n\r\n"
+            loop = asyncio.get_running_loop()
+            await loop.sock_sendall(deaf, request.encode())
+            began = await loop.sock_recv(deaf, 100)
+            assert began.startswith(b"HTTP/1.1 200")
+            await readers(bus, topic, 2)
+
+            sent = 0
+            while len(bus._readers[topic]) == 2:  # type: ignore[attr-defined]
+                piece = "x" * 100_000
+                bus.publish(topic, StreamDelta(MessageId("m1"), ada.id, 0, sent, piece).to_payload())
+                sent += len(piece)
+                got = [each.data for each in await attentive.until("stream.delta")]
+                assert got[-1]["offset"] == sent - len(piece)
+
+            # What was sent may still be read; then comes the end, and not an orderly one.
+            assert not (await the_rest(deaf)).endswith(b"0\r\n\r\n")
+        bus.publish(topic, StreamDelta(MessageId("m1"), ada.id, 0, sent, "!").to_payload())
+        assert (await attentive.next()).data["text"] == "!"
+
+
+async def the_rest(deaf: socket.socket) -> bytes:
+    read = bytearray()
+    while piece := await asyncio.get_running_loop().sock_recv(deaf, 1_000_000):
+        read += piece
+    return bytes(read)
+
+
+async def readers(bus: Any, topic: str, count: int) -> None:
+    while len(bus._readers[topic]) != count:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_every_reader_sees_every_message_once_whatever_happens(database_url: str, seed: int) -> None:
+    """People post, agents answer, frames get lost, readers come and go at any point."""
+    chance = random.Random(seed)
+    async with open_world(database_url, pace=UNHURRIED) as world, served(world) as house, elsewhere(world) as other:
+        people = [await world.person(name) for name in ("Noor", "Sam", "Eve")]
+        bot = await world.agent("Echo", model=forever(echo), handle="echo")
+        kitchen = await world.space("Kitchen", *people, bot)
+        for who in people:
+            await house.token(who)
+
+        async def post(who: Entity) -> None:
+            for number in range(20):
+                if chance.random() < 0.2:
+                    await other.post(kitchen, who, f"{who.name} {number}")
+                else:
+                    await house.say(who, f"{who.name} {number}", kitchen)
+                for _ in range(chance.randrange(4)):
+                    await asyncio.sleep(0)
+
+        async def read(who: Entity, chance: random.Random) -> list[SentEvent]:
+            seen: list[SentEvent] = []
+            while THE_END not in (text for _, text in texts(seen)):
+                last = max((event.id or 0 for event in seen), default=0)
+                async with house.stream(who, kitchen, last=last) as stream:
+                    for _ in range(chance.randrange(1, 40)):
+                        event = await stream.next()
+                        seen.append(event)
+                        if texts([event]) and event.data["text"] == THE_END:
+                            break
+            return seen
+
+        async with world.denizen.living() as residents, asyncio.TaskGroup() as tasks:
+            reading = [tasks.create_task(read(chance.choice(people), random.Random(seed + each))) for each in range(4)]
+            await asyncio.gather(*map(post, people))
+            await residents.run_until_idle()
+            end = await house.say(people[0], THE_END, kitchen)
+
+        said = (await world.denizen.messages(kitchen))[: end["seq"]]
+        assert len(said) > 61
+        for each in reading:
+            assert texts(each.result()) == [(message.seq, message.text) for message in said]
+            check_live_text(each.result(), {message.id: message.text for message in said})
+
+
+THE_END = "The end"
+
+
+def echo(messages: Any, info: Any) -> Any:
+    """Says something in the space it was told about, then ends."""
+    return reply(f"Echo {info.number}: " + "word " * 12) if info.number % 2 == 0 else "Echoed."
+
+
+def check_live_text(events: list[SentEvent], texts: dict[str, str]) -> None:
+    """Every stream's text, from its offset on, begins the message of its id, and nothing follows the message."""
+    live: dict[str, tuple[int, str]] = {}
+    said: set[str] = set()
+    for event in events:
+        match event:
+            case SentEvent("message", data):
+                said.add(data["id"])
+            case SentEvent("stream.started", data):
+                assert data["id"] not in said
+                live[data["id"]] = (data["offset"], "")
+            case SentEvent("stream.delta", data):
+                assert data["id"] not in said
+                offset, text = live[data["id"]]
+                assert data["offset"] == offset + len(text)
+                live[data["id"]] = (offset, text + data["text"])
+            case _:
+                pass
+    for id_, (offset, text) in live.items():
+        if id_ in texts:
+            assert texts[id_][offset:].startswith(text)

@@ -1,0 +1,53 @@
+"""A stranger clones the repository, types one command, and talks to living agents."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from tests.fresh import clone, started
+
+
+@pytest.mark.timeout(600)
+def test_one_command_and_agents_answer_and_remember_after_a_restart(tmp_path: Path) -> None:
+    """`make run` in an empty folder, without a key: both agents answer over HTTP and in the terminal, and a second
+    start finds everything as it was."""
+    folder, home = clone(tmp_path / "denizen"), tmp_path / "home"
+
+    with started(["make", "run"], folder, home) as house:
+        first_output = house.output.read_text()
+        assert house.token in first_output
+        assert stat.S_IMODE((home / "token").stat().st_mode) == 0o600
+        names = {space["name"] for space in house.get("/api/spaces")["spaces"]}
+        ada, bo = (house.space(name)["id"] for name in sorted(names - {"Lobby"}))
+        assert "Ada: " in house.ask(ada, "Hello! Who are you?")[-1]
+        assert "Bo: " in house.ask(bo, "Please repeat: the tomatoes are in")[-1]
+        assert "the tomatoes are in" in house.said(bo)[-1]
+
+        chat = pexpect.spawn(
+            str(folder / ".venv/bin/denizen"),
+            ["chat", "Lobby"],
+            env={**os.environ, "DENIZEN_HOME": str(home), "DENIZEN_PORT": str(house.port), "TERM": "xterm"},
+            encoding="utf-8",
+            timeout=30,
+            dimensions=(30, 100),
+        )
+        chat.expect("Lobby")
+        chat.sendline("@bo what is 2 + 2?")
+        chat.expect("4")
+        chat.sendline("/quit")
+        chat.expect(pexpect.EOF)
+        before = {space["id"]: house.said(space["id"]) for space in house.get("/api/spaces")["spaces"]}
+        token = house.token
+    assert "Everything is saved" in house.output.read_text()
+
+    with started(["make", "run"], folder, home) as house:
+        assert house.token == token
+        assert token not in house.output.read_text().removeprefix(first_output)
+        after = {space["id"]: house.said(space["id"]) for space in house.get("/api/spaces")["spaces"]}
+        assert after == before
+        assert "Ada: " in house.ask(ada, "What did I say to you first?")[-1]

@@ -1,0 +1,126 @@
+"""A server from outside: what the client promises when the server goes away, refuses, or is none."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+import pytest
+
+from denizen.client import (
+    Aborted,
+    Client,
+    Connected,
+    Delta,
+    Lost,
+    Message,
+    Started,
+    Status,
+    StreamEvent,
+    frame_from,
+)
+from denizen.errors import InvalidInput, RequestRefused, ServerError, ServerUnreachable, TokenRefused
+from denizen.ids import new_id
+from tests.cli.chat.houses import House, open_house
+
+
+@pytest.fixture
+async def house(sqlite_url: str) -> AsyncGenerator[House]:
+    async with open_house(sqlite_url) as house:
+        yield house
+
+
+@pytest.fixture
+async def client(house: House) -> AsyncGenerator[Client]:
+    async with Client(house.url, house.token) as client:
+        yield client
+
+
+async def test_a_stream_outlives_the_server(client: Client, house: House) -> None:
+    """It says that the connection is lost, and after the server's return tells what was said meanwhile, once."""
+    told: list[StreamEvent] = []
+    async with asyncio.timeout(60), aclosing(client.stream(house.cellar.id, after=0)) as stream:
+        await client.post(house.cellar.id, "before", key=new_id())
+        async for event in stream:
+            told.append(event)
+            if isinstance(event, Message) and event.text == "before":
+                await house.stop_server()
+            if isinstance(event, Lost) and sum(isinstance(each, Lost) for each in told) == 1:
+                await house.runtime.post(house.cellar, house.noor, "meanwhile")
+                await house.start_server()
+            if isinstance(event, Message) and event.text == "meanwhile":
+                break
+    assert [each.text for each in told if isinstance(each, Message)] == ["before", "meanwhile"]
+    assert [type(each) for each in told if isinstance(each, Connected | Lost)][:2] == [Connected, Lost]
+
+
+async def test_a_server_that_is_away_is_named(house: House) -> None:
+    await house.stop_server()
+    async with Client(house.url, house.token) as client:
+        with pytest.raises(ServerUnreachable, match=f"No Denizen server answers at {house.url}"):
+            await client.me()
+        async with aclosing(client.stream(house.cellar.id, after=0)) as stream:
+            assert isinstance(await anext(stream), Lost)
+    await house.start_server()
+
+
+async def test_whether_a_server_answers_can_be_asked_without_a_token(house: House) -> None:
+    async with Client(house.url, "") as client:
+        assert (await client.health()).ok
+        with pytest.raises(TokenRefused):
+            await client.me()
+
+
+async def test_a_wrong_token_is_told_and_not_tried_again(house: House) -> None:
+    async with Client(house.url, "dz_wrong") as client:
+        assert (await client.health()).ok
+        with pytest.raises(TokenRefused, match="does not let us in"):
+            await client.me()
+        async with aclosing(client.stream(house.cellar.id, after=0)) as stream:
+            with pytest.raises(TokenRefused):
+                await anext(stream)
+
+
+async def test_what_the_server_refuses_has_its_code_and_its_sentence(client: Client, house: House) -> None:
+    with pytest.raises(RequestRefused) as refused:
+        await client.messages("../me")
+    assert (refused.value.problem, refused.value.status) == ("not_found", 404)
+
+    key = new_id()
+    await client.post(house.cellar.id, "one thing", key=key)
+    with pytest.raises(RequestRefused) as refused:
+        await client.post(house.cellar.id, "another thing", key=key)
+    assert refused.value.problem == "idempotency_key_reused"
+
+
+async def test_another_program_is_no_denizen() -> None:
+    """Whatever else listens there is told apart, however it answers."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
+        await writer.drain()
+        writer.close()
+
+    other = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with other, Client(f"http://127.0.0.1:{other.sockets[0].getsockname()[1]}", "x") as client:
+        with pytest.raises(ServerError, match="does not speak as a Denizen server does"):
+            await client.health()
+
+
+@pytest.mark.parametrize("url", ["", "localhost:8420", "ftp://localhost", "http://", "http://[::1"])
+def test_what_is_no_address_is_said(url: str) -> None:
+    with pytest.raises(InvalidInput, match="is no address of a server"):
+        Client(url, "token")
+
+
+def test_frames_are_read_and_unknown_ones_left_out() -> None:
+    """A newer server may say more."""
+    told = {"id": "m", "agent": "a", "epoch": 1}
+    assert frame_from({"type": "stream.started", **told, "offset": 3}) == Started("m", "a", 3)
+    assert frame_from({"type": "stream.delta", **told, "offset": 3, "text": "x"}) == Delta("m", "a", 3, "x")
+    assert frame_from({"type": "stream.aborted", **told, "reason": "resumed"}) == Aborted("m", "a")
+    assert frame_from({"type": "agent.status", **told, "status": "alive"}) == Status("a", "alive")
+    assert frame_from({"type": "agent.dreams", **told}) is None
+    assert frame_from({"type": "stream.delta", **told, "offset": "3", "text": "x"}) is None
