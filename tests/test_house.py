@@ -20,19 +20,22 @@ PACKAGE = ROOT / "src" / "denizen"
 LAYERS = [
     {"__main__"},
     {"cli"},
-    {"server"},
+    {"server", "client"},
     {"__init__"},  # the public names: who is further in imports them from where they live
+    {"welcome"},
     {"app", "checker"},
     {"agents"},
     {"cycles"},
     {"tools"},
-    {"panel", "profiles", "memory", "reflection", "plans"},
+    {"panel", "profiles", "memory", "reflection"},
     {"consciousness"},
+    {"plans"},  # the self lists them
+    {"access"},
     {"spaces"},
     {"inbox"},
     {"models", "bus", "storage"},
     {"ids", "clock", "failpoints", "telemetry", "settings"},
-    {"errors"},
+    {"errors", "masking"},
 ]
 """The rooms of the house, outermost first. A module imports from its own room and from layers further in, never from
 a layer further out nor from another room of its own layer."""

@@ -16,12 +16,13 @@ from denizen.agents.residents import Pace, Residents
 from denizen.bus.local import LocalBus
 from denizen.bus.port import Bus
 from denizen.bus.streams import WAKE, woken
-from denizen.clock import Clock, SystemClock
+from denizen.clock import Clock, Instant, SystemClock
 from denizen.consciousness import log
 from denizen.consciousness.log import Entry
 from denizen.consciousness.window import Budget, budget
 from denizen.cycles.cycle import Faculties
 from denizen.cycles.records import CycleRecord, cycles_of
+from denizen.cycles.stopping import BUILT_IN, Stop
 from denizen.errors import InvalidInput, OutcomeUnknown
 from denizen.ids import AgentId, EntityId, MessageId, OrganizationId, SpaceId, new_id
 from denizen.inbox import delivery
@@ -29,6 +30,10 @@ from denizen.inbox.delivery import Delivery
 from denizen.inbox.events import Event
 from denizen.models.catalog import Models
 from denizen.models.prices import Price
+from denizen.plans import agenda, from_outside, goals, notes
+from denizen.plans.agenda import PLANNED, Plan, PlanDraft, When
+from denizen.plans.goals import Goal, GoalChange, GoalStatus, Priority
+from denizen.plans.notes import Note
 from denizen.spaces import directory, posting
 from denizen.spaces.directory import Attention, Entity, Member, Organization, Space, SpaceKind
 from denizen.spaces.handles import handle_from
@@ -54,19 +59,23 @@ class Runtime:
         *,
         redis_url: str | None = None,
         models: Mapping[str, Model] | None = None,
+        default_model: str = "demo",
         tools: Iterable[OutsideTool] = (),
         prices: Mapping[str, Price] | None = None,
+        stops: Mapping[str, Stop] | None = None,
         clock: Clock | None = None,
         pace: Pace | None = None,
     ) -> None:
         self.clock: Clock = clock or SystemClock()
         self.models = Models(models)
+        self.default_model = default_model
         self.instance = new_id()
         self._database_url = database_url
         self._bus: Bus = _make_bus(redis_url, self.clock)
         self._shared_bus = redis_url is not None
         self._tools = {each.name: each for each in tools}
         self._prices = prices or {}
+        self._stops = {**BUILT_IN, **(stops or {})}
         self._pace = pace or Pace()
         self._db: Database | None = None
         self._residents: Residents | None = None
@@ -106,6 +115,10 @@ class Runtime:
                         self._residents.hint(agent_id)
                 if self._shared_bus:
                     self._bus.publish(topic, {**payload, "by": self.instance})
+            elif topic == PLANNED:
+                # Whoever made the plan waits for it; should this instance be gone by then, a sweep of another finds it.
+                if self._residents is not None:
+                    self._residents.expect(Instant(int(str(payload["at"]))))
             else:
                 self._bus.publish(topic, payload)
 
@@ -114,9 +127,7 @@ class Runtime:
         """Inside, agents wake, think and sleep by themselves; on leaving, cycles finish or are handed back."""
         if self._residents is not None:
             raise InvalidInput("The agents of this runtime are living already.")
-        residents = Residents(
-            self.db, self._bus, self.clock, instance=self.instance, equip=self._equip, pace=self._pace
-        )
+        residents = Residents(self.db, self.clock, instance=self.instance, equip=self._equip, pace=self._pace)
         async with AsyncExitStack() as stack:
             if self._shared_bus:
                 from denizen.agents.hints import listening
@@ -146,17 +157,25 @@ class Runtime:
                 f"The agent @{agent.entity.handle} uses tools that this runtime does not have: {', '.join(missing)}. "
                 "Hand them to Runtime(tools=[...])."
             )
+        unknown = [name for name in definition.cycle.stop_when if name not in self._stops]
+        if unknown:
+            raise InvalidInput(
+                f"The agent @{agent.entity.handle} stops by what this runtime does not have: {', '.join(unknown)}. "
+                "Hand them to Runtime(stops={...})."
+            )
+        model_name = self.default_model if definition.model == "default" else definition.model
         faculties = Faculties(
             db=self.db,
             bus=self._bus,
             clock=self.clock,
-            model=self.models.resolve(definition.model),
-            model_name=definition.model,
+            model=self.models.resolve(model_name),
+            model_name=model_name,
             toolbox=Toolbox([*PREBUILT, *(self._tools[name] for name in definition.tools)]),
             settings=definition.cycle,
             prices=self._prices,
+            stops=self._stops,
         )
-        return faculties, budget(definition.window, self.models.context_tokens(definition.model))
+        return faculties, budget(definition.window, self.models.context_tokens(model_name))
 
     # Who and where
 
@@ -182,7 +201,7 @@ class Runtime:
         self,
         name: str,
         *,
-        model: str | Model,
+        model: str | Model = "default",
         instructions: str = "",
         handle: str | None = None,
         tools: Iterable[str | OutsideTool] = (),
@@ -315,6 +334,65 @@ class Runtime:
         if data is not None:
             payload["data"] = data
         await self.db.write(_trigger, _id(agent), id or new_id(), payload, urgent)
+
+    # What an agent means to do. The agent hears of what is changed here with its next cycle; nothing of it wakes it.
+
+    async def set_goal(
+        self,
+        agent: Agent | AgentId,
+        text: str | None = None,
+        *,
+        number: int | None = None,
+        status: GoalStatus | None = None,
+        priority: Priority | None = None,
+    ) -> Goal:
+        """A new goal; or, with its number, one that is there with these things changed."""
+        return await self.db.write(from_outside.set_goal, _id(agent), GoalChange(number, text, status, priority))
+
+    async def goals(self, agent: Agent | AgentId) -> list[Goal]:
+        return await self.db.read(goals.goals_of, _id(agent))
+
+    async def delete_goal(self, agent: Agent | AgentId, number: int) -> None:
+        await self.db.write(from_outside.delete_goal, _id(agent), number)
+
+    async def set_note(self, agent: Agent | AgentId, key: str, text: str) -> Note:
+        """Something the agent shall always have before its eyes; models call it a memory."""
+        return await self.db.write(from_outside.set_note, _id(agent), key, text)
+
+    async def notes(self, agent: Agent | AgentId) -> list[Note]:
+        return await self.db.read(notes.notes_of, _id(agent))
+
+    async def delete_note(self, agent: Agent | AgentId, key: str) -> None:
+        await self.db.write(from_outside.delete_note, _id(agent), key)
+
+    async def set_plan(
+        self,
+        agent: Agent | AgentId,
+        name: str,
+        instruction: str,
+        *,
+        cron: str | None = None,
+        at: str | None = None,
+        after: str | None = None,
+        zone: str | None = None,
+    ) -> Plan:
+        """At each of these times the agent is woken and told the instruction. One of `cron`, `at` and `after`."""
+        draft = PlanDraft(name, instruction, When(cron, at, after, zone))
+        return await self.db.write(from_outside.set_plan, _id(agent), draft)
+
+    async def set_timer(
+        self, agent: Agent | AgentId, reason: str, *, at: str | None = None, after: str | None = None
+    ) -> Plan:
+        """The agent is woken then, once, and told the reason."""
+        return await self.db.write(from_outside.set_timer, _id(agent), reason, When(at=at, after=after))
+
+    async def plans(self, agent: Agent | AgentId) -> list[Plan]:
+        """The agent's plans, timers and heartbeat, the next one first."""
+        return await self.db.read(agenda.plans_of, _id(agent))
+
+    async def delete_plan(self, agent: Agent | AgentId, name: str) -> None:
+        """The plan of that name, or the timer of that id, is no more."""
+        await self.db.write(from_outside.delete_plan, _id(agent), name)
 
     # Looking into an agent
 

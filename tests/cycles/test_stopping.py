@@ -8,6 +8,7 @@ import pytest
 from pydantic_ai.messages import ModelMessage
 
 from denizen import call, forever, reply, skip, tool
+from denizen.errors import InvalidInput
 from denizen.models.prices import Price
 from denizen.models.scripted import Info, Turn
 from tests.world import World, as_text, open_world
@@ -234,3 +235,41 @@ async def test_an_answer_by_effect_without_words_is_no_answer(world: World):
     """Only what was said in a space is an answer: looking something up is none."""
     _ada, hall = await silent(world, call("read_messages"), "Looked it up.", reply("4"), "Answered.")
     assert await world.transcript(hall) == ["Noor: How much is 2+2?", "Ada: 4"]
+
+
+async def test_a_cycle_may_take_only_so_long_by_the_clock_on_the_wall(world: World):
+    @tool
+    async def wait() -> str:
+        """Wait."""
+        world.clock.advance(40)
+        return "waited"
+
+    ada = await world.agent("Ada", model=forever(lambda *_: call("wait")), tools=[wait], cycle={"max_seconds": 100})
+    noor = await world.person("Noor")
+    await world.say(noor, "Wait", await world.space("Hall", noor, ada))
+    await world.run()
+    assert [(each.stop_reason, each.steps) for each in await world.cycles(ada)] == [("max_seconds", 3)]
+
+
+async def test_a_cycle_can_end_when_every_event_has_been_answered(world: World):
+    """`responded_to_all` of seed 003: as many messages sent as there were events."""
+    ada = await world.agent("Ada", model=forever(restless), cycle={"stop_when": ["responded_to_all"]})
+    noor = await world.person("Noor")
+    hall = await world.space("Hall", noor, ada)
+    for text in ("One", "Two", "Three"):
+        await world.say(noor, text, hall)
+    await world.run()
+    assert (await world.transcript(hall))[3:] == ["Ada: And 0.", "Ada: And 1.", "Ada: And 2."]
+    assert [each.stop_reason for each in await world.cycles(ada)] == ["responded_to_all"]
+
+
+async def test_a_cycle_can_end_by_a_function_of_ones_own(sqlite_url: str):
+    async with open_world(sqlite_url, stops={"two_messages": lambda spent: spent.sent >= 2}) as world:
+        ada, hall = await restless_in_a_hall(world, cycle={"stop_when": ["two_messages"]})
+        assert (await world.transcript(hall))[1:] == ["Ada: And 0.", "Ada: And 1."]
+        assert [each.stop_reason for each in await world.cycles(ada)] == ["two_messages"]
+
+
+async def test_a_function_that_this_runtime_does_not_have_is_named(small_world: World):
+    with pytest.raises(InvalidInput, match=r"stops by what this runtime does not have: midnight"):
+        await restless_in_a_hall(small_world, cycle={"stop_when": ["midnight"]})

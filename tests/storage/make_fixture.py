@@ -1,4 +1,4 @@
-"""Writes fixtures/0002.jsonl: a small but complete life, one JSON object for each row, parents before children.
+"""Writes fixtures/0003.jsonl: a small but complete life, one JSON object for each row, parents before children.
 
     python -m tests.storage.make_fixture
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).parent / "fixtures" / "0002.jsonl"
+FILE = Path(__file__).parent / "fixtures" / "0003.jsonl"
 START = 1_767_603_600_000_000
 """Microseconds: Monday, 5 January 2026, nine o'clock, UTC."""
 SECOND = 1_000_000
@@ -34,6 +34,7 @@ def life() -> Iterator[Row]:
     yield from inboxes()
     yield from minds()
     yield from tokens()
+    yield from intentions()
 
 
 def people() -> Iterator[Row]:
@@ -65,6 +66,7 @@ def agents() -> Iterator[Row]:
                 "definition": json.dumps({"name": handle.title(), "model": "demo", "instructions": "Be kind."}),
                 "version": 2,
                 "urgent": json.dumps({"words": ["stop"]}) if handle == "ada" else None,
+                "zone": "Europe/Berlin" if handle == "ada" else None,
                 "created_at": START,
             },
         )
@@ -301,6 +303,36 @@ def tokens() -> Iterator[Row]:
             "last_used_at": START if number == 1 else None,
         }
         yield "tokens", row | columns
+
+
+def intentions() -> Iterator[Row]:
+    """What Ada means to do, and what Grace will when she is resumed."""
+    times = {"created_at": START, "updated_at": START + SECOND}
+    yield "goals", {"agent_id": "entity-ada", "number": 2, "text": "Ship", "status": "active", "priority": 0} | times
+    yield "notes", {"agent_id": "entity-ada", "key": "sam", "text": "Sam prefers charts."} | times
+    cron = '{"kind":"cron","expression":"0 9 * * *","zone":"Europe/Berlin"}'
+    yield plan("plan-1", "ada", "plan", cron, name="Daily report", last_run=START, reckoned_at=START + SECOND)
+    yield plan("plan-2", "ada", "timer", '{"kind":"once","at":1767607200000000,"zone":"UTC"}', hop=2)
+    beat = '{"kind":"heartbeat","minutes":30,"start":"09:00:00","end":"17:00:00","weekdays":["Mon"],"zone":"UTC"}'
+    yield plan("plan-3", "grace", "heartbeat", beat, name="Heartbeat", state="held")
+
+
+def plan(identifier: str, handle: str, kind: str, schedule: str, **columns: Any) -> Row:
+    row = {
+        "id": identifier,
+        "agent_id": f"entity-{handle}",
+        "kind": kind,
+        "name": "",
+        "instruction": "Look at the builds.",
+        "schedule": schedule,
+        "state": "waiting",
+        "next_run": START + 3600 * SECOND,
+        "last_run": None,
+        "reckoned_at": START,
+        "hop": 0,
+        "created_at": START,
+    }
+    return "plans", row | columns
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from tests.fresh import clone, started
+from tests.fresh import clone, started, until
 
 
 @pytest.mark.timeout(600)
@@ -19,8 +19,8 @@ def test_one_command_and_agents_answer_and_remember_after_a_restart(tmp_path: Pa
     folder, home = clone(tmp_path / "denizen"), tmp_path / "home"
 
     with started(["make", "run"], folder, home) as house:
+        until(lambda: house.token in house.output.read_text(), 30)
         first_output = house.output.read_text()
-        assert house.token in first_output
         assert stat.S_IMODE((home / "token").stat().st_mode) == 0o600
         names = {space["name"] for space in house.get("/api/spaces")["spaces"]}
         ada, bo = (house.space(name)["id"] for name in sorted(names - {"Lobby"}))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from denizen.consciousness.settings import WindowSettings
 from denizen.cycles.settings import CycleSettings
 from denizen.inbox.urgency import UrgentRule
+from denizen.plans.settings import HeartbeatSettings, checked_zone
 
 
 class AgentDefinition(BaseModel):
@@ -14,8 +15,8 @@ class AgentDefinition(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    model: str = Field(min_length=1)
-    """`provider:name`, or the name of a model registered with the runtime."""
+    model: str = Field(default="default", min_length=1)
+    """`provider:name`, the name of a model registered with the runtime, or `default`: whatever the house uses."""
     instructions: str = ""
     """Its role, in its owner's words."""
     tools: tuple[str, ...] = ()
@@ -23,6 +24,15 @@ class AgentDefinition(BaseModel):
     cycle: CycleSettings = CycleSettings()
     window: WindowSettings = WindowSettings()
     urgent: UrgentRule = UrgentRule()
+    zone: str = "UTC"
+    """Its time zone, such as `Europe/Berlin`: what it means by nine o'clock."""
+    heartbeat: HeartbeatSettings | None = None
+    """A regular waking, whether or not anything has happened."""
+
+    @field_validator("zone")
+    @classmethod
+    def _zone_exists(cls, zone: str) -> str:
+        return checked_zone(zone)
 
     @model_validator(mode="after")
     def _fits(self) -> AgentDefinition:

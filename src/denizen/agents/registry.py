@@ -19,12 +19,13 @@ from denizen.cycles.ending import Ending, close_cycle
 from denizen.cycles.ledger import Charge
 from denizen.cycles.records import OpenCycle, find_open
 from denizen.errors import InvalidInput, NotFound
-from denizen.ids import AgentId, OrganizationId
+from denizen.ids import AgentId, OrganizationId, SpaceId
 from denizen.models.prices import Usage, usage_of
+from denizen.plans import agenda
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx, insert_into, statement
-from denizen.storage.schema import agents, cycles, entities, events, minds
+from denizen.storage.schema import agents, cycles, entities, events, memberships, minds
 from denizen.storage.schema import leases as leases_table
 
 Status = Literal["sleeping", "alive", "paused", "suspended", "dead"]
@@ -60,7 +61,7 @@ def define(**fields: Any) -> AgentDefinition:
         raise InvalidInput(f"This agent cannot be defined so. {problems}.") from error
 
 
-_add = insert_into(agents, "id", "organization_id", "definition", "urgent", "created_at")
+_add = insert_into(agents, "id", "organization_id", "definition", "urgent", "zone", "created_at")
 _add_mind = insert_into(minds, "agent_id")
 _get = statement(
     select(
@@ -78,10 +79,20 @@ _get = statement(
 _edit = statement(
     update(agents)
     .where(agents.c.id == bindparam("agent"))
-    .values(definition=bindparam("new"), urgent=bindparam("rule"), version=agents.c.version + 1)
+    .values(
+        definition=bindparam("new"),
+        urgent=bindparam("rule"),
+        zone=bindparam("new_zone"),
+        version=agents.c.version + 1,
+    )
 )
 _set_status = statement(
     update(agents).where(agents.c.id == bindparam("agent"), agents.c.status != "dead").values(status=bindparam("new"))
+)
+
+_interrupt = statement(
+    # As after a shutdown: resuming the cycle is no attempt.
+    update(cycles).where(cycles.c.agent_id == bindparam("agent"), cycles.c.number.is_(None)).values(handed_back=1)
 )
 
 
@@ -94,10 +105,13 @@ def create(tx: Tx, organization_id: OrganizationId, *, name: str, handle: str, d
         organization_id=organization_id,
         definition=definition.model_dump_json(exclude_defaults=True),
         urgent=definition.urgent.model_dump_json(exclude_defaults=True),
+        zone=definition.zone,
         created_at=tx.now,
     )
     tx.run(_add_mind, agent_id=entity.id)
     leases.create(tx, entity.id)
+    if definition.heartbeat is not None:
+        agenda.keep_heartbeat(tx, entity.id, definition.heartbeat)
     return Agent(entity, definition, 1)
 
 
@@ -115,22 +129,27 @@ def edit(tx: Tx, agent_id: AgentId, definition: AgentDefinition) -> Agent:
         agent=agent_id,
         new=definition.model_dump_json(exclude_defaults=True),
         rule=definition.urgent.model_dump_json(exclude_defaults=True),
+        new_zone=definition.zone,
     )
     if changed == 0:
         raise NotFound("agent", agent_id)
+    agenda.keep_heartbeat(tx, agent_id, definition.heartbeat)
     return get(tx, agent_id)
 
 
 def suspend(tx: Tx, agent_id: AgentId) -> None:
-    """The agent thinks no more until it is resumed. Its events wait; a cycle under way is stopped where it is."""
+    """The agent thinks no more until it is resumed. Its events and plans wait; a cycle under way stops where it is."""
     _change_status(tx, agent_id, "suspended")
     epoch = leases.seize(tx, agent_id)
+    agenda.hold(tx, agent_id)
+    tx.run(_interrupt, agent=agent_id)
     tx.announce(agent_topic(agent_id), AgentStatus(agent_id, "suspended", epoch).to_payload())
 
 
 def resume(tx: Tx, agent_id: AgentId) -> None:
     """The agent may think again, and is woken."""
     _change_status(tx, agent_id, "active")
+    agenda.release(tx, agent_id)
     tx.announce(WAKE, {"agents": [agent_id]})
 
 
@@ -141,6 +160,7 @@ def delete(tx: Tx, agent_id: AgentId) -> None:
     found = find_open(tx, agent_id)
     if found is not None:
         _end_with_note(tx, agent_id, epoch, found.cycle)
+    agenda.clear(tx, agent_id)
     tx.announce(agent_topic(agent_id), AgentStatus(agent_id, "dead", epoch).to_payload())
 
 
@@ -169,12 +189,41 @@ def _change_status(tx: Tx, agent_id: AgentId, new: str) -> None:
         raise NotFound("living agent", agent_id)
 
 
-_doing = statement(
-    select(agents.c.status, cycles.c.outcome, leases_table.c.until)
-    .join(leases_table, leases_table.c.agent_id == agents.c.id)
-    .outerjoin(cycles, (cycles.c.agent_id == agents.c.id) & cycles.c.number.is_(None))
-    .where(agents.c.id == bindparam("id"))
+_state = (agents.c.status, cycles.c.outcome, leases_table.c.until)
+_with_state = agents.join(leases_table, leases_table.c.agent_id == agents.c.id).outerjoin(
+    cycles, (cycles.c.agent_id == agents.c.id) & cycles.c.number.is_(None)
 )
+_doing = statement(select(*_state).select_from(_with_state).where(agents.c.id == bindparam("id")))
+_of_organization = statement(
+    select(
+        entities.c.id,
+        entities.c.organization_id,
+        entities.c.kind,
+        entities.c.handle,
+        entities.c.name,
+        agents.c.definition,
+        agents.c.version,
+        *_state,
+    )
+    .select_from(_with_state.join(entities, entities.c.id == agents.c.id))
+    .where(agents.c.organization_id == bindparam("organization_id"), agents.c.status != "dead")
+    .order_by(agents.c.id)
+)
+_in_space = statement(
+    select(agents.c.id, leases_table.c.epoch, *_state)
+    .select_from(_with_state.join(memberships, memberships.c.entity_id == agents.c.id))
+    .where(memberships.c.space_id == bindparam("space_id"))
+    .order_by(agents.c.id)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """An agent in a space: how it is, and under which epoch it thought last."""
+
+    agent_id: AgentId
+    epoch: int
+    status: Status
 
 
 def status(tx: Tx, agent_id: AgentId) -> Status:
@@ -182,7 +231,23 @@ def status(tx: Tx, agent_id: AgentId) -> Status:
     row = tx.one(_doing, id=agent_id)
     if row is None:
         raise NotFound("agent", agent_id)
-    stored, open_cycle, until = row
+    return _status(tx, *row)
+
+
+def living_agents(tx: Tx, organization_id: OrganizationId) -> list[tuple[Agent, Status]]:
+    """Every agent of the organization that is not dead, and what it is doing."""
+    return [
+        (Agent(Entity(*row[:5]), AgentDefinition.model_validate_json(row[5]), row[6]), _status(tx, *row[7:]))
+        for row in tx.all(_of_organization, organization_id=organization_id)
+    ]
+
+
+def present(tx: Tx, space_id: SpaceId) -> list[Presence]:
+    """The agents that are members of the space."""
+    return [Presence(row[0], row[1], _status(tx, *row[2:])) for row in tx.all(_in_space, space_id=space_id)]
+
+
+def _status(tx: Tx, stored: str, open_cycle: str | None, until: int) -> Status:
     if stored == "dead":
         return "dead"
     if stored == "suspended":

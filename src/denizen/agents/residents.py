@@ -15,10 +15,9 @@ from typing import Final
 import structlog
 
 from denizen.agents import registry
+from denizen.agents.alarm import Alarm
 from denizen.agents.registry import Agent
-from denizen.bus.port import Bus
-from denizen.bus.streams import StreamAborted, agent_topic, space_topic
-from denizen.clock import Clock
+from denizen.clock import Clock, Instant
 from denizen.consciousness import lease as leases
 from denizen.consciousness import mind as minds
 from denizen.consciousness.lease import LEASE_SECONDS, Lease
@@ -30,7 +29,7 @@ from denizen.cycles.opening import Waking, open_cycle, resume_cycle
 from denizen.cycles.outcome import Failed
 from denizen.cycles.records import OpenCycle, open_cycle_id
 from denizen.errors import DenizenError, LeaseLost, StorageError
-from denizen.ids import AgentId, SpaceId
+from denizen.ids import AgentId
 from denizen.storage.database import Database, Tx
 
 log_line = structlog.get_logger(__name__)
@@ -70,15 +69,17 @@ class _Life:
 class Residents:
     """Keeps agents alive in this process, from `__aenter__` to `__aexit__`."""
 
-    def __init__(self, db: Database, bus: Bus, clock: Clock, *, instance: str, equip: Equip, pace: Pace) -> None:
+    def __init__(self, db: Database, clock: Clock, *, instance: str, equip: Equip, pace: Pace) -> None:
         self._db = db
-        self._bus = bus
         self._clock = clock
         self._instance = instance
         self._equip = equip
         self._pace = pace
+        self._alarm = Alarm(db, clock)
         self._lives: dict[AgentId, _Life] = {}
         self._peers: list[str] = [instance]
+        self._unable: dict[AgentId, Exception] = {}
+        """Why agents could not live here when they last tried."""
         self._stopping = False
         self._changed = asyncio.Event()
         self._tasks = asyncio.TaskGroup()
@@ -90,6 +91,7 @@ class Residents:
         self._loops = [
             self._tasks.create_task(self._keep_leases(), name="lease renewal"),
             self._tasks.create_task(self._keep_sweeping(), name="sweep"),
+            self._tasks.create_task(self._keep_time(), name="alarm"),
         ]
         return self
 
@@ -123,6 +125,10 @@ class Residents:
         elif first_to_try(agent_id, self._peers) == self._instance:
             self.wake(agent_id)
 
+    def expect(self, at: Instant) -> None:
+        """A plan or timer will be due then."""
+        self._alarm.expect(at)
+
     def wake(self, agent_id: AgentId) -> None:
         """Bring this agent to life here, unless it lives here already or this instance has its hands full."""
         life = self._lives.get(agent_id)
@@ -142,13 +148,21 @@ class Residents:
             resting.woken.set()
 
     async def run_until_idle(self) -> None:
-        """Return when no agent that this process may think for has anything to do now."""
+        """Return when no agent that this process may think for has anything to do now.
+
+        Where something is left to do for agents that cannot live here, raises why.
+        """
+        self._unable.clear()
         while True:
             await self.sweep()
             await self._settled()
-            mine = [each for each in await self._db.read(registry.due) if each.holder in (None, self._instance)]
+            mine = [
+                each.agent_id for each in await self._db.read(registry.due) if each.holder in (None, self._instance)
+            ]
             if not mine:
                 return
+            if all(agent_id in self._unable for agent_id in mine):
+                raise self._unable[mine[0]]
 
     async def _settled(self) -> None:
         while any(not life.resting or life.woken.is_set() for life in self._lives.values()):
@@ -156,7 +170,8 @@ class Residents:
             await self._changed.wait()
 
     async def sweep(self) -> None:
-        """Find what hints missed: work that waits, and cycles whose holder is gone."""
+        """Find what hints missed: plans that are due, work that waits, and cycles whose holder is gone."""
+        await self._alarm.ring()
         for each in await self._db.read(registry.due):
             if each.holder in (None, self._instance):
                 self.wake(each.agent_id)
@@ -169,9 +184,21 @@ class Residents:
             except StorageError as error:
                 log_line.warning("sweep failed", error=error.code)
 
+    async def _keep_time(self) -> None:
+        while True:
+            if not await self._alarm.wait(self._pace.sweep_seconds):
+                continue
+            try:
+                await self._alarm.ring()
+            except StorageError as error:
+                log_line.warning("plans not fired", error=error.code)
+                await self._clock.sleep(self._pace.sweep_seconds)
+
     async def _keep_leases(self) -> None:
         while True:
             await self._clock.sleep(self._pace.lease_seconds / 3)
+            # As they are now: a lease that is acquired while we renew is not among those renewed, and not lost either.
+            before = {agent_id: life.lease for agent_id, life in self._lives.items()}
             try:
                 held = await self._db.write_first(leases.renew, self._instance, self._pace.lease_seconds)
                 self._peers = await self._db.write_first(leases.appear, self._instance)
@@ -179,7 +206,10 @@ class Residents:
                 log_line.warning("leases not renewed", error=error.code)
                 continue
             for agent_id, life in list(self._lives.items()):
-                if life.lease is not None and held.get(agent_id) != life.lease.epoch and life.task is not None:
+                lease = before.get(agent_id)
+                if lease is None or lease is not life.lease or life.task is None:
+                    continue
+                if held.get(agent_id) != lease.epoch:
                     log_line.warning("lease lost", agent=agent_id)
                     life.task.cancel()
 
@@ -189,8 +219,10 @@ class Residents:
         except LeaseLost:
             log_line.info("another process took over", agent=agent_id)
         except DenizenError as error:
+            self._unable[agent_id] = error
             log_line.warning("life ended early", agent=agent_id, error=error.code, message=str(error))
-        except Exception:  # one agent's misfortune must not end the others
+        except Exception as error:  # one agent's misfortune must not end the others
+            self._unable[agent_id] = error
             log_line.exception("life ended by a defect", agent=agent_id)
         finally:
             del self._lives[agent_id]
@@ -217,11 +249,9 @@ class Residents:
         if resumed == "later":
             life.woken.clear()
             return
-        if resumed is not None:
-            self._announce_takeover(lease, resumed)
-            if not await self._one(faculties, mind, resumed):
-                life.woken.clear()
-                return
+        if resumed is not None and not await self._one(faculties, mind, resumed, life):
+            life.woken.clear()
+            return
         while not self._stopping:
             life.woken.clear()
             waking = Waking(mind.identity, mind.version, mind.era, mind.budget.inbox, faculties.toolbox, mind.next_seq)
@@ -234,15 +264,15 @@ class Residents:
                     mind.begin_era(opened.era)
                 if opened.more:
                     life.woken.set()
-                if not await self._one(faculties, mind, opened.cycle):
+                if not await self._one(faculties, mind, opened.cycle, life):
                     life.woken.clear()
                     return
             if not life.woken.is_set() and not await self._rest(life):
                 return
 
-    async def _one(self, faculties: Faculties, mind: Mind, cycle: OpenCycle) -> bool:
+    async def _one(self, faculties: Faculties, mind: Mind, cycle: OpenCycle, life: _Life) -> bool:
         """Think one cycle; False if it stays open and must wait, so that there is nothing to do until then."""
-        outcome = await think(faculties, mind, cycle)
+        outcome = await think(faculties, mind, cycle, life.woken.is_set)
         return not (isinstance(outcome, Failed) and not outcome.undone)
 
     async def _rest(self, life: _Life) -> bool:
@@ -263,13 +293,6 @@ class Residents:
         mind = await self._db.read(_load_mind, lease, agent, budget)
         return mind, faculties
 
-    def _announce_takeover(self, lease: Lease, resumed: OpenCycle) -> None:
-        """Whatever the former holder was streaming will not be finished by it."""
-        frame = StreamAborted(lease.agent_id, lease.epoch, None, "resumed").to_payload()
-        self._bus.publish(agent_topic(lease.agent_id), frame)
-        for space_id in {event.space_id for event in resumed.events if event.space_id}:
-            self._bus.publish(space_topic(SpaceId(space_id)), frame)
-
 
 def first_to_try(agent_id: AgentId, instances: list[str]) -> str:
     """Which instance should try first to bring an agent to life: the same answer on each, evenly spread."""
@@ -277,7 +300,7 @@ def first_to_try(agent_id: AgentId, instances: list[str]) -> str:
 
 
 def _load_mind(tx: Tx, lease: Lease, agent: Agent, budget: Budget) -> Mind:
-    identity = Identity(agent.entity, agent.definition.instructions)
+    identity = Identity(agent.entity, agent.definition.instructions, agent.definition.zone)
     open_id = open_cycle_id(tx, lease.agent_id)
     return minds.load(tx, lease, identity, agent.version, agent.definition.window, budget, open_id)
 

@@ -103,3 +103,4 @@ def _say_hello(
     console = stdout()
     console.print(f"[bold]Denizen {__version__}[/bold] is up. Ctrl-C stops it.")
     console.print(lines)
+    console.file.flush()  # under a supervisor, stdout is no terminal and would keep this to itself

@@ -19,10 +19,11 @@ from denizen.consciousness.lease import Lease, fence
 from denizen.consciousness.log import Entry
 from denizen.cycles import ledger
 from denizen.cycles.ledger import NOTHING, Charge
+from denizen.cycles.phases import FREE, Phase
 from denizen.cycles.records import OpenCycle, calls_of
 from denizen.errors import DenizenError, InvalidInput, NotAMember, NotFound
 from denizen.ids import AgentId, CycleId, MessageId, SpaceId, new_id
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, statement, storable
 from denizen.storage.schema import cycles
 from denizen.tools import effects
 from denizen.tools.effects import EffectRecord
@@ -32,6 +33,8 @@ UNKNOWN_OUTCOME: Final = (
     "The process stopped while this tool was running. Whether it did its work is unknown: it may have. "
     "Check before you call it again."
 )
+_POINTER_CHARACTERS: Final = 150
+"""At most as long is the line that says where a cut text goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,8 @@ class Step:
     """Whether the response is in the log already."""
     characters: int
     """How long each result may be."""
+    phase: Phase = FREE
+    """Which tools may be called."""
     streamed: Mapping[int, MessageId] = field(default_factory=dict[int, MessageId])
     """The ids under which the text of calls has been streaming, by position."""
     charge: Charge = NOTHING
@@ -58,7 +63,8 @@ class Progress:
 
     effects: tuple[EffectRecord, ...]
     """The calls that are newly recorded."""
-    sent_to: tuple[SpaceId, ...]
+    sent_to: tuple[str, ...]
+    """The names of the spaces in which something was newly said, in order."""
     active_space_id: SpaceId | None
     intended: tuple[int, ...]
     """The outside calls that are to be made now, by position."""
@@ -116,7 +122,7 @@ class _Desk:
         self._step = step
         self.results = dict(step.results)
         self.recorded: list[EffectRecord] = []
-        self.sent_to: list[SpaceId] = []
+        self.sent_to: list[str] = []
         self.active_space_id = cycle.active_space_id
 
     def work(self, toolbox: Toolbox) -> tuple[int, ...]:
@@ -124,6 +130,11 @@ class _Desk:
         intended: list[int] = []
         for position, call in enumerate(self._step.calls):
             if position in self.results:
+                continue
+            if not self._step.phase.allows(call.tool_name):
+                if intended:
+                    break
+                self._record(position, Done(_refusal(InvalidInput(_not_now(call.tool_name, self._step.phase)))))
                 continue
             tool = toolbox.by_name.get(call.tool_name)
             outside = tool if isinstance(tool, OutsideTool) else None
@@ -186,12 +197,12 @@ class _Desk:
 
     def _cap(self, text: str) -> str:
         """The text as it goes into the log: whole if short enough, else cut, with a pointer to where it is whole."""
-        text = text.replace("\0", "\ufffd")
+        text = storable(text)
         if len(text) <= self._step.characters:
             return text
         kept_as = new_id()
         log.keep_long_text(self._tx, self._agent_id, self._cycle.id, kept_as, text)
-        shown = max(self._step.characters - 120, 0)
+        shown = max(self._step.characters - _POINTER_CHARACTERS, 0)
         pointer = f'read_entry("result:{kept_as}", offset={shown})'
         return f"{text[:shown]}\n… [cut at {shown:,} of {len(text):,} characters; {pointer} shows the rest]"
 
@@ -210,7 +221,7 @@ def answer_open_calls(cycle: OpenCycle, seq: int, told: str) -> Entry | None:
     if not calls:
         return None
     done = {each.position: each.result for each in cycle.effects if each.step == cycle.steps - 1}
-    results = {position: done.get(position) or told for position in range(len(calls))}
+    results = {at: told if done.get(at) is None else str(done[at]) for at in range(len(calls))}
     return results_entry(seq, cycle.id, calls, results)
 
 
@@ -220,6 +231,10 @@ def _problem(tool: OutsideTool, call: ToolCallPart) -> str | None:
     except InvalidInput as error:
         return _refusal(error)
     return None
+
+
+def _not_now(tool: str, phase: Phase) -> str:
+    return f"{tool} may not be called in this phase of the cycle. Allowed are: {', '.join(phase.tools or ())}, skip."
 
 
 def _refusal(error: DenizenError) -> str:

@@ -7,8 +7,8 @@ reached: `think` is given an open cycle and does not care whether it was just op
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 import structlog
@@ -19,27 +19,30 @@ from pydantic_core import to_json
 
 from denizen import failpoints
 from denizen.bus.port import Bus
-from denizen.clock import Clock
+from denizen.clock import SECOND, Clock
 from denizen.consciousness import log
 from denizen.consciousness.log import Entry
 from denizen.consciousness.mind import Mind
 from denizen.consciousness.summary import Effect, derived_summary, last_words
 from denizen.consciousness.window import result_characters
-from denizen.cycles import calling, ending
+from denizen.cycles import awareness, calling, ending
 from denizen.cycles.calling import UNKNOWN_OUTCOME, Progress, Step
 from denizen.cycles.ending import Ending
 from denizen.cycles.ledger import NOTHING, Charge
+from denizen.cycles.opening import event_characters
 from denizen.cycles.outcome import Acted, CycleOutcome, Failed, Skipped
+from denizen.cycles.phases import Phase, phase_at
 from denizen.cycles.records import OpenCycle, calls_of
 from denizen.cycles.settings import CycleSettings
 from denizen.cycles.speaking import Speaker
-from denizen.cycles.stopping import Spent, stop_reason
+from denizen.cycles.stopping import BUILT_IN, Spent, Stop, stop_reason
 from denizen.cycles.waiting import Waiting, whom_to_answer
 from denizen.errors import LeaseLost, ModelError, ModelRejected, ModelUnknown, StorageError
 from denizen.ids import SpaceId
 from denizen.inbox.delivery import DEAD_AFTER
 from denizen.models import request
 from denizen.models.prices import Price, cost, usage_of
+from denizen.models.tokens import PER_MESSAGE, estimate
 from denizen.spaces import posting
 from denizen.storage.database import Database
 from denizen.tools.effects import EffectRecord
@@ -50,6 +53,9 @@ log_line = structlog.get_logger(__name__)
 
 MODEL_ANSWERED = failpoints.declare("model.answered")
 TOOL_CALLED = failpoints.declare("tool.called")
+
+SMALLEST_UPDATE_TOKENS: Final = 300
+"""With less room than this, what arrives in the middle of a cycle waits for the next."""
 
 REMINDER: Final = (
     "[REMINDER] Nobody has seen that text: plain text is internal. {who} is waiting in the space {space}. "
@@ -69,11 +75,17 @@ class Faculties:
     toolbox: Toolbox
     settings: CycleSettings
     prices: Mapping[str, Price]
+    stops: Mapping[str, Stop] = field(default_factory=lambda: BUILT_IN)
 
 
-async def think(faculties: Faculties, mind: Mind, cycle: OpenCycle) -> CycleOutcome:
-    """Live the cycle to its end. Raises only when the agent is ours no more, or when the database fails."""
-    thinking = _Thinking(faculties, mind, cycle)
+async def think(
+    faculties: Faculties, mind: Mind, cycle: OpenCycle, arrived: Callable[[], bool] = lambda: True
+) -> CycleOutcome:
+    """Live the cycle to its end. Raises only when the agent is ours no more, or when the database fails.
+
+    `arrived` says whether there may be something new in the inbox, so that it need not be looked at before each step.
+    """
+    thinking = _Thinking(faculties, mind, cycle, arrived)
     try:
         return await thinking.run()
     except (LeaseLost, StorageError):
@@ -89,8 +101,11 @@ async def think(faculties: Faculties, mind: Mind, cycle: OpenCycle) -> CycleOutc
 class _Thinking:
     """A cycle under way."""
 
-    def __init__(self, faculties: Faculties, mind: Mind, cycle: OpenCycle) -> None:
+    def __init__(self, faculties: Faculties, mind: Mind, cycle: OpenCycle, arrived: Callable[[], bool]) -> None:
         self._with = faculties
+        self._arrived = arrived
+        self._preview: str | None = None
+        self._preview_tokens = 0
         self._mind = mind
         self._cycle = cycle
         self._steps = cycle.steps
@@ -98,7 +113,7 @@ class _Thinking:
         for response in cycle.responses:
             self._charge(response)
         self._effects = {(effect.step, effect.position): effect for effect in cycle.effects}
-        self._sent_to: list[SpaceId] = []
+        self._sent_to = list(cycle.sent_to)
         mind.add(*cycle.entries)
 
     async def run(self) -> CycleOutcome:
@@ -106,6 +121,7 @@ class _Thinking:
             return await self._close_honestly("it was cut off too often")
         await self._take_up()
         while (reason := self._stop_reason()) is None:
+            await self._look_around()
             self._make_room()
             response, speaker = await self._ask()
             calls = calls_of(response)
@@ -123,13 +139,12 @@ class _Thinking:
 
     @property
     def _history_tokens(self) -> int:
-        """What a request may hold beside the self and the tools."""
-        fixed = self._mind.self_tokens + self._with.toolbox.tokens
+        """What a request may hold beside the self, the tools and the preview."""
+        fixed = self._mind.self_tokens + self._with.toolbox.tokens + self._preview_tokens
         return int(self._mind.budget.request / self._mind.correction) - fixed
 
-    @property
-    def _over_budget(self) -> bool:
-        return self._mind.tokens - self._mind.self_tokens > self._history_tokens
+    def _over_budget(self, more_tokens: int = 0) -> bool:
+        return self._mind.tokens - self._mind.self_tokens + more_tokens > self._history_tokens
 
     def _stop_reason(self) -> str | None:
         present = self._mind.present_tokens
@@ -140,13 +155,48 @@ class _Thinking:
             return None
         # A small window leaves a cycle at most half of it, so that the past is not pushed out altogether.
         allowed = min(self._with.settings.token_budget, self._history_tokens // 2)
-        return stop_reason(
-            self._with.settings, Spent(self._steps, present, allowed, self._spent.cost_micros or 0, room)
+        spent = Spent(
+            steps=self._steps,
+            tokens=present,
+            allowed_tokens=allowed,
+            cost_micros=self._spent.cost_micros or 0,
+            room=room,
+            seconds=(self._with.clock.now() - self._cycle.started_at) / SECOND,
+            events=len(self._cycle.events),
+            sent=len(self._sent_to),
         )
+        return stop_reason(self._with.settings, spent, self._with.stops)
+
+    async def _look_around(self) -> None:
+        """Before each step but the first: take what is urgent, and see what else waits."""
+        self._preview, self._preview_tokens = None, 0
+        if self._steps == 0 or self._with.settings.awareness == "none" or not self._arrived():
+            return
+        # At most half of what room there is: the answer to it must fit as well. With hardly any, it waits.
+        budget = min(self._mind.budget.inbox, (self._history_tokens - self._mind.present_tokens) // 2)
+        if budget < SMALLEST_UPDATE_TOKENS:
+            return
+        noticed = await self._with.db.write(
+            awareness.notice,
+            self._mind.lease,
+            self._cycle,
+            self._with.settings.awareness,
+            seq=self._mind.next_seq,
+            max_tokens=budget,
+            text_chars=event_characters(budget),
+        )
+        if noticed.preview is not None:
+            # Where there is hardly room, a glance at the inbox is the first thing to do without.
+            tokens = estimate(noticed.preview) + PER_MESSAGE
+            if tokens < (self._history_tokens - self._mind.present_tokens) // 4:
+                self._preview, self._preview_tokens = noticed.preview, tokens
+        if noticed.update is not None:
+            self._cycle = replace(self._cycle, events=(*self._cycle.events, *noticed.taken))
+            self._mind.add(noticed.update)
 
     def _make_room(self) -> None:
         """Before every request: if it would be over the budget, old cycles leave the window, many at once."""
-        if self._over_budget:
+        if self._over_budget():
             self._mind.begin_at(self._mind.start_within(self._target_tokens))
 
     @property
@@ -170,7 +220,9 @@ class _Thinking:
         attempt = 0
         while True:
             attempt += 1
-            speaker = Speaker(self._with.bus, self._mind.lease, self._cycle.active_space_id)
+            may_speak = self._phase.allows(SEND_MESSAGE)
+            space_id = self._cycle.active_space_id if may_speak else None
+            speaker = Speaker(self._with.bus, self._mind.lease, space_id)
             try:
                 response = await self._ask_once(speaker)
             except ModelError as error:
@@ -187,15 +239,28 @@ class _Thinking:
                 return response, speaker
 
     async def _ask_once(self, speaker: Speaker) -> ModelResponse:
+        phase = self._phase
         settings = ModelSettings(max_tokens=self._mind.budget.output)
+        if phase.tool_choice != "auto":
+            settings["tool_choice"] = phase.tool_choice
         tools = self._with.toolbox.definitions
-        async with request.stream(self._with.model, self._mind.prompt, tools=tools, settings=settings) as answer:
+        if phase.strict:
+            tools = tuple(each for each in tools if phase.allows(each.name))
+        prompt = self._mind.prompt
+        if self._preview is not None:
+            # Ephemeral, and so at the very end: what stands before it is the prefix of the next request.
+            prompt = [*prompt, ModelRequest(parts=[UserPromptPart(self._preview)])]
+        async with request.stream(self._with.model, prompt, tools=tools, settings=settings) as answer:
             async for event in answer:
                 speaker.hear(event)
         failpoints.reach(MODEL_ANSWERED)
         response = answer.response
         self._learn_size(response)
         return response
+
+    @property
+    def _phase(self) -> Phase:
+        return phase_at(self._with.settings.phases, self._steps)
 
     def _charge(self, response: ModelResponse) -> Charge:
         usage = usage_of(response)
@@ -208,14 +273,18 @@ class _Thinking:
 
     def _response_entry(self, response: ModelResponse) -> Entry:
         """The response, with what its request was made of, so that the request can be built again."""
-        made_of = {
+        made_of: dict[str, object] = {
             "era": self._mind.era.number,
             "from": self._mind.past[0].seq if self._mind.past else self._cycle.first_seq,
             "to": self._mind.next_seq - 1,
             "tools": self._with.toolbox.digest,
             "model": self._with.model_name,
-            "settings": {"max_tokens": self._mind.budget.output},
+            "settings": {"max_tokens": self._mind.budget.output, "tool_choice": self._phase.tool_choice},
         }
+        if self._phase.strict:
+            made_of["only"] = [tool for tool in self._with.toolbox.by_name if self._phase.allows(tool)]
+        if self._preview is not None:
+            made_of["preview"] = self._preview
         encoded = to_json(made_of).decode()
         return log.entry(self._mind.next_seq, self._cycle.id, "response", response, request=encoded)
 
@@ -234,6 +303,7 @@ class _Thinking:
             results={},
             stored=False,
             characters=self._result_characters(len(calls)),
+            phase=self._phase,
             streamed=speaker.ids,
             charge=self._charge(response),
         )
@@ -247,7 +317,8 @@ class _Thinking:
         number = self._steps - 1
         known = [effect for effect in self._effects.values() if effect.step == number]
         done = {effect.position: effect.result or "" for effect in known if effect.state == "done"}
-        step = Step(number, last, calls, done, stored=True, characters=self._result_characters(len(calls)))
+        phase = phase_at(self._with.settings.phases, number)
+        step = Step(number, last, calls, done, True, self._result_characters(len(calls)), phase)
         cut_off = [effect.position for effect in known if effect.state == "intent"]
         await self._carry_out(step, None, {at: await self._after_crash(calls[at]) for at in cut_off})
 
@@ -294,14 +365,16 @@ class _Thinking:
         """What an outside tool answers; what goes wrong in it is told to the model, never raised."""
         tool = self._with.toolbox.by_name[call.tool_name]
         assert isinstance(tool, OutsideTool)
+        limit = asyncio.timeout(tool.seconds)
         try:
-            async with asyncio.timeout(tool.seconds):
+            async with limit:
                 result = await tool.call(tool.check(call.args))
-        except TimeoutError:
-            return f"{tool.name} did not answer within {tool.seconds:g} seconds. Whether it did its work is unknown."
         except Exception as error:  # noqa: BLE001  the model decides what to make of it
             log_line.info("tool failed", tool=tool.name, error=repr(error))
-            return f"{tool.name} failed: {type(error).__name__}: {error}"
+            # A tool's own TimeoutError is a failure like any other.
+            if not limit.expired():
+                return f"{tool.name} failed: {type(error).__name__}: {error}"
+            return f"{tool.name} did not answer within {tool.seconds:g} seconds. Whether it did its work is unknown."
         failpoints.reach(TOOL_CALLED)
         return result
 
@@ -364,7 +437,6 @@ class _Thinking:
     ) -> Acted:
         """The cycle is part of the agent's life."""
         words = last_words(last.text or "") if last is not None else ""
-        self._mind.add(*entries)
         charge = NOTHING if last is None else self._charge(last)
         how = Ending(
             stop_reason=reason,
@@ -374,32 +446,32 @@ class _Thinking:
             charge=charge,
             spent=self._spent,
             outcome=outcome,
-            window_from=self._window_from(),
+            window_from=self._window_from(sum(entry.tokens for entry in entries)),
             delivering=delivering,
         )
         number = await self._with.db.write(ending.end_cycle, self._mind.lease, self._cycle, how)
+        self._mind.add(*entries)
         if how.window_from is not None:
             self._mind.begin_at(how.window_from)
             self._mind.window_from = None
         self._mind.commit()
         return Acted(number, how.summary, reason)
 
-    def _window_from(self) -> int | None:
-        """Where the window begins from now on, if it has moved, or has to."""
-        if self._over_budget:
-            return self._mind.start_within(self._target_tokens)
+    def _window_from(self, more_tokens: int) -> int | None:
+        """Where the window begins from now on, if it has moved, or has to because of what is added last."""
+        if self._over_budget(more_tokens):
+            return self._mind.start_within(self._target_tokens - more_tokens)
         return self._mind.window_from
 
     def _derived_summary(self) -> str:
-        names = {event.space_id: event.space_name for event in self._cycle.events}
         targets = iter(self._sent_to)
         changes = [effect for effect in self._effects.values() if effect.changes]
-        return derived_summary([self._told(effect, names, targets) for effect in changes])
+        return derived_summary([self._told(effect, targets) for effect in changes])
 
     @staticmethod
-    def _told(effect: EffectRecord, names: Mapping[str | None, str | None], targets: Iterator[SpaceId]) -> Effect:
+    def _told(effect: EffectRecord, targets: Iterator[str]) -> Effect:
         space = next(targets, None) if effect.tool == SEND_MESSAGE else None
-        return Effect(effect.tool, {"space": names.get(space) or space} if space else {}, effect.state == "done")
+        return Effect(effect.tool, {"space": space} if space else {}, effect.state == "done")
 
     async def hand_back(self) -> None:
         """Say that this cycle was interrupted, not failed. As far as there is time: a lost word costs one attempt."""

@@ -13,7 +13,7 @@ from typing import Final, Literal
 from pydantic_ai.messages import ModelRequest, UserPromptPart
 from sqlalchemy import bindparam, select, update
 
-from denizen.bus.streams import AgentStatus, agent_topic
+from denizen.bus.streams import AgentStatus, StreamAborted, agent_topic, space_topic
 from denizen.clock import SECOND
 from denizen.consciousness import log, selfhood
 from denizen.consciousness.lease import Lease, fence
@@ -24,6 +24,7 @@ from denizen.ids import AgentId, CycleId, SpaceId, new_id
 from denizen.inbox import delivery
 from denizen.inbox.events import Event
 from denizen.inbox.format import format_inbox, take_that_fit
+from denizen.plans import agenda
 from denizen.spaces import directory
 from denizen.storage.database import Tx, insert_ignore, insert_into, statement
 from denizen.storage.schema import agents, cycles, minds, selves, toolsets
@@ -31,6 +32,8 @@ from denizen.tools.tool import Toolbox
 
 EVENT_CHARACTERS: Final = 8_000
 """A longer text of an event is cut in the inbox message, with a pointer to the rest."""
+_AROUND_EVENT_TOKENS: Final = 150
+"""What stands around the text of a single event in an inbox message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +106,18 @@ def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> Opened | Stale | None:
     era_version, news, news_told, last_cycle_at, version = row
     if version != waking.version:
         return "stale"
-    batch = batch[: take_that_fit(batch, max_tokens=waking.inbox_tokens, text_chars=EVENT_CHARACTERS)]
+    plans = agenda.next_few(tx, agent_id)
+    room = waking.inbox_tokens - sum(len(line) for line in plans) // 4
+    characters = event_characters(room)
+    batch = batch[: take_that_fit(batch, max_tokens=room, text_chars=characters)]
     era, told = None, _Told()
     if era_version != version or tx.now - last_cycle_at > selfhood.CACHE_SECONDS * SECOND:
         era = _renew_self(tx, waking, news)
     elif news != news_told:
-        told = _tell_news(tx, agent_id, news)
-    cycle = _begin(tx, agent_id, waking.next_seq, batch, told)
+        told = _tell_news(tx, waking, news)
+    cycle = _begin(tx, waking, batch, plans, told, characters)
     tx.announce(agent_topic(agent_id), AgentStatus(agent_id, "alive", lease.epoch).to_payload())
-    return Opened(cycle, era, len(batch) < len(waiting))
+    return Opened(cycle, era, more=len(batch) < len(waiting) or len(waiting) >= delivery.LOOKED_AT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +128,11 @@ class _Told:
     kept: str | None = None
 
 
-def _tell_news(tx: Tx, agent_id: AgentId, news: int) -> _Told:
+def _tell_news(tx: Tx, waking: Waking, news: int) -> _Told:
+    agent_id = waking.identity.entity.id
     facts = selfhood.surroundings(tx, agent_id)
     before = tx.one(_told, agent_id=agent_id)
-    lines = selfhood.news(json.loads(before[0]) if before else {}, facts)
+    lines = selfhood.news(json.loads(before[0]) if before else {}, facts, characters=_list_characters(waking))
     return _Told(lines, json.dumps({"news": news, "facts": facts}, ensure_ascii=False))
 
 
@@ -133,7 +140,7 @@ def _renew_self(tx: Tx, waking: Waking, news: int) -> Era | None:
     """Render the self anew. If it reads as before, the old era goes on: its prefix may still be cached."""
     agent_id, era = waking.identity.entity.id, waking.era
     facts = selfhood.surroundings(tx, agent_id)
-    text = selfhood.render(waking.identity, facts)
+    text = selfhood.render(waking.identity, facts, characters=_list_characters(waking))
     new = era if text == era.text else Era(era.number + 1, text)
     if new is not era:
         tx.run(_add_self, agent_id=agent_id, era=new.number, text=text, created_at=tx.now)
@@ -149,9 +156,22 @@ def _renew_self(tx: Tx, waking: Waking, news: int) -> Era | None:
     return None if new is era else new
 
 
-def _begin(tx: Tx, agent_id: AgentId, seq: int, batch: Sequence[Event], told: _Told) -> OpenCycle:
+def event_characters(inbox_tokens: int) -> int:
+    """How much of an event's text is shown: in a small window less, so that the longest event fits it too."""
+    return min(EVENT_CHARACTERS, max((inbox_tokens - _AROUND_EVENT_TOKENS) * 4, 200))
+
+
+def _list_characters(waking: Waking) -> int:
+    """How long a list of goals, memories, plans or news may be: in a small window shorter."""
+    return min(selfhood.SECTION_CHARACTERS, 2 * waking.inbox_tokens)
+
+
+def _begin(
+    tx: Tx, waking: Waking, batch: Sequence[Event], plans: Sequence[str], told: _Told, characters: int
+) -> OpenCycle:
+    agent_id, seq, zone = waking.identity.entity.id, waking.next_seq, waking.identity.zone
     cycle_id = CycleId(new_id())
-    text = format_inbox(batch, now=tx.now, news=told.lines, text_chars=EVENT_CHARACTERS)
+    text = format_inbox(batch, now=tx.now, zone=zone, plans=plans, news=told.lines, text_chars=characters)
     first = log.entry(seq, cycle_id, "inbox", ModelRequest(parts=[UserPromptPart(text)]))
     active = _common_space(tx, agent_id, batch)
     tx.run(
@@ -194,6 +214,7 @@ def resume_cycle(tx: Tx, lease: Lease) -> OpenCycle | Literal["later"] | None:
     if found.not_before > tx.now:
         return "later"
     cycle = found.cycle
+    _announce_takeover(tx, lease, cycle)
     if cycle.steps == 0:
         undo_cycle(tx, lease, cycle, "cut off before the first answer", counts=not found.handed_back, delay=False)
         return None
@@ -202,3 +223,12 @@ def resume_cycle(tx: Tx, lease: Lease) -> OpenCycle | Literal["later"] | None:
     tx.run(_take_up, cycle=cycle.id, tries=tries)
     tx.announce(agent_topic(lease.agent_id), AgentStatus(lease.agent_id, "alive", lease.epoch).to_payload())
     return replace(cycle, attempts=tries)
+
+
+def _announce_takeover(tx: Tx, lease: Lease, cycle: OpenCycle) -> None:
+    """Whatever the former holder was streaming, it will not finish."""
+    frame = StreamAborted(lease.agent_id, lease.epoch, None, "resumed").to_payload()
+    tx.announce(agent_topic(lease.agent_id), frame)
+    for space_id in {event.space_id for event in cycle.events} | {cycle.active_space_id}:
+        if space_id is not None:
+            tx.announce(space_topic(SpaceId(space_id)), frame)

@@ -1,25 +1,45 @@
-"""How an agent's think cycles are bounded."""
+"""How an agent's think cycles go, and how they are bounded."""
 
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from denizen.cycles.awareness import Awareness
+from denizen.cycles.phases import PRESETS, Phase
 
 SilentReply = Literal["nudge", "deliver", "ignore"]
 
 
 class CycleSettings(BaseModel):
-    """Limits of one think cycle, and what happens when someone waits and nothing is said."""
+    """Limits of one think cycle, what it is told on the way, and what happens when someone waits in vain."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    awareness: Awareness = "combined"
+    """What it is told of events that arrive meanwhile: nothing, a preview, what is urgent, or both."""
+    phases: tuple[Phase, ...] = ()
+    """Which tools may be called until which step; or the name of a preset, such as `observe-think-respond`."""
     max_steps: int = Field(default=20, ge=1)
     """Model calls in one cycle."""
     token_budget: int = Field(default=50_000, ge=500)
     """Tokens that one cycle may add: what the model writes and what it reads anew, never the past."""
     max_dollars: Decimal | None = Field(default=None, gt=0)
     """What one cycle may cost, where the price of the model is known."""
+    max_seconds: float | None = Field(default=None, gt=0)
+    """How long one cycle may take, by the clock on the wall; looked at between steps."""
+    stop_when: tuple[str, ...] = ()
+    """Further reasons to stop: `responded_to_all`, or the name of a function registered with the runtime."""
     silent_reply: SilentReply = "nudge"
     """When the model ends with text and a person waits: remind it once, send the text as it is, or leave it."""
+
+    @field_validator("phases", mode="before")
+    @classmethod
+    def _preset(cls, given: Any) -> Any:
+        if not isinstance(given, str):
+            return given
+        if given not in PRESETS:
+            raise ValueError(f"there is no preset {given!r}; there is {', '.join(PRESETS)}")
+        return PRESETS[given]

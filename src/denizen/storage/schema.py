@@ -88,6 +88,7 @@ agents = Table(
     _text("definition"),
     _int("version", 1),  # of the definition; a change begins a new era
     Column("urgent", Text),  # its rule of what is urgent, apart from the definition: every post reads it
+    Column("zone", Text),  # its time zone, for its plans; NULL is UTC
     _int("created_at"),
 )
 
@@ -306,4 +307,52 @@ tokens = Table(
     Column("last_used_at", BigInteger),  # to the minute
     UniqueConstraint("digest"),
     Index("ix_tokens_entity", "entity_id"),
+)
+
+goals = Table(
+    "goals",
+    metadata,
+    _key("agent_id", "agents.id"),
+    Column("number", BigInteger, primary_key=True),  # of the agent's own: what the model calls it by
+    _text("text"),
+    _text("status"),  # active, long-term, paused, done
+    _flag("priority", 1),  # 0 high, 1 normal, 2 low
+    _int("created_at"),
+    _int("updated_at"),
+    sqlite_with_rowid=False,
+)
+
+notes = Table(
+    "notes",
+    metadata,
+    _key("agent_id", "agents.id"),
+    _key("key"),
+    _text("text"),
+    _int("created_at"),
+    _int("updated_at"),
+    sqlite_with_rowid=False,
+)
+
+_NAMED_PLANS = text("kind = 'plan'")
+_WAITING_PLANS = text("state = 'waiting'")
+
+plans = Table(
+    "plans",
+    metadata,
+    _key("id"),
+    _ref("agent_id", "agents.id"),
+    _text("kind"),  # plan, timer, heartbeat
+    _text("name"),
+    _text("instruction"),
+    _text("schedule"),
+    _text("state"),  # waiting, held while its agent is suspended, failed where no next time can be reckoned
+    _int("next_run"),
+    Column("last_run", BigInteger),  # the time it last ran for, which is not always when it ran
+    _int("reckoned_at"),  # when `next_run` was reckoned; in the future if the clock has been put back since
+    _int("hop", 0),
+    _int("created_at"),
+    Index("ix_plans_agent", "agent_id", "next_run"),
+    Index("ix_plans_name", "agent_id", "name", unique=True, sqlite_where=_NAMED_PLANS, postgresql_where=_NAMED_PLANS),
+    Index("ix_plans_due", "next_run", sqlite_where=_WAITING_PLANS, postgresql_where=_WAITING_PLANS),
+    Index("ix_plans_reckoned", "reckoned_at", sqlite_where=_WAITING_PLANS, postgresql_where=_WAITING_PLANS),
 )

@@ -16,6 +16,8 @@ from denizen.spaces import directory, posting
 from denizen.spaces.transcript import format_transcript
 from denizen.storage.database import Tx
 from denizen.tools.hops import hop_of_send
+from denizen.tools.looking import LOOKING
+from denizen.tools.planning import PLANNING
 from denizen.tools.tool import Arguments, Done, Hand, OwnTool
 
 SKIP: Final = "skip"
@@ -66,7 +68,7 @@ def send_message(tx: Tx, hand: Hand, arguments: SendMessage) -> Done:
         hop=hop_of_send(hand.events, space.id),
         cycle_id=hand.cycle_id,
     )
-    return Done(_told(success=True, messageId=posted.id), changes=True, sent_to=space.id)
+    return Done(_told(success=True, messageId=posted.id), changes=True, sent_to=space.name)
 
 
 def read_messages(tx: Tx, hand: Hand, arguments: ReadMessages) -> Done:
@@ -118,7 +120,9 @@ def skip(_tx: Tx, _hand: Hand, _arguments: Skip) -> Done:
 
 def _active(hand: Hand) -> SpaceId:
     if hand.active_space_id is None:
-        raise InvalidInput("You are in no space: the events come from several. Call enter_space first.")
+        several = any(event.space_id is not None for event in hand.events)
+        where = "several" if several else "none"
+        raise InvalidInput(f"You are in no space: the events come from {where}. Call enter_space first.")
     return hand.active_space_id
 
 
@@ -141,6 +145,8 @@ PREBUILT: Final = (
         read_messages,
     ),
     OwnTool("read_entry", "Read the rest of a text that was cut, by its pointer.", ReadEntry, read_entry),
+    *LOOKING,
+    *PLANNING,
     OwnTool(
         SKIP,
         "Call this, alone and at once, when the inbox events are not for you and someone else will handle them. "

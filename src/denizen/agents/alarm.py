@@ -1,0 +1,52 @@
+"""The alarm clock of an instance: fires what is due, and wakes for the next time that it knows of.
+
+It only says when to look. Every instance has one, and the transaction that fires a plan lets one of them through.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from denizen.clock import SECOND, Clock, Instant
+from denizen.plans.firing import BATCH, fire_due, outlook, reckon_again
+from denizen.storage.database import Database
+
+
+class Alarm:
+    """Knows the nearest time at which a plan of any agent is due, as far as this instance has heard."""
+
+    def __init__(self, db: Database, clock: Clock) -> None:
+        self._db = db
+        self._clock = clock
+        self._nearest: Instant | None = None
+        self._set = asyncio.Event()
+
+    def expect(self, at: Instant) -> None:
+        """Something will be due then."""
+        if self._nearest is None or at < self._nearest:
+            self._nearest = at
+            self._set.set()
+
+    async def wait(self, seconds: float) -> bool:
+        """Wait until something may be due, so long at most; whether it may."""
+        if self._nearest is not None:
+            seconds = min(seconds, max((self._nearest - self._clock.now()) / SECOND, 0))
+        self._set.clear()
+        await self._clock.wait(self._set, seconds)
+        return self._nearest is not None and self._nearest <= self._clock.now()
+
+    async def ring(self) -> None:
+        """Whatever is due is in the inboxes when this returns. One read where nothing is."""
+        self._nearest = None
+        seen = await self._db.read(outlook)
+        late = seen.nearest is not None and seen.nearest <= seen.now
+        if seen.displaced:
+            while await self._db.write(reckon_again) == BATCH:
+                pass
+        if late or seen.displaced:
+            while await self._db.write(fire_due) == BATCH:
+                pass
+            seen = await self._db.read(outlook)
+        if seen.nearest is not None:
+            # The database may have a clock of its own: what counts is how long it is until then.
+            self.expect(Instant(self._clock.now() + seen.nearest - seen.now))

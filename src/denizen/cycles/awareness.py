@@ -1,0 +1,57 @@
+"""What an agent is told of what arrives while it works, before each step but the first.
+
+Urgent events are taken and told whole: they belong to the cycle, and what the model saw is stored. Others are only
+shown, a line each, at the end of that one request: they wait for the next cycle.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic_ai.messages import ModelRequest, UserPromptPart
+
+from denizen.consciousness import log
+from denizen.consciousness.lease import Lease, fence
+from denizen.consciousness.log import Entry
+from denizen.cycles.records import OpenCycle
+from denizen.inbox import delivery
+from denizen.inbox.events import Event
+from denizen.inbox.format import MID_CYCLE_UPDATE, format_inbox, format_preview, take_that_fit
+from denizen.storage.database import Tx
+
+Awareness = Literal["none", "preview", "urgent", "combined"]
+
+
+@dataclass(frozen=True, slots=True)
+class Noticed:
+    """What has arrived meanwhile."""
+
+    taken: tuple[Event, ...] = ()
+    update: Entry | None = None
+    """The urgent events, as they are told and stored."""
+    preview: str | None = None
+    """The others, as they are shown this once."""
+
+
+NOTHING = Noticed()
+
+
+def notice(
+    tx: Tx, lease: Lease, cycle: OpenCycle, awareness: Awareness, *, seq: int, max_tokens: int, text_chars: int
+) -> Noticed:
+    """Look at the inbox in the middle of a cycle; take what is urgent, as far as it fits."""
+    fence(tx, lease)
+    waiting = delivery.pending(tx, lease.agent_id)
+    urgent = [event for event in waiting if event.lane == "urgent"] if awareness in ("urgent", "combined") else []
+    urgent = urgent[: take_that_fit(urgent, max_tokens=max_tokens, text_chars=text_chars)]
+    update = None
+    if urgent:
+        text = format_inbox(urgent, now=tx.now, label=MID_CYCLE_UPDATE, text_chars=text_chars)
+        update = log.entry(seq, cycle.id, "update", ModelRequest(parts=[UserPromptPart(text)]))
+        delivery.take(tx, urgent, cycle.id)
+        log.append(tx, lease.agent_id, [update])
+    taken = {event.number for event in urgent}
+    rest = [event for event in waiting if event.number not in taken]
+    shown = format_preview(rest) if rest and awareness in ("preview", "combined") else None
+    return Noticed(tuple(urgent), update, shown)

@@ -1,0 +1,1 @@
+"""What an agent means to do: goals, notes, plans, timers, and what fires them."""

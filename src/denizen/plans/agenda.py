@@ -1,0 +1,316 @@
+"""An agent's plans, timers and heartbeat as rows: what is to reach its inbox later, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from sqlalchemy import bindparam, delete, func, select, update
+
+from denizen.clock import Instant
+from denizen.errors import InvalidInput, NotFound
+from denizen.ids import AgentId, new_id
+from denizen.inbox.format import one_line, quoted_name
+from denizen.plans import known
+from denizen.plans.limits import checked_text
+from denizen.plans.schedule import Schedule, cron, describe, dump, load, next_run, once_after, once_at, say
+from denizen.plans.settings import HeartbeatSettings
+from denizen.storage.database import Tx, insert_into, statement
+from denizen.storage.schema import plans
+
+PLANNED: Final = "planned"
+"""Announced with the time of a plan that was made: whoever waits for the nearest may have to wait less."""
+MOST_PLANS: Final = 50
+NAME_CHARACTERS: Final = 80
+INSTRUCTION_CHARACTERS: Final = 2_000
+_NEXT_SHOWN: Final = 3
+_NEXT_NAME_CHARACTERS: Final = 40
+_FACT_CHARACTERS: Final = 200
+
+PlanKind = Literal["plan", "timer", "heartbeat"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Something that will reach its agent's inbox. A timer has no name, and its instruction is its reason."""
+
+    id: str
+    agent_id: AgentId
+    kind: PlanKind
+    name: str
+    instruction: str
+    schedule: Schedule
+    state: Literal["waiting", "held", "failed"]
+    next_run: Instant
+    last_run: Instant | None
+    """The time it last ran for."""
+    hop: int
+    """Of the cycle that set it."""
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """A time as people and models say it: one of the three, and a zone where it matters."""
+
+    cron: str | None = None
+    at: str | None = None
+    after: str | None = None
+    zone: str | None = None
+
+    def schedule(self, home: str, now: Instant) -> Schedule:
+        """What is meant, for an agent of the zone `home`."""
+        given = [name for name in ("cron", "at", "after") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise InvalidInput(
+                f"Say when in exactly one way: cron, at or after; {' and '.join(given) or 'none'} is given."
+            )
+        zone = self.zone or home
+        if self.cron is not None:
+            return cron(self.cron, zone)
+        return once_at(self.at, zone, now) if self.at is not None else once_after(self.after or "", zone, now)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanDraft:
+    """A plan that someone wants made, or a plan of that name changed into."""
+
+    name: str
+    instruction: str
+    when: When
+
+
+_COLUMNS: Final = (
+    plans.c.id,
+    plans.c.agent_id,
+    plans.c.kind,
+    plans.c.name,
+    plans.c.instruction,
+    plans.c.schedule,
+    plans.c.state,
+    plans.c.next_run,
+    plans.c.last_run,
+    plans.c.hop,
+)
+_mine = plans.c.agent_id == bindparam("agent_id")
+_of = statement(select(*_COLUMNS).where(_mine).order_by(plans.c.next_run, plans.c.id))
+_next = statement(
+    select(*_COLUMNS)
+    .where(_mine, plans.c.kind != "heartbeat", plans.c.state != "failed")
+    .order_by(plans.c.next_run, plans.c.id)
+    .limit(bindparam("limit"))
+)
+_count = statement(select(func.count()).select_from(plans).where(_mine, plans.c.kind != "heartbeat"))
+_add = insert_into(
+    plans,
+    "id",
+    "agent_id",
+    "kind",
+    "name",
+    "instruction",
+    "schedule",
+    "state",
+    "next_run",
+    "reckoned_at",
+    "hop",
+    "created_at",
+)
+_change = statement(
+    update(plans)
+    .where(plans.c.id == bindparam("plan"))
+    .values(
+        instruction=bindparam("what"),
+        schedule=bindparam("when"),
+        state=bindparam("new_state"),
+        next_run=bindparam("due"),
+        reckoned_at=bindparam("at"),
+        hop=bindparam("new_hop"),
+    )
+)
+_remove = statement(delete(plans).where(plans.c.id == bindparam("plan")))
+_hold = statement(
+    update(plans).where(plans.c.agent_id == bindparam("agent"), plans.c.state == "waiting").values(state="held")
+)
+_release = statement(
+    update(plans)
+    .where(plans.c.agent_id == bindparam("agent"), plans.c.state == "held")
+    .values(state="waiting")
+    .returning(plans.c.next_run)
+)
+_clear = statement(delete(plans).where(plans.c.agent_id == bindparam("agent")))
+
+
+def plan_of(row: tuple[Any, ...]) -> Plan:
+    id, agent_id, kind, name, instruction, schedule, state, due, ran, hop = row
+    return Plan(id, agent_id, kind, name, instruction, load(schedule), state, due, ran, hop)
+
+
+def plans_of(tx: Tx, agent_id: AgentId) -> list[Plan]:
+    """The agent's plans, timers and heartbeat, the next one first."""
+    return [plan_of(row) for row in tx.all(_of, agent_id=agent_id)]
+
+
+def set_plans(tx: Tx, agent_id: AgentId, drafts: Sequence[PlanDraft], *, hop: int = 0) -> list[Plan]:
+    """The agent has these plans, each in place of one of its name. All of them or, with an error, none."""
+    home, suspended = known.zone_of(tx, agent_id)
+    known.lock(tx, agent_id)
+    wanted = {plan.name: plan for plan in [_planned(tx, agent_id, draft, home, suspended, hop) for draft in drafts]}
+    there = {plan.name: plan for plan in plans_of(tx, agent_id) if plan.kind == "plan"}
+    _make_room(tx, agent_id, len(wanted.keys() - there.keys()))
+    made: list[Plan] = []
+    for name, plan in wanted.items():
+        made.append(_replace(tx, there[name], plan) if name in there else _insert(tx, plan))
+    return made
+
+
+def set_timer(tx: Tx, agent_id: AgentId, reason: str, when: When, *, hop: int = 0) -> Plan:
+    """The agent will be woken at that time, once, and told the reason."""
+    home, suspended = known.zone_of(tx, agent_id)
+    known.lock(tx, agent_id)
+    text = checked_text("The reason of a timer", reason, INSTRUCTION_CHARACTERS)
+    plan = _plan(tx, agent_id, "timer", "", text, when.schedule(home, tx.now), suspended, hop)
+    _make_room(tx, agent_id, 1)
+    return _insert(tx, plan)
+
+
+def _planned(tx: Tx, agent_id: AgentId, draft: PlanDraft, home: str, suspended: bool, hop: int) -> Plan:
+    name = checked_text("The name of a plan", one_line(draft.name), NAME_CHARACTERS)
+    text = checked_text(f"The instruction of the plan {name!r}", draft.instruction, INSTRUCTION_CHARACTERS)
+    return _plan(tx, agent_id, "plan", name, text, draft.when.schedule(home, tx.now), suspended, hop)
+
+
+def _plan(
+    tx: Tx, agent_id: AgentId, kind: PlanKind, name: str, text: str, schedule: Schedule, suspended: bool, hop: int
+) -> Plan:
+    due = next_run(schedule, tx.now)
+    if due is None:
+        raise InvalidInput(f"There is no time to come for this: {describe(schedule)}.")
+    return Plan(new_id(), agent_id, kind, name, text, schedule, "held" if suspended else "waiting", due, None, hop)
+
+
+def _make_room(tx: Tx, agent_id: AgentId, more: int) -> None:
+    row = tx.one(_count, agent_id=agent_id)
+    count = (row[0] if row else 0) + more
+    if more and count > MOST_PLANS:
+        raise InvalidInput(f"That would be {count} plans and timers; at most {MOST_PLANS} are kept. Delete some first.")
+
+
+def _insert(tx: Tx, plan: Plan) -> Plan:
+    tx.run(
+        _add,
+        id=plan.id,
+        agent_id=plan.agent_id,
+        kind=plan.kind,
+        name=plan.name,
+        instruction=plan.instruction,
+        schedule=dump(plan.schedule),
+        state=plan.state,
+        next_run=plan.next_run,
+        reckoned_at=tx.now,
+        hop=plan.hop,
+        created_at=tx.now,
+    )
+    tx.announce(PLANNED, {"at": plan.next_run})
+    return plan
+
+
+def _replace(tx: Tx, old: Plan, new: Plan) -> Plan:
+    tx.run(
+        _change,
+        plan=old.id,
+        what=new.instruction,
+        when=dump(new.schedule),
+        new_state=new.state,
+        due=new.next_run,
+        at=tx.now,
+        new_hop=new.hop,
+    )
+    tx.announce(PLANNED, {"at": new.next_run})
+    return Plan(
+        old.id,
+        old.agent_id,
+        old.kind,
+        old.name,
+        new.instruction,
+        new.schedule,
+        new.state,
+        new.next_run,
+        old.last_run,
+        new.hop,
+    )
+
+
+def remove_plans(tx: Tx, agent_id: AgentId, names: Iterable[str]) -> list[Plan]:
+    """The agent no longer has these plans, by name, or timers, by id; gives what they were."""
+    known.lock(tx, agent_id)
+    there = {key: plan for plan in plans_of(tx, agent_id) for key in (plan.id, plan.name) if key}
+    found = {name: there.get(name) or there.get(one_line(name)) for name in names}
+    gone: dict[str, Plan] = {}
+    for name, plan in found.items():
+        if plan is None:
+            raise NotFound("plan", name)
+        if plan.kind == "heartbeat":
+            raise InvalidInput("The heartbeat is part of the agent's definition; only its owner can change it.")
+        gone[plan.id] = plan
+    for plan_id in gone:
+        tx.run(_remove, plan=plan_id)
+    return list(gone.values())
+
+
+def keep_heartbeat(tx: Tx, agent_id: AgentId, settings: HeartbeatSettings | None) -> None:
+    """The agent has this heartbeat, or none. One that has not changed goes on as it was."""
+    known.lock(tx, agent_id)
+    old = next((plan for plan in plans_of(tx, agent_id) if plan.kind == "heartbeat"), None)
+    if settings is None:
+        if old is not None:
+            tx.run(_remove, plan=old.id)
+        return
+    home, suspended = known.zone_of(tx, agent_id)
+    schedule = settings.schedule(home)
+    if old is not None and (old.schedule, old.instruction) == (schedule, settings.instruction):
+        return
+    new = _plan(tx, agent_id, "heartbeat", "Heartbeat", settings.instruction, schedule, suspended, 0)
+    if old is None:
+        _insert(tx, new)
+    else:
+        _replace(tx, old, new)
+
+
+def hold(tx: Tx, agent_id: AgentId) -> None:
+    """Nothing of this agent's is due until `release`."""
+    tx.run(_hold, agent=agent_id)
+
+
+def release(tx: Tx, agent_id: AgentId) -> None:
+    """What came due meanwhile is due now, each once."""
+    for (due,) in tx.all(_release, agent=agent_id):
+        tx.announce(PLANNED, {"at": due})
+
+
+def clear(tx: Tx, agent_id: AgentId) -> None:
+    """The agent plans nothing any more."""
+    tx.run(_clear, agent=agent_id)
+
+
+def next_few(tx: Tx, agent_id: AgentId) -> list[str]:
+    """The next plans and timers with their times, a few words each, for the head of the inbox message."""
+    rows = tx.all(_next, agent_id=agent_id, limit=_NEXT_SHOWN + 1)
+    lines = [_in_short(plan_of(row)) for row in rows[:_NEXT_SHOWN]]
+    return [*lines, "and more (get_plans)"] if len(rows) > _NEXT_SHOWN else lines
+
+
+def _in_short(plan: Plan) -> str:
+    said = one_line(plan.name or plan.instruction)
+    short = said if len(said) <= _NEXT_NAME_CHARACTERS else said[: _NEXT_NAME_CHARACTERS - 1] + "…"
+    what = f"timer {quoted_name(short)}" if plan.kind == "timer" else quoted_name(short)
+    return f"{what} at {say(plan.next_run, plan.schedule.zone)}"
+
+
+def fact(plan: Plan) -> tuple[str, str] | None:
+    """A plan as the agent is told it, under a key of its own. The same from run to run; timers are none of it."""
+    if plan.kind == "timer":
+        return None
+    said = one_line(plan.instruction)
+    # The whole instruction comes with the event.
+    short = said if len(said) <= _FACT_CHARACTERS else said[: _FACT_CHARACTERS - 1] + "…"
+    return f"plan:{plan.id}", f"{quoted_name(plan.name)} ({describe(plan.schedule)}): {short}"

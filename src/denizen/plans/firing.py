@@ -1,0 +1,167 @@
+"""Bringing what is due into the inboxes, exactly once, whoever looks and however often.
+
+One transaction delivers the event and moves the plan on; its condition on the time that was due lets only one of
+several instances through, and the event's id, made of the plan and that time, stands for the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import JsonValue, ValidationError
+from sqlalchemy import bindparam, delete, func, select, update
+
+from denizen.clock import SECOND, Instant
+from denizen.errors import InvalidInput
+from denizen.ids import AgentId
+from denizen.inbox import delivery
+from denizen.inbox.delivery import Delivery
+from denizen.plans import known
+from denizen.plans.schedule import Once, load, next_run
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import plans
+
+BATCH: Final = 100
+"""How many plans one transaction brings in."""
+CLOCK_SLACK_SECONDS: Final = 60
+"""A clock put back by less is not worth reckoning anew."""
+
+_WAITING = plans.c.state == "waiting"  # word for word the condition of the partial indexes
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What the plans of all agents ask for."""
+
+    now: Instant
+    nearest: Instant | None
+    """When the next one is due; it may be past."""
+    displaced: bool
+    """Whether some were reckoned by a clock that has been put back since."""
+
+
+_nearest = statement(select(func.min(plans.c.next_run)).where(_WAITING))
+_latest_reckoned = statement(select(func.max(plans.c.reckoned_at)).where(_WAITING))
+
+
+def outlook(tx: Tx) -> Outlook:
+    """Whether there is anything to do, by the ends of two indexes."""
+    nearest, reckoned = tx.one(_nearest), tx.one(_latest_reckoned)
+    slack = CLOCK_SLACK_SECONDS * SECOND
+    displaced = reckoned is not None and reckoned[0] is not None and reckoned[0] > tx.now + slack
+    return Outlook(tx.now, nearest[0] if nearest else None, displaced)
+
+
+_due = statement(
+    select(plans.c.id, plans.c.agent_id, plans.c.schedule, plans.c.next_run)
+    .where(_WAITING, plans.c.next_run <= bindparam("now"))
+    .order_by(plans.c.next_run)
+    .limit(bindparam("limit"))
+)
+_still_due = (
+    plans.c.id == bindparam("plan"),
+    plans.c.next_run == bindparam("due"),
+    plans.c.schedule == bindparam("when"),
+    _WAITING,
+)
+_told = (plans.c.kind, plans.c.name, plans.c.instruction, plans.c.hop)
+_move_on = statement(
+    update(plans)
+    .where(*_still_due)
+    .values(next_run=bindparam("next"), last_run=bindparam("ran"), reckoned_at=bindparam("at"), state=bindparam("new"))
+    .returning(*_told)
+)
+_end = statement(delete(plans).where(*_still_due).returning(*_told))
+
+
+def fire_due(tx: Tx, *, limit: int = BATCH) -> int:
+    """What is due is in its agents' inboxes, and each plan waits for its next time; gives how many were looked at.
+
+    A plan that missed several times runs once for all of them. One that has no next time is gone.
+    """
+    rows = tx.all(_due, now=tx.now, limit=limit)
+    deliveries: list[Delivery] = []
+    for row in sorted(rows, key=lambda each: each[1]):  # two instances lock minds in the same order
+        known.lock(tx, row[1])
+        deliveries += _fire(tx, *row)
+    delivery.deliver(tx, deliveries)
+    return len(rows)
+
+
+def _fire(tx: Tx, plan_id: str, agent_id: AgentId, stored: str, due: Instant) -> list[Delivery]:
+    still = {"plan": plan_id, "due": due, "when": stored}
+    following, problem = _following(stored, max(tx.now, due))
+    if following is None and problem is None:
+        row = tx.one(_end, **still)
+        if row is not None:
+            # Its end is told by the event itself.
+            known.know(tx, agent_id, {f"plan:{plan_id}": None})
+    else:
+        new = "waiting" if problem is None else "failed"
+        row = tx.one(_move_on, **still, next=following or due, ran=due, at=tx.now, new=new)
+    if row is None:
+        return []
+    fired = [_event(tx, plan_id, agent_id, due, row)]
+    return fired if problem is None else [*fired, _notice(tx, plan_id, agent_id, row[1], problem)]
+
+
+def _following(stored: str, after: Instant) -> tuple[Instant | None, str | None]:
+    """The next time; or why none can be reckoned any more, such as a zone that this machine does not know."""
+    try:
+        return next_run(load(stored), after), None
+    except InvalidInput as error:
+        return None, str(error)
+    except ValidationError:
+        return None, "Its schedule cannot be read."
+
+
+def _event(tx: Tx, plan_id: str, agent_id: AgentId, due: Instant, row: tuple[Any, ...]) -> Delivery:
+    kind, name, instruction, hop = row
+    word = "timer" if kind == "timer" else "plan"
+    payload: dict[str, JsonValue] = {
+        f"{word}_id": plan_id,
+        f"{word}_name": name,
+        "text": instruction,
+        "late_seconds": (tx.now - due) // SECOND,
+    }
+    # It wakes whatever its hop: what the agent then says to others is one hop further, and ends a chain as before.
+    return Delivery(
+        agent_id,
+        f"{word}:{plan_id}:{due}",
+        "timer" if kind == "timer" else "plan_trigger",
+        tx.now,
+        hop=hop,
+        payload=payload,
+    )
+
+
+def _notice(tx: Tx, plan_id: str, agent_id: AgentId, name: str, problem: str) -> Delivery:
+    text = f'The plan "{name}" will not run again: {problem} Set it anew or delete it.'
+    return Delivery(agent_id, f"plan-failed:{plan_id}:{tx.now}", "notice", tx.now, payload={"text": text})
+
+
+_displaced = statement(
+    select(plans.c.id, plans.c.agent_id, plans.c.schedule, plans.c.next_run)
+    .where(_WAITING, plans.c.reckoned_at > bindparam("slack"))
+    .order_by(plans.c.reckoned_at.desc())
+    .limit(bindparam("limit"))
+)
+
+
+def reckon_again(tx: Tx, *, limit: int = BATCH) -> int:
+    """After the clock was put back: what recurs waits for its next time by the clock as it is; gives how many.
+
+    Without it, a clock that was years ahead for a moment would keep a daily plan waiting for years. A time that it has
+    run for already is passed over by the id of its event.
+    """
+    rows = tx.all(_displaced, slack=tx.now + CLOCK_SLACK_SECONDS * SECOND, limit=limit)
+    for plan_id, agent_id, stored, due in sorted(rows, key=lambda each: each[1]):
+        known.lock(tx, agent_id)
+        following, _ = _following(stored, tx.now)
+        soonest = due if following is None or isinstance(load(stored), Once) else min(due, following)
+        tx.run(_reckon, plan=plan_id, due=due, when=stored, next=soonest, at=tx.now)
+    return len(rows)
+
+
+_reckon = statement(update(plans).where(*_still_due).values(next_run=bindparam("next"), reckoned_at=bindparam("at")))

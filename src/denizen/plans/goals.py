@@ -1,0 +1,144 @@
+"""What an agent is trying to achieve: a short list, each goal under a number of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from sqlalchemy import bindparam, delete, select, update
+
+from denizen.errors import InvalidInput, NotFound
+from denizen.ids import AgentId
+from denizen.inbox.format import one_line
+from denizen.plans import known
+from denizen.plans.limits import checked_text
+from denizen.storage.database import Tx, insert_into, statement
+from denizen.storage.schema import goals
+
+MOST_GOALS: Final = 50
+GOAL_CHARACTERS: Final = 500
+
+GoalStatus = Literal["active", "long-term", "paused", "done"]
+Priority = Literal["high", "normal", "low"]
+_PRIORITIES: Final[tuple[Priority, ...]] = ("high", "normal", "low")
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """One goal of an agent."""
+
+    number: int
+    text: str
+    status: GoalStatus
+    priority: Priority
+
+
+@dataclass(frozen=True, slots=True)
+class GoalChange:
+    """A new goal, or what is to be different about one that is there; None leaves things as they are."""
+
+    number: int | None = None
+    text: str | None = None
+    status: GoalStatus | None = None
+    priority: Priority | None = None
+
+
+_of = statement(
+    select(goals.c.number, goals.c.text, goals.c.status, goals.c.priority)
+    .where(goals.c.agent_id == bindparam("agent_id"))
+    .order_by(goals.c.number)
+)
+_add = insert_into(goals, "agent_id", "number", "text", "status", "priority", "created_at", "updated_at")
+_change = statement(
+    update(goals)
+    .where(goals.c.agent_id == bindparam("agent"), goals.c.number == bindparam("goal"))
+    .values(
+        text=bindparam("new_text"),
+        status=bindparam("new_status"),
+        priority=bindparam("new_priority"),
+        updated_at=bindparam("at"),
+    )
+)
+_remove = statement(delete(goals).where(goals.c.agent_id == bindparam("agent"), goals.c.number == bindparam("goal")))
+
+
+def goals_of(tx: Tx, agent_id: AgentId) -> list[Goal]:
+    """The agent's goals: what matters most first, what is done last."""
+    found = [
+        Goal(number, text, status, _PRIORITIES[int(priority)])
+        for number, text, status, priority in tx.all(_of, agent_id=agent_id)
+    ]
+    return sorted(found, key=lambda each: (each.status == "done", _PRIORITIES.index(each.priority), each.number))
+
+
+def change_goals(tx: Tx, agent_id: AgentId, changes: Sequence[GoalChange]) -> list[Goal]:
+    """The agent has these goals, new or changed; gives them as they are now. All of it or, with an error, nothing."""
+    known.zone_of(tx, agent_id)
+    known.lock(tx, agent_id)
+    there = {goal.number: goal for goal in goals_of(tx, agent_id)}
+    made: list[Goal] = []
+    for change in changes:
+        # A number is never given twice while any goal has a higher one, so that a removed goal is not taken for a new.
+        goal = _made(there, change, max(there, default=0) + 1)
+        there[goal.number] = goal
+        made.append(goal)
+    if len(there) > MOST_GOALS:
+        raise InvalidInput(f"That would be {len(there)} goals; at most {MOST_GOALS} are kept. Delete some first.")
+    for goal, change in zip(made, changes, strict=True):
+        _write(tx, agent_id, goal, is_new=change.number is None)
+    return made
+
+
+def _made(there: dict[int, Goal], change: GoalChange, next_number: int) -> Goal:
+    old = Goal(next_number, "", "active", "normal")
+    if change.number is not None:
+        if change.number not in there:
+            raise NotFound("goal", str(change.number))
+        old = there[change.number]
+    elif change.text is None:
+        raise InvalidInput("A new goal needs a text. To change one that is there, give its number.")
+    text = old.text if change.text is None else checked_text("The text of a goal", change.text, GOAL_CHARACTERS)
+    return Goal(old.number, text, change.status or old.status, change.priority or old.priority)
+
+
+def _write(tx: Tx, agent_id: AgentId, goal: Goal, *, is_new: bool) -> None:
+    priority = _PRIORITIES.index(goal.priority)
+    if not is_new:
+        tx.run(
+            _change,
+            agent=agent_id,
+            goal=goal.number,
+            new_text=goal.text,
+            new_status=goal.status,
+            new_priority=priority,
+            at=tx.now,
+        )
+        return
+    tx.run(
+        _add,
+        agent_id=agent_id,
+        number=goal.number,
+        text=goal.text,
+        status=goal.status,
+        priority=priority,
+        created_at=tx.now,
+        updated_at=tx.now,
+    )
+
+
+def remove_goals(tx: Tx, agent_id: AgentId, numbers: Iterable[int]) -> None:
+    """The agent no longer has the goals of these numbers."""
+    known.lock(tx, agent_id)
+    wanted, there = list(dict.fromkeys(numbers)), {goal.number for goal in goals_of(tx, agent_id)}
+    for number in wanted:
+        if number not in there:
+            raise NotFound("goal", str(number))
+    for number in wanted:
+        tx.run(_remove, agent=agent_id, goal=number)
+
+
+def fact(goal: Goal) -> tuple[str, str]:
+    """A goal as the agent is told it, under a key of its own."""
+    priority = "" if goal.priority == "normal" else f", {goal.priority} priority"
+    return f"goal:{goal.number}", f"{one_line(goal.text)} (goal {goal.number}, {goal.status}{priority})"

@@ -1,0 +1,16 @@
+"""How long the texts are that an agent keeps for itself."""
+
+from __future__ import annotations
+
+from denizen.errors import InvalidInput
+from denizen.storage.database import storable
+
+
+def checked_text(what: str, text: str, most: int) -> str:
+    """The text without white space around it, if there is any and it is not too long."""
+    text = storable(text).strip()
+    if not text:
+        raise InvalidInput(f"{what} is empty.")
+    if len(text) > most:
+        raise InvalidInput(f"{what} has {len(text):,} characters; at most {most:,} are kept. Shorten it.")
+    return text

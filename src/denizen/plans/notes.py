@@ -1,0 +1,89 @@
+"""What an agent has written down for itself, its own memories: texts under keys, always before its eyes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import bindparam, delete, select, update
+
+from denizen.errors import InvalidInput, NotFound
+from denizen.ids import AgentId
+from denizen.inbox.format import one_line
+from denizen.plans import known
+from denizen.plans.limits import checked_text
+from denizen.storage.database import Tx, insert_into, statement
+from denizen.storage.schema import notes
+
+MOST_NOTES: Final = 200
+NOTE_CHARACTERS: Final = 500
+KEY_CHARACTERS: Final = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One thing that an agent wrote down."""
+
+    key: str
+    text: str
+
+
+_of = statement(
+    select(notes.c.key, notes.c.text).where(notes.c.agent_id == bindparam("agent_id")).order_by(notes.c.key)
+)
+_add = insert_into(notes, "agent_id", "key", "text", "created_at", "updated_at")
+_change = statement(
+    update(notes)
+    .where(notes.c.agent_id == bindparam("agent"), notes.c.key == bindparam("note"))
+    .values(text=bindparam("new_text"), updated_at=bindparam("at"))
+)
+_remove = statement(delete(notes).where(notes.c.agent_id == bindparam("agent"), notes.c.key == bindparam("note")))
+
+
+def notes_of(tx: Tx, agent_id: AgentId) -> list[Note]:
+    """The agent's notes, by key."""
+    found = [Note(*row) for row in tx.all(_of, agent_id=agent_id)]
+    return sorted(found, key=lambda note: note.key)  # databases differ in how they order letters
+
+
+def set_notes(tx: Tx, agent_id: AgentId, texts: Mapping[str, str]) -> list[Note]:
+    """These texts are noted under their keys, in place of what was noted there. All of them or, with an error, none."""
+    known.zone_of(tx, agent_id)
+    known.lock(tx, agent_id)
+    wanted = [
+        Note(_checked_key(key), checked_text(f"The memory {one_line(key)!r}", text, NOTE_CHARACTERS))
+        for key, text in texts.items()
+    ]
+    there = {note.key for note in notes_of(tx, agent_id)}
+    count = len(there | {note.key for note in wanted})
+    if count > MOST_NOTES:
+        raise InvalidInput(f"That would be {count} memories; at most {MOST_NOTES} are kept. Delete some first.")
+    for note in wanted:
+        if note.key in there:
+            tx.run(_change, agent=agent_id, note=note.key, new_text=note.text, at=tx.now)
+        else:
+            tx.run(_add, agent_id=agent_id, key=note.key, text=note.text, created_at=tx.now, updated_at=tx.now)
+            there.add(note.key)
+    return wanted
+
+
+def _checked_key(key: str) -> str:
+    return checked_text("The key of a memory", one_line(key), KEY_CHARACTERS)
+
+
+def remove_notes(tx: Tx, agent_id: AgentId, keys: Iterable[str]) -> list[str]:
+    """Nothing is noted under these keys any more; gives the keys as they were kept."""
+    known.lock(tx, agent_id)
+    wanted, there = [one_line(key) for key in dict.fromkeys(keys)], {note.key for note in notes_of(tx, agent_id)}
+    for key in wanted:
+        if key not in there:
+            raise NotFound("memory", key)
+    for key in wanted:
+        tx.run(_remove, agent=agent_id, note=key)
+    return wanted
+
+
+def fact(note: Note) -> tuple[str, str]:
+    """A note as the agent is told it, under a key of its own."""
+    return f"note:{note.key}", f"{note.key}: {one_line(note.text)}"

@@ -1,0 +1,52 @@
+"""How an agent's owner has it look around by itself."""
+
+from __future__ import annotations
+
+from datetime import time
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from denizen.errors import InvalidInput
+from denizen.plans.schedule import WEEKDAYS, Heartbeat, Weekday, named_zone
+
+
+class HeartbeatSettings(BaseModel):
+    """A regular waking within active hours, whether or not anything has happened."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    every_minutes: int = Field(ge=1, le=1440)
+    """Reckoned anew from the beginning of the active hours each day."""
+    active_from: time = time(0, 0)
+    active_until: time = time(0, 0)
+    """Hours that end before they begin go on past midnight; those that end as they begin last the whole day."""
+    weekdays: tuple[Weekday, ...] = Field(default=WEEKDAYS, min_length=1)
+    """The days on which the active hours begin."""
+    zone: str | None = None
+    """By default that of the agent."""
+    instruction: str = Field(
+        default="Look at your goals and plans. If there is nothing to do, skip.", min_length=1, max_length=4_000
+    )
+
+    @field_validator("zone")
+    @classmethod
+    def _zone_exists(cls, zone: str | None) -> str | None:
+        return None if zone is None else checked_zone(zone)
+
+    def schedule(self, zone: str) -> Heartbeat:
+        """When it beats, for an agent of this zone."""
+        return Heartbeat(
+            minutes=self.every_minutes,
+            start=self.active_from.replace(tzinfo=None),
+            end=self.active_until.replace(tzinfo=None),
+            weekdays=self.weekdays,
+            zone=self.zone or zone,
+        )
+
+
+def checked_zone(zone: str) -> str:
+    """For validators: the zone, or a `ValueError` that says which one may be meant."""
+    try:
+        return named_zone(zone).key
+    except InvalidInput as error:
+        raise ValueError(str(error)) from error

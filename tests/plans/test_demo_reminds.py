@@ -1,0 +1,22 @@
+"""The built-in demo model keeps its word: it sets a timer with the tools there are, and speaks when it goes off."""
+
+from __future__ import annotations
+
+from denizen import ManualClock, Runtime
+
+
+async def test_the_demo_model_reminds_whoever_asked_it(sqlite_url: str):
+    clock = ManualClock()
+    async with Runtime(sqlite_url, clock=clock) as denizen:
+        noor = await denizen.create_person("Noor")
+        ada = await denizen.create_agent("Ada", model="demo")
+        home = await denizen.create_space("Home", [noor, ada])
+        await denizen.post(home, noor, "Remind me in 2 minutes to call mum")
+        await denizen.run_until_idle()
+        [timer] = await denizen.plans(ada)
+        said = len(await denizen.transcript(home))
+        clock.advance(120)
+        await denizen.run_until_idle()
+        assert timer.kind == "timer"
+        assert [line for line in (await denizen.transcript(home))[said:] if "call mum" in line]
+        assert await denizen.plans(ada) == []
