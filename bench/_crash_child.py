@@ -150,6 +150,7 @@ class _Cycle:
     """What a model can see of the cycle it is in."""
 
     inbox: str
+    """What it was woken by, and what urgent came meanwhile."""
     steps: int
     called: tuple[tuple[str, dict[str, Any]], ...]
     heard: str
@@ -157,13 +158,14 @@ class _Cycle:
 
     @classmethod
     def of(cls, messages: Sequence[ModelMessage]) -> _Cycle:
-        first = max(at for at, each in enumerate(messages) if _prompt(each).startswith("[INBOX"))
+        first = max(at for at, each in enumerate(messages) if _prompt(each).startswith("[INBOX - "))
         since = messages[first + 1 :]
+        updates = [told for each in since if (told := _prompt(each)).startswith("[MID-CYCLE UPDATE")]
         responses = [each for each in since if isinstance(each, ModelResponse)]
         called = [(each.tool_name, each.args_as_dict()) for response in responses for each in calls_of(response)]
         parts = [part for each in since if isinstance(each, ModelRequest) for part in each.parts]
         heard = "\n".join(str(part.content) for part in parts if isinstance(part, UserPromptPart | ToolReturnPart))
-        return cls(_prompt(messages[first]), len(responses), tuple(called), heard)
+        return cls("\n".join([_prompt(messages[first]), *updates]), len(responses), tuple(called), heard)
 
     def answered(self) -> set[int]:
         texts = [str(arguments.get("text", "")) for name, arguments in self.called if name == "send_message"]

@@ -254,7 +254,7 @@ async def test_it_says_what_it_can_and_what_it_cannot_do(house: House):
         'Bo: I read "Write me a poem about the sea", but I am only the built-in demo model and do not understand it. '
         f'Say "help" to see what I can do. {HOW_TO_HAVE_A_REAL_ONE}'
     )
-    assert reminded == "Bo: I have no timers here, so I cannot remind you."
+    assert reminded == 'Bo: I will remind you in 5 minutes: "call mum".'
 
 
 async def test_several_spaces_at_once_are_each_answered_in_their_place(house: House):

@@ -16,6 +16,7 @@ LIVING = [
     "acquire",
     "appear",
     "carry_on",
+    "notice",
     "end_cycle",
     "hand_back",
     "open_cycle",

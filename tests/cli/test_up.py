@@ -1,0 +1,93 @@
+"""`denizen up` as a person starts it: what it says when it can, and when it cannot."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.fresh import ROOT, started, until
+
+UP = [sys.executable, "-m", "denizen", "up"]
+
+
+def refused(tmp_path: Path, **environment: str) -> str:
+    """What a start that cannot succeed says on stderr, in one line."""
+    plain = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+    ended = subprocess.run(
+        UP,
+        cwd=tmp_path,
+        env={
+            **plain,
+            "HOME": str(tmp_path),
+            "DENIZEN_HOME": str(tmp_path / "home"),
+            "COLUMNS": "400",
+            "PYTHONPATH": str(ROOT / "src"),
+            **environment,
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 1, ended.stderr
+    assert "Traceback" not in ended.stderr
+    return ended.stderr.strip()
+
+
+def test_a_taken_port_is_told_with_what_to_do(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        said = refused(tmp_path, DENIZEN_PORT=str(port))
+    assert str(port) in said
+    assert "DENIZEN_PORT" in said
+    assert not (tmp_path / "home").exists(), "nothing is made before the port is sure"
+
+
+def test_a_folder_that_cannot_be_written_is_told_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    said = refused(tmp_path, DENIZEN_HOME=str(tmp_path / "file" / "home"), DENIZEN_PORT="0")
+    assert "cannot write to its folder" in said
+    assert "DENIZEN_HOME" in said
+
+
+def test_a_broken_configuration_is_told_with_its_place_and_the_nearest_name(tmp_path: Path) -> None:
+    (tmp_path / "denizen.toml").write_text("prot = 9000\n")
+    said = refused(tmp_path)
+    assert "denizen.toml" in said
+    assert "port" in said
+    assert "settings_invalid" in said
+
+
+def test_a_host_beyond_this_machine_is_refused(tmp_path: Path) -> None:
+    assert "loopback" in refused(tmp_path, DENIZEN_HOST="0.0.0.0", DENIZEN_PORT="0")
+
+
+@pytest.mark.timeout(120)
+def test_a_start_says_where_to_go_and_the_token_once_and_sigterm_drains(tmp_path: Path) -> None:
+    """The second start finds everything as it was and shows no token; what was asked last is answered in the end."""
+    home = tmp_path / "home"
+    with started(UP, ROOT, home) as house:
+        until(lambda: house.token in house.output.read_text(), 30)
+        said = house.output.read_text()
+        for expected in ("is up", f"http://127.0.0.1:{house.port}", "Ada, Bo", "Lobby", "demo"):
+            assert expected in said
+        private = next(space for space in house.get("/api/spaces")["spaces"] if space["name"].endswith("Ada"))
+        house.post(f"/api/spaces/{private['id']}/messages", {"text": "Hello!"})
+        os.killpg(house.process.pid, signal.SIGTERM)
+        assert house.process.wait(timeout=40) == 0
+    assert "Stopped. Everything is saved." in house.output.read_text()
+
+    before = len(house.output.read_text())
+    with started(UP, ROOT, home) as house:
+        until(lambda: "is up" in house.output.read_text()[before:], 30)
+        assert house.token not in house.output.read_text()[before:]
+        answered = until(lambda: said if len(said := house.said(private["id"])) > 1 else None, 30)
+        assert [line.split(":")[0] for line in answered][1:] == ["Ada"]
