@@ -211,7 +211,7 @@ class Make:
 makes = st.builds(
     Make,
     st.lists(turns, min_size=2, max_size=6),
-    st.sampled_from([2_000, 2_500, 4_000, 20_000]),
+    st.sampled_from([4_000, 4_500, 6_000, 20_000]),
     st.sampled_from([None, None, 2_600, 4_000]),
     st.sampled_from([500, 4_000, 16_000]),
     st.sampled_from([0.05, 0.1, 0.5]),

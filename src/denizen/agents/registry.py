@@ -63,19 +63,16 @@ def define(**fields: Any) -> AgentDefinition:
 
 _add = insert_into(agents, "id", "organization_id", "definition", "urgent", "zone", "created_at")
 _add_mind = insert_into(minds, "agent_id")
-_get = statement(
-    select(
-        entities.c.id,
-        entities.c.organization_id,
-        entities.c.kind,
-        entities.c.handle,
-        entities.c.name,
-        agents.c.definition,
-        agents.c.version,
-    )
-    .join(agents, agents.c.id == entities.c.id)
-    .where(agents.c.id == bindparam("id"))
+_agent = (
+    entities.c.id,
+    entities.c.organization_id,
+    entities.c.kind,
+    entities.c.handle,
+    entities.c.name,
+    agents.c.definition,
+    agents.c.version,
 )
+_get = statement(select(*_agent).join(agents, agents.c.id == entities.c.id).where(agents.c.id == bindparam("id")))
 _edit = statement(
     update(agents)
     .where(agents.c.id == bindparam("agent"))
@@ -195,16 +192,7 @@ _with_state = agents.join(leases_table, leases_table.c.agent_id == agents.c.id).
 )
 _doing = statement(select(*_state).select_from(_with_state).where(agents.c.id == bindparam("id")))
 _of_organization = statement(
-    select(
-        entities.c.id,
-        entities.c.organization_id,
-        entities.c.kind,
-        entities.c.handle,
-        entities.c.name,
-        agents.c.definition,
-        agents.c.version,
-        *_state,
-    )
+    select(*_agent, *_state)
     .select_from(_with_state.join(entities, entities.c.id == agents.c.id))
     .where(agents.c.organization_id == bindparam("organization_id"), agents.c.status != "dead")
     .order_by(agents.c.id)

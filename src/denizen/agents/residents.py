@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Final
 
 import structlog
@@ -36,6 +37,8 @@ log_line = structlog.get_logger(__name__)
 
 WARM_SECONDS: Final = 60
 SWEEP_SECONDS: Final = 2
+SWEEPS_BETWEEN_TRIES: Final = 30
+"""How many sweeps leave an agent in peace that could not live here, unless something new arrives for it."""
 MOST_LIVES: Final = 1_000
 """Agents that may be awake here at once; the others wait for the next sweep."""
 
@@ -169,18 +172,25 @@ class Residents:
             self._changed.clear()
             await self._changed.wait()
 
-    async def sweep(self) -> None:
+    async def sweep(self, without: Container[AgentId] = ()) -> None:
         """Find what hints missed: plans that are due, work that waits, and cycles whose holder is gone."""
         await self._alarm.ring()
         for each in await self._db.read(registry.due):
-            if each.holder in (None, self._instance):
+            if each.holder in (None, self._instance) and each.agent_id not in without:
                 self.wake(each.agent_id)
 
+    @property
+    def _misconfigured(self) -> set[AgentId]:
+        """The agents that lack something here, a model or a tool: trying again at each sweep would not help them."""
+        return {agent_id for agent_id, why in self._unable.items() if not isinstance(why, StorageError)}
+
     async def _keep_sweeping(self) -> None:
-        while True:
+        for number in count(1):
             await self._clock.sleep(self._pace.sweep_seconds)
+            if number % SWEEPS_BETWEEN_TRIES == 0:
+                self._unable.clear()
             try:
-                await self.sweep()
+                await self.sweep(without=self._misconfigured)
             except StorageError as error:
                 log_line.warning("sweep failed", error=error.code)
 

@@ -10,7 +10,7 @@ class WindowSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    max_tokens: int = Field(default=100_000, ge=2_000)
+    max_tokens: int = Field(default=100_000, ge=3_000)
     """No request is larger, whatever the model could take."""
     target_share: float = Field(default=0.6, gt=0.1, lt=0.95)
     """How full the window is after older cycles have left it."""

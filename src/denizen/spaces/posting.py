@@ -143,33 +143,53 @@ def post(
         created_at=tx.now,
     )
     kind, handle = author
-    to_agents = tx.all(_listeners, space_id=space_id, author_id=author_id)
-    # Many agents share a rule, most of them the default one: each is asked once.
-    rules = {rule for _, _, _, rule in to_agents}
-    interrupted = {rule: rule_from(rule).applies(handle=handle, kind=kind, plain=plain) for rule in rules}
-    # What a person writes always wakes; a chain of agents wakes as far as its budget goes.
-    wakes = kind != "agent" or hop <= HOP_BUDGET
-    delivery.deliver(
-        tx,
-        [
-            Delivery(
-                agent_id=listener,
-                id=posted_id,
-                type="mention" if its_handle in mentions else "space_message",
-                created_at=tx.now,
-                urgent=urgent or interrupted[rule],
-                wakes=wakes,
-                hop=hop,
-                space_id=space_id,
-                message_id=posted_id,
-                payload={"reply_to": reply_to} if reply_to else {},
-            )
-            for listener, attention, its_handle, rule in to_agents
-            if attention == "all" or its_handle in mentions
-        ],
-    )
+    said = _Said(posted_id, space_id, author_id, kind, handle, what, reply_to, hop, urgent)
+    delivery.deliver(tx, _deliveries(tx, said))
     tx.announce(space_topic(space_id), MessageCreated(space_id, seq, posted_id, author_id).to_payload())
     return Posted(posted_id, seq)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A message on its way into inboxes."""
+
+    id: MessageId
+    space_id: SpaceId
+    author_id: EntityId
+    author_kind: str
+    author_handle: str
+    what: Draft
+    reply_to: MessageId | None
+    hop: int
+    urgent: bool
+
+
+def _deliveries(tx: Tx, said: _Said) -> list[Delivery]:
+    """One event for every agent in the space whose attention covers the message, its author excepted."""
+    plain, mentions = said.what.rendered.plain, said.what.rendered.mentions
+    to_agents = tx.all(_listeners, space_id=said.space_id, author_id=said.author_id)
+    # Many agents share a rule, most of them the default one: each is asked once.
+    interrupted = {
+        rule: rule_from(rule).applies(handle=said.author_handle, kind=said.author_kind, plain=plain)
+        for rule in {rule for _, _, _, rule in to_agents}
+    }
+    return [
+        Delivery(
+            agent_id=listener,
+            id=said.id,
+            type="mention" if its_handle in mentions else "space_message",
+            created_at=tx.now,
+            urgent=said.urgent or interrupted[rule],
+            # What a person writes always wakes; a chain of agents wakes as far as its budget goes.
+            wakes=said.author_kind != "agent" or said.hop <= HOP_BUDGET,
+            hop=said.hop,
+            space_id=said.space_id,
+            message_id=said.id,
+            payload={"reply_to": said.reply_to} if said.reply_to else {},
+        )
+        for listener, attention, its_handle, rule in to_agents
+        if attention == "all" or its_handle in mentions
+    ]
 
 
 @dataclass(frozen=True, slots=True)
