@@ -41,9 +41,6 @@ POSTGRES_SETTINGS = {
     "timezone": "UTC",
 }
 
-_left_to_their_keepers: list[Server] = []
-"""Shared servers that this process started and others may still use: nobody here waits for them to end."""
-
 
 @dataclass
 class Server:
@@ -86,6 +83,12 @@ class Server:
             self._keeper.wait()
             self._keeper = None
 
+    def let_go(self) -> None:
+        """Leave it to its keeper: it goes on without this process, and this process may end without it."""
+        if self._keeper is not None:
+            self._keeper.returncode = 0  # or Popen complains at exit that it still runs
+            self._keeper = None
+
 
 @contextmanager
 def private_postgres(lock: Path) -> Iterator[Server]:
@@ -120,7 +123,7 @@ def shared_postgres(lock: Path) -> Iterator[str]:
             if not url or not postgres_answers(url):
                 server = postgres_in(Path(tempfile.mkdtemp(prefix="denizen-postgres-")), lock)
                 server.start()
-                _left_to_their_keepers.append(server)
+                server.let_go()
                 url = server.url
                 lock.write_text(url)
         yield url

@@ -147,6 +147,8 @@ class Status:
 
     agent_id: str
     status: str
+    doing: str | None = None
+    """The tool that it is using."""
 
 
 Frame: TypeAlias = Started | Delta | Aborted | Status
@@ -163,8 +165,9 @@ def frame_from(payload: Mapping[str, JsonValue]) -> Frame | None:
             return Delta(id_, agent, offset, text)
         case {"type": "stream.aborted", "id": str(id_), "agent": str(agent)}:
             return Aborted(id_, agent)
-        case {"type": "agent.status", "agent": str(agent), "status": str(status)}:
-            return Status(agent, status)
+        case {"type": "agent.status", "agent": str(agent), "status": str(status), **rest}:
+            doing = rest.get("doing")
+            return Status(agent, status, doing if isinstance(doing, str) else None)
         case _:
             return None
 

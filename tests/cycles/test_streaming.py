@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from denizen import call, reply, scripted, skip, think
+from denizen import call, reply, scripted, skip, think, tool
 from denizen.agents.registry import Agent
 from denizen.agents.residents import Pace
+from denizen.bus.port import Frame
+from denizen.bus.streams import AgentStatus, agent_topic, from_payload
 from denizen.errors import ModelRejected, ModelUnreachable
 from denizen.models.scripted import Call, ScriptedModel
 from denizen.spaces.directory import Space
@@ -208,3 +210,29 @@ async def test_what_a_person_posts_is_told_to_listeners(world: World):
         assert await heard() == [
             {"type": "message.created", "space": hall.id, "seq": 1, "id": posted.id, "author": noor.id}
         ]
+
+
+async def test_whoever_watches_an_agent_sees_with_which_tool_it_is_busy(world: World):
+    """From waking to sleeping; tools of ours are done in no time and are not told."""
+
+    @tool
+    async def oven() -> str:
+        """Heat the oven."""
+        return "hot"
+
+    model = scripted([call("read_messages"), call("oven")], reply("It is hot."), "Heated the oven.")
+    ada = await world.agent("Ada", model=model, tools=[oven])
+    noor = await world.person("Noor")
+    hall = await world.space("Hall", noor, ada)
+    async with world.denizen.bus.subscribe(agent_topic(ada.id)) as frames:
+        await world.say(noor, "Heat the oven, please.", hall)
+        await world.run()
+        seen: list[tuple[str, str | None]] = []
+        async for frame in frames:
+            assert isinstance(frame, Frame)
+            told = from_payload(frame.payload)
+            assert isinstance(told, AgentStatus)
+            seen.append((told.status, told.doing))
+            if told.status == "sleeping":
+                break
+    assert seen == [("alive", None), ("alive", "oven"), ("alive", None), ("sleeping", None)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from denizen import reply, skip
+from denizen import reply
 from tests.world import World
 
 
@@ -17,13 +17,12 @@ async def test_two_agents_work_out_a_spec_for_a_person(world: World):
     )
     eli = await world.agent(
         "Eli",
-        skip("Addressed to Pat"),
         reply("Medium complexity, about 2 days."),
         "Told Pat: 2 days.",
-        skip("The spec is for Husam"),
     )
     husam = await world.person("Husam")
     planning = await world.space("Planning", husam, pat, eli)
+    await world.denizen.attend(planning, eli, "mentions")
 
     await world.say(husam, "@pat I need a feature spec for dark mode", planning)
     await world.run()

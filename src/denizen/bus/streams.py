@@ -132,9 +132,12 @@ class AgentStatus:
     agent: AgentId
     status: str
     epoch: int | None = None
+    doing: str | None = None
+    """The tool that it is using."""
 
     def to_payload(self) -> dict[str, JsonValue]:
-        return {"type": "agent.status", "agent": self.agent, "status": self.status, "epoch": self.epoch}
+        doing: dict[str, JsonValue] = {} if self.doing is None else {"doing": self.doing}
+        return {"type": "agent.status", "agent": self.agent, "status": self.status, "epoch": self.epoch, **doing}
 
 
 StreamFrame: TypeAlias = MessageCreated | StreamStarted | StreamDelta | StreamAborted | AgentStatus
@@ -163,7 +166,8 @@ def from_payload(payload: Mapping[str, JsonValue]) -> StreamFrame | None:
         case {"type": "agent.status", "agent": str(agent), "status": str(status), **rest}:
             epoch = _natural(rest.get("epoch"))
             if epoch is not None or rest.get("epoch") is None:
-                return AgentStatus(AgentId(agent), status, epoch)
+                doing = rest.get("doing")
+                return AgentStatus(AgentId(agent), status, epoch, doing if isinstance(doing, str) else None)
         case _:
             pass
     return None

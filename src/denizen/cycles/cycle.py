@@ -19,6 +19,7 @@ from pydantic_core import to_json
 
 from denizen import failpoints
 from denizen.bus.port import Bus
+from denizen.bus.streams import AgentStatus, agent_topic
 from denizen.clock import SECOND, Clock
 from denizen.consciousness import log
 from denizen.consciousness.log import Entry
@@ -356,9 +357,17 @@ class _Thinking:
         if progress.active_space_id != self._cycle.active_space_id:
             self._cycle = replace(self._cycle, active_space_id=progress.active_space_id)
 
+    def _tell_doing(self, tools: Sequence[str]) -> None:
+        """Whoever watches sees with what the agent is busy. A hint: it says nothing of what is stored."""
+        agent_id, epoch = self._mind.lease.agent_id, self._mind.lease.epoch
+        status = AgentStatus(agent_id, "alive", epoch, ", ".join(tools) or None)
+        self._with.bus.publish(agent_topic(agent_id), status.to_payload())
+
     async def _call_all(self, calls: Sequence[tuple[int, ToolCallPart]]) -> dict[int, str]:
+        self._tell_doing([call.tool_name for _, call in calls])
         async with asyncio.TaskGroup() as tasks:
             running = {at: tasks.create_task(self._call(call), name=f"tool {call.tool_name}") for at, call in calls}
+        self._tell_doing([])
         return {at: task.result() for at, task in running.items()}
 
     async def _call(self, call: ToolCallPart) -> str:

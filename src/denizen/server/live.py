@@ -48,7 +48,7 @@ class Live:
         self._space_id = space_id
         self._freshness = Freshness()
         self._writing: dict[MessageId, _Writing] = {}
-        self._statuses: dict[AgentId, str] = {}
+        self._statuses: dict[AgentId, tuple[str, str | None]] = {}
         self._said: OrderedDict[MessageId, None] = OrderedDict()
 
     def said(self, message_id: MessageId) -> None:
@@ -123,6 +123,7 @@ class Live:
             writing.length += len(new)
 
     def _status(self, frame: AgentStatus) -> Iterator[Payload]:
-        if self._statuses.get(frame.agent) != frame.status:
-            self._statuses[frame.agent] = frame.status
+        how = (frame.status, frame.doing)
+        if self._statuses.get(frame.agent) != how:
+            self._statuses[frame.agent] = how
             yield frame.to_payload()

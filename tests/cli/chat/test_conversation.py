@@ -84,6 +84,15 @@ def test_thinking_begins_and_ends_with_the_status() -> None:
     assert thinking(state, 0) == ()
 
 
+def test_one_sees_with_what_an_agent_is_busy() -> None:
+    state, _ = run(Status("ada", "alive"), Status("ada", "alive", doing="oven"))
+    assert dict(state.doing) == {"ada": "oven"}
+    state, _ = run(Status("ada", "alive"), state=state)
+    assert dict(state.doing) == {}
+    state, _ = run(Status("ada", "alive", doing="oven"), Status("ada", "sleeping"))
+    assert (dict(state.doing), thinking(state, 0)) == ({}, ())
+
+
 def test_nobody_thinks_for_ever() -> None:
     """An agent of which nothing more is heard is not said to be thinking, unless it is known that it is."""
     alive = Agent(id="ada", handle="ada", name="Ada", status="alive", model="demo", about="")

@@ -52,6 +52,12 @@ async def sitting(house: House, home: Path, *arguments: str, **more: str) -> Asy
         assert await process.wait() == 0
 
 
+def in_order(screen: Terminal, *texts: str) -> bool:
+    """Whether each of these stands on a line of its own, one below the other."""
+    lines = [line.strip("─ ") for line in screen.lines()]
+    return all(text in lines for text in texts) and sorted(texts, key=lines.index) == list(texts)
+
+
 def times(screen: Terminal, *texts: str) -> list[int]:
     """How often each text stands on the screen or above it. To be waited for: a redraw is seen half done."""
     return [screen.text().count(text) for text in texts]
@@ -139,9 +145,8 @@ async def test_one_chooses_where_to_go_and_finds_it_again(house: House, tmp_path
         await screen.until(lambda: screen.bar() == " Cellar · /help")
     await house.runtime.post(house.cellar, house.noor, "New wine")
     async with sitting(house, tmp_path) as screen:
-        await screen.until("  New wine")
-        lines = [line.strip("─ ") for line in screen.lines()]
-        assert lines.index("Old wine") < lines.index("new") < lines.index("New wine")
+        # To be waited for: a redraw is seen half done.
+        await screen.until(lambda: in_order(screen, "Old wine", "new", "New wine"))
     assert stat.S_IMODE((tmp_path / "chat_history").stat().st_mode) == 0o600
     assert stat.S_IMODE((tmp_path / "chat.json").stat().st_mode) == 0o600
 

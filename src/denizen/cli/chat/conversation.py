@@ -56,6 +56,8 @@ class Conversation:
     """What is being written, by the id the message will have, in the order in which it began."""
     thinking: Mapping[str, float] = field(default_factory=lambda: _NONE)
     """The agents that think, and until when that may be believed."""
+    doing: Mapping[str, str] = field(default_factory=lambda: _NONE)
+    """The tools that agents are using, by agent."""
     early: Mapping[int, Message] = field(default_factory=lambda: _NONE)
     """Messages that came before one they follow."""
     said: tuple[str, ...] = ()
@@ -77,7 +79,7 @@ def feed(state: Conversation, event: Event, now: float) -> tuple[Conversation, t
         case Aborted():
             return replace(state, writing=_without(state.writing, event.id)), ()
         case Status():
-            return _status(state, event.agent_id, event.status, now), ()
+            return _doing(_status(state, event.agent_id, event.status, now), event), ()
         case Presence():
             for agent in event.agents:
                 state = _status(state, agent.id, agent.status, now)
@@ -145,6 +147,11 @@ def _status(state: Conversation, agent_id: str, status: str, now: float) -> Conv
     if agent_id not in state.thinking:
         return state
     return replace(state, thinking=_without(state.thinking, agent_id))
+
+
+def _doing(state: Conversation, event: Status) -> Conversation:
+    others = _without(state.doing, event.agent_id)
+    return replace(state, doing=others if event.doing is None else {**others, event.agent_id: event.doing})
 
 
 def _without(mapping: Mapping[str, Any], key: str) -> Mapping[str, Any]:

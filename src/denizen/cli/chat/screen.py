@@ -282,7 +282,7 @@ def bar_text(talk: Talk, columns: int, *, leaving: bool) -> str:
         return fit([("Ctrl-C once more leaves; /help helps", 0)], columns)
     if talk.space is None:
         return fit([("Where to?" if talk.choosing else "…", 0), ("/help", 1)], columns)
-    thinkers = [member.name for member in talk.thinkers()]
+    thinkers = [talk.how(member) for member in talk.thinkers()]
     others = [member.name for member in talk.members() if member.id != talk.me.id]
     new = [f"{space.name}: {talk.unread[space.id]} new" for space in talk.spaces if talk.unread.get(space.id)]
     return fit(

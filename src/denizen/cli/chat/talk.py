@@ -115,6 +115,11 @@ class Talk:
         ids = thinking(self.state, self.now())
         return [member for member in self.members() if member.id in ids]
 
+    def how(self, member: Member) -> str:
+        """The name of someone who thinks, and with which tool, if with any."""
+        tool = self.state.doing.get(member.id)
+        return member.name if tool is None else f"{member.name} (with {tool})"
+
     def members(self) -> Sequence[Member]:
         return self.space.members if self.space is not None else ()
 
