@@ -296,3 +296,8 @@ async def test_what_it_says_streams_to_the_space_as_it_writes(house: House):
     deltas = [frame for frame in frames if frame["type"] == "stream.delta"]
     assert len(deltas) > 3
     assert "".join(frame["text"] for frame in deltas) == "a text that is longer than one delta"
+
+
+async def test_a_greeting_that_ends_with_a_mention_is_a_greeting(house: House):
+    await house.say(house.with_bo, "Hello @bo")
+    assert (await house.world.transcript(house.with_bo))[-1].startswith("Bo: Hello, Noor.")

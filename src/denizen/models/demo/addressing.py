@@ -31,9 +31,11 @@ _GREETING = r"(?:hi|hello|hey|hallo|hola|bonjour|salut|ciao|good \w+|thanks|than
 
 
 def leading_mentions(text: str) -> tuple[set[str], str]:
-    """The handles that `text` begins with, and what follows them."""
+    """The handles that `text` begins with, and what follows them, or else what stands before them: `Hello @bo`."""
     found = _LEADING.match(text)
-    return (_handles(found[1]), text[found.end() :]) if found else (set(), text)
+    if found is None:
+        return set(), text
+    return _handles(found[1]), text[found.end() :] or text[: found.start(1)]
 
 
 def addressees(text: str, place: Place) -> set[str]:
