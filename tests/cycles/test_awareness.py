@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from denizen import call, reply, scripted, tool
+from denizen import call, reply, scripted, skip, tool
 from tests.world import World
 
 PREVIEW = (
@@ -93,3 +93,31 @@ async def test_an_update_survives_a_restart_with_its_cycle(world: World):
     assert (await world.transcript(hall))[-1] == "Ada: I used the other one."
     assert len(await world.cycles(ada)) == 1
     assert await world.waiting(ada) == []
+
+
+async def test_an_event_that_has_failed_twice_does_not_interrupt_another_cycle(world: World):
+    """It is tried alone, so that it harms nobody else."""
+
+    @tool
+    async def work() -> str:
+        """Work."""
+        world.clock.advance(61)
+        await world.say(noor, "By the way.", hall)
+        return "worked"
+
+    bad = "Stop, you poison."
+    rejected = [RuntimeError("it chokes"), RuntimeError("it chokes")]
+    ada = await world.agent(
+        "Ada", *rejected, call("work"), reply("Done."), "Worked.", skip("bad"), skip("seen"), tools=[work]
+    )
+    noor = await world.person("Noor")
+    hall = await world.space("Hall", noor, ada)
+    await world.say(noor, bad, hall)
+    await world.run()
+    await world.run_after(1)
+    await world.say(noor, "Work!", hall)
+    await world.run()
+    assert not any(each.startswith("update: ") for each in await world.history(ada))
+    assert (await world.transcript(hall))[-1] == "Ada: Done."
+    assert await world.waiting(ada) == []
+    assert [reason for kind, reason in await world.ledger(ada) if kind == "skip"] == ["bad", "seen"]

@@ -37,13 +37,18 @@ class Noticed:
 NOTHING = Noticed()
 
 
+def _may_interrupt(event: Event) -> bool:
+    # One that has failed in company is tried alone: it must not take this cycle down with it.
+    return event.lane == "urgent" and event.attempts < delivery.TRIED_ALONE_AFTER
+
+
 def notice(
     tx: Tx, lease: Lease, cycle: OpenCycle, awareness: Awareness, *, seq: int, max_tokens: int, text_chars: int
 ) -> Noticed:
     """Look at the inbox in the middle of a cycle; take what is urgent, as far as it fits."""
     fence(tx, lease)
     waiting = delivery.pending(tx, lease.agent_id)
-    urgent = [event for event in waiting if event.lane == "urgent"] if awareness in ("urgent", "combined") else []
+    urgent = [event for event in waiting if _may_interrupt(event)] if awareness in ("urgent", "combined") else []
     urgent = urgent[: take_that_fit(urgent, max_tokens=max_tokens, text_chars=text_chars)]
     update = None
     if urgent:
