@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from denizen import Runtime, reply, scripted, skip, tool
-from denizen.errors import InvalidInput, ModelUnknown, NotFound
+from denizen.errors import InvalidInput, ModelUnknown, NotFound, OutcomeUnknown
 from denizen.ids import AgentId, new_id
+from denizen.storage.database import Database
 from denizen.tools.prebuilt import PREBUILT
 from tests.world import Waiting, World, as_text, open_world
 
@@ -164,3 +165,34 @@ async def test_a_tool_given_by_name_is_found_by_its_name(small_world: World):
     await small_world.run()
     assert small_world.model(ada).infos[0].tools == (*(each.name for each in PREBUILT), "dig")
     assert as_text(small_world.model(ada).requests[0][-1]).endswith('1. [Service "bell"] ""\n   → received just now')
+
+
+class Forgetful:
+    """The real database, whose connection breaks while the first write commits: it happened, and nobody hears."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._breaks = True
+
+    def __getattr__(self, name: str):
+        return getattr(self._db, name)
+
+    async def write(self, fn, /, *args, **kwargs):
+        done = await self._db.write(fn, *args, **kwargs)
+        if self._breaks:
+            self._breaks = False
+            raise OutcomeUnknown
+        return done
+
+
+async def test_a_post_whose_outcome_is_unknown_is_posted_once(world: World, monkeypatch: pytest.MonkeyPatch):
+    """It is tried again under the same id: the message stands once, and so does its event."""
+    noor = await world.person("Noor")
+    ada = await world.agent("Ada", reply("Yes."), "Answered.")
+    hall = await world.space("Hall", noor, ada)
+    with monkeypatch.context() as patch:
+        patch.setattr(world.denizen, "_db", Forgetful(world.denizen.db))
+        posted = await world.say(noor, "Ada?", hall)
+    assert posted.seq == 1
+    await world.run()
+    assert await world.transcript(hall) == ["Noor: Ada?", "Ada: Yes."]

@@ -293,24 +293,25 @@ class Runtime:
     ) -> Posted:
         """The message stands in the space and in every inbox that attends to it when this returns."""
         what = await _draft(text)
+        # Known beforehand, so that posting again after an unknown outcome is posting once.
         chosen = id or MessageId(new_id())
-        for last in (False, True):
-            try:
-                return await self.db.write(
-                    posting.post,
-                    _id(space),
-                    _id(author),
-                    what,
-                    # With an id of our own, posting again after an unknown outcome is posting once.
-                    id=chosen if id is not None or last else None,
-                    reply_to=reply_to,
-                    urgent=urgent,
-                    metadata=metadata,
-                )
-            except OutcomeUnknown:
-                if last:
-                    raise
-        raise AssertionError("unreachable")
+
+        async def post() -> Posted:
+            return await self.db.write(
+                posting.post,
+                _id(space),
+                _id(author),
+                what,
+                id=chosen,
+                reply_to=reply_to,
+                urgent=urgent,
+                metadata=metadata,
+            )
+
+        try:
+            return await post()
+        except OutcomeUnknown:
+            return await post()
 
     async def messages(self, space: Space | SpaceId, *, after: int = 0, limit: int = 1_000) -> list[Message]:
         return await self.db.read(posting.messages_after, _id(space), after, limit=limit)

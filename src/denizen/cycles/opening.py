@@ -75,9 +75,6 @@ _state = statement(
     .where(minds.c.agent_id == bindparam("agent_id"))
 )
 _told = statement(select(minds.c.told).where(minds.c.agent_id == bindparam("agent_id")))
-_self = statement(
-    select(selves.c.text).where(selves.c.agent_id == bindparam("agent_id"), selves.c.era == bindparam("era"))
-)
 _add_self = insert_into(selves, "agent_id", "era", "text", "created_at")
 _begin_era = statement(
     update(minds)

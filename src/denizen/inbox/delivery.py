@@ -313,15 +313,3 @@ def mark_urgent(tx: Tx, agent_id: AgentId, event_id: str) -> None:
     if tx.run(_mark_urgent, agent=agent_id, event=event_id) == 0:
         raise NotFound("pending event", event_id)
     tx.announce(WAKE, {"agents": [agent_id]})
-
-
-_waking = statement(
-    select(events.c.agent_id)
-    .where(_OPEN, events.c.state == "pending", events.c.wakes == 1, events.c.not_before <= bindparam("now"))
-    .group_by(events.c.agent_id)
-)
-
-
-def agents_with_work(tx: Tx) -> list[AgentId]:
-    """The agents whose inbox holds something that wakes, and may be taken now."""
-    return [row[0] for row in tx.all(_waking, now=tx.now)]

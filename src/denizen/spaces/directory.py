@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from sqlalchemy import bindparam, delete, select, update
 
 from denizen.errors import HandleTaken, InvalidInput, NotAMember, NotFound
-from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId, new_id
+from denizen.ids import EntityId, OrganizationId, SpaceId, new_id
 from denizen.spaces.handles import check_handle, check_name
 from denizen.storage.database import Conflict, Tx, insert_ignore, insert_into, statement
 from denizen.storage.schema import entities, memberships, minds, organizations, spaces
@@ -190,7 +190,6 @@ _tell_members = statement(
     .where(minds.c.agent_id.in_(select(memberships.c.entity_id).where(memberships.c.space_id == bindparam("space"))))
     .values(news=minds.c.news + 1)
 )
-_tell_agent = statement(update(minds).where(minds.c.agent_id == bindparam("agent")).values(news=minds.c.news + 1))
 
 
 def create_space(
@@ -269,11 +268,6 @@ def attend(tx: Tx, space_id: SpaceId, entity_id: EntityId, attention: Attention)
     _locked(tx, space_id)
     if tx.run(_attend, space=space_id, entity=entity_id, how=attention) == 0:
         raise NotFound("member", entity_id)
-
-
-def tell_agent(tx: Tx, agent_id: AgentId) -> None:
-    """Something about this agent's surroundings has changed: its next cycle looks and is told what."""
-    tx.run(_tell_agent, agent=agent_id)
 
 
 def _check_attention(attention: str) -> None:
