@@ -1,4 +1,4 @@
-"""Writes fixtures/0003.jsonl: a small but complete life, one JSON object for each row, parents before children.
+"""Writes fixtures/0006.jsonl: a small but complete life, one JSON object for each row, parents before children.
 
     python -m tests.storage.make_fixture
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).parent / "fixtures" / "0003.jsonl"
+FILE = Path(__file__).parent / "fixtures" / "0006.jsonl"
 START = 1_767_603_600_000_000
 """Microseconds: Monday, 5 January 2026, nine o'clock, UTC."""
 SECOND = 1_000_000
@@ -35,6 +35,9 @@ def life() -> Iterator[Row]:
     yield from minds()
     yield from tokens()
     yield from intentions()
+    yield from outside()
+    yield from memories()
+    yield from long_ago()
 
 
 def people() -> Iterator[Row]:
@@ -67,6 +70,9 @@ def agents() -> Iterator[Row]:
                 "version": 2,
                 "urgent": json.dumps({"words": ["stop"]}) if handle == "ada" else None,
                 "zone": "Europe/Berlin" if handle == "ada" else None,
+                "held_by": None if handle == "ada" else "agent:day",
+                "held_until": None if handle == "ada" else START + 15 * 3600 * SECOND,
+                "held_told": None if handle == "ada" else json.dumps(["space-room"]),
                 "created_at": START,
             },
         )
@@ -333,6 +339,52 @@ def plan(identifier: str, handle: str, kind: str, schedule: str, **columns: Any)
         "created_at": START,
     }
     return "plans", row | columns
+
+
+def outside() -> Iterator[Row]:
+    """What people are asked, what is signed and sealed, and what it all costs."""
+    made = {"agent_id": "entity-ada", "cycle_id": "cycle-2", "step": 0, "created_at": START, "hop": 1}
+    asked = {"tool": "confirm", "mode": "pause", "state": "waiting", "arguments": '{"question":"Deploy?"}'}
+    shown = {"space_id": "space-room", "shown": 1, "after_seq": 3, "expires_at": START + 3600 * SECOND}
+    yield "calls", {"id": "call-1", "position": 0, **made, **asked, **shown}
+    late = {"tool": "build", "mode": "late", "state": "answered", "arguments": "{}", "result": "Built."}
+    settled = {"runner": "instance-1", "settled_at": START + SECOND, "settled_by": "entity-noor"}
+    yield "calls", {"id": "call-2", "position": 1, **made, **late, **settled}
+    key = {"organization_id": "org-1", "name": "OPENAI_API_KEY", "sealed": "gAAAA", "hint": "cdef"}
+    for number, owner in enumerate(("", "entity-noor"), start=1):
+        yield "secrets", {"id": f"secret-{number}", "owner_id": owner, **key, "created_at": START, "updated_at": START}
+    hook = {"agent_id": "entity-ada", "name": "Builds", "scheme": "github", "sealed": "gAAAA", "urgent": 1}
+    yield "webhooks", {"id": "webhook-1", **hook, "created_at": START, "revoked_at": None, "last_used_at": START}
+    # Of a model that the ledger does not have: what it has is counted by the migration itself.
+    tokens = {"calls": 2, "input_tokens": 900, "output_tokens": 30, "cache_read_tokens": 600, "cache_write_tokens": 100}
+    whose = {"organization_id": "org-1", "agent_id": "entity-ada"}
+    yield "spending", {**whose, "day": START // (86_400 * SECOND), "model": "big", **tokens, "cost_micros": 4_500}
+    yield "reservations", {**whose, "epoch": 3, "tokens": 9_000, "cost_micros": 20_000}
+
+
+def memories() -> Iterator[Row]:
+    """What Ada can recall: a passage among the postings, and one that is too new for them."""
+    whose = {"agent_id": "entity-ada"}
+    heard = {"kind": "heard", "space_id": "space-room", "speaker_id": "entity-noor", "message_id": "message-1"}
+    did = {"kind": "did", "text": "fetch_page: the build passed", "place": 39, "characters": 28}
+    yield "passages", {**whose, "number": 1, "cycle": 1, **heard, "place": 0, "characters": 39, "at": START + SECOND}
+    yield "passages", {**whose, "number": 2, "cycle": 1, **did, "event_id": "event-1", "at": START + 2 * SECOND}
+    yield "postings", {**whose, "block": 0, "term": "build", "entries": "...."}
+    yield "recalls", {**whose, "passages": 2, "length": 6, "settled": 1, "embedder": "local", "embedded": 1}
+    yield "vectors", {**whose, "embedder": "local", "first": 1, "dimensions": 8, "codes": "........"}
+
+
+def long_ago() -> Iterator[Row]:
+    """What ten cycles came to, what was forgotten, and what was stopped."""
+    digest = {"first": 1, "last": 10, "people": {"entity-noor": ["Noor", 7]}, "did": {"send_message": 4}, "lines": []}
+    yield (
+        "layers",
+        {"agent_id": "entity-ada", "level": 1, "first": 1, "digest": json.dumps(digest), "created_at": START},
+    )
+    forgotten = {"kind": "message", "subject_id": "message-9", "by_id": "entity-noor", "receipt": '{"messages":1}'}
+    yield "redactions", {"id": "redaction-1", "organization_id": "org-1", **forgotten, "created_at": START}
+    crossed = {"cycle_id": "cycle-1", "from_space_id": "space-aside", "to_space_id": "space-room", "words": 9}
+    yield "crossings", {"number": 1, "agent_id": "entity-ada", **crossed, "created_at": START}
 
 
 if __name__ == "__main__":

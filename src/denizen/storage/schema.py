@@ -1,4 +1,4 @@
-"""One schema for SQLite and PostgreSQL. Only text and whole numbers, so that both drivers give the same values.
+"""One schema for SQLite and PostgreSQL. Only text, whole numbers and bytes: both drivers give the same values.
 
 Times are microseconds since 1970, UTC. JSON is text that its owner encodes. Yes and no are 1 and 0.
 Tables that only grow have a number of their own as key: rows are appended, and an index says whose they are.
@@ -12,6 +12,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     SmallInteger,
     Table,
@@ -79,6 +80,8 @@ entities = Table(
     UniqueConstraint("organization_id", "handle"),
 )
 
+_HELD = text("held_by IS NOT NULL")
+
 agents = Table(
     "agents",
     metadata,
@@ -89,7 +92,11 @@ agents = Table(
     _int("version", 1),  # of the definition; a change begins a new era
     Column("urgent", Text),  # its rule of what is urgent, apart from the definition: every post reads it
     Column("zone", Text),  # its time zone, for its plans; NULL is UTC
+    Column("held_by", Text),  # why it is suspended, where not by its owner: the budget that is used up
+    Column("held_until", BigInteger),  # when it goes on by itself; NULL: not by itself
+    Column("held_told", Text),  # the spaces in which it has said so
     _int("created_at"),
+    Index("ix_agents_held", "held_until", sqlite_where=_HELD, postgresql_where=_HELD),
 )
 
 leases = Table(
@@ -126,7 +133,20 @@ selves = Table(
     _key("agent_id", "agents.id"),
     Column("era", BigInteger, primary_key=True),
     _text("text"),
+    Column("layers", Text),  # what stands for the cycles before the window, as the model reads it; NULL: nothing
+    Column("shortened", Text),  # entries of the window whose results are shown shorter: JSON, characters by number
     _int("created_at"),
+)
+
+layers = Table(
+    "layers",  # what ten cycles, a hundred, a thousand came to
+    metadata,
+    _key("agent_id", "agents.id"),
+    Column("level", Integer, primary_key=True),  # 1: ten cycles, 2: a hundred
+    Column("first", BigInteger, primary_key=True),  # the number of the first of them
+    _text("digest"),
+    _int("created_at"),
+    sqlite_with_rowid=False,
 )
 
 spaces = Table(
@@ -167,6 +187,8 @@ messages = Table(
     Column("metadata", Text),
     _int("hop", 0),
     Column("cycle_id", Text),  # the cycle that said it, where an agent did
+    Column("edited_at", BigInteger),
+    Column("deleted_at", BigInteger),  # its text is gone then, its place stays
     _int("created_at"),
     UniqueConstraint("space_id", "seq"),
 )
@@ -243,7 +265,7 @@ log = Table(
     _ref("agent_id", "agents.id"),
     _int("seq"),
     _text("cycle_id"),
-    _text("kind"),  # inbox, update, response, results, nudge, note
+    _text("kind"),  # inbox, recalled, update, response, results, nudge, note
     _text("message"),
     _int("tokens"),
     Column("request", Text),  # of a response: what its request was made of
@@ -258,7 +280,7 @@ effects = Table(
     Column("step", Integer, primary_key=True),
     Column("position", Integer, primary_key=True),  # of the call in its response: provider call ids repeat
     _text("tool"),
-    _text("state"),  # intent, done
+    _text("state"),  # intent, asked, done
     _flag("changes"),  # whether it changed anything, so that the cycle can no longer be rolled back
     Column("result", Text),
     _int("created_at"),
@@ -355,4 +377,179 @@ plans = Table(
     Index("ix_plans_name", "agent_id", "name", unique=True, sqlite_where=_NAMED_PLANS, postgresql_where=_NAMED_PLANS),
     Index("ix_plans_due", "next_run", sqlite_where=_WAITING_PLANS, postgresql_where=_WAITING_PLANS),
     Index("ix_plans_reckoned", "reckoned_at", sqlite_where=_WAITING_PLANS, postgresql_where=_WAITING_PLANS),
+)
+
+_UNSETTLED = text("state = 'waiting'")
+_SHOWN = text("shown = 1")
+
+calls = Table(
+    "calls",  # tool calls that somebody outside a cycle has to do with: people who see or answer them, late results
+    metadata,
+    _key("id"),
+    _ref("agent_id", "agents.id"),
+    _text("cycle_id"),
+    _int("step"),
+    _int("position"),
+    _text("tool"),
+    _text("mode"),  # visible, pause, async, service, background, late
+    _text("state"),  # waiting, answered, interrupted, expired, cancelled, late
+    Column("space_id", Text),  # where the agent was
+    _flag("shown"),  # whether the people there see it
+    _int("after_seq", 0),  # the last message of that space when it was made
+    _text("arguments"),
+    Column("result", Text),
+    _int("hop", 0),
+    Column("runner", Text),  # the instance that is carrying it out, where one is
+    _text("on_crash", "report"),  # what becomes of it if that instance dies: retry, report
+    _int("created_at"),
+    Column("expires_at", BigInteger),
+    Column("settled_at", BigInteger),
+    Column("settled_by", Text),
+    UniqueConstraint("cycle_id", "step", "position"),
+    Index("ix_calls_waiting", "agent_id", sqlite_where=_UNSETTLED, postgresql_where=_UNSETTLED),
+    Index("ix_calls_expiring", "expires_at", sqlite_where=_UNSETTLED, postgresql_where=_UNSETTLED),
+    Index("ix_calls_space", "space_id", "after_seq", sqlite_where=_SHOWN, postgresql_where=_SHOWN),
+)
+
+secrets = Table(
+    "secrets",  # keys of providers and of services, sealed
+    metadata,
+    _key("id"),
+    _ref("organization_id", "organizations.id"),
+    _text("owner_id", ""),  # the person whose own it is; empty: the organization's
+    _text("name"),  # as an environment variable is named: OPENAI_API_KEY
+    _text("sealed"),
+    _text("hint"),  # its last characters, so that people know which one it is
+    _int("created_at"),
+    _int("updated_at"),
+    UniqueConstraint("organization_id", "owner_id", "name"),
+)
+
+webhooks = Table(
+    "webhooks",
+    metadata,
+    _key("id"),
+    _ref("agent_id", "agents.id"),
+    _text("name"),  # what the agent is told that the event comes from
+    _text("scheme"),  # github, slack, jira, generic
+    _text("sealed"),  # the secret that signs
+    _flag("urgent"),
+    _int("created_at"),
+    Column("revoked_at", BigInteger),
+    Column("last_used_at", BigInteger),
+    Index("ix_webhooks_agent", "agent_id"),
+)
+
+spending = Table(
+    "spending",  # what each agent has used on each day, by model
+    metadata,
+    _key("organization_id", "organizations.id"),
+    Column("day", Integer, primary_key=True),  # days since 1970, UTC
+    _key("agent_id", "agents.id"),
+    _key("model"),
+    _int("calls", 0),
+    _int("input_tokens", 0),
+    _int("output_tokens", 0),
+    _int("cache_read_tokens", 0),
+    _int("cache_write_tokens", 0),
+    _int("cost_micros", 0),
+    Index("ix_spending_agent", "agent_id", "day"),
+    sqlite_with_rowid=False,
+)
+
+reservations = Table(
+    "reservations",  # what a model call under way may cost at most; void when its epoch is
+    metadata,
+    _key("agent_id", "agents.id"),
+    _ref("organization_id", "organizations.id"),
+    _int("epoch"),
+    _int("tokens"),
+    _int("cost_micros"),
+    Index("ix_reservations_organization", "organization_id"),
+)
+
+_OF_A_MESSAGE = text("message_id IS NOT NULL")
+
+passages = Table(
+    "passages",  # what can be recalled: each thing that was said to an agent or by it, or that it did
+    metadata,
+    _key("agent_id", "agents.id"),
+    Column("number", BigInteger, primary_key=True),  # in the order in which they came, without gaps
+    _int("cycle"),  # the number of its cycle
+    _text("kind"),  # heard, said, did, summary
+    _text("space_id", ""),  # where it belongs; empty: nowhere; *: to several private spaces, so that none may see it
+    Column("speaker_id", Text),  # who said it, where that is someone in the organization
+    Column("speaker", Text),  # what said it, where that is a service, a plan, a timer
+    Column("message_id", Text),  # the message whose text it is
+    Column("event_id", Text),
+    Column("text", Text),  # where it is no message's
+    _int("start", 0),  # where in the message it begins: a long text is several passages
+    _int("place"),  # how many characters of its space came before it; a long silence counts as very many
+    _int("characters"),
+    _flag("own_words"),  # how often it says "I", up to three
+    _int("at"),
+    Index("ix_passages_place", "agent_id", "space_id", "place"),
+    Index("ix_passages_at", "agent_id", "at"),
+    Index("ix_passages_cycle", "agent_id", "cycle"),
+    Index("ix_passages_message", "message_id", sqlite_where=_OF_A_MESSAGE, postgresql_where=_OF_A_MESSAGE),
+    sqlite_with_rowid=False,
+)
+
+postings = Table(
+    "postings",  # in which passages of a block each term occurs
+    metadata,
+    _key("agent_id", "agents.id"),
+    Column("block", BigInteger, primary_key=True),
+    _key("term"),
+    Column("entries", LargeBinary, nullable=False),  # four bytes each
+    sqlite_with_rowid=False,
+)
+
+recalls = Table(
+    "recalls",  # how far the index of each agent's life has come
+    metadata,
+    _key("agent_id", "agents.id"),
+    _int("passages", 0),  # the number of the newest
+    _int("forgotten", 0),
+    _int("length", 0),  # of all together, in terms
+    _int("settled", 0),  # the newest whose terms are among the postings
+    _text("embedder", ""),  # what the vectors were made with; empty: there are none
+    _int("embedded", 0),  # the newest that has a vector
+)
+
+vectors = Table(
+    "vectors",  # what passages mean, a row for some that follow one another
+    metadata,
+    _key("agent_id", "agents.id"),
+    _key("embedder"),
+    Column("first", BigInteger, primary_key=True),
+    _int("dimensions"),
+    Column("codes", LargeBinary, nullable=False),  # a byte for each dimension
+    sqlite_with_rowid=False,
+)
+
+redactions = Table(
+    "redactions",  # receipts of what was forgotten, without what it said
+    metadata,
+    _key("id"),
+    _ref("organization_id", "organizations.id"),
+    _text("kind"),  # message, person, space
+    _text("subject_id"),
+    Column("by_id", Text),
+    _text("receipt"),  # how much was removed where: JSON
+    _int("created_at"),
+    Index("ix_redactions_organization", "organization_id", "created_at"),
+)
+
+crossings = Table(
+    "crossings",  # messages that were stopped, because they would have carried private words elsewhere
+    metadata,
+    _number(),
+    _ref("agent_id", "agents.id"),
+    _text("cycle_id"),
+    _text("from_space_id"),
+    _text("to_space_id"),
+    _int("words"),  # how many in a row
+    _int("created_at"),
+    Index("ix_crossings_agent", "agent_id", "number"),
 )
