@@ -2,9 +2,14 @@
 
 DenizenError
 ├── InvalidInput            something handed in cannot be accepted as it is
-│   └── HandleTaken         another entity of the organization has that handle
+│   ├── HandleTaken         another entity of the organization has that handle
+│   └── DefinitionsInvalid  files of definitions say what cannot be done
 ├── NotFound                there is no such thing, or the asker may not know of it
 ├── NotAMember              only members of a space may read it or speak in it
+├── NotAllowed              that is for others to do
+├── AlreadySettled          a tool call that has its result cannot be given another
+├── ToolFailed              an outside tool did not do what it was called for
+│   └── AddressRefused      it may not reach that address
 ├── LeaseLost               another process thinks for this agent now
 ├── StorageError            the database could not do its part
 │   ├── DatabaseUnavailable it cannot be reached, now; nothing was written
@@ -19,6 +24,10 @@ DenizenError
 │   ├── ModelRejected       the provider refuses this request, and always will
 │   ├── ModelOverloaded     the provider asks us to come back later
 │   └── ModelUnreachable    the network or the provider failed on the way
+├── SecretUnreadable        a secret is kept here that no key opens
+├── SecretKeyMissing        there is no key to seal secrets with
+├── SignatureWrong          what came to a webhook was not signed with its secret
+│   └── SignatureExpired    it was, but too long ago
 ├── BusError                the bus could not be opened
 ├── PortTaken               another program listens where the server should
 ├── ServerError             a Denizen server did not do what it was asked
@@ -53,6 +62,17 @@ class HandleTaken(InvalidInput):
     code = "handle_taken"
 
 
+class DefinitionsInvalid(InvalidInput):
+    """Files of definitions say what cannot be done; nothing of them was."""
+
+    code = "definitions_invalid"
+
+    def __init__(self, *problems: str) -> None:
+        self.problems = problems
+        """Every problem that was found: the file, the line, the key, what is wrong."""
+        super().__init__("\n".join(problems))
+
+
 class NotFound(DenizenError):
     """There is no such thing here."""
 
@@ -68,6 +88,30 @@ class NotAMember(DenizenError):
     """Only members of a space may read it or speak in it."""
 
     code = "not_a_member"
+
+
+class NotAllowed(DenizenError):
+    """That is for others to do."""
+
+    code = "not_allowed"
+
+
+class AlreadySettled(DenizenError):
+    """This tool call has its result already."""
+
+    code = "already_settled"
+
+
+class ToolFailed(DenizenError):
+    """The tool did not do what it was called for; the message is for the model."""
+
+    code = "tool_failed"
+
+
+class AddressRefused(ToolFailed):
+    """Tools may not reach that address."""
+
+    code = "address_refused"
 
 
 class LeaseLost(DenizenError):
@@ -157,6 +201,30 @@ class ModelUnreachable(ModelError):
     """The network or the provider failed on the way."""
 
     code = "model_unreachable"
+
+
+class SecretUnreadable(DenizenError):
+    """A secret is kept here that none of the keys opens: bring back DENIZEN_SECRET_KEY, or set the secret again."""
+
+    code = "secret_unreadable"
+
+
+class SecretKeyMissing(DenizenError):
+    """There is no key to seal secrets with: set DENIZEN_SECRET_KEY."""
+
+    code = "secret_key_missing"
+
+
+class SignatureWrong(DenizenError):
+    """This was not signed with the webhook's secret."""
+
+    code = "signature_wrong"
+
+
+class SignatureExpired(SignatureWrong):
+    """This was signed too long ago, or by a clock that is wrong."""
+
+    code = "signature_expired"
 
 
 class BusError(DenizenError):

@@ -12,6 +12,7 @@ EntityId = NewType("EntityId", str)
 SpaceId = NewType("SpaceId", str)
 MessageId = NewType("MessageId", str)
 CycleId = NewType("CycleId", str)
+CallId = NewType("CallId", str)
 
 AgentId = EntityId
 """An agent is an entity, so its id is an entity's."""

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterable
 from typing import Final
+from urllib.parse import quote
 
 MASK: Final = "•••"
+_SHORTEST: Final = 4
+"""Shorter secrets are none, and hiding them would riddle every text."""
 
 # Up to the last @: a password that was not percent-encoded may hold an @ or a / itself.
 _PASSWORD_IN_URL = re.compile(r"(?P<before>\b[a-z][a-z0-9+.-]*://[^\s/:@?#]*:)[^\s'\"<>]*(?=@)", re.IGNORECASE)
@@ -26,6 +31,20 @@ def masked(text: str) -> str:
     """The text with everything in it that looks like a secret replaced by a mark."""
     for pattern in _TEXTS:
         text = pattern.sub(rf"\g<before>{MASK}", text)
+    return text
+
+
+def without(text: str, secrets: Iterable[str]) -> str:
+    """The text with these very secrets replaced by a mark, as they are and as JSON or a URL would spell them."""
+    spellings = {
+        spelling
+        for secret in secrets
+        if len(secret) >= _SHORTEST
+        for spelling in (secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1], quote(secret))
+    }
+    # The longest first: one secret may be part of another.
+    for spelling in sorted(spellings, key=len, reverse=True):
+        text = text.replace(spelling, MASK)
     return text
 
 

@@ -10,7 +10,11 @@ import pytest
 
 from denizen import tool
 from denizen.errors import InvalidInput
+from denizen.ids import AgentId, CycleId
 from denizen.tools.functions import as_text
+from denizen.tools.tool import Occasion
+
+OCCASION = Occasion(AgentId("a"), CycleId("c"), 0, 0, "")
 
 
 @tool
@@ -61,7 +65,7 @@ def test_wrong_arguments_are_refused_with_the_name_of_the_tool(written):
 
 
 async def test_a_tool_is_called_with_its_checked_arguments():
-    assert await book.call(book.check('{"city": "Oslo", "quiet": true}')) == "Oslo 1 True"
+    assert await book.call(book.check('{"city": "Oslo", "quiet": true}'), OCCASION) == "Oslo 1 True"
 
 
 async def test_an_async_function_runs_on_the_loop_and_a_plain_one_in_a_thread():
@@ -75,7 +79,7 @@ async def test_an_async_function_runs_on_the_loop_and_a_plain_one_in_a_thread():
         """Say whether this is the loop's thread."""
         return threading.current_thread() is threading.main_thread()
 
-    assert [await each.call(each.check("{}")) for each in (here, there)] == ["true", "false"]
+    assert [await each.call(each.check("{}"), OCCASION) for each in (here, there)] == ["true", "false"]
 
 
 def test_a_tool_may_have_another_name_and_other_manners():

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from denizen.ids import AgentId, EntityId, MessageId, SpaceId
+from denizen.ids import AgentId, CallId, EntityId, MessageId, SpaceId
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -62,6 +62,30 @@ class MessageCreated:
             "id": self.id,
             "author": self.author,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class MessageEdited:
+    """A message in the database says something else now."""
+
+    space: SpaceId
+    seq: int
+    id: MessageId
+
+    def to_payload(self) -> dict[str, JsonValue]:
+        return {"type": "message.edited", "space": self.space, "seq": self.seq, "id": self.id}
+
+
+@dataclass(frozen=True, slots=True)
+class MessageDeleted:
+    """A message in the database says nothing any more: it was deleted, or forgotten."""
+
+    space: SpaceId
+    seq: int
+    id: MessageId
+
+    def to_payload(self) -> dict[str, JsonValue]:
+        return {"type": "message.deleted", "space": self.space, "seq": self.seq, "id": self.id}
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +164,72 @@ class AgentStatus:
         return {"type": "agent.status", "agent": self.agent, "status": self.status, "epoch": self.epoch, **doing}
 
 
-StreamFrame: TypeAlias = MessageCreated | StreamStarted | StreamDelta | StreamAborted | AgentStatus
+@dataclass(frozen=True, slots=True)
+class CallStarted:
+    """An agent begins to write the arguments of a call that people may see; `id` is the id that the call will have."""
+
+    id: CallId
+    agent: AgentId
+    space: SpaceId
+    epoch: int
+    tool: str
+
+    def to_payload(self) -> dict[str, JsonValue]:
+        return {
+            "type": "call.started",
+            "id": self.id,
+            "agent": self.agent,
+            "space": self.space,
+            "epoch": self.epoch,
+            "tool": self.tool,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CallDelta:
+    """A piece of the arguments, which are JSON, `offset` characters into them."""
+
+    id: CallId
+    agent: AgentId
+    epoch: int
+    offset: int
+    text: str
+
+    def to_payload(self) -> dict[str, JsonValue]:
+        return {
+            "type": "call.delta",
+            "id": self.id,
+            "agent": self.agent,
+            "epoch": self.epoch,
+            "offset": self.offset,
+            "text": self.text,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CallChanged:
+    """A call of an agent is in the database, in this state."""
+
+    id: CallId
+    agent: AgentId
+    space: SpaceId | None
+    state: str
+
+    def to_payload(self) -> dict[str, JsonValue]:
+        return {
+            "type": "call.changed",
+            "id": self.id,
+            "agent": self.agent,
+            "space": self.space,
+            "state": self.state,
+        }
+
+
+CallFrame: TypeAlias = CallStarted | CallDelta | CallChanged
+MessageChange: TypeAlias = MessageEdited | MessageDeleted
+StreamFrame: TypeAlias = (
+    MessageCreated | MessageChange | StreamStarted | StreamDelta | StreamAborted | AgentStatus | CallFrame
+)
 
 
 def from_payload(payload: Mapping[str, JsonValue]) -> StreamFrame | None:
@@ -163,11 +252,40 @@ def from_payload(payload: Mapping[str, JsonValue]) -> StreamFrame | None:
             seq = _natural(rest.get("seq"))
             if seq is not None:
                 return MessageCreated(SpaceId(space), seq, MessageId(id_), EntityId(author))
+        case {"type": "message.edited" | "message.deleted" as type_, "space": str(space), "id": str(id_), **rest}:
+            seq, change = _natural(rest.get("seq")), MessageEdited if type_ == "message.edited" else MessageDeleted
+            if seq is not None:
+                return change(SpaceId(space), seq, MessageId(id_))
         case {"type": "agent.status", "agent": str(agent), "status": str(status), **rest}:
             epoch = _natural(rest.get("epoch"))
             if epoch is not None or rest.get("epoch") is None:
                 doing = rest.get("doing")
                 return AgentStatus(AgentId(agent), status, epoch, doing if isinstance(doing, str) else None)
+        case _:
+            return _call_from(payload)
+    return None
+
+
+def _call_from(payload: Mapping[str, JsonValue]) -> CallFrame | None:
+    match payload:
+        case {
+            "type": "call.started",
+            "id": str(id_),
+            "agent": str(agent),
+            "space": str(space),
+            "tool": str(tool),
+            **rest,
+        }:
+            epoch = _natural(rest.get("epoch"))
+            return None if epoch is None else CallStarted(CallId(id_), AgentId(agent), SpaceId(space), epoch, tool)
+        case {"type": "call.delta", "id": str(id_), "agent": str(agent), "text": str(text), **rest}:
+            epoch, offset = _natural(rest.get("epoch")), _natural(rest.get("offset"))
+            if epoch is not None and offset is not None:
+                return CallDelta(CallId(id_), AgentId(agent), epoch, offset, text)
+        case {"type": "call.changed", "id": str(id_), "agent": str(agent), "state": str(state), **rest}:
+            space = rest.get("space")
+            if space is None or isinstance(space, str):
+                return CallChanged(CallId(id_), AgentId(agent), None if space is None else SpaceId(space), state)
         case _:
             pass
     return None
@@ -243,6 +361,8 @@ class LiveText:
         if isinstance(frame, MessageCreated):
             self._end(frame.id, None)
             return
+        if isinstance(frame, CallChanged | MessageEdited | MessageDeleted):
+            return
         if frame.epoch is not None and not self.know(frame.agent, frame.epoch):
             return
         match frame:
@@ -253,7 +373,7 @@ class LiveText:
             case StreamAborted():
                 if frame.id is not None:
                     self._end(frame.id, frame.epoch)
-            case AgentStatus():
+            case AgentStatus() | CallStarted() | CallDelta():
                 pass
 
     def know(self, agent: AgentId, epoch: int) -> bool:

@@ -19,7 +19,7 @@ from denizen.masking import MASK, is_secret_name, masked
 Level = Literal["debug", "info", "warning", "error"]
 Format = Literal["console", "json"]
 
-CHATTY: Final = ("alembic", "asyncio", "httpcore", "httpcore2", "httpx", "httpx2", "openai", "anthropic")
+CHATTY: Final = ("alembic", "asyncio", "httpcore", "httpcore2", "httpx", "httpx2", "mcp", "openai", "anthropic")
 """Libraries that tell every request or step at INFO. They are heard from WARNING on, or from INFO on at debug."""
 
 _DEEPEST: Final = 6

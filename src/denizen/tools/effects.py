@@ -19,7 +19,7 @@ class EffectRecord:
     step: int
     position: int
     tool: str
-    state: Literal["intent", "done"]
+    state: Literal["intent", "asked", "done"]
     changes: bool
     result: str | None
 
@@ -31,7 +31,7 @@ _complete = statement(
         effects.c.cycle_id == bindparam("cycle"),
         effects.c.step == bindparam("at_step"),
         effects.c.position == bindparam("at"),
-        effects.c.state == "intent",
+        effects.c.state != "done",
     )
     .values(state="done", result=bindparam("outcome"))
 )
@@ -64,15 +64,22 @@ def record(tx: Tx, cycle_id: CycleId, step: int, position: int, tool: str, *, re
     )
 
 
-def intend(tx: Tx, cycle_id: CycleId, step: int, position: int, tool: str) -> None:
-    """The call of an outside tool is about to be made. From here on it may have happened."""
+def intend(
+    tx: Tx,
+    cycle_id: CycleId,
+    step: int,
+    position: int,
+    tool: str,
+    state: Literal["intent", "asked"] = "intent",
+) -> None:
+    """The call of an outside tool is about to be made, or somebody is asked. From here on it may have happened."""
     tx.run(
         _add,
         cycle_id=cycle_id,
         step=step,
         position=position,
         tool=tool,
-        state="intent",
+        state=state,
         changes=1,
         result=None,
         created_at=tx.now,
@@ -80,7 +87,7 @@ def intend(tx: Tx, cycle_id: CycleId, step: int, position: int, tool: str) -> No
 
 
 def complete(tx: Tx, cycle_id: CycleId, step: int, position: int, result: str) -> bool:
-    """The outside call that was intended is done; False if it was done before."""
+    """The call that was intended or asked is done; False if it was done before."""
     return tx.run(_complete, cycle=cycle_id, at_step=step, at=position, outcome=result) == 1
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, overload
 
 from pydantic import ValidationError
@@ -12,7 +13,7 @@ from pydantic_ai.tools import Tool as SchemaTool
 from pydantic_core import to_json
 
 from denizen.errors import InvalidInput
-from denizen.tools.tool import OnCrash, OutsideTool, explain_arguments
+from denizen.tools.tool import Occasion, OnCrash, OutsideTool, explain_arguments
 
 
 @overload
@@ -21,7 +22,13 @@ def tool(function: Callable[..., Any], /) -> OutsideTool: ...
 
 @overload
 def tool(
-    *, name: str | None = None, on_crash: OnCrash = "report", independent: bool = False, seconds: float = 60.0
+    *,
+    name: str | None = None,
+    on_crash: OnCrash = "report",
+    independent: bool = False,
+    seconds: float = 60.0,
+    visible: bool = False,
+    background: bool = False,
 ) -> Callable[[Callable[..., Any]], OutsideTool]: ...
 
 
@@ -33,23 +40,28 @@ def tool(
     on_crash: OnCrash = "report",
     independent: bool = False,
     seconds: float = 60.0,
+    visible: bool = False,
+    background: bool = False,
 ) -> OutsideTool | Callable[[Callable[..., Any]], OutsideTool]:
     """Make a typed function a tool that agents can be given.
 
     Its docstring tells the model what it does and what its arguments mean. A plain function runs in a thread, an async
     one on the event loop. `on_crash="retry"` says that calling it twice does no harm; by default, if the process dies
     during a call, the model is told that the outcome is unknown.
+
+    After `seconds` the cycle goes on; what the tool answers later is told to the agent as an event. With `background`
+    the cycle does not wait at all. A `visible` call is shown to the people in the space, with its result.
     """
 
     def decorate(decorated: Callable[..., Any]) -> OutsideTool:
-        return _from_function(decorated, name=name, on_crash=on_crash, independent=independent, seconds=seconds)
+        made = _from_function(decorated, name)
+        mode = "background" if background else "wait"
+        return replace(made, on_crash=on_crash, independent=independent, seconds=seconds, visible=visible, mode=mode)
 
     return decorate if function is None else decorate(function)
 
 
-def _from_function(
-    function: Callable[..., Any], *, name: str | None, on_crash: OnCrash, independent: bool, seconds: float
-) -> OutsideTool:
+def _from_function(function: Callable[..., Any], name: str | None) -> OutsideTool:
     made = SchemaTool[None](function, name=name, takes_ctx=False)
     validator = made.function_schema.validator
     definition = made.tool_def
@@ -62,14 +74,12 @@ def _from_function(
         except ValidationError as error:
             raise InvalidInput(explain_arguments(definition.name, error)) from error
 
-    async def call(arguments: Mapping[str, Any]) -> str:
+    async def call(arguments: Mapping[str, Any], _: Occasion) -> str:
         if inspect.iscoroutinefunction(function):
             return as_text(await function(**arguments))
         return as_text(await asyncio.to_thread(function, **arguments))
 
-    return OutsideTool(
-        definition=definition, check=check, call=call, on_crash=on_crash, independent=independent, seconds=seconds
-    )
+    return OutsideTool(definition, check, call)
 
 
 def as_text(value: object) -> str:

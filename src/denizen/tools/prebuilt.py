@@ -15,9 +15,11 @@ from denizen.inbox.format import entry_text
 from denizen.spaces import directory, posting
 from denizen.spaces.transcript import format_transcript
 from denizen.storage.database import Tx
+from denizen.tools import guard
 from denizen.tools.hops import hop_of_send
 from denizen.tools.looking import LOOKING
 from denizen.tools.planning import PLANNING
+from denizen.tools.recalling import RECALLING
 from denizen.tools.tool import Arguments, Done, Hand, OwnTool
 
 SKIP: Final = "skip"
@@ -30,6 +32,9 @@ class EnterSpace(Arguments):
 
 
 class SendMessage(Arguments):
+    space_id: str | None = Field(
+        default=None, description="Another of your spaces to say it in, before the text; by default the one you are in."
+    )
     text: str = Field(description="What you want to say, in Markdown. @handle mentions someone.")
 
 
@@ -56,9 +61,13 @@ def enter_space(tx: Tx, hand: Hand, arguments: EnterSpace) -> Done:
 
 
 def send_message(tx: Tx, hand: Hand, arguments: SendMessage) -> Done:
-    """The message stands in the active space."""
+    """The message stands in the active space, or in the one it names, unless it would carry private words there."""
     what = posting.draft(arguments.text)
-    space = directory.require_member(tx, _active(hand), hand.agent_id)
+    space_id = SpaceId(arguments.space_id) if arguments.space_id else _active(hand)
+    space = directory.require_member(tx, space_id, hand.agent_id)
+    stopped = guard.crossing(tx, hand.agent_id, hand.cycle_id, space.id, what, hand.events)
+    if stopped is not None:
+        return Done(stopped.told)
     posted = posting.post(
         tx,
         space.id,
@@ -101,6 +110,8 @@ def _whole_text(tx: Tx, hand: Hand, pointer: str) -> str:
     text: str | None = None
     if kind == "result":
         text = log.long_text(tx, hand.agent_id, id)
+    elif kind == "log":
+        text = _logged(tx, hand, id)
     elif kind == "message":
         message = posting.get_message(tx, MessageId(id))
         directory.require_member(tx, message.space_id, hand.agent_id)
@@ -111,6 +122,15 @@ def _whole_text(tx: Tx, hand: Hand, pointer: str) -> str:
     if text is None:
         raise NotFound("entry", pointer)
     return text
+
+
+def _logged(tx: Tx, hand: Hand, id: str) -> str | None:
+    """A tool result that the window shows shortened, by the number of its entry and its position there."""
+    seq, _, position = id.partition(":")
+    # Longer numbers are no numbers of entries, and more than a database takes.
+    if not all(each.isascii() and each.isdigit() and len(each) < 16 for each in (seq, position)):
+        return None
+    return log.result_text(tx, hand.agent_id, int(seq), int(position))
 
 
 def skip(_tx: Tx, _hand: Hand, _arguments: Skip) -> Done:
@@ -146,6 +166,7 @@ PREBUILT: Final = (
     ),
     OwnTool("read_entry", "Read the rest of a text that was cut, by its pointer.", ReadEntry, read_entry),
     *LOOKING,
+    *RECALLING,
     *PLANNING,
     OwnTool(
         SKIP,

@@ -47,6 +47,14 @@ class Hand:
     """How long a result may be before it is cut."""
     message_id: MessageId | None = None
     """The id under which the text of this call has been streaming."""
+    prepared: object = None
+    """What the tool's `prepare` has given for this call."""
+
+
+def spaces_of(events: Iterable[Event], active_space_id: str | None) -> frozenset[str]:
+    """The spaces that a cycle is about: where its events come from, and the one that is active."""
+    spaces = {event.space_id for event in events} | {active_space_id}
+    return frozenset(space_id for space_id in spaces if space_id is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +82,9 @@ class OwnTool(Generic[A]):
     description: str
     arguments: type[A]
     run: Callable[[Tx, Hand, A], Done]
+    prepare: Callable[[AgentId, A, frozenset[str]], Awaitable[object]] | None = None
+    """What is to be done before the transaction, because it takes long; it changes nothing, and raises only
+    `InvalidInput`. It is told the spaces of the cycle, which may be others by the time the tool runs."""
 
     @cached_property
     def definition(self) -> ToolDefinition:
@@ -92,35 +103,83 @@ class OwnTool(Generic[A]):
             raise InvalidInput(_explain(self.name, error)) from error
 
 
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """Which call this is. The same after a crash, if the tool is called again."""
+
+    agent_id: AgentId
+    cycle_id: CycleId
+    step: int
+    position: int
+    """Of the call in its response."""
+    call_id: str
+    """Under which its answer can be given from outside, where the tool is asynchronous."""
+
+    @property
+    def key(self) -> str:
+        """Calls with the same key are the same call: for an `Idempotency-Key`."""
+        return f"{self.cycle_id}:{self.step}:{self.position}"
+
+
+Check = Callable[[str | Mapping[str, Any] | None], Mapping[str, Any]]
+"""The arguments as the model wrote them, checked; raises `InvalidInput`."""
+
+
 @dataclass(frozen=True)
 class OutsideTool:
     """A tool that does something beyond our database: a Python function, a service."""
 
     definition: ToolDefinition
-    check: Callable[[str | Mapping[str, Any] | None], Mapping[str, Any]]
-    """The arguments, checked; raises `InvalidInput`."""
-    call: Callable[[Mapping[str, Any]], Awaitable[str]]
+    check: Check
+    call: Callable[[Mapping[str, Any], Occasion], Awaitable[str]]
     """Do it; gives what the model is told."""
     on_crash: OnCrash = "report"
     independent: bool = False
     """May run together with its neighbours in the same response."""
     seconds: float = 60.0
-    """Its time limit."""
+    """How long the cycle waits for it; what it answers later comes as an event."""
+    visible: bool = False
+    """Whether people in the space see the call as it is written, and its result."""
+    mode: Literal["wait", "background", "async"] = "wait"
+    """`background`: the cycle goes on while it runs, and its result comes as an event. `async`: the call only hands the
+    work over; the result is given from outside."""
 
     @property
     def name(self) -> str:
         return self.definition.name
 
 
-Tool = OwnTool[Any] | OutsideTool
+@dataclass(frozen=True)
+class AskTool:
+    """A tool that nobody here carries out: people, or programs of theirs, answer it."""
+
+    definition: ToolDefinition
+    check: Check
+    mode: Literal["pause", "async"] = "pause"
+    seconds: float = 86_400.0
+    """How long an answer is waited for."""
+    independent: bool = False
+    visible: bool = True
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+
+CustomTool = OutsideTool | AskTool
+"""A tool that an agent has beside those that every agent has."""
+Tool = OwnTool[Any] | CustomTool
 
 
 class Toolbox:
     """The tools of one agent, in a fixed order, so that the prompt's prefix stays the same."""
 
-    def __init__(self, tools: Iterable[Tool]) -> None:
+    def __init__(self, tools: Sequence[Tool]) -> None:
         self.by_name: Mapping[str, Tool] = {each.name: each for each in tools}
         self.definitions = tuple(each.definition for each in self.by_name.values())
+        self.visible = frozenset(each.name for each in tools if not isinstance(each, OwnTool) and each.visible)
+        self.archived = False
+        """Whether the archive is known to have the definitions."""
 
     @cached_property
     def encoded(self) -> str:
@@ -131,7 +190,6 @@ class Toolbox:
                 for each in self.definitions
             ],
             ensure_ascii=False,
-            sort_keys=True,
         )
 
     @cached_property

@@ -1,0 +1,464 @@
+"""Tool calls that someone outside the cycle has to do with: people who see or answer them, and results that come late.
+
+A call is a row. Its one change from `waiting` to something else decides what became of it, whoever comes first: an
+answer, an interruption, the end of its time. What comes after that is told to the agent as an event.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from pydantic import JsonValue
+from sqlalchemy import and_, bindparam, or_, select, update
+
+from denizen.bus.streams import WAKE, CallChanged, agent_topic, space_topic
+from denizen.errors import AlreadySettled, NotFound
+from denizen.ids import AgentId, CallId, CycleId, EntityId, SpaceId
+from denizen.inbox import delivery
+from denizen.inbox.delivery import Delivery
+from denizen.spaces import directory, posting
+from denizen.storage.database import Tx, insert_into, statement, storable
+from denizen.storage.schema import calls, instances, memberships
+from denizen.tools.tool import OnCrash
+
+Mode = Literal["visible", "pause", "async", "service", "background", "late"]
+"""`pause` and `async` are answered by people, `service` by the service that has taken the work."""
+State = Literal["waiting", "answered", "interrupted", "expired", "cancelled", "late"]
+
+BATCH: Final = 100
+"""How many calls one transaction settles."""
+UNKNOWN_OUTCOME: Final = (
+    "The process stopped while this tool was running. Whether it did its work is unknown: it may have. "
+    "Check before you call it again."
+)
+INTERRUPTED: Final = (
+    "Interrupted: something urgent arrived before anyone answered. The question still stands; an answer that comes "
+    "later will reach you as an event."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One of them."""
+
+    id: CallId
+    agent_id: AgentId
+    cycle_id: CycleId
+    step: int
+    position: int
+    tool: str
+    mode: Mode
+    state: State
+    space_id: SpaceId | None
+    """Where the agent was."""
+    shown: bool
+    """Whether the people there see it."""
+    after_seq: int
+    """The last message of that space when the call was made."""
+    arguments: str
+    """As the model wrote them: JSON."""
+    result: str | None
+    hop: int
+    runner: str | None
+    on_crash: OnCrash
+    created_at: int
+    expires_at: int | None
+    settled_at: int | None
+    settled_by: EntityId | None
+
+    @property
+    def parsed_arguments(self) -> JsonValue:
+        """The arguments as data; as text where a model wrote no JSON."""
+        try:
+            return json.loads(self.arguments)
+        except ValueError:
+            return self.arguments
+
+
+_columns = (
+    calls.c.id,
+    calls.c.agent_id,
+    calls.c.cycle_id,
+    calls.c.step,
+    calls.c.position,
+    calls.c.tool,
+    calls.c.mode,
+    calls.c.state,
+    calls.c.space_id,
+    calls.c.shown,
+    calls.c.after_seq,
+    calls.c.arguments,
+    calls.c.result,
+    calls.c.hop,
+    calls.c.runner,
+    calls.c.on_crash,
+    calls.c.created_at,
+    calls.c.expires_at,
+    calls.c.settled_at,
+    calls.c.settled_by,
+)
+_WAITING = calls.c.state == "waiting"  # word for word the condition of the partial indexes
+
+_add = insert_into(
+    calls,
+    "id",
+    "agent_id",
+    "cycle_id",
+    "step",
+    "position",
+    "tool",
+    "mode",
+    "state",
+    "space_id",
+    "shown",
+    "after_seq",
+    "arguments",
+    "hop",
+    "runner",
+    "on_crash",
+    "created_at",
+    "expires_at",
+)
+_get = statement(select(*_columns).where(calls.c.id == bindparam("id")))
+_of_step = statement(
+    select(*_columns).where(calls.c.cycle_id == bindparam("cycle_id"), calls.c.step == bindparam("at_step"))
+)
+_of_cycle = statement(select(*_columns).where(calls.c.cycle_id == bindparam("cycle_id")))
+
+
+@dataclass(frozen=True, slots=True)
+class New:
+    """A call about to be made known."""
+
+    id: CallId
+    cycle_id: CycleId
+    step: int
+    position: int
+    tool: str
+    mode: Mode
+    space_id: SpaceId | None
+    arguments: str
+    shown: bool = False
+    hop: int = 0
+    expires_at: int | None = None
+    runner: str | None = None
+    on_crash: OnCrash = "report"
+
+
+def make(tx: Tx, agent_id: AgentId, new: New) -> None:
+    """The call is known and waits for its result; whoever is in its space sees it."""
+    tx.run(
+        _add,
+        id=new.id,
+        agent_id=agent_id,
+        cycle_id=new.cycle_id,
+        step=new.step,
+        position=new.position,
+        tool=new.tool,
+        mode=new.mode,
+        state="waiting",
+        space_id=new.space_id,
+        shown=int(new.shown),
+        after_seq=0 if new.space_id is None else posting.last_seq(tx, new.space_id),
+        arguments=storable(new.arguments),
+        hop=new.hop,
+        runner=new.runner,
+        on_crash=new.on_crash,
+        created_at=tx.now,
+        expires_at=new.expires_at,
+    )
+    _announce(tx, new.id, agent_id, new.space_id if new.shown else None, "waiting")
+
+
+def _announce(tx: Tx, id: CallId, agent_id: AgentId, shown_in: SpaceId | None, state: State) -> None:
+    frame = CallChanged(id, agent_id, shown_in, state).to_payload()
+    tx.announce(agent_topic(agent_id), frame)
+    if shown_in is not None:
+        tx.announce(space_topic(shown_in), frame)
+
+
+def get(tx: Tx, id: str) -> Call:
+    row = tx.one(_get, id=id)
+    if row is None:
+        raise NotFound("call", id)
+    return Call(*row)
+
+
+def of_step(tx: Tx, cycle_id: CycleId, step: int) -> dict[int, Call]:
+    """The calls of one response that are known here, by position."""
+    return {row[4]: Call(*row) for row in tx.all(_of_step, cycle_id=cycle_id, at_step=step)}
+
+
+def of_cycle(tx: Tx, cycle_id: CycleId) -> list[Call]:
+    return [Call(*row) for row in tx.all(_of_cycle, cycle_id=cycle_id)]
+
+
+def waited(known: Sequence[Call]) -> int:
+    """For how many microseconds a cycle stood still because of these, overlapping times counted once."""
+    spans = sorted((each.created_at, each.settled_at) for each in known if each.mode == "pause" and each.settled_at)
+    total, up_to = 0, 0
+    for start, end in spans:
+        total += max(end - max(start, up_to), 0)
+        up_to = max(up_to, end)
+    return total
+
+
+# Settling
+
+_settle = statement(
+    update(calls)
+    .where(calls.c.id == bindparam("call"), _WAITING)
+    .values(
+        state=bindparam("new_state"),
+        result=bindparam("outcome"),
+        settled_at=bindparam("at"),
+        settled_by=bindparam("by"),
+        runner=None,
+    )
+)
+_answer_late = statement(
+    update(calls)
+    .where(
+        calls.c.id == bindparam("call"),
+        or_(calls.c.state == "interrupted", calls.c.state == "expired"),
+        calls.c.settled_by.is_(None),
+    )
+    .values(state="late", result=bindparam("outcome"), settled_by=bindparam("by"))
+)
+
+
+def settle(
+    tx: Tx, call: Call, state: State, result: str | None = None, by: EntityId | None = None, at: int | None = None
+) -> bool:
+    """The call is that from now on; False if something else became of it before."""
+    outcome = None if result is None else storable(result)
+    changed = tx.run(_settle, call=call.id, new_state=state, outcome=outcome, at=at or tx.now, by=by)
+    if changed:
+        _announce(tx, call.id, call.agent_id, call.space_id if call.shown else None, state)
+    return changed == 1
+
+
+def answer(tx: Tx, id: str, result: str, by: EntityId | None = None) -> Call:
+    """The call has this result. Raises `NotFound` for an unknown call and `AlreadySettled` for one that has an answer.
+
+    Where the cycle waits for it, it goes on; else, and where the answer comes late, the agent is told by an event.
+    """
+    call = get(tx, id)
+    if settle(tx, call, "answered", result, by):
+        if call.mode == "pause":
+            tx.announce(WAKE, {"agents": [call.agent_id]})
+        elif call.mode != "visible":
+            tell(tx, call, result, by)
+    elif tx.run(_answer_late, call=id, outcome=storable(result), by=by or ""):
+        _announce(tx, call.id, call.agent_id, call.space_id if call.shown else None, "late")
+        # That no answer came may have been told already: this is another event.
+        tell(tx, call, result, by, id=f"call:{call.id}:late")
+    else:
+        raise AlreadySettled(_why_settled(get(tx, id)))
+    return get(tx, id)
+
+
+def _why_settled(call: Call) -> str:
+    if call.state == "cancelled":
+        return "Nobody waits for this call any more: its agent was deleted or its request failed."
+    return "This call has its answer already. The first one stands."
+
+
+def tell(tx: Tx, call: Call, result: str, by: EntityId | None = None, *, id: str | None = None) -> None:
+    """The agent is told the result of an earlier call in an event."""
+    payload: dict[str, JsonValue] = {"tool": call.tool, "call_id": call.id, "text": storable(result)}
+    human = by is not None and directory.get_entity(tx, by).kind == "human"
+    event = Delivery(
+        call.agent_id,
+        id or f"call:{call.id}",
+        "tool_result",
+        tx.now,
+        # What a person answers wakes whatever led to the question.
+        wakes=human or call.hop <= posting.HOP_BUDGET,
+        hop=0 if human else call.hop,
+        space_id=call.space_id,
+        payload=payload,
+    )
+    delivery.deliver(tx, [event])
+
+
+def told_of(call: Call) -> str:
+    """What a cycle that waited for the call is told of how it ended."""
+    match call.state:
+        case "answered":
+            return call.result or ""
+        case "expired":
+            seconds = ((call.expires_at or call.created_at) - call.created_at) // 1_000_000
+            return f"Nobody answered within {_span(seconds)}. An answer that comes later will reach you as an event."
+        case _:
+            return INTERRUPTED
+
+
+def _span(seconds: int) -> str:
+    for size, name in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
+        if seconds >= size and seconds % size == 0:
+            count = seconds // size
+            return f"{count} {name}{'' if count == 1 else 's'}"
+    return f"{seconds} second{'' if seconds == 1 else 's'}"
+
+
+# What becomes of calls that nobody answers
+
+_waiting_of = statement(select(*_columns).where(calls.c.agent_id == bindparam("agent_id"), _WAITING))
+_overdue = calls.c.expires_at <= bindparam("now")
+_abandoned = calls.c.runner.not_in(select(instances.c.id).where(instances.c.seen_at >= bindparam("since")))
+_unattended = statement(select(calls.c.id).where(_WAITING, or_(_overdue, _abandoned)).limit(1))
+_expired = statement(select(*_columns).where(_WAITING, _overdue).order_by(calls.c.expires_at).limit(BATCH))
+_orphans = statement(select(*_columns).where(_WAITING, _abandoned).limit(BATCH))
+_take_over = statement(
+    update(calls)
+    .where(calls.c.id == bindparam("call"), calls.c.runner == bindparam("former"), _WAITING)
+    .values(runner=bindparam("by"))
+)
+
+
+def unattended(tx: Tx, since: int) -> bool:
+    """Whether there are calls whose time is over, or that were in the hands of an instance not seen since then."""
+    return tx.one(_unattended, now=tx.now, since=since) is not None
+
+
+def attend(tx: Tx, instance: str, since: int) -> list[Call]:
+    """Calls whose time is over have expired. Those of dead instances are in our hands from now on, and given, to
+    be made again; where that may do harm, their agents are told that the outcome is unknown."""
+    for row in tx.all(_expired, now=tx.now):
+        _expire(tx, Call(*row))
+    again: list[Call] = []
+    for row in tx.all(_orphans, since=since):
+        call = Call(*row)
+        if call.on_crash == "report":
+            if settle(tx, call, "answered", UNKNOWN_OUTCOME):
+                tell(tx, call, UNKNOWN_OUTCOME)
+        elif tx.run(_take_over, call=call.id, former=call.runner, by=instance):
+            again.append(call)
+    return again
+
+
+def _expire(tx: Tx, call: Call) -> None:
+    if not settle(tx, call, "expired"):
+        return
+    if call.mode == "pause":
+        tx.announce(WAKE, {"agents": [call.agent_id]})
+    else:
+        tell(tx, call, "No result came in time. Whether the work was done is unknown.")
+
+
+def interrupt(tx: Tx, agent_id: AgentId) -> None:
+    """The cycle of this agent waits no longer for answers."""
+    for call in _waiting(tx, agent_id):
+        if call.mode == "pause":
+            settle(tx, call, "interrupted")
+
+
+def cancel(tx: Tx, agent_id: AgentId) -> None:
+    """Nobody waits for the calls of this agent any more."""
+    for call in _waiting(tx, agent_id):
+        settle(tx, call, "cancelled")
+
+
+def _waiting(tx: Tx, agent_id: AgentId) -> list[Call]:
+    return [Call(*row) for row in tx.all(_waiting_of, agent_id=agent_id)]
+
+
+_run_on = statement(
+    update(calls)
+    .where(
+        calls.c.cycle_id == bindparam("cycle"),
+        calls.c.step == bindparam("at_step"),
+        calls.c.position == bindparam("at"),
+    )
+    .values(mode="late", runner=bindparam("by"), expires_at=bindparam("until"))
+    .returning(calls.c.id)
+)
+
+
+def run_on(tx: Tx, agent_id: AgentId, new: New) -> CallId:
+    """The cycle goes on without the result of this call, which may still come; gives under which id it is known."""
+    known = tx.one(_run_on, cycle=new.cycle_id, at_step=new.step, at=new.position, by=new.runner, until=new.expires_at)
+    if known is not None:
+        return known[0]
+    make(tx, agent_id, new)
+    return new.id
+
+
+# Who sees and answers them
+
+_in_space = statement(
+    select(*_columns)
+    .where(
+        calls.c.space_id == bindparam("space_id"),
+        calls.c.shown == 1,
+        calls.c.after_seq >= bindparam("first"),
+        calls.c.after_seq <= bindparam("last"),
+    )
+    .order_by(calls.c.after_seq, calls.c.created_at, calls.c.id)
+    .limit(bindparam("limit"))
+)
+_waiting_in = statement(
+    select(*_columns)
+    .where(calls.c.space_id == bindparam("space_id"), calls.c.shown == 1, _WAITING)
+    .order_by(calls.c.after_seq, calls.c.created_at, calls.c.id)
+    .limit(BATCH)
+)
+_theirs = select(memberships.c.space_id).where(memberships.c.entity_id == bindparam("entity_id"))
+_their_agents = select(memberships.c.entity_id).where(memberships.c.space_id.in_(_theirs))
+_open_to = statement(
+    select(*_columns)
+    .where(
+        _WAITING,
+        or_(calls.c.mode == "pause", calls.c.mode == "async"),
+        or_(
+            calls.c.space_id.in_(_theirs),
+            and_(calls.c.space_id.is_(None), calls.c.agent_id.in_(_their_agents)),
+        ),
+    )
+    .order_by(calls.c.created_at, calls.c.id)
+    .limit(bindparam("limit"))
+)
+_shares_space = statement(
+    select(memberships.c.entity_id)
+    .where(memberships.c.entity_id == bindparam("agent_id"), memberships.c.space_id.in_(_theirs))
+    .limit(1)
+)
+
+
+def in_space(tx: Tx, space_id: SpaceId, *, first: int = 0, last: int = 2**62, limit: int = 200) -> list[Call]:
+    """The calls that stand in a space between these messages, in their order."""
+    return [Call(*row) for row in tx.all(_in_space, space_id=space_id, first=first, last=last, limit=limit)]
+
+
+def waiting_in(tx: Tx, space_id: SpaceId) -> list[Call]:
+    """The calls shown in a space that have no result yet."""
+    return [Call(*row) for row in tx.all(_waiting_in, space_id=space_id)]
+
+
+def open_to(tx: Tx, entity_id: EntityId, *, limit: int = 200) -> list[Call]:
+    """The calls that this person may answer, the oldest first."""
+    return [Call(*row) for row in tx.all(_open_to, entity_id=entity_id, limit=limit)]
+
+
+def require_visible(tx: Tx, id: str, entity_id: EntityId) -> Call:
+    """The call, if this person may see and answer it: who is in its space, or shares one with its agent."""
+    call = get(tx, id)
+    if call.space_id is not None:
+        seen = directory.is_member(tx, call.space_id, entity_id)
+    else:
+        seen = tx.one(_shares_space, agent_id=call.agent_id, entity_id=entity_id) is not None
+    if not seen:
+        raise NotFound("call", id)
+    return call
+
+
+def answer_as(tx: Tx, id: str, result: str, entity_id: EntityId) -> Call:
+    """Somebody answers what an agent has asked."""
+    call = require_visible(tx, id, entity_id)
+    if call.mode not in ("pause", "async"):
+        raise NotFound("call that can be answered", id)
+    return answer(tx, id, result, entity_id)

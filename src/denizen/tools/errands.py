@@ -1,0 +1,84 @@
+"""Tool calls that go on while their cycle does not wait for them. What comes of them is an event in the agent's inbox.
+
+The call is a row that says which instance carries it out. Should that instance die, another finds the row: it makes
+the call again, or tells the agent that the outcome is unknown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Final
+
+import structlog
+
+from denizen.errors import AlreadySettled, DenizenError, StorageError
+from denizen.ids import CallId
+from denizen.storage.database import Database
+from denizen.tools import calls
+from denizen.tools.calls import Call
+from denizen.tools.tool import Occasion, OutsideTool, Toolbox
+
+log_line = structlog.get_logger(__name__)
+
+LATE_SECONDS: Final = 3_600
+"""How long a call may go on after its cycle has stopped waiting for it."""
+
+
+class Errands:
+    """The calls that this process is carrying out on the side."""
+
+    def __init__(self) -> None:
+        self._awaited: set[asyncio.Task[None]] = set()
+        self._late: set[asyncio.Task[None]] = set()
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is under way whose result is counted on."""
+        return bool(self._awaited)
+
+    def start(self, db: Database, call_id: CallId, work: Awaitable[str], *, late: bool = False) -> None:
+        """Carry this out; its result, or what went wrong, settles the call."""
+        tasks = self._late if late else self._awaited
+        task = asyncio.ensure_future(_carry_out(db, call_id, work))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    async def settled(self) -> None:
+        """Everything whose result is counted on has come to its end."""
+        while self._awaited:
+            await asyncio.wait(self._awaited)
+
+    async def stop(self) -> None:
+        """Nothing goes on here any more; whoever comes next finds what was left."""
+        tasks = [*self._awaited, *self._late]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+
+def in_words(error: Exception) -> str:
+    """What went wrong in a tool, for the model. Our own errors speak for themselves."""
+    return str(error) if isinstance(error, DenizenError) else f"{type(error).__name__}: {error}"
+
+
+async def again(call: Call, toolbox: Toolbox) -> str:
+    """What the tool of a call answers that another process was carrying out when it died."""
+    tool = toolbox.by_name.get(call.tool)
+    if not isinstance(tool, OutsideTool):
+        return f"There is no tool {call.tool!r} any more. Whether the call was carried out is unknown."
+    occasion = Occasion(call.agent_id, call.cycle_id, call.step, call.position, call.id)
+    return await tool.call(tool.check(call.arguments), occasion)
+
+
+async def _carry_out(db: Database, call_id: CallId, work: Awaitable[str]) -> None:
+    try:
+        async with asyncio.timeout(LATE_SECONDS):
+            result = await work
+    except Exception as error:  # noqa: BLE001  the model decides what to make of it
+        result = f"Failed: {in_words(error)}"
+    try:
+        await db.write(calls.answer, call_id, result)
+    except (AlreadySettled, StorageError) as error:
+        log_line.warning("result of a call came to nothing", call=call_id, error=error.code)

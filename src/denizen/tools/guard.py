@@ -1,0 +1,395 @@
+"""The guard at the send: what was said in a private space is not repeated, word for word, to people who are not in it.
+
+A message that shares eight words in a row with something said in a private space is stopped, unless everyone who would
+read it is in that space as well, or the same words were said where they may be known: in the space it goes to, in one
+that is not private, or in one that all its readers are in.
+
+What an agent could repeat is found through the index of its recall, whatever way the words have taken through its mind,
+and in what it has read in the present window. The work of one send is bounded: `MOST_WORDS` of the message, the
+postings of their terms up to `MOST_POSTINGS`, the texts of `MOST_TEXTS` passages, and the window. An agent that never
+was in a private space costs one query.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import bindparam, func, literal, select
+
+from denizen.consciousness.recall import settling
+from denizen.consciousness.recall.fetching import said as text_of_passage
+from denizen.consciousness.recall.full_text import lists, numbers_of
+from denizen.consciousness.recall.terms import count_terms
+from denizen.ids import AgentId, CycleId, SpaceId
+from denizen.inbox.events import Event
+from denizen.inbox.format import quoted_name
+from denizen.spaces.posting import Draft, draft
+from denizen.spaces.quotes import Gram, grams, said, spelt
+from denizen.storage.database import Tx, insert_into, statement
+from denizen.storage.schema import (
+    agents,
+    crossings,
+    log,
+    memberships,
+    messages,
+    minds,
+    passages,
+    spaces,
+)
+from denizen.tools import effects
+
+MOST_WORDS: Final = 20_000
+"""Of a message; a longer one has at most 100,000 characters, and of the rest only the window is looked at."""
+MOST_POSTINGS: Final = 200_000
+MOST_TEXTS: Final = 300
+"""Passages whose text is compared with a message, those that share most with it first."""
+_AT_ONCE: Final = 50
+
+
+class GuardSettings(BaseModel):
+    """How an agent is kept from repeating elsewhere what was said in a private space."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    enabled: bool = True
+    """Whether what it wants to say is looked at before it is sent."""
+    words: int = Field(default=8, ge=3, le=50)
+    """So many words in a row that were said in a private space may not be repeated elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """A message that was stopped, because it would have carried private words elsewhere."""
+
+    from_space: str
+    """The name of the private space."""
+    from_space_id: SpaceId
+    to_space_id: SpaceId
+    cycle_id: CycleId
+    words: int
+    """How many in a row."""
+    created_at: int
+
+    @property
+    def told(self) -> str:
+        """What the agent is told, without the words."""
+        return json.dumps(
+            {
+                "success": False,
+                "error": "private_words",
+                "message": f"Not sent: your message shares {self.words} consecutive words with something said in the "
+                f"private space {quoted_name(self.from_space)}, and not everyone who would read it is in that space. "
+                "Say only what may be known here, in words of your own, or leave it out.",
+            },
+            ensure_ascii=False,
+        )
+
+
+_definition = statement(select(agents.c.definition).where(agents.c.id == bindparam("agent_id")))
+_first_space = select(func.min(passages.c.space_id).label("space_id")).where(
+    passages.c.agent_id == bindparam("agent_id")
+)
+_lived_in = _first_space.cte("lived_in", recursive=True)
+# From one space to the next by the index: as many steps as there are spaces, however long the agent was in them.
+_lived_in = _lived_in.union_all(
+    select(
+        select(func.min(passages.c.space_id))
+        .where(passages.c.agent_id == bindparam("agent_id"), passages.c.space_id > _lived_in.c.space_id)
+        .scalar_subquery()
+    ).where(_lived_in.c.space_id.is_not(None))
+)
+_private_spaces = statement(
+    select(spaces.c.id)
+    .where(spaces.c.private == 1, spaces.c.id.in_(select(_lived_in.c.space_id)))
+    .union(
+        select(spaces.c.id)
+        .join(memberships, memberships.c.space_id == spaces.c.id)
+        .where(memberships.c.entity_id == bindparam("agent_id"), spaces.c.private == 1)
+    )
+)
+_record = insert_into(crossings, "agent_id", "cycle_id", "from_space_id", "to_space_id", "words", "created_at")
+
+
+@dataclass(frozen=True, slots=True)
+class Caution:
+    """Where what an agent says has to be looked at before it is shown."""
+
+    free: frozenset[str]
+    """The spaces in which nothing of it is stopped."""
+    words: int
+    """How many words in a row are not shown elsewhere before they have been looked at."""
+
+
+def caution(tx: Tx, agent_id: AgentId, space_ids: Iterable[str]) -> Caution | None:
+    """Which of these spaces are free of the guard; None where everything is."""
+    private = _private_of(tx, agent_id)
+    settings = _settings(tx, agent_id) if private else None
+    if settings is None or not settings.enabled:
+        return None
+    free = frozenset(each for each in space_ids if not _closed(tx, agent_id, SpaceId(each), private)[0])
+    return Caution(free, settings.words)
+
+
+def passes(
+    tx: Tx, agent_id: AgentId, cycle_id: CycleId, to_space_id: SpaceId, text: str, events: Sequence[Event]
+) -> bool:
+    """Whether this beginning of a message may be shown there. Nothing is recorded."""
+    return _found(tx, agent_id, cycle_id, to_space_id, draft(text), events) is None
+
+
+def crossing(
+    tx: Tx, agent_id: AgentId, cycle_id: CycleId, to_space_id: SpaceId, what: Draft, events: Sequence[Event]
+) -> Crossing | None:
+    """Why this message may not be sent there, if it may not; that is recorded then. `events` are those of the cycle."""
+    found = _found(tx, agent_id, cycle_id, to_space_id, what, events)
+    if found is None:
+        return None
+    name, from_space_id, many = found
+    tx.run(
+        _record,
+        agent_id=agent_id,
+        cycle_id=cycle_id,
+        from_space_id=from_space_id,
+        to_space_id=to_space_id,
+        words=many,
+        created_at=tx.now,
+    )
+    return Crossing(name, SpaceId(from_space_id), to_space_id, cycle_id, many, tx.now)
+
+
+def _found(
+    tx: Tx, agent_id: AgentId, cycle_id: CycleId, to_space_id: SpaceId, what: Draft, events: Sequence[Event]
+) -> tuple[str, str, int] | None:
+    """The private words in a message: the name and id of their space, and how many they are."""
+    private = _private_of(tx, agent_id)
+    settings = _settings(tx, agent_id) if private else None
+    if settings is None or not settings.enabled:
+        return None
+    closed, readers = _closed(tx, agent_id, to_space_id, private)
+    if not closed:
+        return None
+    return _worst(_Search(tx, agent_id, cycle_id, settings.words, events), what, to_space_id, closed, readers)
+
+
+def _closed(tx: Tx, agent_id: AgentId, to_space_id: SpaceId, private: Iterable[str]) -> tuple[set[str], set[str]]:
+    """The private spaces that not everyone who reads there was in, and those who read there."""
+    readers = _members(tx, to_space_id) - {agent_id}
+    return {each for each in private if each != to_space_id and not readers <= _members(tx, each)}, readers
+
+
+_crossings = statement(
+    select(
+        spaces.c.name,
+        crossings.c.from_space_id,
+        crossings.c.to_space_id,
+        crossings.c.cycle_id,
+        crossings.c.words,
+        crossings.c.created_at,
+    )
+    .select_from(crossings.outerjoin(spaces, spaces.c.id == crossings.c.from_space_id))
+    .where(crossings.c.agent_id == bindparam("agent_id"))
+    .order_by(crossings.c.number)
+)
+
+
+def crossings_of(tx: Tx, agent_id: AgentId) -> list[Crossing]:
+    """The messages of this agent that were stopped, in order."""
+    return [Crossing(row[0] or "", *row[1:]) for row in tx.all(_crossings, agent_id=agent_id)]
+
+
+def _private_of(tx: Tx, agent_id: AgentId) -> set[str]:
+    return {row[0] for row in tx.all(_private_spaces, agent_id=agent_id)}
+
+
+def _settings(tx: Tx, agent_id: AgentId) -> GuardSettings:
+    row = tx.one(_definition, agent_id=agent_id)
+    given = json.loads(row[0]).get("private_guard") if row else None
+    return GuardSettings.model_validate(given or {})
+
+
+_members_of = statement(select(memberships.c.entity_id).where(memberships.c.space_id == bindparam("space_id")))
+_space = statement(select(spaces.c.name, spaces.c.private).where(spaces.c.id == bindparam("id")))
+
+
+def _members(tx: Tx, space_id: str) -> set[str]:
+    return {row[0] for row in tx.all(_members_of, space_id=space_id)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """Something that was said, and where."""
+
+    space_id: str
+    text: str
+
+
+class _Search:
+    """Looking for where the words of one message come from."""
+
+    def __init__(self, tx: Tx, agent_id: AgentId, cycle_id: CycleId, length: int, events: Sequence[Event]) -> None:
+        self.tx = tx
+        self.length = length
+        self._agent_id = agent_id
+        self._cycle_id = cycle_id
+        self._events = events
+
+    def sources(self, words: Sequence[str], closed: Iterable[str]) -> Iterator[_Text]:
+        """Texts that may hold runs of these words: of this cycle, of the window, and of the whole life."""
+        for event in self._events:
+            if event.space_id is not None:
+                yield _Text(event.space_id, event.text)
+        for done in effects.of_cycle(self.tx, self._cycle_id):
+            if done.changes and done.result and '"messageId"' in done.result:
+                row = self.tx.one(_said, id=str(json.loads(done.result)["messageId"]))
+                yield _Text(row[0], row[1]) if row else _Text("", "")
+        for space_id in closed:
+            for (encoded,) in self.tx.all(_read_in_window, agent_id=self._agent_id, mark=f"%spaceId: {space_id}]%"):
+                yield from (_Text(space_id, text) for text in _transcripts(encoded, space_id))
+        yield from self._recalled(words)
+
+    def _recalled(self, words: Sequence[str]) -> Iterator[_Text]:
+        """Passages that hold all the terms of some run: none that quotes is missed, long texts are cut apart."""
+        runs = {frozenset(count_terms(spelt(gram))) for gram in grams(words, self.length)}
+        wanted = {term for run in runs for term in run}
+        holding = self._holding(wanted)
+        shared: defaultdict[int, int] = defaultdict(int)
+        for run in runs:
+            for number in _common(run, holding):
+                shared[number] += 1
+        numbers = sorted(shared, key=lambda number: (-shared[number], -number))[:MOST_TEXTS]
+        for at in range(0, len(numbers), _AT_ONCE):
+            some = numbers[at : at + _AT_ONCE]
+            for space_id, text in self.tx.all(_texts, agent_id=self._agent_id, **_spelled("n", some)):
+                yield _Text(space_id, text or "")
+
+    def _holding(self, terms: Iterable[str]) -> Mapping[str, set[int]]:
+        """In which passages each term occurs: the rarest ones whole, of the commonest as many as there is room for."""
+        found: defaultdict[str, set[int]] = defaultdict(set)
+        wanted = sorted(terms)
+        life = settling.extent(self.tx, self._agent_id)
+        for number, counts in settling.unsettled(self.tx, self._agent_id, life):
+            for term in counts.keys() & wanted:
+                found[term].add(number)
+        room = MOST_POSTINGS
+        for each in sorted(lists(self.tx, self._agent_id, life, wanted), key=lambda each: each.size):
+            if each.size > room:
+                # Too common to look at: it does not decide.
+                found[each.term].add(_EVERYWHERE)
+                continue
+            room -= each.size
+            found[each.term].update(numbers_of(self.tx, self._agent_id, each))
+        # A long text is several passages, and a run may go over the end of one: each has the words of the next as well.
+        return {term: numbers | {number - 1 for number in numbers if number > 0} for term, numbers in found.items()}
+
+
+_EVERYWHERE: Final = -1
+
+_said = statement(select(messages.c.space_id, messages.c.text).where(messages.c.id == bindparam("id")))
+_read_in_window = statement(
+    select(log.c.message)
+    .join(minds, minds.c.agent_id == log.c.agent_id)
+    .where(
+        log.c.agent_id == bindparam("agent_id"),
+        log.c.seq >= minds.c.window_from,
+        log.c.kind == "results",
+        log.c.message.like(bindparam("mark")),
+    )
+)
+_NUMBERS = [bindparam(f"n{at}", type_=passages.c.number.type) for at in range(_AT_ONCE)]
+_texts = statement(
+    # Whole messages: a run of words may go over the end of a passage.
+    select(passages.c.space_id, func.coalesce(messages.c.text, text_of_passage, literal("")))
+    .select_from(passages.outerjoin(messages, messages.c.id == passages.c.message_id))
+    .where(
+        passages.c.agent_id == bindparam("agent_id"),
+        passages.c.number.in_(_NUMBERS),
+        passages.c.kind.in_(("heard", "said")),
+    )
+)
+
+
+def _spelled(letter: str, values: Sequence[Any]) -> dict[str, Any]:
+    return {f"{letter}{at}": values[at] if at < len(values) else None for at in range(_AT_ONCE)}
+
+
+def _common(terms: Iterable[str], holding: Mapping[str, set[int]]) -> set[int]:
+    """The passages that hold all these terms, as far as their terms decide."""
+    lists = sorted((holding.get(term, set()) for term in terms), key=len)
+    deciding = [each for each in lists if _EVERYWHERE not in each]
+    common = set(deciding[0]) if deciding else set[int]()
+    for each in deciding[1:]:
+        common &= each
+    return common
+
+
+def _transcripts(encoded: str, space_id: str) -> Iterator[str]:
+    """The results in an entry of the log that are pages of this space."""
+    for part in json.loads(encoded).get("parts", ()):
+        content = part.get("content")
+        if isinstance(content, str) and f"spaceId: {space_id}]" in content:
+            yield content
+
+
+def _worst(
+    search: _Search, what: Draft, to_space_id: str, closed: set[str], readers: set[str]
+) -> tuple[str, str, int] | None:
+    """The longest run of words from a private space that the readers do not know: the space's name and id, how many."""
+    # Both as it is written and as it is read: markup may part words, and may hide them.
+    forms = [said(form)[:MOST_WORDS] for form in dict.fromkeys((what.rendered.plain, what.text))]
+    wanted = {gram for form in forms for gram in grams(form, search.length)}
+    if not wanted:
+        return None
+    held, known = _whereabouts(search, forms, wanted, to_space_id, closed, readers)
+    runs = [
+        (_longest(form, grams_there - known, search.length), space)
+        for space, grams_there in held.items()
+        for form in forms
+    ]
+    longest, space_id = max(runs, default=(0, ""))
+    if not longest:
+        return None
+    row = search.tx.one(_space, id=space_id)
+    return row[0] if row else "", space_id, longest
+
+
+def _whereabouts(
+    search: _Search,
+    forms: Sequence[Sequence[str]],
+    wanted: set[Gram],
+    to_space_id: str,
+    closed: set[str],
+    readers: set[str],
+) -> tuple[dict[str, set[Gram]], set[Gram]]:
+    """Which runs were said in each private space, and which the readers may know."""
+    held: defaultdict[str, set[Gram]] = defaultdict(set)
+    known: set[Gram] = set()
+    free: dict[str, bool] = {to_space_id: True, "": False}
+    for form in forms:
+        for source in search.sources(form, closed):
+            there = wanted.intersection(grams(said(source.text), search.length))
+            if not there:
+                continue
+            if source.space_id in closed:
+                held[source.space_id] |= there
+            elif free.setdefault(source.space_id, _may_know(search.tx, source.space_id, readers)):
+                known |= there
+    return held, known
+
+
+def _may_know(tx: Tx, space_id: str, readers: set[str]) -> bool:
+    row = tx.one(_space, id=space_id)
+    return row is not None and (not row[1] or readers <= _members(tx, space_id))
+
+
+def _longest(form: Sequence[str], held: set[Gram], length: int) -> int:
+    """How many words in a row of the message are made of these runs."""
+    longest = row = 0
+    for gram in grams(form, length):
+        row = row + 1 if gram in held else 0
+        longest = max(longest, row)
+    return longest + length - 1 if longest else 0

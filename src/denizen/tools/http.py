@@ -1,0 +1,295 @@
+"""HTTP requests as tools, by configuration: what an owner writes down is all that a model can reach with them.
+
+Arguments are put into the URL so that they stay what they are, one value in one place. Secrets stand in headers only;
+they go to the origin that was configured and to no other, and are taken out of whatever comes back.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import quote, unquote, urlencode
+
+import httpx2
+from pydantic_ai.tools import ToolDefinition
+
+from denizen.errors import InvalidInput, ToolFailed
+from denizen.masking import masked, without
+from denizen.tools.outbound import Outbound
+from denizen.tools.references import Secret, filled, refers
+from denizen.tools.schemas import checker
+from denizen.tools.settings import PLACE, HttpTool
+from denizen.tools.tool import Occasion, OutsideTool
+
+LONGEST: Final = 1_000_000
+"""Bytes of an answer that are read; what comes after is left."""
+REDIRECTS: Final = 5
+_SLACK: Final = 8_192
+"""Read beyond the limit, so that a secret at the cut is whole and can be found."""
+_BEGINNING: Final = 2_000
+"""Characters of the body of an answer that is no success."""
+_KEPT_AT_HOME: Final = ("authorization", "cookie", "proxy-authorization")
+"""Headers that do not follow a redirect to another origin, with those that hold secrets."""
+_TEXTUAL: Final = re.compile(r"text/|[^;]*[/+](?:json|xml|javascript|yaml|x-yaml|x-ndjson|x-www-form-urlencoded)\b")
+
+
+AnswerTo = Callable[[str], str]
+"""The address at which the answer to the call of this id is taken."""
+
+
+def http_tool(
+    settings: HttpTool, *, secret: Secret, outbound: Outbound, answer_to: AnswerTo | None = None
+) -> OutsideTool:
+    """The tool that makes this request."""
+
+    async def call(arguments: Mapping[str, Any], occasion: Occasion) -> str:
+        fixed, secrets = filled(settings.headers, secret)
+        try:
+            request = _request(settings, arguments, fixed, _own_headers(settings, occasion, answer_to))
+            status, text = await _ask(outbound.client(settings.allow_private), request, secrets)
+        except httpx2.HTTPError as error:
+            # Without its cause, which may hold what was sent.
+            raise ToolFailed(without(_trouble(settings, error), secrets)) from None
+        if settings.mode == "async" and not 200 <= status < 300:
+            raise ToolFailed(text)
+        return text
+
+    return OutsideTool(
+        definition=ToolDefinition(
+            name=settings.name, description=settings.description, parameters_json_schema=settings.parameters
+        ),
+        check=checker(settings.name, settings.parameters),
+        call=call,
+        on_crash=settings.on_crash,
+        independent=settings.independent,
+        seconds=settings.seconds,
+        visible=settings.visible,
+        mode="async" if settings.mode == "async" else "wait",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    method: str
+    url: httpx2.URL
+    headers: Mapping[str, str]
+    homely: frozenset[str]
+    """The headers that are for the configured origin alone."""
+    content: bytes | None
+
+
+def _request(
+    settings: HttpTool, arguments: Mapping[str, Any], fixed: Mapping[str, str], own: Mapping[str, str]
+) -> _Request:
+    rest = {name: value for name, value in arguments.items() if name not in settings.places}
+    body = settings.body or ("none" if settings.method in ("GET", "DELETE") else "json")
+    url = _address(settings, arguments, rest if body == "none" else {})
+    content, content_type = _content(body, rest)
+    _check_headers(fixed)
+    headers = {"user-agent": "denizen", "accept-encoding": "gzip", **content_type, **_lowered(fixed), **own}
+    homely = {name.lower() for name, value in settings.headers.items() if refers(value)}
+    return _Request(settings.method, url, headers, frozenset(homely | {*own, *_KEPT_AT_HOME}), content)
+
+
+def _own_headers(settings: HttpTool, occasion: Occasion, answer_to: AnswerTo | None) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    if settings.method != "GET":
+        headers["idempotency-key"] = occasion.key
+    if settings.mode == "async":
+        headers["denizen-call-id"] = occasion.call_id
+        if answer_to is not None:
+            headers["denizen-answer-to"] = answer_to(occasion.call_id)
+    return headers
+
+
+def _lowered(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}
+
+
+def _check_headers(headers: Mapping[str, str]) -> None:
+    for name, value in headers.items():
+        if not value.isascii() or not value.isprintable():
+            raise ToolFailed(
+                f"The header {name} cannot be sent: a secret in it has line breaks or characters beyond ASCII. "
+                "The owner of the agent has to set it anew."
+            )
+
+
+# Where to
+
+
+def _address(settings: HttpTool, arguments: Mapping[str, Any], query: Mapping[str, Any]) -> httpx2.URL:
+    """The URL with arguments in their places. Raises `InvalidInput` if one would lead somewhere else."""
+    base, _, asked = settings.url.partition("#")[0].partition("?")
+    start = base.find("/", base.index("://") + 3)
+    origin, path = (base, "/") if start < 0 else (base[:start], base[start:])
+    path = PLACE.sub(lambda place: _in_path(settings.name, place[1], arguments), path)
+    if any(unquote(segment) in (".", "..") for segment in path.split("/")):
+        raise InvalidInput(f"{settings.name} was not called: its arguments would lead to another path.")
+    # A parameter whose argument was left out is left out too.
+    given = {name: value for name, value in arguments.items() if value is not None}
+    pieces = [piece for piece in asked.split("&") if given.keys() >= set(PLACE.findall(piece))]
+    pieces = [PLACE.sub(lambda place: _quoted(_text(given[place[1]])), piece) for piece in pieces]
+    whole = "&".join(filter(None, [*pieces, urlencode(_pairs(query), errors="replace")]))
+    try:
+        return httpx2.URL(f"{origin}{path}{'?' if whole else ''}{whole}")
+    except httpx2.InvalidURL as error:
+        raise InvalidInput(f"{settings.name} was not called: {error}.") from error
+
+
+def _in_path(tool: str, name: str, arguments: Mapping[str, Any]) -> str:
+    value = _text(arguments.get(name))
+    if not value:
+        raise InvalidInput(f"{tool} was not called: it needs the argument {name}.")
+    # Servers differ in when they decode, so a slash that is encoded may become one that counts.
+    if any(part in (".", "..") for part in re.split(r"[/\\]", unquote(value))) or not value.isprintable():
+        raise InvalidInput(f"{tool} was not called: {name} cannot be part of a path as it is.")
+    return _quoted(value)
+
+
+def _quoted(value: str) -> str:
+    # Models can write half of a surrogate pair, which has no bytes.
+    return quote(value, safe="", errors="replace")
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _pairs(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Names and values of a query or a form; a list is its name several times."""
+    several: dict[str, list[Any]] = {
+        name: value if isinstance(value, list) else [value] for name, value in values.items()
+    }
+    return [(name, _text(each)) for name, items in several.items() for each in items if each is not None]
+
+
+def _content(body: str, rest: Mapping[str, Any]) -> tuple[bytes | None, dict[str, str]]:
+    if body == "json":
+        return json.dumps(rest).encode(), {"content-type": "application/json"}
+    if body == "form":
+        return urlencode(_pairs(rest), errors="replace").encode(), {"content-type": "application/x-www-form-urlencoded"}
+    return None, {}
+
+
+# There and back
+
+
+async def _ask(client: httpx2.AsyncClient, request: _Request, secrets: Sequence[str]) -> tuple[int, str]:
+    """The status and what the model is told, after redirects."""
+    for _ in range(REDIRECTS + 1):
+        sent = client.build_request(request.method, request.url, headers=dict(request.headers), content=request.content)
+        answer = await client.send(sent, stream=True, follow_redirects=False)
+        try:
+            onward = _onward(request, answer)
+            if onward is None:
+                return answer.status_code, await _told(answer, secrets)
+        finally:
+            await answer.aclose()
+        request = onward
+    raise ToolFailed(f"The service redirects more than {REDIRECTS} times.")
+
+
+def _onward(request: _Request, answer: httpx2.Response) -> _Request | None:
+    """The request that a redirect asks for, by the rules that browsers follow; None if this is no redirect."""
+    location = answer.headers.get("location")
+    if answer.status_code not in (301, 302, 303, 307, 308) or not location:
+        return None
+    try:
+        url = request.url.join(location).copy_with(userinfo=b"", fragment=None)
+    except httpx2.InvalidURL as error:
+        raise ToolFailed("The service redirects to something that is no address.") from error
+    if url.scheme not in ("http", "https"):
+        raise ToolFailed(f"The service redirects to {url.scheme}, which is not HTTP.")
+    headers = dict(request.headers)
+    if _origin(url) != _origin(request.url):
+        headers = {name: value for name, value in headers.items() if name not in request.homely}
+    to_get = answer.status_code == 303 or (answer.status_code in (301, 302) and request.method == "POST")
+    if not to_get or request.method == "GET":
+        return replace(request, url=url, headers=headers)
+    for name in ("content-type", "idempotency-key"):
+        headers.pop(name, None)
+    return replace(request, method="GET", url=url, headers=headers, content=None)
+
+
+def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port or {"http": 80, "https": 443}.get(url.scheme)
+
+
+async def _told(answer: httpx2.Response, secrets: Sequence[str]) -> str:
+    raw, whole = await _read(answer)
+    text = without(_readable(raw, answer.headers, whole), secrets)
+    line = f"HTTP {answer.status_code} {_phrase(answer.status_code)}".rstrip()
+    if not answer.is_success:
+        return f"{line}: {text[:_BEGINNING]}" if text else line
+    if len(text) > LONGEST or not whole:
+        text = f"{text[:LONGEST]}\n… [the answer is longer; only its beginning was read]"
+    return text or line
+
+
+async def _read(answer: httpx2.Response) -> tuple[bytes, bool]:
+    """The bytes as they were sent, and whether these are all."""
+    raw = bytearray()
+    async with aclosing(answer.aiter_raw()) as parts:
+        async for part in parts:
+            raw += part
+            if len(raw) > LONGEST + _SLACK:
+                return bytes(raw[: LONGEST + _SLACK]), False
+    return bytes(raw), True
+
+
+def _readable(raw: bytes, headers: httpx2.Headers, whole: bool) -> str:
+    content_type = headers.get("content-type", "")
+    encoding = headers.get("content-encoding", "identity").strip().lower()
+    data = _unpacked(raw, encoding)
+    size = f"{len(raw):,}" if whole else f"more than {LONGEST:,}"
+    if data is None or (content_type and not _TEXTUAL.match(content_type.lower())):
+        return f"[{content_type or 'no text'}, {size} bytes]" if raw else ""
+    charset = httpx2.Response(200, headers={"content-type": content_type}).charset_encoding or "utf-8"
+    try:
+        if not content_type:
+            return codecs.utf_8_decode(data, "strict", whole)[0]
+        return data.decode(charset, errors="replace")
+    except LookupError:
+        return data.decode(errors="replace")
+    except UnicodeDecodeError:
+        return f"[no text, {size} bytes]"
+
+
+def _unpacked(raw: bytes, encoding: str) -> bytes | None:
+    """The content of a body, never more than the limit: a small body can unpack to a very large one."""
+    if encoding in ("identity", ""):
+        return raw
+    if encoding not in ("gzip", "x-gzip", "deflate"):
+        return None
+    try:
+        # 32 more than the window's size: whether it is gzip or zlib is seen from the data.
+        return zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(raw, LONGEST + _SLACK)
+    except zlib.error:
+        return None
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""
+
+
+def _trouble(settings: HttpTool, error: httpx2.HTTPError) -> str:
+    host = httpx2.URL(PLACE.sub("x", settings.url)).host
+    if isinstance(error, httpx2.ConnectTimeout | httpx2.PoolTimeout):
+        return f"{host} could not be reached in time. The request was not sent."
+    if isinstance(error, httpx2.ConnectError | httpx2.UnsupportedProtocol | httpx2.LocalProtocolError):
+        return f"{host} could not be reached: {masked(str(error)) or 'no connection'}. The request was not sent."
+    unknown = "" if settings.method == "GET" else " Whether it did what was asked is unknown."
+    return f"The connection to {host} broke before it had answered.{unknown}"

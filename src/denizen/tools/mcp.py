@@ -1,0 +1,562 @@
+"""Servers of the Model Context Protocol, and what they offer as tools.
+
+Whoever configures the same server shares one connection to it, made when it is first needed and closed when it has
+been idle. Each connection lives in a task of its own, which opens and closes it. A server that cannot be reached does
+not keep an agent from living: the agent has the tools that the server offered last, or goes without.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import json
+import os
+import re
+from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import structlog
+from pydantic_ai.tools import ToolDefinition
+
+from denizen.clock import SECOND, Clock, SystemClock
+from denizen.errors import AddressRefused, ToolFailed
+from denizen.masking import without
+from denizen.tools.outbound import Outbound
+from denizen.tools.references import Secret, filled
+from denizen.tools.schemas import checker, schema_problem
+from denizen.tools.settings import McpServer
+from denizen.tools.tool import Occasion, OutsideTool
+
+if TYPE_CHECKING:
+    import httpx2
+    from mcp import Client
+    from mcp.client import Transport
+    from mcp.client.session import IncomingMessage, MessageHandlerFnT
+    from mcp_types import CallToolResult, ContentBlock, Tool
+
+log_line = structlog.get_logger(__name__)
+
+CONNECT_SECONDS: Final = 30.0
+"""How long a server may take to start and to say what it offers."""
+IDLE_SECONDS: Final = 600.0
+"""After so long without a call a connection is closed, and a program with it."""
+CLOSE_SECONDS: Final = 15.0
+"""How long closing may take before it is forced; the protocol's own steps to end a program take less."""
+BACK_OFF_SECONDS: Final = (5.0, 30.0, 120.0, 600.0)
+"""How long a server that could not be reached is left alone, after the first time, the second and so on."""
+LONGEST: Final = 1_000_000
+"""Characters of a result that are kept."""
+_PAGES: Final = 50
+_EVENT_BYTES: Final = 16_000_000
+_LINE: Final = 4_000
+_INHERITED: Final = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
+"""Of our environment a program gets these, beside those that the library gives it: PATH, HOME, USER and the like."""
+# Codes that no server uses, for errors that we report in its place.
+_NOT_SENT: Final = -900_001
+_FORGOTTEN: Final = -900_002
+_BROKEN: Final = -900_003
+
+
+class McpConnections:
+    """The connections of this process to MCP servers; `async with` closes them, and ends the programs."""
+
+    def __init__(self, outbound: Outbound, clock: Clock | None = None) -> None:
+        self._outbound = outbound
+        self._clock: Clock = clock or SystemClock()
+        self._servers: dict[object, _Server] = {}
+        self._warned: set[tuple[str, str]] = set()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await asyncio.gather(*(each.close() for each in self._servers.values()))
+
+    async def tools(
+        self, servers: Mapping[str, McpServer], secret: Secret, taken: Collection[str] = ()
+    ) -> list[OutsideTool]:
+        """What these servers offer, as far as it is allowed and its name is not taken.
+
+        What a server that cannot be reached offers is what it last offered to this process.
+        """
+        found = await asyncio.gather(*(self._offers(name, each, secret) for name, each in servers.items()))
+        used = set(taken)
+        tools: list[OutsideTool] = []
+        for (name, settings), (server, offers) in zip(servers.items(), found, strict=True):
+            for offer in self._allowed(name, settings, offers):
+                tool = self._tool(name, settings, server, offer, used)
+                if tool is not None:
+                    used.add(tool.name)
+                    tools.append(tool)
+        return tools
+
+    async def _offers(self, name: str, settings: McpServer, secret: Secret) -> tuple[_Server | None, Sequence[Tool]]:
+        try:
+            env, of_env = filled(settings.env, secret)
+            headers, of_headers = filled(settings.headers, secret)
+        except ToolFailed as error:
+            self._warn(name, "mcp server left out", str(error))
+            return None, ()
+        where = (settings.command, settings.args, settings.url, settings.allow_private)
+        key = (where, tuple(env.items()), tuple(headers.items()))
+        if key not in self._servers:
+            reach = _Reach(name, settings, env, headers, (*of_env, *of_headers), self._outbound)
+            self._servers[key] = _Server(reach, self._clock)
+        return self._servers[key], await self._servers[key].offered()
+
+    def _allowed(self, name: str, settings: McpServer, offers: Sequence[Tool]) -> Iterable[Tool]:
+        """In the order of the list of what is allowed, if there is one."""
+        if settings.tools is None:
+            return offers
+        known = {each.name: each for each in offers}
+        if offers:
+            for missing in [each for each in settings.tools if each not in known]:
+                self._warn(name, "mcp server does not offer an allowed tool", missing)
+        return [known[each] for each in settings.tools if each in known]
+
+    def _tool(
+        self, name: str, settings: McpServer, server: _Server | None, offer: Tool, used: Collection[str]
+    ) -> OutsideTool | None:
+        called = _callable_name(settings.prefix + offer.name)
+        if server is None or called in used:
+            self._warn(name, "mcp tool left out: its name is taken", called)
+            return None
+        if problem := schema_problem(offer.input_schema):
+            self._warn(name, "mcp tool left out: its schema cannot be used", f"{called}: {problem}")
+            return None
+
+        async def call(arguments: Mapping[str, Any], _: Occasion) -> str:
+            return await server.call(offer.name, arguments, again=settings.on_crash == "retry")
+
+        return OutsideTool(
+            definition=ToolDefinition(
+                name=called,
+                description=offer.description or offer.title or offer.name,
+                parameters_json_schema=offer.input_schema,
+            ),
+            check=checker(called, offer.input_schema),
+            call=call,
+            on_crash=settings.on_crash,
+            seconds=settings.seconds,
+            visible=settings.visible,
+        )
+
+    def _warn(self, server: str, phrase: str, what: str) -> None:
+        """Once in the life of this process: tools are asked for whenever an agent wakes."""
+        if (server, phrase + what) not in self._warned:
+            self._warned.add((server, phrase + what))
+            log_line.warning(phrase, server=server, what=what)
+
+
+def _callable_name(name: str) -> str:
+    """The name as models accept it."""
+    plain = re.sub(r"[^A-Za-z0-9_-]", "_", name)
+    return (plain if plain[:1].isalpha() or plain[:1] == "_" else f"_{plain}")[:64]
+
+
+@dataclass(frozen=True)
+class _Reach:
+    """How a server is reached: settings with their secrets in place."""
+
+    name: str
+    settings: McpServer
+    env: Mapping[str, str]
+    headers: Mapping[str, str]
+    secrets: Sequence[str] = field(repr=False)
+    outbound: Outbound
+
+
+class _Server:
+    """A server: the connection to it, if there is one, and what it last offered."""
+
+    def __init__(self, reach: _Reach, clock: Clock) -> None:
+        self._reach = reach
+        self._clock = clock
+        self._link: _Link | None = None
+        self._connecting = asyncio.Lock()
+        self._offers: Sequence[Tool] | None = None
+        self._failures = 0
+        self._not_before = 0
+        self._closed = False
+
+    async def offered(self) -> Sequence[Tool]:
+        """Its tools; those that it offered last, if it cannot be reached."""
+        asleep = self._link is not None and self._link.idle and self._offers is not None
+        if asleep or self._clock.now() < self._not_before:
+            return self._offers or ()
+        try:
+            link = await self._connected()
+            if link.changed:
+                await self._list(link)
+        except ToolFailed as error:
+            seconds = BACK_OFF_SECONDS[min(self._failures, len(BACK_OFF_SECONDS) - 1)]
+            self._failures += 1
+            self._not_before = self._clock.now() + int(seconds * SECOND)
+            known = self._offers is not None
+            log_line.warning("mcp server unreachable", server=self._reach.name, error=str(error), tools_known=known)
+        return self._offers or ()
+
+    async def call(self, tool: str, arguments: Mapping[str, Any], *, again: bool) -> str:
+        """What the tool says. A call that was surely not sent is made again, once; any other only if `again`."""
+        for last in (False, True):
+            link = await self._connected()
+            try:
+                with link.in_use() as client:
+                    result = await client.call_tool(tool, dict(arguments))
+            except Exception as error:  # noqa: BLE001  whatever it says may hold a secret
+                code = _code(error)
+                if not last and (code in (_NOT_SENT, _FORGOTTEN) or (again and code == _BROKEN)):
+                    if code == _FORGOTTEN:
+                        link.over.set()
+                    continue
+                raise ToolFailed(self._hidden(_trouble(self._reach.name, code, error))) from None
+            told = self._hidden(_told(result))
+            if result.is_error:
+                raise ToolFailed(told or "It gave no reason.")
+            return told
+        raise AssertionError
+
+    async def close(self) -> None:
+        """The connection is closed, its program has ended, and there will be no other."""
+        self._closed = True
+        async with self._connecting:
+            if self._link is not None:
+                await self._link.close()
+
+    async def _connected(self) -> _Link:
+        async with self._connecting:
+            if self._closed:
+                raise ToolFailed(f"The MCP server {self._reach.name} was not called: Denizen is closing.")
+            if self._link is None or self._link.over.is_set():
+                self._link = await self._connect()
+            return self._link
+
+    async def _connect(self) -> _Link:
+        if self._link is not None:
+            await self._link.close()
+        link = _Link(self._reach, self._clock)
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                await link.open()
+                await self._list(link)
+        except Exception as error:  # noqa: BLE001  a server can fail to start in any way
+            await link.close()
+            why = "it took too long" if isinstance(error, TimeoutError) else str(_first(error))
+            raise ToolFailed(
+                self._hidden(f"The MCP server {self._reach.name} cannot be reached: {why}. It was not called.")
+            ) from None
+        except BaseException:
+            await link.close()
+            raise
+        self._failures = 0
+        self._not_before = 0
+        log_line.info("mcp server connected", server=self._reach.name, tools=len(self._offers or ()))
+        return link
+
+    async def _list(self, link: _Link) -> None:
+        link.changed = False
+        offers: list[Tool] = []
+        cursor: str | None = None
+        with link.in_use() as client:
+            for _ in range(_PAGES):
+                page = await client.list_tools(cursor=cursor)
+                offers += page.tools
+                cursor = page.next_cursor
+                if cursor is None:
+                    break
+        self._offers = offers
+
+    def _hidden(self, text: str) -> str:
+        return without(text, self._reach.secrets)
+
+
+class _Link:
+    """One connection. Its own task opens and closes it, as the library's cancel scopes demand."""
+
+    def __init__(self, reach: _Reach, clock: Clock) -> None:
+        self.over = asyncio.Event()
+        """Set when the other side is gone, or to let it go."""
+        self.idle = False
+        """Whether it was closed because nobody used it."""
+        self.changed = False
+        """Whether the server has said that it offers something else now."""
+        self._reach = reach
+        self._clock = clock
+        self._settled = asyncio.Event()
+        self._client: Client | None = None
+        self._problem: Exception | None = None
+        self._calls = 0
+        self._used = clock.now()
+        # In a context of its own: the logs of whoever came first carry the names of an agent and a cycle.
+        self._task = asyncio.create_task(self._live(), name=f"mcp server {reach.name}", context=contextvars.Context())
+
+    async def open(self) -> None:
+        """It can be used. Raises whatever kept it from being opened."""
+        await self._settled.wait()
+        if self._problem is not None:
+            raise self._problem
+
+    async def close(self) -> None:
+        """It is closed."""
+        self.over.set()
+        if self._client is None:
+            self._task.cancel()
+        if not (await asyncio.wait({self._task}, timeout=CLOSE_SECONDS))[0]:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+    @contextmanager
+    def in_use(self) -> Generator[Client]:
+        """The client; inside, the connection is not idle."""
+        assert self._client is not None
+        self._calls += 1
+        try:
+            yield self._client
+        finally:
+            self._calls -= 1
+            self._used = self._clock.now()
+
+    async def _live(self) -> None:
+        try:
+            async with _opened(self._reach, self.over, self._hear) as self._client:
+                self._settled.set()
+                while not await self._clock.wait(self.over, IDLE_SECONDS):
+                    if not self._calls and self._clock.now() - self._used >= IDLE_SECONDS * SECOND:
+                        self.idle = True
+                        self.over.set()
+        except Exception as error:  # noqa: BLE001  whoever waits for it is told
+            self._problem = error
+            log_line.info("mcp connection broke", server=self._reach.name, error=type(_first(error)).__name__)
+        finally:
+            self.over.set()
+            self._problem = self._problem or ConnectionError("the connection was closed")
+            self._settled.set()
+
+    async def _hear(self, message: IncomingMessage) -> None:
+        from mcp_types import ToolListChangedNotification
+
+        self.changed = self.changed or isinstance(message, ToolListChangedNotification)
+
+
+# Opening
+
+
+@asynccontextmanager
+async def _opened(reach: _Reach, over: asyncio.Event, hear: MessageHandlerFnT) -> AsyncGenerator[Client]:
+    from importlib.metadata import version
+
+    from mcp import Client
+    from mcp_types import Implementation
+
+    open_ = _program if reach.settings.url is None else _service
+    info = Implementation(name="denizen", version=version("denizen"))
+    async with (
+        open_(reach) as transport,
+        Client(_watched(transport, over), message_handler=hear, client_info=info, cache=None) as client,
+    ):
+        yield client
+
+
+@asynccontextmanager
+async def _program(reach: _Reach) -> AsyncGenerator[Transport]:
+    """A program that is started; what it writes to its standard error goes to our log."""
+    from mcp.client.stdio import StdioServerParameters, stdio_client
+
+    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    parameters = StdioServerParameters(
+        command=reach.settings.command or "", args=list(reach.settings.args), env={**inherited, **reach.env}
+    )
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "w") as end:
+        heard, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: _Murmur(reach), os.fdopen(reading, "rb", buffering=0)
+        )
+        try:
+            yield _then(stdio_client(parameters, errlog=end), end.close)
+        finally:
+            heard.close()
+
+
+@asynccontextmanager
+async def _then(transport: Transport, started: Callable[[], None]) -> AsyncGenerator[Any]:
+    """The transport; `started` is called once its program runs, which has our end of the pipe as its own then."""
+    async with transport as streams:
+        started()
+        yield streams
+
+
+@asynccontextmanager
+async def _service(reach: _Reach) -> AsyncGenerator[Transport]:
+    """A server at an address, under the same rules as any HTTP tool."""
+    import httpx2
+    from mcp.client.streamable_http import streamable_http_client
+
+    from denizen.tools.outbound import TIMEOUT
+
+    assert reach.settings.url is not None
+    async with httpx2.AsyncClient(
+        transport=_wire(reach.outbound.transport(reach.settings.allow_private)),
+        headers=dict(reach.headers),
+        timeout=TIMEOUT,
+        trust_env=False,
+    ) as http:
+        yield streamable_http_client(reach.settings.url, http_client=http, max_sse_event_size=_EVENT_BYTES)
+
+
+def _wire(transport: httpx2.AsyncBaseTransport) -> httpx2.AsyncBaseTransport:
+    """The transport; where the network fails a request, it answers with an error of the protocol.
+
+    The library would let one failed request end the connection with all that wait on it, and would not tell whether
+    the request was sent.
+    """
+    import httpx2
+
+    class Wire(httpx2.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+            try:
+                answer = await transport.handle_async_request(request)
+            except (httpx2.ConnectError, httpx2.ConnectTimeout, AddressRefused) as error:
+                return self._instead(_NOT_SENT, str(error))
+            except httpx2.TransportError as error:
+                return self._instead(_BROKEN, str(error))
+            if answer.status_code == 404 and request.method == "POST" and "mcp-session-id" in request.headers:
+                await answer.aclose()
+                return self._instead(_FORGOTTEN, "the server has forgotten the session")
+            return answer
+
+        def _instead(self, code: int, message: str) -> httpx2.Response:
+            error = {"code": code, "message": message or "no connection"}
+            return httpx2.Response(503, json={"jsonrpc": "2.0", "id": None, "error": error})
+
+        async def aclose(self) -> None:
+            await transport.aclose()
+
+    return Wire()
+
+
+@asynccontextmanager
+async def _watched(transport: Transport, over: asyncio.Event) -> AsyncGenerator[Any]:
+    """The transport; `over` is set as soon as nothing more can be read from it."""
+    async with transport as (reading, writing):
+        yield _Watched(reading, over), writing
+
+
+class _Watched:
+    """A stream that says when it has ended."""
+
+    def __init__(self, stream: Any, over: asyncio.Event) -> None:
+        self._stream = stream
+        self._over = over
+
+    @property
+    def last_context(self) -> contextvars.Context | None:
+        return getattr(self._stream, "last_context", None)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            return await self._stream.__anext__()
+        except StopAsyncIteration:
+            self._over.set()
+            raise
+
+    async def receive(self) -> Any:
+        return await self._stream.receive()
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        self._over.set()
+        await self.aclose()
+
+
+class _Murmur(asyncio.Protocol):
+    """What a program writes to its standard error, line by line in our log."""
+
+    def __init__(self, reach: _Reach) -> None:
+        self._reach = reach
+        self._rest = b""
+
+    def data_received(self, data: bytes) -> None:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._log(line)
+        if len(self._rest) > _LINE:
+            self._log(self._rest)
+            self._rest = b""
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        self._log(self._rest)
+
+    def _log(self, line: bytes) -> None:
+        text = without(line.decode(errors="replace"), self._reach.secrets).strip()
+        if text:
+            log_line.debug("mcp server wrote", server=self._reach.name, text=text[:_LINE])
+
+
+# Telling
+
+
+def _told(result: CallToolResult) -> str:
+    """The texts of a result; of everything else, what it is."""
+    text = "\n".join(_part(each) for each in result.content)
+    if not text and result.structured_content is not None:
+        text = json.dumps(result.structured_content, ensure_ascii=False)
+    if len(text) > LONGEST:
+        return f"{text[:LONGEST]}\n… [the result is longer; only its beginning was kept]"
+    return text
+
+
+def _part(content: ContentBlock) -> str:
+    match content.type:
+        case "text":
+            return content.text
+        case "image" | "audio":
+            return f"[{content.type} {content.mime_type}, {_size(content.data)} bytes]"
+        case "resource_link":
+            return f"[resource {content.name}: {content.uri}]"
+        case "resource":
+            held = content.resource
+            if (text := getattr(held, "text", None)) is not None:
+                return str(text)
+            return f"[resource {held.uri}, {held.mime_type or 'no text'}, {_size(getattr(held, 'blob', ''))} bytes]"
+
+
+def _size(base64: str) -> str:
+    return f"{len(base64.rstrip('=')) * 3 // 4:,}"
+
+
+def _code(error: Exception) -> int | None:
+    """What kind of failure it was, where that matters."""
+    from mcp import MCPError
+    from mcp_types import CONNECTION_CLOSED
+
+    if not isinstance(error, MCPError):
+        return None
+    return _BROKEN if error.code == CONNECTION_CLOSED else error.code
+
+
+def _trouble(server: str, code: int | None, error: Exception) -> str:
+    if code in (_NOT_SENT, _FORGOTTEN):
+        return f"The MCP server {server} cannot be reached: {error}. It was not called."
+    if code == _BROKEN:
+        return (
+            f"The connection to the MCP server {server} broke before it had answered. Whether it did what was asked "
+            "is unknown."
+        )
+    return str(error) or type(error).__name__
+
+
+def _first(error: BaseException) -> BaseException:
+    """The error at the bottom of a group of them."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    return error  # pyright: ignore[reportUnknownVariableType]

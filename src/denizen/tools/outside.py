@@ -1,0 +1,61 @@
+"""The world outside as tools: HTTP requests and MCP servers. Opened when an agent first needs it.
+
+The libraries take their time to import; whoever has no such tool never pays for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+from denizen.clock import Clock
+from denizen.tools.settings import HttpTool, McpServer
+from denizen.tools.tool import OutsideTool
+
+if TYPE_CHECKING:
+    from denizen.tools.mcp import McpConnections
+    from denizen.tools.outbound import Outbound
+
+Secret = Callable[[str], str | None]
+"""The value of a secret by its name."""
+
+
+class Outside:
+    """What all agents of a process share: connections to services and to MCP servers."""
+
+    def __init__(self, clock: Clock, answer_to: Callable[[str], str]) -> None:
+        self._clock = clock
+        self._answer_to = answer_to
+        self._outbound: Outbound | None = None
+        self._mcp: McpConnections | None = None
+        self._closing = AsyncExitStack()
+
+    async def http_tool(self, settings: HttpTool, secret: Secret) -> OutsideTool:
+        from denizen.tools.http import http_tool
+
+        return http_tool(settings, secret=secret, outbound=await self._open(), answer_to=self._answer_to)
+
+    async def mcp_tools(
+        self, servers: Mapping[str, McpServer], secret: Secret, taken: Collection[str]
+    ) -> list[OutsideTool]:
+        """The tools that these servers offer, but for those whose names are taken."""
+        if not servers:
+            return []
+        if self._mcp is None:
+            from denizen.tools.mcp import McpConnections
+
+            connections = McpConnections(await self._open(), self._clock)
+            self._mcp = await self._closing.enter_async_context(connections)
+        return await self._mcp.tools(servers, secret, taken=taken)
+
+    async def _open(self) -> Outbound:
+        if self._outbound is None:
+            from denizen.tools.outbound import Outbound
+
+            self._outbound = await self._closing.enter_async_context(Outbound())
+        return self._outbound
+
+    async def close(self) -> None:
+        """Every connection is closed, every program ended."""
+        await self._closing.aclose()

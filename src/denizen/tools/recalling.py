@@ -1,0 +1,160 @@
+"""The tool with which an agent looks for something in its whole life. It changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, cast
+
+import structlog
+from pydantic import Field
+
+from denizen.consciousness.recall.cues import Period, period_of
+from denizen.consciousness.recall.embedding import Meaning, meaning
+from denizen.consciousness.recall.fetching import Filter
+from denizen.consciousness.recall.rendering import pack, render
+from denizen.consciousness.recall.searching import Ranking, rank, read
+from denizen.errors import InvalidInput
+from denizen.ids import AgentId
+from denizen.inbox.format import quoted_name
+from denizen.models.embedders import Embedder
+from denizen.plans import known
+from denizen.spaces import directory
+from denizen.storage.database import Database, Tx
+from denizen.tools.tool import Arguments, Done, Hand, OwnTool, spaces_of
+
+log_line = structlog.get_logger(__name__)
+
+RECALL: Final = "recall"
+TOKENS: Final = 2_000
+"""What is recalled at once at most."""
+MOST_SHOWN: Final = 80
+"""Passages that may fit."""
+QUERY_CHARACTERS: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What was found before the transaction in which it is read."""
+
+    ranking: Ranking
+    meaning: Meaning | None
+    """For another ranking, should the spaces of the cycle have changed."""
+
+
+class Recall(Arguments):
+    query: str = Field(
+        min_length=1,
+        max_length=QUERY_CHARACTERS,
+        description="What you look for: names, things and words that may have been used.",
+    )
+    when: str | None = Field(
+        default=None, description='Only from then: "2026-03-05", "May 2025", "last week", "since Monday", "A to B".'
+    )
+    who: str | None = Field(default=None, description='Only what they said: a name or @handle; "me" for yourself.')
+    space: str | None = Field(default=None, description="Only from this space: its name or id.")
+
+
+def recall(tx: Tx, hand: Hand, arguments: Recall) -> Done:
+    """What the agent's life holds on the question, as much as fits; nothing from private spaces but in them."""
+    zone, _ = known.zone_of(tx, hand.agent_id)
+    audience = spaces_of(hand.events, hand.active_space_id)
+    prepared = cast("Prepared | None", hand.prepared)
+    if prepared is not None and prepared.ranking.audience == audience:
+        ranking = prepared.ranking
+    else:
+        # Another space was entered by the same response, or nothing could be prepared.
+        ranking = _rank(tx, hand.agent_id, arguments, audience, prepared.meaning if prepared else None)
+    found = read(tx, hand.agent_id, ranking)
+    chosen = pack(found, tokens=min(TOKENS, (hand.characters - 200) // 4), zone=zone)
+    return Done(render(chosen, zone=zone) if chosen else "Nothing of that was found in your life.")
+
+
+def _rank(
+    tx: Tx, agent_id: AgentId, arguments: Recall, audience: frozenset[str], near: Meaning | None = None
+) -> Ranking:
+    zone, _ = known.zone_of(tx, agent_id)
+    only = Filter(
+        period=_period(tx, arguments.when, zone),
+        speakers=_speakers(tx, agent_id, arguments.who),
+        space_id=_space(tx, agent_id, arguments.space),
+    )
+    return rank(tx, agent_id, arguments.query, audience=audience, only=only, zone=zone, meaning=near, limit=MOST_SHOWN)
+
+
+def _period(tx: Tx, when: str | None, zone: str) -> Period | None:
+    if when is None or not when.strip():
+        return None
+    period = period_of(when, now=tx.now, zone=zone)
+    if period is None:
+        raise InvalidInput(
+            f"{quoted_name(when)} is no time that can be searched. Write a date (2026-03-05, May 2025, 2025), "
+            'one relative to now ("last week", "3 days ago"), or a span ("since Monday", "2026-01 to 2026-03").'
+        )
+    return period
+
+
+def _speakers(tx: Tx, agent_id: AgentId, who: str | None) -> frozenset[str] | None:
+    if who is None or not who.strip():
+        return None
+    wanted = who.strip().removeprefix("@").casefold()
+    if wanted in ("me", "myself", "i"):
+        return frozenset((agent_id,))
+    here = directory.get_entity(tx, agent_id)
+    known_here = directory.list_entities(tx, here.organization_id)
+    named = {each.id for each in known_here if _is_called(wanted, each.name, each.handle)}
+    # Services and plans are nobody in the organization: they are known by what they are called.
+    return frozenset((*named, who.strip()))
+
+
+def _is_called(wanted: str, name: str, handle: str) -> bool:
+    called = name.casefold()
+    return wanted in (handle, called) or wanted == called.split()[0]
+
+
+def _space(tx: Tx, agent_id: AgentId, space: str | None) -> str | None:
+    if space is None or not space.strip():
+        return None
+    wanted = space.strip()
+    mine = directory.spaces_of(tx, agent_id)
+    for each in mine:
+        if wanted in (each.id, each.name) or wanted.casefold() == each.name.casefold():
+            return each.id
+    names = ", ".join(quoted_name(each.name) for each in mine[:20])
+    raise InvalidInput(f"You are in no space called {quoted_name(wanted)}. Yours are: {names or 'none'}.")
+
+
+async def _asked(embedder: Embedder, agent_id: AgentId, query: str) -> bytes | None:
+    """What the question means; None where the embedder fails, which leaves us the words."""
+    try:
+        return (await embedder.embed([query], asking=True))[0]
+    except Exception as error:  # noqa: BLE001  whatever a provider raises
+        log_line.warning("recalling by words only", agent=agent_id, error=repr(error))
+        return None
+
+
+def _prepare(
+    tx: Tx, agent_id: AgentId, arguments: Recall, audience: frozenset[str], embedder: str, asked: bytes | None
+) -> Prepared:
+    near = None if asked is None else meaning(tx, agent_id, embedder, asked)
+    return Prepared(_rank(tx, agent_id, arguments, audience, near), near)
+
+
+def recall_tool(db: Database | None = None, embedder: Embedder | None = None) -> OwnTool[Recall]:
+    """The tool, which with a database searches before the transaction, and with an embedder by meaning too."""
+
+    async def prepare(agent_id: AgentId, arguments: Recall, audience: frozenset[str]) -> Prepared:
+        assert db is not None
+        asked = None if embedder is None else await _asked(embedder, agent_id, arguments.query)
+        return await db.read(_prepare, agent_id, arguments, audience, embedder.name if embedder else "", asked)
+
+    return OwnTool(
+        RECALL,
+        "Search your whole life: what was said to you, what you said and did, your notes. "
+        "Use it when you are asked about something that you do not see here.",
+        Recall,
+        recall,
+        None if db is None else prepare,
+    )
+
+
+RECALLING: Final = (recall_tool(),)

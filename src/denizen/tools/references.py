@@ -1,0 +1,37 @@
+"""`${NAME}` in a setting stands for a secret: settings may be shown to anyone, what they stand for to no one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from denizen.errors import ToolFailed
+
+Secret = Callable[[str], str | None]
+"""The value of a secret by its name, or None."""
+
+_REFERENCE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+def refers(text: str) -> bool:
+    """Whether a secret stands in this text."""
+    return _REFERENCE.search(text) is not None
+
+
+def filled(texts: Mapping[str, str], secret: Secret) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The texts with secrets in the place of their names, and these secrets, to be hidden from whatever comes back.
+
+    Raises `ToolFailed` if there is no such secret.
+    """
+    used: dict[str, str] = {}
+
+    def value(match: re.Match[str]) -> str:
+        name = match[1]
+        found = secret(name)
+        if found is None:
+            raise ToolFailed(f"The secret {name} is not set here. The owner of the agent has to set it.")
+        used[name] = found
+        return found
+
+    return {key: _REFERENCE.sub(value, text) for key, text in texts.items()}, tuple(used.values())

@@ -1,0 +1,182 @@
+"""Tools that an agent's owner defines without writing Python: HTTP requests, questions to people, MCP servers."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Final, Literal
+from urllib.parse import urlsplit
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
+
+from denizen.tools.tool import OnCrash
+
+NAME: Final = r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$"
+"""What models accept as the name of a tool."""
+
+_EMPTY: Final[dict[str, Any]] = {"type": "object", "properties": {}, "additionalProperties": False}
+PLACE: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+"""Where an argument stands in a URL."""
+_HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_OURS: Final = ("host", "connection", "content-length", "transfer-encoding", "idempotency-key")
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class _Defined(_Settings):
+    name: str = Field(pattern=NAME)
+    description: str = Field(min_length=1)
+    """What it does and when to use it; the model reads this."""
+    parameters: dict[str, Any] = Field(default_factory=lambda: dict(_EMPTY))
+    """JSON Schema of its arguments, an object. Arguments that do not fit are refused, and the model is told why."""
+    visible: bool = False
+    """Whether people in the space see the call as it is written, and its result."""
+    independent: bool = False
+    """May run together with its neighbours in the same response."""
+
+    @field_validator("parameters")
+    @classmethod
+    def _is_a_schema(cls, schema: dict[str, Any]) -> dict[str, Any]:
+        from denizen.tools.schemas import schema_problem
+
+        if problem := schema_problem(schema):
+            raise ValueError(problem)
+        return schema
+
+    @model_serializer(mode="wrap")
+    def _with_kind(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # By its kind it is told from others when it is read again: kept even where defaults are left out.
+        return {"kind": getattr(self, "kind", None), **dump(self)}
+
+
+class HttpTool(_Defined):
+    """An HTTP request that an agent may make.
+
+    `{name}` in the URL stands for an argument, `${NAME}` in a header for a secret of the organization.
+    """
+
+    kind: Literal["http"] = "http"
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] = "GET"
+    url: str = Field(pattern=r"^https?://")
+    """With `{argument}` where an argument belongs, percent-encoded when it is put there."""
+    headers: dict[str, str] = Field(default_factory=dict[str, str])
+    body: Literal["json", "form", "none"] | None = None
+    """How arguments that are not in the URL are sent: as JSON (default but for GET and DELETE), as a form, or in the
+    query (`none`)."""
+    mode: Literal["wait", "async"] = "wait"
+    """`async`: the service takes the request, and answers later to the address it was told in `Denizen-Answer-To`."""
+    seconds: float = Field(default=30.0, gt=0, le=3_600)
+    on_crash: OnCrash = "report"
+    allow_private: tuple[str, ...] = ()
+    """Hosts (`name` or `name:port`) that may be reached although their addresses are private."""
+
+    @model_validator(mode="after")
+    def _places_are_arguments(self) -> HttpTool:
+        known = set(self.parameters.get("properties", {}))
+        unknown = [name for name in self.places if name not in known]
+        if unknown:
+            raise ValueError(f"the url uses {{{unknown[0]}}}, which parameters.properties does not define")
+        return self
+
+    @field_validator("url")
+    @classmethod
+    def _leads_to_one_host(cls, url: str) -> str:
+        return _checked_url(url)
+
+    @field_validator("headers")
+    @classmethod
+    def _can_be_sent(cls, headers: dict[str, str]) -> dict[str, str]:
+        return _checked_headers(headers)
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The arguments that stand in the URL."""
+        return tuple(PLACE.findall(self.url))
+
+
+class ClientTool(_Defined):
+    """A question to people: the call is shown in the space, and whoever answers it through the API is its result."""
+
+    kind: Literal["client"] = "client"
+    mode: Literal["pause", "async"] = "pause"
+    """`pause`: the cycle waits for the answer. `async`: it goes on, and the answer comes as an event."""
+    seconds: float = Field(default=86_400.0, gt=0, le=30 * 86_400)
+    """How long an answer is waited for."""
+    visible: bool = True
+
+
+class McpServer(_Settings):
+    """A server of the Model Context Protocol: a program that is started, or an address."""
+
+    command: str | None = None
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = Field(default_factory=dict[str, str])
+    """Environment of the program; `${NAME}` stands for a secret. Of ours it gets only what programs need to run."""
+    url: str | None = Field(default=None, pattern=r"^https?://")
+    headers: dict[str, str] = Field(default_factory=dict[str, str])
+    tools: tuple[str, ...] | None = None
+    """The tools that may be used; None is all that the server offers."""
+    prefix: str = Field(default="", pattern=r"^[A-Za-z0-9_-]{0,32}$")
+    """Stands before the names of its tools."""
+    seconds: float = Field(default=60.0, gt=0, le=3_600)
+    on_crash: OnCrash = "report"
+    visible: bool = False
+    allow_private: tuple[str, ...] = ()
+    """Hosts (`name` or `name:port`) that may be reached although their addresses are private."""
+
+    @field_validator("url")
+    @classmethod
+    def _leads_to_one_host(cls, url: str | None) -> str | None:
+        return None if url is None else _checked_url(url)
+
+    @field_validator("headers")
+    @classmethod
+    def _can_be_sent(cls, headers: dict[str, str]) -> dict[str, str]:
+        return _checked_headers(headers)
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> McpServer:
+        if (self.command is None) == (self.url is None):
+            raise ValueError("say either `command` (a program to start) or `url` (an address)")
+        return self
+
+
+ToolSettings = Annotated[HttpTool | ClientTool, Field(discriminator="kind")]
+
+
+def _checked_url(url: str) -> str:
+    if "${" in url:
+        raise ValueError("a secret may not stand in a url, where others would see it: put it into a header")
+    if not url.isprintable() or " " in url or "\\" in url:
+        raise ValueError("a url may not hold spaces, backslashes or control characters")
+    host = re.split(r"[/?#]", url.split("://", 1)[1], maxsplit=1)[0]
+    if "{" in host:
+        raise ValueError("the host of a url must be fixed: arguments may stand in its path and query only")
+    if "@" in host:
+        raise ValueError("a url may not hold a user or a password: put them into a header, as secrets")
+    parts = urlsplit(f"//{host}")
+    try:
+        known = bool(parts.hostname) and parts.port != 0
+    except ValueError as error:
+        raise ValueError(f"the url has no usable port: {error}") from error
+    if not known:
+        raise ValueError("the url names no host")
+    return url
+
+
+def _checked_headers(headers: dict[str, str]) -> dict[str, str]:
+    for name, value in headers.items():
+        if not _HEADER.fullmatch(name) or not value.isprintable() or not value.isascii():
+            raise ValueError(f"the header {name!r} cannot be sent: use ASCII, without line breaks")
+        if name.lower() in _OURS:
+            raise ValueError(f"the header {name} is set for every request and cannot be chosen")
+    return headers

@@ -1,0 +1,86 @@
+"""A real MCP server for the tests: over standard input and output, or over HTTP when it is given a port.
+
+`FOLDER` in its environment is where it writes: its process id, and a line for each call of `note`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from mcp.server.mcpserver import Image, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+
+FOLDER = Path(os.environ["FOLDER"])
+server = MCPServer("tests")
+
+
+@server.tool()
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@server.tool()
+def note(text: str) -> str:
+    """Write a line down."""
+    with (FOLDER / "notes").open("a") as notes:
+        notes.write(f"{text}\n")
+    return f"noted by {os.getpid()}"
+
+
+@server.tool()
+def environment(name: str) -> str:
+    """Say what is in the environment."""
+    return os.environ.get(name, "nothing")
+
+
+@server.tool()
+def long(characters: int) -> str:
+    """Say something long."""
+    return "x" * characters
+
+
+@server.tool()
+def fail(text: str) -> str:
+    """Fail."""
+    raise ToolError(text)
+
+
+@server.tool()
+def picture() -> list[str | Image]:
+    """Show a picture."""
+    return ["A dot:", Image(data=b"\x89PNG-dot", format="png")]
+
+
+@server.tool()
+async def hang() -> str:
+    """Ring, by the pipe `bell` in the folder, and never answer."""
+    (FOLDER / "bell").write_text("rung")
+    await asyncio.Event().wait()
+    return ""
+
+
+@server.tool()
+def complain(text: str) -> str:
+    """Write to standard error."""
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+    return "done"
+
+
+@server.tool(name="odd.name/here")
+def odd() -> str:
+    """Have a name that models do not accept."""
+    return "odd"
+
+
+if __name__ == "__main__":
+    with (FOLDER / "started").open("a") as started:
+        started.write(f"{os.getpid()}\n")
+    if len(sys.argv) > 1:
+        server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[1]))
+    else:
+        server.run("stdio")

@@ -1,0 +1,269 @@
+"""The guard at the send: what was said in a private space is not repeated to people who are not in it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from denizen import call, reply, scripted
+from denizen.agents.registry import Agent
+from denizen.consciousness.recall import passages
+from denizen.ids import SpaceId
+from denizen.models.scripted import Turn
+from denizen.spaces.directory import Entity, Space
+from denizen.tools import guard
+from tests.world import World, listening
+
+SECRET = "The spare key lies under the blue pot behind the old greenhouse door."
+QUIET = {"silent_reply": "ignore"}
+"""Who ends a cycle without a word is not reminded."""
+
+
+async def told_in_private(
+    world: World, *turns: Turn, said: str = SECRET, **options: object
+) -> tuple[Agent, Entity, Entity, Space, Space]:
+    """Ada, who hears from Noor in private, and then answers Bert in a hall where all three are."""
+    ada = await world.agent("Ada", "Noted.", *turns, **{"cycle": QUIET, **options})  # pyright: ignore[reportArgumentType]
+    noor, bert = await world.person("Noor"), await world.person("Bert")
+    den = await world.space("Den", noor, ada, private=True)
+    hall = await world.space("Hall", noor, bert, ada)
+    await world.say(noor, said, den)
+    await world.run()
+    return ada, noor, bert, den, hall
+
+
+async def ask(world: World, bert: Entity, hall: Space) -> list[str]:
+    """What Ada says in the hall when Bert asks."""
+    await world.say(bert, "Where is the key?", hall)
+    await world.run()
+    return [line.removeprefix("Ada: ") for line in await world.transcript(hall) if line.startswith("Ada: ")]
+
+
+@pytest.mark.parametrize(
+    "quoted",
+    [
+        SECRET,
+        "Noor says: the spare key lies under the blue pot behind the old greenhouse door!",
+        "the SPARE key -- lies under... the Blue Pot, behind the **old** greenhouse _door_",
+        "The spare\nkey lies\n\n> under the blue pot behind",
+        "The spare key lies [under the blue pot](https://example.com) behind the old shed",
+    ],
+)
+async def test_private_words_are_stopped_and_the_agent_is_told_why(world: World, quoted: str):
+    ada, _, bert, den, hall = await told_in_private(world, reply(quoted), "Kept quiet.")
+
+    assert await ask(world, bert, hall) == []
+    refusal = (await world.history(ada))[-2]
+    assert refusal.startswith("results: send_message → ")
+    assert "consecutive words with something said in the private space" in refusal
+    assert "Den" in refusal
+    assert "greenhouse" not in refusal
+    assert "blue pot" not in refusal
+    (crossing,) = await world.denizen.crossings(ada)
+    assert (crossing.from_space, crossing.from_space_id, crossing.to_space_id) == ("Den", den.id, hall.id)
+    assert crossing.words >= 8
+
+
+async def test_the_agent_hears_how_many_words_it_were(world: World):
+    text = "As I heard, the spare key lies under the blue pot behind the old shed."
+    ada, _, bert, _, hall = await told_in_private(world, reply(text), "Kept quiet.")
+    assert await ask(world, bert, hall) == []
+    assert [each.words for each in await world.denizen.crossings(ada)] == [11]
+
+
+@pytest.mark.parametrize(
+    "harmless",
+    [
+        "I know: the spare key lies under the blue vase.",  # seven of its words
+        "It is near the greenhouse, under a pot.",
+        "Ask Noor.",
+    ],
+)
+async def test_fewer_words_and_words_of_its_own_pass(world: World, harmless: str):
+    ada, _, bert, _, hall = await told_in_private(world, reply(harmless), "Answered.")
+    assert await ask(world, bert, hall) == [harmless]
+    assert await world.denizen.crossings(ada) == []
+
+
+async def test_what_was_said_in_the_same_space_too_passes(world: World):
+    ada, noor, bert, _, hall = await told_in_private(world, "Heard it here too.", reply(SECRET), "Answered.")
+    await world.say(noor, f"Everyone: {SECRET}", hall)
+    await world.run()
+    assert await ask(world, bert, hall) == [SECRET]
+    assert await world.denizen.crossings(ada) == []
+
+
+async def test_what_was_said_where_it_is_not_private_passes(world: World):
+    _, noor, bert, _, hall = await told_in_private(world, "Heard it.", reply(SECRET), "Answered.")
+    ada = await world.denizen.find("ada")
+    yard = await world.space("Yard", noor, ada)
+    await world.say(noor, SECRET, yard)
+    await world.run()
+    assert await ask(world, bert, hall) == [SECRET]
+
+
+async def test_those_who_were_all_there_may_hear_it_again(world: World):
+    """Noor alone with Ada hears what she said in private with Ada and Bert: nobody learns anything."""
+    ada = await world.agent("Ada", "Noted.", reply(SECRET), "Answered.", cycle=QUIET)
+    noor, bert = await world.person("Noor"), await world.person("Bert")
+    den = await world.space("Den", noor, bert, ada, private=True)
+    pair = await world.space("Pair", noor, ada, private=True)
+    await world.say(noor, SECRET, den)
+    await world.run()
+    await world.say(noor, "Where was it?", pair)
+    await world.run()
+    assert await world.transcript(pair) == ["Noor: Where was it?", f"Ada: {SECRET}"]
+
+
+async def test_in_the_private_space_itself_everything_may_be_said(world: World):
+    ada = await world.agent("Ada", reply(SECRET), "Said it.", reply(SECRET), "Said it again.")
+    noor = await world.person("Noor")
+    den = await world.space("Den", noor, ada, private=True)
+    for _ in range(2):
+        await world.say(noor, f"Say: {SECRET}", den)
+        await world.run()
+    assert (await world.transcript(den)).count(f"Ada: {SECRET}") == 2
+
+
+async def test_one_cycle_that_hears_both_spaces_does_not_carry_words_across(world: World):
+    """What it was told in this very cycle is in no index yet."""
+    noor, bert = await world.person("Noor"), await world.person("Bert")
+    ada = await world.agent("Ada", cycle=QUIET)
+    den = await world.space("Den", noor, ada, private=True)
+    hall = await world.space("Hall", noor, bert, ada)
+    await world.restart(ada=scripted([call("send_message", space_id=hall.id, text=SECRET)], "Kept quiet."))
+    await world.say(noor, SECRET, den)
+    await world.say(bert, "Where is the key?", hall)
+    await world.run()
+    assert await world.transcript(hall) == ["Bert: Where is the key?"]
+    assert [each.from_space for each in await world.denizen.crossings(ada)] == ["Den"]
+
+
+async def test_what_the_agent_has_only_read_is_guarded_too(world: World):
+    """It was not there when it was said, and reads it up."""
+    noor, bert = await world.person("Noor"), await world.person("Bert")
+    den = await world.space("Den", noor, private=True)
+    await world.say(noor, SECRET, den)
+    ada = await world.agent("Ada", cycle=QUIET)
+    await world.denizen.join(den, ada)
+    hall = await world.space("Hall", noor, bert, ada)
+    model = scripted(call("read_messages", space_id=den.id), reply(SECRET), "Kept quiet.")
+    await world.restart(ada=model)
+    assert await ask(world, bert, hall) == []
+
+
+async def test_an_agent_that_has_left_the_private_space_still_keeps_quiet(world: World):
+    ada, _, bert, den, hall = await told_in_private(world, reply(SECRET), "Kept quiet.")
+    await world.denizen.leave(den, ada)
+    assert await ask(world, bert, hall) == []
+
+
+async def test_several_private_spaces_are_told_apart(world: World):
+    other = "Grandmother keeps the winter coats in the cedar chest upstairs near the window."
+    ada, _, bert, _, hall = await told_in_private(world, "Noted.", reply(other), reply("I cannot say."), "Ended.")
+    cleo = await world.person("Cleo")
+    attic = await world.space("Attic", cleo, ada, private=True)
+    await world.say(cleo, other, attic)
+    await world.run()
+    assert await ask(world, bert, hall) == ["I cannot say."]
+    assert [each.from_space for each in await world.denizen.crossings(ada)] == ["Attic"]
+
+
+async def test_a_long_life_is_guarded_to_its_beginning(small_world: World):
+    """Words from long ago, when hundreds of other things have been said since, and over the end of a passage."""
+    world = small_world
+    filler = " ".join(f"word{number}" for number in range(240))  # the secret goes over the end of the first passage
+    head = filler[: passages.PASSAGE_CHARACTERS - 40].rpartition(" ")[0]
+    ada, noor, bert, den, hall = await told_in_private(
+        world, *["Noted."] * 150, reply(SECRET), "Kept quiet.", said=f"{head} {SECRET} And so on."
+    )
+    for number in range(150):
+        await world.say(noor, f"The pot number {number} stands under the greenhouse roof with key {number}.", den)
+        await world.run()
+    assert await ask(world, bert, hall) == []
+    assert len(await world.denizen.crossings(ada)) == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "passes"), [({"enabled": False}, True), ({"words": 14}, True), ({"words": 5}, False)]
+)
+async def test_the_guard_can_be_set(small_world: World, settings: dict[str, object], passes: bool):
+    """Off, or with another length: the quotation has thirteen words."""
+    world = small_world
+    _, _, bert, _, hall = await told_in_private(world, reply(SECRET), "Ended.", private_guard=settings)
+    assert await ask(world, bert, hall) == ([SECRET] if passes else [])
+
+
+async def test_scripts_without_spaces_are_guarded_by_their_letters(small_world: World):
+    world = small_world
+    said = "备用钥匙放在旧温室门后面的蓝色花盆下面"
+    _, _, bert, _, hall = await told_in_private(world, reply(f"听说{said}。"), "Kept quiet.", said=said)
+    assert await ask(world, bert, hall) == []
+
+
+async def test_text_is_looked_at_only_where_something_of_it_could_be_stopped(world: World):
+    ada, _, _, den, hall = await told_in_private(world)
+    bee = await world.agent("Bee")
+    yard = await world.space("Yard", bee)
+
+    async def free(agent: Agent) -> frozenset[str] | None:
+        spaces = [den.id, hall.id, yard.id]
+        caution = await world.denizen.db.read(guard.caution, agent.id, spaces)
+        return None if caution is None else caution.free
+
+    assert await free(ada) == {den.id}
+    assert await free(bee) is None
+    await world.denizen.leave(den, ada)
+    assert await free(ada) == {den.id}, "it still knows what it heard there"
+    await world.denizen.edit_agent(ada, private_guard={"enabled": False})
+    assert await free(ada) is None
+
+
+def test_what_the_agent_is_told_is_json() -> None:
+    told = json.loads(guard.Crossing('De"n', SpaceId("s"), SpaceId("t"), "c", 9, 0).told)  # pyright: ignore[reportArgumentType]
+    assert told["error"] == "private_words"
+
+
+OWN_WORDS = "Nobody has told me where it might be, but I am sure that we will find it if we all look for it together. "
+
+
+async def streamed_in_the_hall(world: World, text: str) -> tuple[str, list[str]]:
+    """What a reader in the hall sees of a message while it is written, and what is then said there."""
+    model = scripted("Noted.", reply(text), "Done.", chunk=3)
+    _, _, bert, _, hall = await told_in_private(world, model=model)
+    async with listening(world, hall) as heard:
+        said = await ask(world, bert, hall)
+        frames = await heard()
+    return "".join(frame["text"] for frame in frames if frame["type"] == "stream.delta"), said
+
+
+async def test_what_is_not_private_streams_a_few_words_late(world: World):
+    shown, said = await streamed_in_the_hall(world, OWN_WORDS * 4)
+    assert said == [(OWN_WORDS * 4).strip()] or said == [OWN_WORDS * 4]
+    assert (OWN_WORDS * 4).startswith(shown)
+    assert len(shown) > len(OWN_WORDS) * 3
+
+
+@pytest.mark.parametrize("before", ["", OWN_WORDS, OWN_WORDS * 3])
+async def test_private_words_are_never_shown_wherever_they_stand(world: World, before: str):
+    """Not even the first seven of them: what was shown before ends where they begin, and is taken back."""
+    shown, said = await streamed_in_the_hall(world, f"{before}{SECRET} {OWN_WORDS * 2}")
+    assert said == []
+    assert "spare key" not in shown.lower()
+    assert before.startswith(shown)
+
+
+async def test_a_stopped_message_was_never_shown(world: World):
+    _, _, bert, _, hall = await told_in_private(world, reply(SECRET), "Kept quiet.")
+    async with listening(world, hall) as heard:
+        assert await ask(world, bert, hall) == []
+        assert not [frame for frame in await heard() if frame["type"].startswith("stream.")]
+
+
+async def test_text_that_is_delivered_for_a_silent_agent_is_guarded_too(world: World):
+    deliver = {"silent_reply": "deliver"}
+    _, _, bert, _, hall = await told_in_private(world, f"@bert heard: {SECRET}", cycle=deliver)
+    await world.say(bert, "@ada where is the key?", hall)
+    await world.run()
+    assert await world.transcript(hall) == ["Bert: @ada where is the key?"]

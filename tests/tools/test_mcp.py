@@ -1,0 +1,363 @@
+"""MCP servers, real ones in processes of their own: what they offer, what calls tell, and how they come and go."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import structlog
+from aiohttp import web
+from pydantic import ValidationError
+
+from denizen.clock import ManualClock
+from denizen.errors import InvalidInput, ToolFailed
+from denizen.ids import AgentId, CycleId
+from denizen.tools import mcp
+from denizen.tools.mcp import IDLE_SECONDS, LONGEST, McpConnections
+from denizen.tools.outbound import Outbound
+from denizen.tools.settings import McpServer
+from denizen.tools.tool import Occasion, OutsideTool
+
+PROGRAM = str(Path(__file__).with_name("mcp_server.py"))
+OCCASION = Occasion(AgentId("agent"), CycleId("cycle"), 0, 0, "")
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def connections(tmp_path: Path, clock: ManualClock) -> AsyncIterator[McpConnections]:
+    """Connections; at the end every program that was started has ended."""
+    async with Outbound() as outbound, McpConnections(outbound, clock) as made:
+        yield made
+    assert [pid for pid in started(tmp_path) if alive(pid)] == []
+
+
+def started(folder: Path) -> list[int]:
+    path = folder / "started"
+    return [int(line) for line in path.read_text().split()] if path.exists() else []
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def program(folder: Path, **settings: Any) -> McpServer:
+    env = {"FOLDER": str(folder), **settings.pop("env", {})}
+    return McpServer(command=sys.executable, args=(PROGRAM,), env=env, **settings)
+
+
+async def offered(connections: McpConnections, server: McpServer, **secrets: str) -> dict[str, OutsideTool]:
+    return {tool.name: tool for tool in await connections.tools({"tests": server}, secrets.get)}
+
+
+async def use(tool: OutsideTool, **arguments: Any) -> str:
+    return await tool.call(tool.check(arguments), OCCASION)
+
+
+async def gone(connections: McpConnections) -> None:
+    """The connection has noticed that the other side is not there any more."""
+    for server in connections._servers.values():
+        assert server._link is not None
+        await server._link.over.wait()
+
+
+# What is offered
+
+
+async def test_a_program_offers_its_tools_and_carries_them_out(connections: McpConnections, tmp_path: Path):
+    tools = await offered(connections, program(tmp_path, seconds=7, on_crash="retry", visible=True))
+    add = tools["add"]
+    assert add.definition.description == "Add two numbers."
+    assert add.definition.parameters_json_schema["required"] == ["a", "b"]
+    assert (add.seconds, add.on_crash, add.visible, add.independent) == (7, "retry", True, False)
+    assert await use(add, a=2, b=3) == "5"
+    assert await use(tools["odd_name_here"]) == "odd", "a name that models accept"
+
+
+async def test_only_what_is_allowed_is_offered_in_that_order(connections: McpConnections, tmp_path: Path):
+    server = program(tmp_path, tools=("note", "sing", "add"), prefix="t_")
+    with structlog.testing.capture_logs() as logs:
+        assert list(await offered(connections, server)) == ["t_note", "t_add"]
+        await offered(connections, server)
+    missing = [each for each in logs if each["event"] == "mcp server does not offer an allowed tool"]
+    assert [(each["server"], each["what"]) for each in missing] == [("tests", "sing")]
+
+
+async def test_a_name_that_is_taken_is_left_out(connections: McpConnections, tmp_path: Path):
+    """A server cannot put its own tool in the place of one of ours, nor of another server's."""
+    servers = {"one": program(tmp_path), "two": program(tmp_path, tools=("add", "long"))}
+    names = [tool.name for tool in await connections.tools(servers, {}.get, taken={"note"})]
+    assert "note" not in names
+    assert names.count("add") == names.count("long") == 1
+
+
+async def test_equal_settings_share_one_program_and_other_secrets_do_not(connections: McpConnections, tmp_path: Path):
+    server = program(tmp_path, env={"KEY": "${KEY}"})
+    await asyncio.gather(*(offered(connections, server, KEY="first") for _ in range(3)))
+    await offered(connections, server.model_copy(update={"prefix": "x_", "tools": ("add",)}), KEY="first")
+    assert len(started(tmp_path)) == 1
+    await offered(connections, server, KEY="second")
+    assert len(started(tmp_path)) == 2
+
+
+# Calls
+
+
+async def test_a_call_tells_what_came_of_it(connections: McpConnections, tmp_path: Path):
+    """Wrong arguments are refused, failures are failures, long texts are cut, what is no text is named."""
+    tools = await offered(connections, program(tmp_path))
+    with pytest.raises(InvalidInput, match=r"add was not called.*'b' is a required property"):
+        tools["add"].check('{"a": 1}')
+    with pytest.raises(InvalidInput, match="is not of type 'integer'"):
+        tools["add"].check('{"a": 1, "b": "two"}')
+    with pytest.raises(ToolFailed, match="no paper left"):
+        await use(tools["fail"], text="no paper left")
+    assert await use(tools["picture"]) == "A dot:\n[image image/png, 8 bytes]"
+    told = await use(tools["long"], characters=LONGEST * 2)
+    assert told.startswith("x" * LONGEST + "\n… [")
+    assert len(told) < LONGEST + 100
+
+
+async def test_a_program_gets_its_own_environment_and_no_other(
+    connections: McpConnections, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """And what it gives away of its secrets does not get further."""
+    monkeypatch.setenv("OPENAI_API_KEY", "not-for-you")
+    monkeypatch.setenv("LANG", "C.UTF-8")
+    tools = await offered(connections, program(tmp_path, env={"COLOUR": "blue", "KEY": "${KEY}"}), KEY="very-secret")
+    ask = tools["environment"]
+    assert await use(ask, name="COLOUR") == "blue"
+    assert await use(ask, name="LANG") == "C.UTF-8"
+    assert await use(ask, name="PATH") == os.environ["PATH"]
+    assert await use(ask, name="OPENAI_API_KEY") == "nothing"
+    assert await use(ask, name="KEY") == "•••"
+    with pytest.raises(ToolFailed, match="no paper for •••"):
+        await use(tools["fail"], text="no paper for very-secret")
+    assert await logged(tools["complain"], "no ink for very-secret") == "no ink for •••"
+
+
+async def logged(complain: OutsideTool, text: str) -> str:
+    """What our log says when the program writes this to its standard error."""
+    written: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    def hear(_: object, __: str, event: Any) -> Any:
+        if event["event"] == "mcp server wrote" and "ink" in event["text"]:
+            written.set_result(event["text"])
+        raise structlog.DropEvent
+
+    old = structlog.get_config()["processors"]
+    structlog.configure(processors=[hear])
+    try:
+        await use(complain, text=text)
+        return await written
+    finally:
+        structlog.configure(processors=old)
+
+
+# Coming and going
+
+
+async def test_a_program_that_was_killed_is_started_again_at_the_next_call(connections: McpConnections, tmp_path: Path):
+    tools = await offered(connections, program(tmp_path))
+    assert await use(tools["note"], text="one") == f"noted by {started(tmp_path)[0]}"
+    os.kill(started(tmp_path)[0], signal.SIGKILL)
+    await gone(connections)
+    assert await use(tools["note"], text="two") == f"noted by {started(tmp_path)[1]}"
+    assert (tmp_path / "notes").read_text() == "one\ntwo\n"
+
+
+@pytest.mark.parametrize(("on_crash", "starts"), [("report", 1), ("retry", 2)])
+async def test_a_call_cut_off_in_the_middle_is_made_again_only_if_that_does_no_harm(
+    connections: McpConnections, tmp_path: Path, on_crash: Any, starts: int
+):
+    os.mkfifo(tmp_path / "bell")
+    tools = await offered(connections, program(tmp_path, on_crash=on_crash))
+    async with asyncio.TaskGroup() as tasks:
+        call = tasks.create_task(told(tools["hang"]))
+        for at in range(starts):
+            assert await asyncio.to_thread((tmp_path / "bell").read_text) == "rung"
+            os.kill(started(tmp_path)[at], signal.SIGKILL)
+    assert "Whether it did what was asked is unknown." in call.result()
+    assert len(started(tmp_path)) == starts
+
+
+async def told(tool: OutsideTool) -> str:
+    with pytest.raises(ToolFailed) as failed:
+        await use(tool)
+    return str(failed.value)
+
+
+async def test_a_call_that_is_given_up_leaves_the_connection_whole(connections: McpConnections, tmp_path: Path):
+    os.mkfifo(tmp_path / "bell")
+    tools = await offered(connections, program(tmp_path))
+    call = asyncio.create_task(use(tools["hang"]))
+    assert await asyncio.to_thread((tmp_path / "bell").read_text) == "rung"
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert await use(tools["add"], a=1, b=1) == "2"
+    assert len(started(tmp_path)) == 1
+
+
+async def test_a_connection_that_nobody_uses_is_closed_and_opened_when_needed(
+    connections: McpConnections, tmp_path: Path, clock: ManualClock
+):
+    server = program(tmp_path)
+    tools = await offered(connections, server)
+    link = next(iter(connections._servers.values()))._link
+    assert link is not None
+    clock.advance(IDLE_SECONDS)
+    await asyncio.wait({link._task})
+    assert not alive(started(tmp_path)[0])
+    assert (await offered(connections, server)).keys() == tools.keys()
+    assert len(started(tmp_path)) == 1
+    assert await use(tools["add"], a=1, b=1) == "2"
+    assert len(started(tmp_path)) == 2
+
+
+async def test_a_server_that_cannot_be_reached_is_left_out_and_tried_again_later(
+    connections: McpConnections, tmp_path: Path, clock: ManualClock
+):
+    path = tmp_path / "server"
+    server = McpServer(command=str(path), env={"FOLDER": str(tmp_path)})
+    with structlog.testing.capture_logs() as logs:
+        assert await offered(connections, server) == {}
+        path.write_text(f"#!/bin/sh\nexec {sys.executable} {PROGRAM}\n")
+        path.chmod(0o755)
+        assert await offered(connections, server) == {}, "it is left alone for a while"
+    assert [each["tools_known"] for each in logs if each["event"] == "mcp server unreachable"] == [False]
+    clock.advance(mcp.BACK_OFF_SECONDS[0])
+    tools = await offered(connections, server)
+    assert await use(tools["add"], a=1, b=1) == "2"
+
+    path.unlink()
+    os.kill(started(tmp_path)[0], signal.SIGKILL)
+    await gone(connections)
+    assert (await offered(connections, server)).keys() == tools.keys(), "what it offered last"
+    with pytest.raises(ToolFailed, match=r"The MCP server tests cannot be reached: .* It was not called"):
+        await use(tools["add"], a=1, b=1)
+
+
+async def test_a_program_that_is_no_mcp_server_is_left_out(connections: McpConnections):
+    assert await offered(connections, McpServer(command="true")) == {}
+
+
+async def test_a_missing_secret_leaves_the_server_out(connections: McpConnections, tmp_path: Path):
+    assert await offered(connections, program(tmp_path, env={"KEY": "${KEY}"})) == {}
+    assert started(tmp_path) == []
+
+
+async def test_nothing_is_started_after_the_end(tmp_path: Path):
+    async with Outbound() as outbound:
+        async with McpConnections(outbound) as connections:
+            tools = await offered(connections, program(tmp_path))
+        assert not alive(started(tmp_path)[0])
+        with pytest.raises(ToolFailed, match="Denizen is closing"):
+            await use(tools["add"], a=1, b=1)
+    assert len(started(tmp_path)) == 1
+
+
+# Over HTTP
+
+
+@asynccontextmanager
+async def serving(folder: Path, port: int) -> AsyncIterator[str]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, PROGRAM, str(port), env={**os.environ, "FOLDER": str(folder)}, stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        assert process.stderr is not None
+        async for line in process.stderr:
+            if b"Uvicorn running" in line:
+                break
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+async def test_a_server_at_an_address_comes_and_goes(connections: McpConnections, tmp_path: Path):
+    port = free_port()
+    async with serving(tmp_path, port) as url:
+        server = McpServer(url=url, allow_private=("127.0.0.1",))
+        tools = await offered(connections, server)
+        assert await use(tools["add"], a=2, b=3) == "5"
+        assert len(await use(tools["long"], characters=LONGEST * 2)) < LONGEST + 100
+        with pytest.raises(ToolFailed, match="no paper"):
+            await use(tools["fail"], text="no paper")
+    with pytest.raises(ToolFailed, match="It was not called"):
+        await use(tools["add"], a=2, b=3)
+    async with serving(tmp_path, port):
+        assert await use(tools["add"], a=2, b=3) == "5"
+
+
+async def test_a_server_that_is_killed_in_the_middle_of_a_call_leaves_the_outcome_unknown(
+    connections: McpConnections, tmp_path: Path
+):
+    os.mkfifo(tmp_path / "bell")
+    async with serving(tmp_path, free_port()) as url:
+        tools = await offered(connections, McpServer(url=url, allow_private=("127.0.0.1",)))
+        async with asyncio.TaskGroup() as tasks:
+            call = tasks.create_task(told(tools["hang"]))
+            assert await asyncio.to_thread((tmp_path / "bell").read_text) == "rung"
+            os.kill(started(tmp_path)[0], signal.SIGKILL)
+    assert "Whether it did what was asked is unknown." in call.result()
+
+
+async def test_a_server_at_a_private_address_is_refused_unless_allowed(connections: McpConnections, tmp_path: Path):
+    async with serving(tmp_path, free_port()) as url:
+        with structlog.testing.capture_logs() as logs:
+            assert await offered(connections, McpServer(url=url)) == {}
+    assert "127.0.0.1 is not on the public internet" in logs[-1]["error"]
+
+
+async def test_a_session_that_the_server_has_forgotten_was_surely_not_served():
+    async def forgotten(_: web.Request) -> web.Response:
+        return web.Response(status=404)
+
+    app = web.Application()
+    app.router.add_post("/", forgotten)
+    runner = web.AppRunner(app, shutdown_timeout=0)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    url = f"http://127.0.0.1:{runner.addresses[0][1]}/"
+    outbound = Outbound()
+    async with httpx2.AsyncClient(transport=mcp._wire(outbound.transport(["127.0.0.1"]))) as http:
+        known = await http.post(url, headers={"Mcp-Session-Id": "1"})
+        unknown = await http.post(url)
+        await runner.cleanup()
+        nobody = await http.post(url)
+    assert known.json()["error"]["code"] == mcp._FORGOTTEN
+    assert unknown.status_code == 404
+    assert nobody.json()["error"]["code"] == mcp._NOT_SENT
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"command": "x", "url": "https://x.example"}, {"url": "https://a:b@x.example"}]
+)
+def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any]):
+    with pytest.raises(ValidationError):
+        McpServer(**settings)

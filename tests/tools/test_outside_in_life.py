@@ -1,0 +1,125 @@
+"""HTTP tools, MCP servers and asynchronous services in the life of an agent: defined, called, answered."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncGenerator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from denizen import call, reply
+from denizen.access.vault import new_key
+from denizen.agents.registry import Agent
+from denizen.spaces.directory import Space
+from denizen.tools.settings import HttpTool, McpServer
+from tests.server.conftest import House, served
+from tests.world import World, open_world
+
+NUMBER: dict[str, Any] = {"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]}
+
+
+class Service:
+    """A real service on loopback that keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, Mapping[str, str]]] = []
+        self.port = 0
+
+    async def answer(self, request: web.Request) -> web.Response:
+        self.asked.append((await request.text(), request.headers.copy()))
+        status = 500 if request.path == "/broken" else 200
+        return web.Response(text=f"{request.path} has it", status=status)
+
+    def tool(self, path: str, **more: Any) -> HttpTool:
+        return HttpTool(
+            name="order",
+            description="Order something.",
+            method="POST",
+            url=f"http://127.0.0.1:{self.port}{path}",
+            parameters=NUMBER,
+            allow_private=(f"127.0.0.1:{self.port}",),
+            **more,
+        )
+
+
+@pytest.fixture
+async def service() -> AsyncGenerator[Service]:
+    service = Service()
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", service.answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    service.port = runner.addresses[0][1]
+    yield service
+    await runner.cleanup()
+
+
+@pytest.fixture
+async def world(database_url: str) -> AsyncGenerator[World]:
+    """A world that has a key for its secrets."""
+    async with open_world(database_url, secret_key=new_key()) as world:
+        yield world
+
+
+async def ordered(world: World, *turns: Any, **options: Any) -> tuple[Agent, Space]:
+    ada = await world.agent("Ada", *turns, **options)
+    noor = await world.person("Noor")
+    shop = await world.space("Shop", noor, ada)
+    await world.say(noor, "Order it", shop)
+    await world.run()
+    return ada, shop
+
+
+async def test_an_http_tool_is_called_with_its_secret_and_its_key(world: World, service: Service):
+    await world.denizen.set_secret("SHOP_KEY", "s3cr3t-of-the-shop")
+    tool = service.tool("/orders", headers={"Authorization": "Bearer ${SHOP_KEY}"})
+    ada, shop = await ordered(world, call("order", number=4), reply("Ordered."), "Done.", tools=[tool])
+    ((body, headers),) = service.asked
+    assert (json.loads(body), headers["Authorization"]) == ({"number": 4}, "Bearer s3cr3t-of-the-shop")
+    assert headers["Idempotency-Key"].endswith(":0:0")
+    assert (await world.history(ada))[2] == "results: order → /orders has it"
+    assert (await world.transcript(shop))[-1] == "Ada: Ordered."
+
+
+async def test_a_service_that_answers_later_is_heard_once(world: World, service: Service):
+    turns = [call("order", number=4), reply("I ordered it."), "Done.", reply("It is here."), "Told Noor."]
+    ada, shop = await ordered(world, *turns, tools=[service.tool("/later", mode="async")])
+    ((_, headers),) = service.asked
+    address = headers["Denizen-Answer-To"]
+    assert address.startswith("http://127.0.0.1:8420/hooks/calls/")
+    async with served(world) as house:
+        path = address.removeprefix("http://127.0.0.1:8420")
+        assert await statuses(house, path.replace("key=", "key=0"), path, path) == [404, 200, 409]
+    await world.run()
+    assert await world.transcript(shop) == ["Noor: Order it", "Ada: I ordered it.", "Ada: It is here."]
+    assert '{"arrived":true}' in await world.newest_inbox(ada)
+
+
+async def statuses(house: House, *paths: str) -> list[int]:
+    """A service has no token: whoever knows the address may answer."""
+    return [(await house.call("POST", path, json={"arrived": True})).status_code for path in paths]
+
+
+async def test_a_service_that_does_not_take_the_work_will_not_answer_it(world: World, service: Service):
+    turns = [call("order", number=4), reply("It failed."), "Done."]
+    ada, _ = await ordered(world, *turns, tools=[service.tool("/broken", mode="async", visible=True)])
+    assert "order failed: HTTP 500" in (await world.history(ada))[2]
+    noor = await world.denizen.find("noor")
+    assert await world.denizen.waiting_calls(noor) == []
+
+
+async def test_the_tools_of_an_mcp_server_are_the_agents_own(small_world: World, tmp_path: Path):
+    """Against a real server process."""
+    program = Path(__file__).parent / "mcp_server.py"
+    server = McpServer(
+        command=sys.executable, args=(str(program),), env={"FOLDER": str(tmp_path)}, prefix="files_", tools=("add",)
+    )
+    ada, shop = await ordered(small_world, call("files_add", a=2, b=3), reply("Five."), "Added.", mcp={"files": server})
+    assert (await small_world.history(ada))[2] == "results: files_add → 5"
+    assert (await small_world.transcript(shop))[-1] == "Ada: Five."
