@@ -187,7 +187,7 @@ async def test_independent_tools_run_together_and_others_in_order(world: World):
     ]
 
 
-async def test_a_tool_that_takes_too_long_is_given_up(world: World):
+async def test_a_tool_that_takes_too_long_is_not_waited_for(world: World):
     @tool(seconds=0.01)
     async def hang() -> str:
         """Never come back."""
@@ -198,7 +198,10 @@ async def test_a_tool_that_takes_too_long_is_given_up(world: World):
     await world.say(noor, "Try it", hall)
     await world.run()
     assert await results(world, ada) == [
-        "hang → hang did not answer within 0.01 seconds. Whether it did its work is unknown."
+        (
+            "hang → hang has not answered within 0.01 seconds. Whether it did its work is unknown. "
+            "If it answers later, the result will reach you as an event."
+        )
     ]
     assert await world.transcript(hall) == ["Noor: Try it", "Ada: It hangs."]
 

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal
+from uuid import UUID, uuid5
 
 from pydantic_ai.messages import ModelRequest, ToolCallPart, ToolReturnPart
 from sqlalchemy import bindparam, update
 
+from denizen.bus.streams import AgentStatus, agent_topic
+from denizen.clock import SECOND
+from denizen.consciousness import lease as leases
 from denizen.consciousness import log
 from denizen.consciousness.lease import Lease, fence
 from denizen.consciousness.log import Entry
@@ -22,17 +26,18 @@ from denizen.cycles.ledger import NOTHING, Charge
 from denizen.cycles.phases import FREE, Phase
 from denizen.cycles.records import OpenCycle, calls_of
 from denizen.errors import DenizenError, InvalidInput, NotAMember, NotFound
-from denizen.ids import AgentId, CycleId, MessageId, SpaceId, new_id
+from denizen.ids import AgentId, CallId, CycleId, MessageId, SpaceId, new_id
 from denizen.storage.database import Tx, statement, storable
 from denizen.storage.schema import cycles
-from denizen.tools import effects
+from denizen.tools import calls, effects
+from denizen.tools.calls import Mode, New
 from denizen.tools.effects import EffectRecord
-from denizen.tools.tool import Done, Hand, OutsideTool, OwnTool, Toolbox
+from denizen.tools.errands import LATE_SECONDS
+from denizen.tools.hops import hop_of_plan
+from denizen.tools.tool import AskTool, Done, Hand, OutsideTool, OwnTool, Tool, Toolbox
 
-UNKNOWN_OUTCOME: Final = (
-    "The process stopped while this tool was running. Whether it did its work is unknown: it may have. "
-    "Check before you call it again."
-)
+ANSWER_SECONDS: Final = 7 * 86_400
+"""How long a service that has taken a request may take to answer it."""
 _POINTER_CHARACTERS: Final = 150
 """At most as long is the line that says where a cut text goes on."""
 
@@ -52,9 +57,13 @@ class Step:
     """How long each result may be."""
     phase: Phase = FREE
     """Which tools may be called."""
-    streamed: Mapping[int, MessageId] = field(default_factory=dict[int, MessageId])
+    prepared: Mapping[int, object] = field(default_factory=dict[int, object])
+    """What own tools have prepared for their calls, by position."""
+    streamed: Mapping[int, str] = field(default_factory=dict[int, str])
     """The ids under which the text of calls has been streaming, by position."""
     charge: Charge = NOTHING
+    asked: frozenset[int] = frozenset()
+    """The calls that people were asked to answer, by position."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,32 +79,64 @@ class Progress:
     """The outside calls that are to be made now, by position."""
     results: Entry | None
     """The results of all calls, once there are none left."""
+    errands: Mapping[int, CallId] = field(default_factory=dict[int, CallId])
+    """The calls that go on while the cycle does not wait for them, by position."""
+    paused: bool = False
+    """Whether the cycle waits for answers: then the lease is given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """An outside call has come back, or has not in time."""
+
+    result: str
+    late: bool = False
+    """Whether it still goes on."""
+    failed: bool = False
 
 
 _enter = statement(update(cycles).where(cycles.c.id == bindparam("cycle")).values(active_space_id=bindparam("space")))
+_pause = statement(
+    # As after a shutdown: going on is no attempt.
+    update(cycles).where(cycles.c.id == bindparam("cycle")).values(outcome="paused", handed_back=1)
+)
 _progress = statement(update(cycles).where(cycles.c.id == bindparam("cycle")).values(attempts=0))
 
 
 def carry_on(
-    tx: Tx, lease: Lease, cycle: OpenCycle, step: Step, toolbox: Toolbox, finished: Mapping[int, str]
+    tx: Tx, lease: Lease, cycle: OpenCycle, step: Step, toolbox: Toolbox, finished: Mapping[int, Finished]
 ) -> Progress:
     """Store the response if it is new, record the outside calls that have finished, and run our own calls in order.
 
-    Stops where outside calls are to be made, with an intent stored for each; when no call is left, the results of all
-    are the next entry of the log.
+    Stops where outside calls are to be made, with an intent stored for each. Where only people's answers are missing,
+    the cycle is paused and its lease given up. When no call is left, the results of all are the next entry of the log.
     """
     fence(tx, lease)
     if not step.stored:
         store_response(tx, lease.agent_id, cycle, (step.response,), step.charge)
-    desk = _Desk(tx, lease.agent_id, cycle, step)
-    for position, result in finished.items():
-        desk.complete(position, result)
-    intended = desk.work(toolbox)
+    desk = _Desk(tx, lease, cycle, step, toolbox)
+    for position, outcome in finished.items():
+        desk.complete(position, outcome)
+    if step.asked:
+        desk.hear_answers()
+    intended = desk.work()
     entry = None
     if len(desk.results) == len(step.calls):
         entry = results_entry(step.response.seq + 1, cycle.id, step.calls, desk.results)
         log.append(tx, lease.agent_id, [entry])
-    return Progress(tuple(desk.recorded), tuple(desk.sent_to), desk.active_space_id, intended, entry)
+    paused = entry is None and not intended
+    if paused:
+        pause(tx, lease, cycle)
+    return Progress(
+        tuple(desk.recorded), tuple(desk.sent_to), desk.active_space_id, intended, entry, desk.errands, paused
+    )
+
+
+def pause(tx: Tx, lease: Lease, cycle: OpenCycle) -> None:
+    """The cycle waits for people. Nobody holds the agent meanwhile: whoever hears of an answer first goes on."""
+    tx.run(_pause, cycle=cycle.id)
+    leases.release(tx, lease)
+    tx.announce(agent_topic(lease.agent_id), AgentStatus(lease.agent_id, "paused", lease.epoch).to_payload())
 
 
 def store_response(tx: Tx, agent_id: AgentId, cycle: OpenCycle, entries: Sequence[Entry], charge: Charge) -> None:
@@ -115,52 +156,130 @@ def store_reminder(tx: Tx, lease: Lease, cycle: OpenCycle, entries: Sequence[Ent
 class _Desk:
     """The calls of one response being worked through, inside one transaction."""
 
-    def __init__(self, tx: Tx, agent_id: AgentId, cycle: OpenCycle, step: Step) -> None:
+    def __init__(self, tx: Tx, lease: Lease, cycle: OpenCycle, step: Step, toolbox: Toolbox) -> None:
         self._tx = tx
-        self._agent_id = agent_id
+        self._tools = toolbox.by_name
+        self._lease = lease
+        self._agent_id = lease.agent_id
         self._cycle = cycle
         self._step = step
+        self._waiting: set[int] = set()
         self.results = dict(step.results)
         self.recorded: list[EffectRecord] = []
+        self.errands: dict[int, CallId] = {}
         self.sent_to: list[str] = []
         self.active_space_id = cycle.active_space_id
 
-    def work(self, toolbox: Toolbox) -> tuple[int, ...]:
+    def work(self) -> tuple[int, ...]:
         """Run what can be run, in order; gives the outside calls to be made before anything after them may run."""
         intended: list[int] = []
         for position, call in enumerate(self._step.calls):
             if position in self.results:
                 continue
-            if not self._step.phase.allows(call.tool_name):
-                if intended:
-                    break
-                self._record(position, Done(_refusal(InvalidInput(_not_now(call.tool_name, self._step.phase)))))
-                continue
-            tool = toolbox.by_name.get(call.tool_name)
-            outside = tool if isinstance(tool, OutsideTool) else None
-            if intended and (outside is None or not outside.independent):
+            tool = self._tools.get(call.tool_name)
+            together = isinstance(tool, OutsideTool | AskTool) and tool.independent
+            if (intended or self._waiting) and not together:
                 break
-            if outside is not None and (problem := _problem(outside, call)) is not None:
-                self._record(position, Done(problem))
-            elif outside is not None:
-                self._intend(position)
-                intended.append(position)
-                if not outside.independent:
-                    break
+            if position in self._step.asked:
+                # Its answer is still to come.
+                self._waiting.add(position)
+            elif (refusal := self._refused(tool, call)) is not None:
+                self._record(position, Done(refusal))
+            elif isinstance(tool, AskTool):
+                self._ask(position, tool)
+            elif isinstance(tool, OutsideTool):
+                if self._send_off(position, tool):
+                    intended.append(position)
             else:
                 self._record(position, self._run_own(tool, position, call))
+            if not together and position not in self.results:
+                break
         return tuple(intended)
 
-    def complete(self, position: int, result: str) -> None:
-        """An outside call has come back."""
-        capped = self._cap(result)
+    def _refused(self, tool: Tool | None, call: ToolCallPart) -> str | None:
+        """Why the call is not made, if it is not."""
+        if not self._step.phase.allows(call.tool_name):
+            return _refusal(InvalidInput(_not_now(call.tool_name, self._step.phase)))
+        return _problem(tool, call) if isinstance(tool, OutsideTool | AskTool) else None
+
+    def _ask(self, position: int, tool: AskTool) -> None:
+        """Somebody is asked: the cycle waits for the answer, or goes on without it."""
+        new = self._new_call(position, tool.mode, seconds=tool.seconds, shown=tool.visible)
+        calls.make(self._tx, self._agent_id, new)
+        if tool.mode == "async":
+            self._record(position, Done(_pending(new.id), changes=True))
+            return
+        self._intend(position, "asked")
+        self._waiting.add(position)
+
+    def _send_off(self, position: int, tool: OutsideTool) -> bool:
+        """An outside call is about to be made; whether its result is waited for."""
+        if tool.mode == "background":
+            new = self._new_call(position, "background", seconds=LATE_SECONDS, shown=tool.visible)
+            new = replace(new, runner=self._lease.holder, on_crash=tool.on_crash)
+            calls.make(self._tx, self._agent_id, new)
+            self.errands[position] = new.id
+            self._record(position, Done(_pending(new.id), changes=True))
+            return False
+        if tool.mode == "async":
+            new = self._new_call(position, "service", seconds=ANSWER_SECONDS, shown=tool.visible)
+            calls.make(self._tx, self._agent_id, new)
+        elif tool.visible:
+            calls.make(self._tx, self._agent_id, self._new_call(position, "visible", shown=True))
+        self._intend(position, "intent")
+        return True
+
+    def _new_call(self, position: int, mode: Mode, *, seconds: float | None = None, shown: bool = False) -> New:
+        call = self._step.calls[position]
+        return New(
+            id=call_id(self._cycle.id, self._step, position),
+            cycle_id=self._cycle.id,
+            step=self._step.number,
+            position=position,
+            tool=call.tool_name,
+            mode=mode,
+            space_id=self.active_space_id,
+            arguments=call.args_as_json_str(),
+            shown=shown and self.active_space_id is not None,
+            hop=hop_of_plan(self._cycle.events),
+            expires_at=None if seconds is None else self._tx.now + int(seconds * SECOND),
+        )
+
+    def complete(self, position: int, outcome: Finished) -> None:
+        """An outside call has come back, or its time is over."""
+        capped = self._cap(outcome.result)
         effects.complete(self._tx, self._cycle.id, self._step.number, position, capped)
         self._keep(position, "done", True, capped)
+        if outcome.late:
+            new = replace(self._new_call(position, "late", seconds=LATE_SECONDS), runner=self._lease.holder)
+            self.errands[position] = calls.run_on(self._tx, self._agent_id, new)
+            return
+        tool = self._tools.get(self._step.calls[position].tool_name)
+        if isinstance(tool, OutsideTool) and (tool.visible or tool.mode == "async"):
+            self._show_result(position, outcome, capped)
 
-    def _intend(self, position: int) -> None:
+    def _show_result(self, position: int, outcome: Finished, capped: str) -> None:
+        """Whoever sees the call sees its result. A service that did not take the work will not answer it either."""
+        shown = calls.of_step(self._tx, self._cycle.id, self._step.number).get(position)
+        if shown is None:
+            return
+        if shown.mode == "visible":
+            calls.settle(self._tx, shown, "answered", capped)
+        elif outcome.failed:
+            calls.settle(self._tx, shown, "cancelled", capped)
+
+    def hear_answers(self) -> None:
+        """What people have answered, or that they have not, is the result of what they were asked."""
+        for position, call in calls.of_step(self._tx, self._cycle.id, self._step.number).items():
+            if position in self._step.asked and position not in self.results and call.state != "waiting":
+                capped = self._cap(calls.told_of(call))
+                effects.complete(self._tx, self._cycle.id, self._step.number, position, capped)
+                self._keep(position, "done", True, capped)
+
+    def _intend(self, position: int, state: Literal["intent", "asked"]) -> None:
         name = self._step.calls[position].tool_name
-        effects.intend(self._tx, self._cycle.id, self._step.number, position, name)
-        self.recorded.append(EffectRecord(self._step.number, position, name, "intent", True, None))
+        effects.intend(self._tx, self._cycle.id, self._step.number, position, name, state)
+        self.recorded.append(EffectRecord(self._step.number, position, name, state, True, None))
 
     def _record(self, position: int, done: Done) -> None:
         if done.entered is not None:
@@ -178,7 +297,7 @@ class _Desk:
         self.recorded.append(EffectRecord(self._step.number, position, name, state, changes, result))
         self.results[position] = result
 
-    def _run_own(self, tool: OwnTool[Any] | OutsideTool | None, position: int, call: ToolCallPart) -> Done:
+    def _run_own(self, tool: Tool | None, position: int, call: ToolCallPart) -> Done:
         if not isinstance(tool, OwnTool):
             return Done(_refusal(InvalidInput(f"There is no tool {call.tool_name!r}.")))
         hand = Hand(
@@ -187,7 +306,8 @@ class _Desk:
             self.active_space_id,
             self._cycle.events,
             self._step.characters,
-            self._step.streamed.get(position),
+            _message_id(self._step.streamed.get(position)),
+            self._step.prepared.get(position),
         )
         try:
             return tool.run(self._tx, hand, tool.check(call.args))
@@ -225,7 +345,23 @@ def answer_open_calls(cycle: OpenCycle, seq: int, told: str) -> Entry | None:
     return results_entry(seq, cycle.id, calls, results)
 
 
-def _problem(tool: OutsideTool, call: ToolCallPart) -> str | None:
+def call_id(cycle_id: CycleId, step: Step, position: int) -> CallId:
+    """Under which a call is known outside: the id under which its arguments were streaming, else one made of its place,
+    so that it is the same after a crash."""
+    streamed = step.streamed.get(position)
+    return CallId(streamed or str(uuid5(UUID(cycle_id), f"{step.number}:{position}")))
+
+
+def _message_id(streamed: str | None) -> MessageId | None:
+    return None if streamed is None else MessageId(streamed)
+
+
+def _pending(id: CallId) -> str:
+    told = "The result will come as an event. Go on with other things, or end the cycle."
+    return json.dumps({"status": "pending", "call": id, "message": told}, ensure_ascii=False)
+
+
+def _problem(tool: OutsideTool | AskTool, call: ToolCallPart) -> str | None:
     try:
         tool.check(call.args)
     except InvalidInput as error:

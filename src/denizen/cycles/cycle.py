@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal
+from math import ceil
+from typing import Final, Literal, cast
 
 import structlog
 from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, UserPromptPart
@@ -22,41 +23,53 @@ from denizen.bus.port import Bus
 from denizen.bus.streams import AgentStatus, agent_topic
 from denizen.clock import SECOND, Clock
 from denizen.consciousness import log
+from denizen.consciousness.compaction import FULL
 from denizen.consciousness.log import Entry
 from denizen.consciousness.mind import Mind
 from denizen.consciousness.summary import Effect, derived_summary, last_words
 from denizen.consciousness.window import result_characters
-from denizen.cycles import awareness, calling, ending
-from denizen.cycles.calling import UNKNOWN_OUTCOME, Progress, Step
+from denizen.cycles import alerts, awareness, budgets, calling, ending
+from denizen.cycles.budgets import Allowance, Amount, Refusal
+from denizen.cycles.calling import Finished, Progress, Step
 from denizen.cycles.ending import Ending
 from denizen.cycles.ledger import NOTHING, Charge
 from denizen.cycles.opening import event_characters
-from denizen.cycles.outcome import Acted, CycleOutcome, Failed, Skipped
+from denizen.cycles.outcome import Acted, CycleOutcome, Failed, Paused, Rested, Skipped
 from denizen.cycles.phases import Phase, phase_at
 from denizen.cycles.records import OpenCycle, calls_of
+from denizen.cycles.routing import Choose, Situation, choose, model_of
 from denizen.cycles.settings import CycleSettings
-from denizen.cycles.speaking import Speaker
+from denizen.cycles.speaking import Doubt, Speaker
 from denizen.cycles.stopping import BUILT_IN, Spent, Stop, stop_reason
+from denizen.cycles.triage import Sieve
 from denizen.cycles.waiting import Waiting, whom_to_answer
-from denizen.errors import LeaseLost, ModelError, ModelRejected, ModelUnknown, StorageError
-from denizen.ids import SpaceId
+from denizen.errors import InvalidInput, LeaseLost, ModelError, ModelRejected, ModelUnknown, StorageError
+from denizen.ids import CallId, SpaceId
 from denizen.inbox.delivery import DEAD_AFTER
-from denizen.models import request
-from denizen.models.prices import Price, cost, usage_of
+from denizen.models import caching, request
+from denizen.models.prices import Price, Usage, cost, expected_cost, usage_of
 from denizen.models.tokens import PER_MESSAGE, estimate
 from denizen.spaces import posting
 from denizen.storage.database import Database
+from denizen.tools import guard
+from denizen.tools.calls import UNKNOWN_OUTCOME
 from denizen.tools.effects import EffectRecord
+from denizen.tools.errands import Errands, in_words
 from denizen.tools.prebuilt import SEND_MESSAGE, SKIP
-from denizen.tools.tool import OutsideTool, Toolbox
+from denizen.tools.tool import Occasion, OutsideTool, OwnTool, Toolbox, spaces_of
 
 log_line = structlog.get_logger(__name__)
 
 MODEL_ANSWERED = failpoints.declare("model.answered")
 TOOL_CALLED = failpoints.declare("tool.called")
 
+PREVIEW_TOKENS: Final = 1_000
+"""What a preview of the inbox has at most, roughly."""
 SMALLEST_UPDATE_TOKENS: Final = 300
 """With less room than this, what arrives in the middle of a cycle waits for the next."""
+
+Pausing = Literal["paused"] | None
+"""Whether the cycle waits for people: then it is ours no more."""
 
 REMINDER: Final = (
     "[REMINDER] Nobody has seen that text: plain text is internal. {who} is waiting in the space {space}. "
@@ -76,7 +89,18 @@ class Faculties:
     toolbox: Toolbox
     settings: CycleSettings
     prices: Mapping[str, Price]
+    errands: Errands
+    """What goes on while no cycle waits for it."""
     stops: Mapping[str, Stop] = field(default_factory=lambda: BUILT_IN)
+    models: Mapping[str, Model] = field(default_factory=dict[str, Model])
+    """Every model that its routes may come to, by name."""
+    default_model: str = ""
+    """What `default` stands for in a route."""
+    routes: Mapping[str, Choose] = field(default_factory=dict[str, Choose])
+    sieve: Sieve | None = None
+    """What decides beforehand whether it has to think."""
+    allowance: Allowance | None = None
+    """What it may use, where that is limited."""
 
 
 async def think(
@@ -97,6 +121,8 @@ async def think(
     except Exception as error:  # noqa: BLE001  the loop's boundary: whatever failed, the events must not be lost
         log_line.warning("cycle failed", agent=mind.lease.agent_id, cycle=cycle.id, error=repr(error))
         return await thinking.fail(error)
+    finally:
+        thinking.let_go()
 
 
 class _Thinking:
@@ -105,23 +131,35 @@ class _Thinking:
     def __init__(self, faculties: Faculties, mind: Mind, cycle: OpenCycle, arrived: Callable[[], bool]) -> None:
         self._with = faculties
         self._arrived = arrived
+        self._resumed = cycle.steps > 0
         self._preview: str | None = None
         self._preview_tokens = 0
         self._mind = mind
         self._cycle = cycle
         self._steps = cycle.steps
         self._spent = NOTHING
-        for response in cycle.responses:
-            self._charge(response)
+        self._model_name = faculties.model_name
+        for entry in cycle.entries:
+            if isinstance(entry.message, ModelResponse):
+                self._model_name = model_of(entry) or faculties.model_name
+                self._charge(entry.message)
         self._effects = {(effect.step, effect.position): effect for effect in cycle.effects}
         self._sent_to = list(cycle.sent_to)
+        self._late: dict[tuple[int, int], asyncio.Future[str]] = {}
+        """Calls that were not waited for any longer, by step and position."""
         mind.add(*cycle.entries)
 
     async def run(self) -> CycleOutcome:
         if self._cycle.attempts >= DEAD_AFTER:
             return await self._close_honestly("it was cut off too often")
-        await self._take_up()
+        self._spare_layers()
+        if await self._take_up() == "paused":
+            return Paused()
         while (reason := self._stop_reason()) is None:
+            self._route()
+            # Before anything more is taken from the inbox: what is not thought about shall stay there.
+            if (refused := await self._reserve()) is not None:
+                return await self._rest(refused)
             await self._look_around()
             self._make_room()
             response, speaker = await self._ask()
@@ -131,21 +169,23 @@ class _Thinking:
                 speaker.abort("skipped")
                 return await self._skip(response, calls, skip)
             if calls:
-                await self._carry_out(self._new_step(response, calls, speaker), speaker)
+                if await self._carry_out(self._new_step(response, calls, speaker), speaker) == "paused":
+                    return Paused()
             elif (outcome := await self._finish(response)) is not None:
                 return outcome
+            self._spare_layers()
         return await self._end(reason)
 
     # How much there may be
 
     @property
     def _history_tokens(self) -> int:
-        """What a request may hold beside the self, the tools and the preview."""
-        fixed = self._mind.self_tokens + self._with.toolbox.tokens + self._preview_tokens
+        """What a request may hold beside the self, the layers, the tools and the preview."""
+        fixed = self._mind.standing_tokens + self._with.toolbox.tokens + self._preview_tokens
         return int(self._mind.budget.request / self._mind.correction) - fixed
 
-    def _over_budget(self, more_tokens: int = 0) -> bool:
-        return self._mind.tokens - self._mind.self_tokens + more_tokens > self._history_tokens
+    def _over_budget(self) -> bool:
+        return self._mind.tokens - self._mind.standing_tokens > self._history_tokens
 
     def _stop_reason(self) -> str | None:
         present = self._mind.present_tokens
@@ -162,7 +202,7 @@ class _Thinking:
             allowed_tokens=allowed,
             cost_micros=self._spent.cost_micros or 0,
             room=room,
-            seconds=(self._with.clock.now() - self._cycle.started_at) / SECOND,
+            seconds=(self._with.clock.now() - self._cycle.started_at - self._cycle.waited) / SECOND,
             events=len(self._cycle.events),
             sent=len(self._sent_to),
         )
@@ -171,8 +211,12 @@ class _Thinking:
     async def _look_around(self) -> None:
         """Before each step but the first: take what is urgent, and see what else waits."""
         self._preview, self._preview_tokens = None, 0
-        if self._steps == 0 or self._with.settings.awareness == "none" or not self._arrived():
+        if self._steps == 0 or self._with.settings.awareness == "none":
             return
+        # What arrived before the cycle was taken up has woken nobody here.
+        if not self._resumed and not self._arrived():
+            return
+        self._resumed = False
         # At most half of what room there is: the answer to it must fit as well. With hardly any, it waits.
         budget = min(self._mind.budget.inbox, (self._history_tokens - self._mind.present_tokens) // 2)
         if budget < SMALLEST_UPDATE_TOKENS:
@@ -196,13 +240,19 @@ class _Thinking:
             self._mind.add(noticed.update)
 
     def _make_room(self) -> None:
-        """Before every request: if it would be over the budget, old cycles leave the window, many at once."""
-        if self._over_budget():
-            self._mind.begin_at(self._mind.start_within(self._target_tokens))
+        """Before every request: if it would be over the budget, old cycles leave the window, many at once.
 
-    @property
-    def _target_tokens(self) -> int:
-        return int(self._history_tokens * self._mind.window.target_share)
+        Compaction, after the cycle, tells of what has left.
+        """
+        if self._over_budget():
+            room, present = self._history_tokens, self._mind.present_tokens
+            target = int(room * self._mind.window.target_share) - present
+            self._mind.make_room(target=target, half=min(room // 2, int(room * FULL) - present))
+
+    def _spare_layers(self) -> None:
+        """Where another model or another count leaves little room, the present is worth more than what is long past."""
+        if self._mind.layer_tokens > self._history_tokens - self._mind.present_tokens:
+            self._mind.leave_out_layers()
 
     def _result_characters(self, calls: int) -> int:
         room = self._history_tokens - self._mind.present_tokens
@@ -214,6 +264,49 @@ class _Thinking:
             estimated = self._mind.tokens + self._with.toolbox.tokens
             self._mind.correction = max(self._mind.correction, min(response.usage.input_tokens / estimated, 4.0))
 
+    # With what, and whether it may be paid
+
+    def _route(self) -> None:
+        """Choose the model of the next request: once for a cycle, unless its owner wants it chosen for each step."""
+        own, routing = self._with.model_name, self._with.settings.routing
+        chosen_before = self._steps > 0 and self._with.settings.routing_per == "cycle"
+        if not routing or (chosen_before and self._model_name in self._with.models):
+            self._model_name = self._model_name if routing else own
+            return
+        called = tuple(effect.tool for effect in self._effects.values())
+        situation = Situation(self._cycle.events, self._steps, self._mind.present_tokens, called)
+        chosen = choose(routing, situation, own, self._with.routes)
+        self._model_name = self._with.default_model if chosen == "default" else chosen
+
+    @property
+    def _model(self) -> Model:
+        return self._with.models.get(self._model_name, self._with.model)
+
+    async def _reserve(self) -> Refusal | None:
+        """Keep room in the budgets for the next request, if there are any. No limits, no transaction."""
+        if self._with.allowance is None:
+            return None
+        tokens, most = self._mind.tokens + self._with.toolbox.tokens, self._mind.budget
+        if self._steps > 0 and self._with.settings.awareness != "none":
+            tokens += most.inbox + PREVIEW_TOKENS
+        asked = Usage(min(int(tokens * self._mind.correction), most.request), most.output)
+        dollars = expected_cost(self._model, asked, self._with.prices, asked=self._model_name) or 0
+        need = Amount(asked.input + asked.output, ceil(dollars * 1_000_000))
+        return await budgets.reserve_soon(self._with.db, self._with.clock, self._mind.lease, self._with.allowance, need)
+
+    async def _rest(self, refused: Refusal) -> Rested:
+        """The budget is used up: the agent is suspended by it. What it has not begun to think about waits."""
+        lease, cycle = self._mind.lease, self._cycle
+        if self._steps == 0:
+            await self._with.db.write(budgets.undo_and_hold, lease, cycle, refused)
+        else:
+            await self._end("budget")
+            people = [event.space_id for event in cycle.events if event.sender_kind == "human" and event.wakes]
+            unheard = [] if self._sent_to else [SpaceId(each) for each in people if each is not None]
+            await self._with.db.write(budgets.hold, lease, refused, unheard)
+        log_line.info("budget used up", agent=lease.agent_id, scope=refused.scope)
+        return Rested(refused.scope)
+
     # Asking
 
     async def _ask(self) -> tuple[ModelResponse, Speaker]:
@@ -221,9 +314,7 @@ class _Thinking:
         attempt = 0
         while True:
             attempt += 1
-            may_speak = self._phase.allows(SEND_MESSAGE)
-            space_id = self._cycle.active_space_id if may_speak else None
-            speaker = Speaker(self._with.bus, self._mind.lease, space_id)
+            speaker = self._speaker()
             try:
                 response = await self._ask_once(speaker)
             except ModelError as error:
@@ -239,25 +330,48 @@ class _Thinking:
             else:
                 return response, speaker
 
+    async def _may_be_shown(self, doubt: Doubt) -> bool:
+        """Whether what is being said holds nothing that is private elsewhere."""
+        agent_id, cycle = self._mind.lease.agent_id, self._cycle
+        return await self._with.db.read(guard.passes, agent_id, cycle.id, doubt.space_id, doubt.text, cycle.events)
+
+    def _speaker(self) -> Speaker:
+        return Speaker(
+            self._with.bus,
+            self._mind.lease,
+            self._cycle.active_space_id,
+            visible=self._with.toolbox.visible,
+            spaces={event.space_id for event in self._cycle.events if event.space_id is not None},
+            may_speak=self._phase.allows(SEND_MESSAGE),
+            caution=self._cycle.caution,
+        )
+
     async def _ask_once(self, speaker: Speaker) -> ModelResponse:
-        phase = self._phase
-        settings = ModelSettings(max_tokens=self._mind.budget.output)
-        if phase.tool_choice != "auto":
-            settings["tool_choice"] = phase.tool_choice
+        phase, settings = self._phase, self._settings()
         tools = self._with.toolbox.definitions
         if phase.strict:
             tools = tuple(each for each in tools if phase.allows(each.name))
-        prompt = self._mind.prompt
+        # Kept by the provider: what is past and what has woken the agent; and all of it, for the next step.
+        woken_at, last = len(self._mind.prompt) - len(self._mind.present), len(self._mind.prompt) - 1
+        prompt = caching.marked(self._model, self._mind.prompt, (woken_at, last))
         if self._preview is not None:
             # Ephemeral, and so at the very end: what stands before it is the prefix of the next request.
             prompt = [*prompt, ModelRequest(parts=[UserPromptPart(self._preview)])]
-        async with request.stream(self._with.model, prompt, tools=tools, settings=settings) as answer:
+        async with request.stream(self._model, prompt, tools=tools, settings=settings) as answer:
             async for event in answer:
                 speaker.hear(event)
+                for doubt in speaker.doubts():
+                    speaker.settle(doubt, await self._may_be_shown(doubt))
         failpoints.reach(MODEL_ANSWERED)
         response = answer.response
         self._learn_size(response)
         return response
+
+    def _settings(self) -> ModelSettings:
+        settings = ModelSettings(max_tokens=self._mind.budget.output)
+        if self._phase.tool_choice != "auto":
+            settings["tool_choice"] = self._phase.tool_choice
+        return cast(ModelSettings, {**settings, **caching.settings(self._model, self._mind.lease.agent_id)})
 
     @property
     def _phase(self) -> Phase:
@@ -265,10 +379,10 @@ class _Thinking:
 
     def _charge(self, response: ModelResponse) -> Charge:
         usage = usage_of(response)
-        dollars = cost(response, self._with.prices, asked=self._with.model_name)
+        name, reserved = self._model_name, self._with.allowance is not None
+        dollars = cost(response, self._with.prices, asked=name)
         micros = None if dollars is None else int(dollars * 1_000_000)
-        name = self._with.model_name
-        charge = Charge(name, usage.input, usage.output, usage.cache_read, usage.cache_write, micros)
+        charge = Charge(name, usage.input, usage.output, usage.cache_read, usage.cache_write, micros, reserved)
         self._spent += charge
         return charge
 
@@ -279,13 +393,18 @@ class _Thinking:
             "from": self._mind.past[0].seq if self._mind.past else self._cycle.first_seq,
             "to": self._mind.next_seq - 1,
             "tools": self._with.toolbox.digest,
-            "model": self._with.model_name,
-            "settings": {"max_tokens": self._mind.budget.output, "tool_choice": self._phase.tool_choice},
+            "model": self._model_name,
+            "settings": {"tool_choice": "auto", **self._settings()},
+            "budget": self._mind.budget.request,
         }
         if self._phase.strict:
             made_of["only"] = [tool for tool in self._with.toolbox.by_name if self._phase.allows(tool)]
         if self._preview is not None:
             made_of["preview"] = self._preview
+        if not self._mind.layered:
+            made_of["layers"] = False
+        if self._mind.views:
+            made_of["shortened"] = self._mind.views
         encoded = to_json(made_of).decode()
         return log.entry(self._mind.next_seq, self._cycle.id, "response", response, request=encoded)
 
@@ -309,29 +428,36 @@ class _Thinking:
             charge=self._charge(response),
         )
 
-    async def _take_up(self) -> None:
-        """Finish the calls of a response that was stored before the process died."""
+    async def _take_up(self) -> Pausing:
+        """Finish the calls of a response that was stored before the process died, or before the cycle paused."""
         last = self._cycle.entries[-1]
         calls = calls_of(last.message)
         if not calls:
-            return
+            return None
         number = self._steps - 1
         known = [effect for effect in self._effects.values() if effect.step == number]
         done = {effect.position: effect.result or "" for effect in known if effect.state == "done"}
         phase = phase_at(self._with.settings.phases, number)
-        step = Step(number, last, calls, done, True, self._result_characters(len(calls)), phase)
+        asked = frozenset(effect.position for effect in known if effect.state == "asked")
+        step = Step(number, last, calls, done, True, self._result_characters(len(calls)), phase, asked=asked)
         cut_off = [effect.position for effect in known if effect.state == "intent"]
-        await self._carry_out(step, None, {at: await self._after_crash(calls[at]) for at in cut_off})
+        return await self._carry_out(step, None, {at: await self._after_crash(step, at) for at in cut_off})
 
-    async def _after_crash(self, call: ToolCallPart) -> str:
+    async def _after_crash(self, step: Step, at: int) -> Finished:
         """The result of an outside call that may or may not have happened."""
-        tool = self._with.toolbox.by_name.get(call.tool_name)
+        tool = self._with.toolbox.by_name.get(step.calls[at].tool_name)
         retry = isinstance(tool, OutsideTool) and tool.on_crash == "retry"
-        return await self._call(call) if retry else UNKNOWN_OUTCOME
+        return await self._call(step, at) if retry else Finished(UNKNOWN_OUTCOME)
 
-    async def _carry_out(self, step: Step, speaker: Speaker | None, finished: Mapping[int, str] | None = None) -> None:
-        """Run the calls of one response to the last, our own inside transactions, outside ones between them."""
+    async def _carry_out(
+        self, step: Step, speaker: Speaker | None, finished: Mapping[int, Finished] | None = None
+    ) -> Pausing:
+        """Run the calls of one response to the last, our own inside transactions, outside ones between them.
+
+        Where people's answers are missing, the cycle is paused: it is ours no more.
+        """
         finished = finished or {}
+        step = replace(step, prepared=await self._prepare(step))
         while True:
             progress = await self._with.db.write(
                 calling.carry_on, self._mind.lease, self._cycle, step, self._with.toolbox, finished
@@ -340,16 +466,35 @@ class _Thinking:
                 self._mind.add(step.response)
                 self._steps += 1
             self._note(progress)
+            self._run_errands(step, progress.errands)
             if self._cycle.attempts:
                 self._cycle = replace(self._cycle, attempts=0)
+            if progress.paused:
+                return "paused"
             if progress.results is not None:
                 self._mind.add(progress.results)
                 break
             done = {effect.position: effect.result or "" for effect in progress.effects if effect.state == "done"}
-            step = replace(step, stored=True, results={**step.results, **done})
-            finished = await self._call_all([(at, step.calls[at]) for at in progress.intended])
+            asked = step.asked.union(effect.position for effect in progress.effects if effect.state == "asked")
+            step = replace(step, stored=True, results={**step.results, **done}, asked=asked)
+            finished = await self._call_all(step, progress.intended)
         if speaker is not None:
             speaker.abort("refused", {at for at in step.streamed if not self._effects[step.number, at].changes})
+        return None
+
+    async def _prepare(self, step: Step) -> dict[int, object]:
+        """What own tools want to have at hand when they run."""
+        prepared: dict[int, object] = {}
+        for at, call in enumerate(step.calls):
+            tool = self._with.toolbox.by_name.get(call.tool_name)
+            if at in step.results or not isinstance(tool, OwnTool) or tool.prepare is None:
+                continue
+            try:
+                spaces = spaces_of(self._cycle.events, self._cycle.active_space_id)
+                prepared[at] = await tool.prepare(self._mind.lease.agent_id, tool.check(call.args), spaces)
+            except InvalidInput:
+                continue  # the model is told when the call is carried out
+        return prepared
 
     def _note(self, progress: Progress) -> None:
         self._effects.update({(effect.step, effect.position): effect for effect in progress.effects})
@@ -363,29 +508,57 @@ class _Thinking:
         status = AgentStatus(agent_id, "alive", epoch, ", ".join(tools) or None)
         self._with.bus.publish(agent_topic(agent_id), status.to_payload())
 
-    async def _call_all(self, calls: Sequence[tuple[int, ToolCallPart]]) -> dict[int, str]:
-        self._tell_doing([call.tool_name for _, call in calls])
+    async def _call_all(self, step: Step, positions: Sequence[int]) -> dict[int, Finished]:
+        names = [step.calls[at].tool_name for at in positions]
+        self._tell_doing(names)
         async with asyncio.TaskGroup() as tasks:
-            running = {at: tasks.create_task(self._call(call), name=f"tool {call.tool_name}") for at, call in calls}
+            running = {
+                at: tasks.create_task(self._call(step, at), name=f"tool {name}")
+                for at, name in zip(positions, names, strict=True)
+            }
         self._tell_doing([])
         return {at: task.result() for at, task in running.items()}
 
-    async def _call(self, call: ToolCallPart) -> str:
-        """What an outside tool answers; what goes wrong in it is told to the model, never raised."""
-        tool = self._with.toolbox.by_name[call.tool_name]
+    async def _call(self, step: Step, at: int) -> Finished:
+        """What an outside tool answers; what goes wrong in it is told to the model, never raised.
+
+        One that takes too long goes on by itself: what it answers later is told in an event.
+        """
+        tool = self._with.toolbox.by_name[step.calls[at].tool_name]
         assert isinstance(tool, OutsideTool)
-        limit = asyncio.timeout(tool.seconds)
+        work = asyncio.ensure_future(self._work(step, at, tool))
         try:
-            async with limit:
-                result = await tool.call(tool.check(call.args))
+            done, _ = await asyncio.wait({work}, timeout=tool.seconds)
+        except asyncio.CancelledError:
+            work.cancel()
+            raise
+        if not done:
+            self._late[step.number, at] = work
+            told = f"{tool.name} has not answered within {tool.seconds:g} seconds. Whether it did its work is unknown."
+            return Finished(f"{told} If it answers later, the result will reach you as an event.", late=True)
+        try:
+            finished = Finished(work.result())
         except Exception as error:  # noqa: BLE001  the model decides what to make of it
             log_line.info("tool failed", tool=tool.name, error=repr(error))
-            # A tool's own TimeoutError is a failure like any other.
-            if not limit.expired():
-                return f"{tool.name} failed: {type(error).__name__}: {error}"
-            return f"{tool.name} did not answer within {tool.seconds:g} seconds. Whether it did its work is unknown."
+            return Finished(f"{tool.name} failed: {in_words(error)}", failed=True)
         failpoints.reach(TOOL_CALLED)
-        return result
+        return finished
+
+    async def _work(self, step: Step, at: int, tool: OutsideTool) -> str:
+        agent_id, cycle_id = self._mind.lease.agent_id, self._cycle.id
+        occasion = Occasion(agent_id, cycle_id, step.number, at, calling.call_id(cycle_id, step, at))
+        return await tool.call(tool.check(step.calls[at].args), occasion)
+
+    def _run_errands(self, step: Step, errands: Mapping[int, CallId]) -> None:
+        """Calls that the cycle does not wait for go on without it."""
+        for at, call_id in errands.items():
+            late = self._late.pop((step.number, at), None)
+            if late is None:
+                tool = self._with.toolbox.by_name[step.calls[at].tool_name]
+                assert isinstance(tool, OutsideTool)
+                self._with.errands.start(self._with.db, call_id, self._work(step, at, tool))
+            else:
+                self._with.errands.start(self._with.db, call_id, late, late=True)
 
     # Ending
 
@@ -455,22 +628,17 @@ class _Thinking:
             charge=charge,
             spent=self._spent,
             outcome=outcome,
-            window_from=self._window_from(sum(entry.tokens for entry in entries)),
+            window_from=self._mind.window_from,
             delivering=delivering,
         )
-        number = await self._with.db.write(ending.end_cycle, self._mind.lease, self._cycle, how)
+        whole = replace(self._cycle, entries=tuple(self._mind.present))
+        number = await self._with.db.write(ending.end_cycle, self._mind.lease, whole, how)
         self._mind.add(*entries)
-        if how.window_from is not None:
-            self._mind.begin_at(how.window_from)
-            self._mind.window_from = None
+        self._mind.window_from = None
         self._mind.commit()
+        dear = alerts.dear_cycle(number, self._spent.cost_micros or 0, self._with.settings.alert_dollars)
+        alerts.give(self._with.bus, self._mind.lease.agent_id, dear)
         return Acted(number, how.summary, reason)
-
-    def _window_from(self, more_tokens: int) -> int | None:
-        """Where the window begins from now on, if it has moved, or has to because of what is added last."""
-        if self._over_budget(more_tokens):
-            return self._mind.start_within(self._target_tokens - more_tokens)
-        return self._mind.window_from
 
     def _derived_summary(self) -> str:
         targets = iter(self._sent_to)
@@ -481,6 +649,11 @@ class _Thinking:
     def _told(effect: EffectRecord, targets: Iterator[str]) -> Effect:
         space = next(targets, None) if effect.tool == SEND_MESSAGE else None
         return Effect(effect.tool, {"space": space} if space else {}, effect.state == "done")
+
+    def let_go(self) -> None:
+        """Calls that were not waited for, and that nobody took over, end with the cycle."""
+        for work in self._late.values():
+            work.cancel()
 
     async def hand_back(self) -> None:
         """Say that this cycle was interrupted, not failed. As far as there is time: a lost word costs one attempt."""

@@ -16,9 +16,11 @@ from denizen.clock import SECOND
 from denizen.consciousness import log
 from denizen.consciousness.lease import Lease, fence
 from denizen.consciousness.log import Entry
+from denizen.consciousness.recall.passages import Piece, remember_next
 from denizen.cycles import ledger
 from denizen.cycles.ledger import NOTHING, Charge
 from denizen.cycles.records import OpenCycle
+from denizen.cycles.remembering import own_words_of, pieces_of
 from denizen.ids import AgentId, SpaceId
 from denizen.inbox import delivery
 from denizen.inbox.delivery import DEAD_AFTER, back_off
@@ -26,7 +28,7 @@ from denizen.spaces import posting
 from denizen.spaces.posting import Draft
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import cycles, minds
-from denizen.tools import effects
+from denizen.tools import calls, effects, guard
 from denizen.tools.hops import hop_of_send
 
 
@@ -96,10 +98,14 @@ def close_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -> int:
     agent_id, charge, spent = lease.agent_id, ending.charge, ending.spent
     if ending.entries:
         log.append(tx, agent_id, ending.entries)
+    delivered = None
     if ending.delivering is not None:
-        _deliver_text(tx, agent_id, cycle, ending.steps, *ending.delivering)
+        delivered = _deliver_text(tx, agent_id, cycle, ending.steps, *ending.delivering)
     if charge is not NOTHING:
         ledger.enter(tx, agent_id, cycle.id, "usage", charge)
+    if ending.outcome == "failed":
+        # Nobody waits any more for what people were asked; an answer that still comes is told in an event.
+        calls.interrupt(tx, agent_id)
     delivery.finish(tx, agent_id, cycle.id)
     counted = tx.one(_live_on, agent=agent_id, at=tx.now)
     assert counted is not None
@@ -120,8 +126,22 @@ def close_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -> int:
         _remember(tx, agent_id, ended[0])
     if ending.window_from is not None:
         tx.run(_move_window, agent=agent_id, first=ending.window_from)
+    _make_recallable(tx, agent_id, counted[0], cycle, ending, delivered)
     _announce(tx, lease, "sleeping")
     return counted[0]
+
+
+def _make_recallable(
+    tx: Tx, agent_id: AgentId, number: int, cycle: OpenCycle, ending: Ending, delivered: str | None
+) -> None:
+    """The cycle can be found by `recall` from now on."""
+    entries = (*cycle.entries, *ending.entries)
+    words = own_words_of(ending.entries, ending.summary)
+    pieces = pieces_of(tx, agent_id, cycle.events, entries, cycle.active_space_id, words)
+    if ending.delivering is not None and delivered is not None:
+        space_id, what = ending.delivering
+        pieces.append(Piece("said", what.text, tx.now, space_id, agent_id, message_id=delivered))
+    remember_next(tx, agent_id, number, pieces)
 
 
 def _remember(tx: Tx, agent_id: AgentId, kept: str) -> None:
@@ -130,9 +150,16 @@ def _remember(tx: Tx, agent_id: AgentId, kept: str) -> None:
     tx.run(_remember_told, agent=agent_id, up_to=told["news"], facts=json.dumps(told["facts"], ensure_ascii=False))
 
 
-def _deliver_text(tx: Tx, agent_id: AgentId, cycle: OpenCycle, steps: int, space_id: SpaceId, what: Draft) -> None:
-    posting.post(tx, space_id, agent_id, what, hop=hop_of_send(cycle.events, space_id), cycle_id=cycle.id)
+def _deliver_text(
+    tx: Tx, agent_id: AgentId, cycle: OpenCycle, steps: int, space_id: SpaceId, what: Draft
+) -> str | None:
+    """The text stands in the space, unless it would carry private words there; gives the id of the message."""
+    if guard.crossing(tx, agent_id, cycle.id, space_id, what, cycle.events) is not None:
+        return None
+    hop = hop_of_send(cycle.events, space_id)
+    posted = posting.post(tx, space_id, agent_id, what, hop=hop, cycle_id=cycle.id)
     effects.record(tx, cycle.id, steps - 1, 0, "send_message", result="", changes=True)
+    return posted.id
 
 
 def _announce(tx: Tx, lease: Lease, status: str) -> None:

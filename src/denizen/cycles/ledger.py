@@ -1,13 +1,27 @@
-"""What thinking costs, and why cycles were skipped or failed: a ledger of its own, which no rollback touches."""
+"""What thinking costs, and why cycles were skipped or failed: a ledger of its own, which no rollback touches.
+
+Beside its lines it keeps what each agent has used on each day, so that nobody has to add them up.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
+from sqlalchemy import bindparam, delete, select
+from sqlalchemy.dialects import postgresql
+
+from denizen.clock import SECOND
 from denizen.ids import AgentId, CycleId
-from denizen.storage.database import Tx, insert_into, storable
-from denizen.storage.schema import ledger
+from denizen.storage.database import Statement, Tx, insert_into, statement, storable
+from denizen.storage.schema import agents, ledger, reservations, spending
+
+DAY: Final = 86_400 * SECOND
+
+
+def day_of(at: int) -> int:
+    """The day of an instant, counted from 1970, by UTC."""
+    return at // DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +35,8 @@ class Charge:
     cache_write_tokens: int = 0
     cost_micros: int | None = None
     """Millionths of a dollar; None where the price is unknown."""
+    reserved: bool = False
+    """Whether room was kept for it in a budget."""
 
     def __add__(self, other: Charge) -> Charge:
         return Charge(
@@ -49,6 +65,24 @@ _add = insert_into(
     "detail",
     "created_at",
 )
+_COUNTED: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_micros")
+
+
+def _adding() -> Statement:
+    given = {name: bindparam(name, type_=spending.c[name].type) for name in _COUNTED}
+    whose = select(agents.c.organization_id).where(agents.c.id == bindparam("agent")).scalar_subquery()
+    row = postgresql.insert(spending).values(
+        organization_id=whose, day=bindparam("day"), agent_id=bindparam("agent"), model=bindparam("model"), **given
+    )
+    sums = {name: spending.c[name] + row.excluded[name] for name in _COUNTED}
+    row = row.values(calls=1).on_conflict_do_update(
+        index_elements=list(spending.primary_key), set_={"calls": spending.c.calls + 1, **sums}
+    )
+    return statement(row)
+
+
+_spend = _adding()
+_settle = statement(delete(reservations).where(reservations.c.agent_id == bindparam("agent")))
 
 
 def enter(
@@ -74,3 +108,26 @@ def enter(
         detail=None if detail is None else storable(detail),
         created_at=tx.now,
     )
+    if charge.model is not None:
+        _count(tx, agent_id, charge, charge.model)
+    if charge.reserved or kind == "failure":
+        settle(tx, agent_id)
+
+
+def _count(tx: Tx, agent_id: AgentId, charge: Charge, model: str) -> None:
+    tx.run(
+        _spend,
+        agent=agent_id,
+        day=day_of(tx.now),
+        model=model,
+        input_tokens=charge.input_tokens,
+        output_tokens=charge.output_tokens,
+        cache_read_tokens=charge.cache_read_tokens,
+        cache_write_tokens=charge.cache_write_tokens,
+        cost_micros=charge.cost_micros or 0,
+    )
+
+
+def settle(tx: Tx, agent_id: AgentId) -> None:
+    """What was kept for a model call of this agent is free again: it has been paid, or will not be made."""
+    tx.run(_settle, agent=agent_id)

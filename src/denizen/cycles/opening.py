@@ -15,11 +15,12 @@ from sqlalchemy import bindparam, select, update
 
 from denizen.bus.streams import AgentStatus, StreamAborted, agent_topic, space_topic
 from denizen.clock import SECOND
-from denizen.consciousness import log, selfhood
+from denizen.consciousness import eras, log, recollection, selfhood
 from denizen.consciousness.lease import Lease, fence
 from denizen.consciousness.selfhood import Era, Identity
 from denizen.cycles.ending import undo_cycle
-from denizen.cycles.records import OpenCycle, find_open
+from denizen.cycles.pausing import stays_paused
+from denizen.cycles.records import OpenCycle, find_open, spaces_of
 from denizen.ids import AgentId, CycleId, SpaceId, new_id
 from denizen.inbox import delivery
 from denizen.inbox.events import Event
@@ -27,7 +28,8 @@ from denizen.inbox.format import format_inbox, take_that_fit
 from denizen.plans import agenda
 from denizen.spaces import directory
 from denizen.storage.database import Tx, insert_ignore, insert_into, statement
-from denizen.storage.schema import agents, cycles, minds, selves, toolsets
+from denizen.storage.schema import agents, cycles, minds, toolsets
+from denizen.tools import calls, guard
 from denizen.tools.tool import Toolbox
 
 EVENT_CHARACTERS: Final = 8_000
@@ -47,6 +49,8 @@ class Waking:
     inbox_tokens: int
     toolbox: Toolbox
     next_seq: int
+    recalling: recollection.Occasion | None = None
+    """Whether what matters to the inbox comes to its mind by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +79,6 @@ _state = statement(
     .where(minds.c.agent_id == bindparam("agent_id"))
 )
 _told = statement(select(minds.c.told).where(minds.c.agent_id == bindparam("agent_id")))
-_add_self = insert_into(selves, "agent_id", "era", "text", "created_at")
-_begin_era = statement(
-    update(minds)
-    .where(minds.c.agent_id == bindparam("agent"))
-    .values(
-        era=bindparam("new_era"),
-        era_version=bindparam("of_version"),
-        news_told=bindparam("up_to"),
-        told=bindparam("facts"),
-    )
-)
 _keep_tools = insert_ignore(toolsets, ("digest", "tools"))
 _open = insert_into(cycles, "id", "agent_id", "first_seq", "started_at", "active_space_id", "told")
 
@@ -112,6 +105,9 @@ def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> Opened | Stale | None:
         era = _renew_self(tx, waking, news)
     elif news != news_told:
         told = _tell_news(tx, waking, news)
+    if not waking.toolbox.archived:
+        # They may be others than those of the era: a process that started anew brings its own.
+        tx.run(_keep_tools, digest=waking.toolbox.digest, tools=waking.toolbox.encoded)
     cycle = _begin(tx, waking, batch, plans, told, characters)
     tx.announce(agent_topic(agent_id), AgentStatus(agent_id, "alive", lease.epoch).to_payload())
     return Opened(cycle, era, more=len(batch) < len(waiting) or len(waiting) >= delivery.LOOKED_AT)
@@ -129,7 +125,8 @@ def _tell_news(tx: Tx, waking: Waking, news: int) -> _Told:
     agent_id = waking.identity.entity.id
     facts = selfhood.surroundings(tx, agent_id)
     before = tx.one(_told, agent_id=agent_id)
-    lines = selfhood.news(json.loads(before[0]) if before else {}, facts, characters=_list_characters(waking))
+    list_characters = selfhood.list_characters(waking.inbox_tokens)
+    lines = selfhood.news(json.loads(before[0]) if before else {}, facts, characters=list_characters)
     return _Told(lines, json.dumps({"news": news, "facts": facts}, ensure_ascii=False))
 
 
@@ -137,19 +134,11 @@ def _renew_self(tx: Tx, waking: Waking, news: int) -> Era | None:
     """Render the self anew. If it reads as before, the old era goes on: its prefix may still be cached."""
     agent_id, era = waking.identity.entity.id, waking.era
     facts = selfhood.surroundings(tx, agent_id)
-    text = selfhood.render(waking.identity, facts, characters=_list_characters(waking))
-    new = era if text == era.text else Era(era.number + 1, text)
+    text = selfhood.render(waking.identity, facts, characters=selfhood.list_characters(waking.inbox_tokens))
+    new = era if text == era.text else replace(era, number=era.number + 1, text=text)
     if new is not era:
-        tx.run(_add_self, agent_id=agent_id, era=new.number, text=text, created_at=tx.now)
-    tx.run(_keep_tools, digest=waking.toolbox.digest, tools=waking.toolbox.encoded)
-    tx.run(
-        _begin_era,
-        agent=agent_id,
-        new_era=new.number,
-        of_version=waking.version,
-        up_to=news,
-        facts=json.dumps(facts, ensure_ascii=False),
-    )
+        eras.store(tx, agent_id, new)
+    eras.begin(tx, agent_id, new, eras.Told(waking.version, news, facts))
     return None if new is era else new
 
 
@@ -158,18 +147,16 @@ def event_characters(inbox_tokens: int) -> int:
     return min(EVENT_CHARACTERS, max((inbox_tokens - _AROUND_EVENT_TOKENS) * 4, 200))
 
 
-def _list_characters(waking: Waking) -> int:
-    """How long a list of goals, memories, plans or news may be: in a small window shorter."""
-    return min(selfhood.SECTION_CHARACTERS, 2 * waking.inbox_tokens)
-
-
 def _begin(
     tx: Tx, waking: Waking, batch: Sequence[Event], plans: Sequence[str], told: _Told, characters: int
 ) -> OpenCycle:
     agent_id, seq, zone = waking.identity.entity.id, waking.next_seq, waking.identity.zone
     cycle_id = CycleId(new_id())
     text = format_inbox(batch, now=tx.now, zone=zone, plans=plans, news=told.lines, text_chars=characters)
-    first = log.entry(seq, cycle_id, "inbox", ModelRequest(parts=[UserPromptPart(text)]))
+    entries = [log.entry(seq, cycle_id, "inbox", ModelRequest(parts=[UserPromptPart(text)]))]
+    if waking.recalling is not None:
+        recalled = recollection.come_to_mind(tx, agent_id, cycle_id, seq + 1, batch, waking.recalling)
+        entries += [recalled] if recalled is not None else []
     active = _common_space(tx, agent_id, batch)
     tx.run(
         _open,
@@ -181,8 +168,9 @@ def _begin(
         told=told.kept,
     )
     delivery.take(tx, batch, cycle_id)
-    log.append(tx, agent_id, [first])
-    return OpenCycle(cycle_id, seq, tx.now, active, tuple(batch), (first,))
+    log.append(tx, agent_id, entries)
+    caution = guard.caution(tx, agent_id, spaces_of(batch, active))
+    return OpenCycle(cycle_id, seq, tx.now, active, tuple(batch), tuple(entries), caution=caution)
 
 
 def _common_space(tx: Tx, agent_id: AgentId, events: Sequence[Event]) -> SpaceId | None:
@@ -195,7 +183,7 @@ def _common_space(tx: Tx, agent_id: AgentId, events: Sequence[Event]) -> SpaceId
 _take_up = statement(
     update(cycles)
     .where(cycles.c.id == bindparam("cycle"))
-    .values(attempts=bindparam("tries"), not_before=0, handed_back=0)
+    .values(attempts=bindparam("tries"), not_before=0, handed_back=0, outcome="open")
 )
 
 
@@ -205,9 +193,14 @@ def resume_cycle(tx: Tx, lease: Lease) -> OpenCycle | Literal["later"] | None:
     One that had no answer yet is undone: its events are drained anew, and in the end one by one.
     """
     fence(tx, lease)
+    if stays_paused(tx, lease.agent_id):
+        return "later"
     found = find_open(tx, lease.agent_id)
     if found is None:
         return None
+    if found.paused:
+        # All answers are there, or something urgent is, which does not wait for them.
+        calls.interrupt(tx, lease.agent_id)
     if found.not_before > tx.now:
         return "later"
     cycle = found.cycle

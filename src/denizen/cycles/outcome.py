@@ -30,4 +30,16 @@ class Failed:
     undone: bool
 
 
-CycleOutcome: TypeAlias = Acted | Skipped | Failed
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """It waits for people's answers. Nobody holds its agent meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rested:
+    """A budget is used up: what was not thought about waits, and the agent is suspended until it may go on."""
+
+    scope: str
+
+
+CycleOutcome: TypeAlias = Acted | Skipped | Failed | Paused | Rested

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
@@ -16,8 +17,9 @@ from denizen.inbox.events import Event
 from denizen.spaces import directory, posting
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import cycles
-from denizen.tools import effects
+from denizen.tools import calls, effects, guard
 from denizen.tools.effects import EffectRecord
+from denizen.tools.guard import Caution
 from denizen.tools.prebuilt import SEND_MESSAGE
 
 
@@ -38,6 +40,10 @@ class OpenCycle:
     """Resumes and failures since its last progress."""
     sent_to: tuple[str, ...] = ()
     """The names of the spaces in which it has said something, in order."""
+    caution: Caution | None = None
+    """Where what it says has to be looked at before it is shown, because it knows of private things."""
+    waited: int = 0
+    """For how many microseconds it stood still because people were asked."""
 
     @property
     def steps(self) -> int:
@@ -57,6 +63,11 @@ def calls_of(message: ModelMessage) -> tuple[ToolCallPart, ...]:
     return tuple(part for part in message.parts if isinstance(part, ToolCallPart))
 
 
+def spaces_of(events: Sequence[Event], active: SpaceId | None) -> set[str]:
+    """The spaces that a cycle has to do with when it begins."""
+    return {each for each in (active, *(event.space_id for event in events)) if each is not None}
+
+
 _open = statement(
     select(
         cycles.c.id,
@@ -66,6 +77,7 @@ _open = statement(
         cycles.c.attempts,
         cycles.c.not_before,
         cycles.c.handed_back,
+        cycles.c.outcome,
     ).where(cycles.c.agent_id == bindparam("agent_id"), cycles.c.number.is_(None))
 )
 
@@ -78,6 +90,7 @@ class Found:
     not_before: int
     handed_back: bool
     """A shutdown interrupted it: resuming it is no attempt."""
+    paused: bool
 
 
 def find_open(tx: Tx, agent_id: AgentId) -> Found | None:
@@ -86,18 +99,21 @@ def find_open(tx: Tx, agent_id: AgentId) -> Found | None:
     if row is None:
         return None
     done = tuple(effects.of_cycle(tx, row[0]))
+    events = tuple(delivery.taken(tx, agent_id, row[0]))
     cycle = OpenCycle(
         id=row[0],
         first_seq=row[1],
         started_at=row[2],
         active_space_id=row[3],
-        events=tuple(delivery.taken(tx, agent_id, row[0])),
+        events=events,
         entries=tuple(log.entries(tx, agent_id, row[1])),
         effects=done,
         attempts=row[4],
         sent_to=tuple(_target(tx, effect) for effect in done if effect.tool == SEND_MESSAGE and effect.changes),
+        caution=guard.caution(tx, agent_id, spaces_of(events, row[3])),
+        waited=calls.waited(calls.of_cycle(tx, row[0])),
     )
-    return Found(cycle, row[5], bool(row[6]))
+    return Found(cycle, row[5], bool(row[6]), row[7] == "paused")
 
 
 def _target(tx: Tx, sent: EffectRecord) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from denizen.cycles.awareness import Awareness
 from denizen.cycles.phases import PRESETS, Phase
+from denizen.cycles.routing import Route, RoutingPer
+from denizen.cycles.triage import Triage
 
 SilentReply = Literal["nudge", "deliver", "ignore"]
 
@@ -22,12 +24,20 @@ class CycleSettings(BaseModel):
     """What it is told of events that arrive meanwhile: nothing, a preview, what is urgent, or both."""
     phases: tuple[Phase, ...] = ()
     """Which tools may be called until which step; or the name of a preset, such as `observe-think-respond`."""
+    routing: tuple[Route, ...] = ()
+    """Other models for certain events or steps; the first that applies, else the agent's own."""
+    routing_per: RoutingPer = "cycle"
+    """Whether the model is chosen once for a cycle, which keeps the provider's prompt cache, or before each step."""
+    triage: Triage | None = None
+    """What decides, before anything is loaded, that events need not be thought about."""
     max_steps: int = Field(default=20, ge=1)
     """Model calls in one cycle."""
     token_budget: int = Field(default=50_000, ge=500)
     """Tokens that one cycle may add: what the model writes and what it reads anew, never the past."""
     max_dollars: Decimal | None = Field(default=None, gt=0)
     """What one cycle may cost, where the price of the model is known."""
+    alert_dollars: Decimal | None = Field(default=None, gt=0)
+    """A cycle that costs more is told of in the log, and to whoever watches the agent."""
     max_seconds: float | None = Field(default=None, gt=0)
     """How long one cycle may take, by the clock on the wall; looked at between steps."""
     stop_when: tuple[str, ...] = ()
@@ -43,3 +53,9 @@ class CycleSettings(BaseModel):
         if given not in PRESETS:
             raise ValueError(f"there is no preset {given!r}; there is {', '.join(PRESETS)}")
         return PRESETS[given]
+
+    @model_validator(mode="after")
+    def _steps_are_looked_at(self) -> Self:
+        if self.routing_per == "cycle" and any(route.from_step for route in self.routing):
+            raise ValueError('a route with `from_step` needs `routing_per` = "step": else the first step decides')
+        return self

@@ -1,12 +1,16 @@
 """What an agent says while it is still saying it: the text of `send_message` streams to its space as it is written.
 
 Frames are provisional. They begin only when it is certain where the message will go; a call after `enter_space` or
-`skip` in the same response is held, because it is not. The id of the stream is the id the message will have.
+`skip` in the same response is held, because it is not. A message may name its space, before its text: then it streams
+there. The id of the stream is the id the message will have. The arguments of calls that people may see stream likewise.
+An agent that was in a private space is not heard before its message is sent, because the guard may still stop it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field
+from typing import Final
 
 from pydantic_ai.messages import (
     ModelResponseStreamEvent,
@@ -17,39 +21,85 @@ from pydantic_ai.messages import (
 )
 
 from denizen.bus.port import Bus
-from denizen.bus.streams import StreamAborted, StreamDelta, StreamStarted, space_topic
+from denizen.bus.streams import CallDelta, CallStarted, StreamAborted, StreamDelta, StreamStarted, space_topic
 from denizen.consciousness.lease import Lease
-from denizen.ids import MessageId, SpaceId, new_id
+from denizen.ids import CallId, MessageId, SpaceId, new_id
 from denizen.models.partial import PartialArguments
+from denizen.spaces.quotes import words
+from denizen.tools.guard import Caution
 from denizen.tools.prebuilt import ENTER_SPACE, SEND_MESSAGE, SKIP
 
 
 @dataclass
 class _Utterance:
-    """One message on its way."""
+    """One message, or the arguments of one call, on the way."""
 
     position: int
+    tool: str
+    space_id: SpaceId | None
+    """Where it streams; None while that is not certain."""
     arguments: PartialArguments = field(default_factory=PartialArguments)
-    id: MessageId = field(default_factory=lambda: MessageId(new_id()))
+    named: str = ""
+    """The space that the message itself names, as far as it is written."""
+    id: str = field(default_factory=new_id)
     said: int = 0
     """Characters sent so far; the stream has begun when there are some."""
+    waiting: str = ""
+    """What is written and must be looked at before it is sent."""
+    before: str = ""
+    """The end of what was sent: the first words of a run may stand in it."""
+    looked_at: int = 0
+    """How much was waiting when it was last looked at."""
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """Something that may be shown if it holds nothing private."""
+
+    utterance: _Utterance
+    space_id: SpaceId
+    text: str
+    """What to look at: from a little before what is new, to its end."""
+    characters: int
+    """How much of what waits may be sent then."""
+
+
+LOOK_EVERY: Final = 60
+"""After how many new characters what waits is looked at again."""
 
 
 class Speaker:
-    """Turns the events of one response into stream frames for one space."""
+    """Turns the events of one response into stream frames.
 
-    def __init__(self, bus: Bus, lease: Lease, space_id: SpaceId | None) -> None:
+    `space_id` is where messages go that name no space; `spaces` are those that may be named. Under `caution`
+    text is shown a few words late elsewhere than in its free spaces: see `doubts`.
+    """
+
+    def __init__(
+        self,
+        bus: Bus,
+        lease: Lease,
+        space_id: SpaceId | None,
+        *,
+        visible: Container[str] = (),
+        spaces: Container[str] = (),
+        may_speak: bool = True,
+        caution: Caution | None = None,
+    ) -> None:
         self._bus = bus
         self._lease = lease
         self._space_id = space_id
-        self._topic = "" if space_id is None else space_topic(space_id)
-        self._certain = space_id is not None
+        self._visible = visible
+        self._spaces = spaces
+        self._may_speak = may_speak
+        self._caution = caution
+        self._certain = True
         self._calls = 0
         self._open: dict[int, _Utterance] = {}
 
     @property
-    def ids(self) -> dict[int, MessageId]:
-        """The ids of the messages that have been streaming, by the position of their call."""
+    def ids(self) -> dict[int, str]:
+        """The ids of the messages and calls that have been streaming, by the position of their call."""
         return {each.position: each.id for each in self._open.values() if each.said}
 
     def hear(self, event: ModelResponseStreamEvent) -> None:
@@ -59,39 +109,111 @@ class Speaker:
         elif isinstance(event, PartDeltaEvent) and isinstance(event.delta, ToolCallPartDelta):
             utterance = self._open.get(event.index)
             if utterance is not None and isinstance(event.delta.args_delta, str):
-                self._say(utterance, event.delta.args_delta)
+                self._hear(utterance, event.delta.args_delta)
 
     def abort(self, reason: str, positions: set[int] | None = None) -> None:
-        """What was streamed will not become a message: all of it, or that of these calls."""
+        """What was streamed will not become a message or call: all of it, or that of these calls."""
         for each in self._open.values():
-            if each.said and (positions is None or each.position in positions):
-                frame = StreamAborted(self._lease.agent_id, self._lease.epoch, each.id, reason)
-                self._bus.publish(self._topic, frame.to_payload())
+            if each.said and each.space_id is not None and (positions is None or each.position in positions):
+                frame = StreamAborted(self._lease.agent_id, self._lease.epoch, MessageId(each.id), reason)
+                self._bus.publish(space_topic(each.space_id), frame.to_payload())
 
     def _begin(self, index: int, part: ToolCallPart) -> None:
         position, self._calls = self._calls, self._calls + 1
         if part.tool_name in (ENTER_SPACE, SKIP):
             self._certain = False
-        if part.tool_name != SEND_MESSAGE or not self._certain or not self._bus.attention(self._topic):
+        speaks = part.tool_name == SEND_MESSAGE and self._may_speak
+        if not speaks and part.tool_name not in self._visible:
             return
-        utterance = self._open[index] = _Utterance(position)
+        where = self._space_id if self._certain else None
+        utterance = self._open[index] = _Utterance(position, part.tool_name, where)
         # Some providers send the whole arguments at once.
-        if isinstance(part.args, str):
-            self._say(utterance, part.args)
-        elif isinstance(part.args, dict) and isinstance(text := part.args.get("text"), str):
-            self._send(utterance, text)
+        if part.args:
+            self._hear(utterance, part.args_as_json_str())
 
-    def _say(self, utterance: _Utterance, piece: str) -> None:
-        text = "".join(added for key, added in utterance.arguments.feed(piece) if key == "text")
+    def _hear(self, utterance: _Utterance, piece: str) -> None:
+        if utterance.tool != SEND_MESSAGE:
+            self._show(utterance, piece)
+            return
+        text = ""
+        for key, added in utterance.arguments.feed(piece):
+            if key == "space_id":
+                utterance.named += added
+            elif key == "text":
+                text += added
+        if text and not utterance.said and utterance.named:
+            # The name is whole when the text begins. A space that this cycle has nothing to do with hears it later.
+            known = utterance.named in self._spaces
+            utterance.space_id = SpaceId(utterance.named) if known else None
+        self._say(utterance, text)
+
+    def doubts(self) -> list[Doubt]:
+        """What would go on, if it holds nothing that is private elsewhere.
+
+        All but the last words: a run that must not be shown may begin with them.
+        """
+        return [doubt for each in self._open.values() if (doubt := self._doubt(each)) is not None]
+
+    def _doubt(self, utterance: _Utterance) -> Doubt | None:
+        if self._caution is None or utterance.space_id is None:
+            return None
+        if len(utterance.waiting) < utterance.looked_at + LOOK_EVERY:
+            return None
+        utterance.looked_at = len(utterance.waiting)
+        found = words(utterance.waiting)
+        if len(found) <= self._caution.words:
+            return None
+        clear = found[-self._caution.words].start
+        return Doubt(utterance, utterance.space_id, f"{utterance.before}{utterance.waiting}", clear)
+
+    def settle(self, doubt: Doubt, free: bool) -> None:
+        """It was looked at: what was in doubt goes on, or nothing more of it is shown."""
+        utterance = doubt.utterance
+        if not free:
+            self.abort("private", {utterance.position})
+            utterance.space_id, utterance.said, utterance.waiting = None, 0, ""
+            return
+        shown, utterance.waiting = utterance.waiting[: doubt.characters], utterance.waiting[doubt.characters :]
+        assert self._caution is not None
+        told = f"{utterance.before}{shown}"
+        last = words(told)[-self._caution.words :]
+        utterance.before = told[last[0].start :] if last else ""
+        utterance.looked_at = len(utterance.waiting)
+        self._send(utterance, shown)
+
+    def _say(self, utterance: _Utterance, text: str) -> None:
+        if not text or not self._has_listeners(utterance):
+            return
+        assert utterance.space_id is not None
+        if self._caution is not None and utterance.space_id not in self._caution.free:
+            utterance.waiting += text
+            return
         self._send(utterance, text)
 
     def _send(self, utterance: _Utterance, text: str) -> None:
-        if not text or self._space_id is None:
-            return
+        assert utterance.space_id is not None
         agent_id, epoch = self._lease.agent_id, self._lease.epoch
+        id, topic = MessageId(utterance.id), space_topic(utterance.space_id)
         if not utterance.said:
-            started = StreamStarted(utterance.id, agent_id, self._space_id, epoch)
-            self._bus.publish(self._topic, started.to_payload())
-        delta = StreamDelta(utterance.id, agent_id, epoch, utterance.said, text)
-        self._bus.publish(self._topic, delta.to_payload())
+            self._bus.publish(topic, StreamStarted(id, agent_id, utterance.space_id, epoch).to_payload())
+        self._bus.publish(topic, StreamDelta(id, agent_id, epoch, utterance.said, text).to_payload())
         utterance.said += len(text)
+
+    def _show(self, utterance: _Utterance, piece: str) -> None:
+        if not piece or not self._has_listeners(utterance):
+            return
+        assert utterance.space_id is not None
+        agent_id, epoch = self._lease.agent_id, self._lease.epoch
+        id, topic = CallId(utterance.id), space_topic(utterance.space_id)
+        if not utterance.said:
+            started = CallStarted(id, agent_id, utterance.space_id, epoch, utterance.tool)
+            self._bus.publish(topic, started.to_payload())
+        self._bus.publish(topic, CallDelta(id, agent_id, epoch, utterance.said, piece).to_payload())
+        utterance.said += len(piece)
+
+    def _has_listeners(self, utterance: _Utterance) -> bool:
+        """Decided when it begins: whoever comes later does not hear it from its middle."""
+        where = utterance.space_id
+        if where is not None and not utterance.said:
+            utterance.space_id = where if self._bus.attention(space_topic(where)) else None
+        return utterance.space_id is not None

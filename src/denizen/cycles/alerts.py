@@ -1,0 +1,60 @@
+"""What whoever looks after an agent should know: a cycle that was dear, a window that stays full, a failed compaction.
+
+An alert is a line in the log and a frame on the agent's topic. It changes nothing, and nothing waits for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final, Literal
+
+import structlog
+
+from denizen.bus.port import Bus
+from denizen.bus.streams import agent_topic
+from denizen.ids import AgentId
+
+log_line = structlog.get_logger(__name__)
+
+WINDOW_SHARE: Final = 0.9
+"""A window that is as full as that right after compaction leaves a cycle hardly any room."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """One of them."""
+
+    kind: Literal["dear_cycle", "window_full", "compaction_failed"]
+    text: str
+
+
+def dear_cycle(number: int, micros: int, limit: Decimal | None) -> Alert | None:
+    """If the cycle cost more than its owner wants to hear of."""
+    if limit is None or micros <= limit * 1_000_000:
+        return None
+    return Alert("dear_cycle", f"Cycle {number} cost ${micros / 1_000_000:.4f}, more than ${limit}.")
+
+
+def window_full(tokens: int, room: int) -> Alert | None:
+    """If hardly anything is left for a cycle although the window was compacted."""
+    if tokens <= WINDOW_SHARE * room:
+        return None
+    return Alert(
+        "window_full",
+        f"The window holds {tokens:,} of {room:,} tokens after compaction. Shorten the instructions, the goals and "
+        "memories, or enlarge window.max_tokens.",
+    )
+
+
+COMPACTION_FAILED: Final = Alert("compaction_failed", "The window could not be compacted: what does not fit leaves it.")
+
+
+def give(bus: Bus, agent_id: AgentId, alert: Alert | None) -> None:
+    """Whoever watches the agent, or reads the log, hears of it."""
+    if alert is None:
+        return
+    log_line.warning("alert", agent=agent_id, kind=alert.kind, text=alert.text)
+    bus.publish(
+        agent_topic(agent_id), {"type": "agent.alert", "agent": agent_id, "kind": alert.kind, "text": alert.text}
+    )

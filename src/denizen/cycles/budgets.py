@@ -1,0 +1,600 @@
+"""What agents may use: dollars and tokens, of an agent and of its organization, by the day and for life.
+
+Before a model call, room for the most that it may cost is kept; it is given back when what it did cost is entered. So
+agents that think at once cannot pass a limit together. What a dead process has kept is void when its lease is.
+
+An agent that may use no more rests: it is suspended by its budget, says so once wherever a person waits, and goes on by
+itself with the next day, or when the budget is raised.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from sqlalchemy import BigInteger, FromClause, bindparam, cast, func, select, true, update
+from sqlalchemy.dialects import postgresql
+
+from denizen.bus.streams import WAKE, AgentStatus, agent_topic
+from denizen.clock import Clock
+from denizen.consciousness import lease as leases
+from denizen.consciousness.lease import Lease, fence
+from denizen.cycles.ending import undo_cycle
+from denizen.cycles.ledger import DAY, day_of, settle
+from denizen.cycles.records import OpenCycle
+from denizen.errors import InvalidInput, NotFound
+from denizen.ids import AgentId, OrganizationId, SpaceId
+from denizen.inbox import delivery
+from denizen.inbox.delivery import Delivery
+from denizen.plans import agenda
+from denizen.spaces import directory, posting
+from denizen.spaces.posting import HOP_BUDGET
+from denizen.storage.database import Database, Tx, statement
+from denizen.storage.schema import (
+    agents,
+    entities,
+    events,
+    memberships,
+    messages,
+    organizations,
+    reservations,
+    spending,
+)
+from denizen.storage.schema import leases as leases_table
+
+WARNED_AT: Final = 0.8
+"""The share of a limit at which the agent is told, and people see it."""
+
+PATIENCE_SECONDS: Final = 120
+"""How long an agent waits for model calls of others to be settled before it rests: longer than most calls take."""
+
+Scope = Literal["agent:day", "agent:total", "organization:day", "organization:total"]
+"""Whose limit, and for how long."""
+
+
+class BudgetSettings(BaseModel):
+    """Limits of what an agent, or all agents of an organization together, may use. A day ends at 00:00 UTC."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    dollars_per_day: Decimal | None = Field(default=None, gt=0)
+    tokens_per_day: int | None = Field(default=None, gt=0)
+    """Read and written, those that the provider had cached among them."""
+    dollars: Decimal | None = Field(default=None, gt=0)
+    """For life."""
+    tokens: int | None = Field(default=None, gt=0)
+    """For life."""
+
+    @property
+    def in_dollars(self) -> bool:
+        return self.dollars_per_day is not None or self.dollars is not None
+
+
+def checked(given: Mapping[str, object]) -> BudgetSettings:
+    """A budget from outside. Raises `InvalidInput` that says which limit is wrong."""
+    try:
+        return BudgetSettings.model_validate(given)
+    except ValidationError as error:
+        problems = "; ".join(f"{each['loc'][0]}: {each['msg']}" for each in error.errors(include_url=False))
+        raise InvalidInput(f"This is no budget. {problems}.") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """What is used, or may be."""
+
+    tokens: int = 0
+    micros: int = 0
+    """Millionths of a dollar."""
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(self.tokens + other.tokens, self.micros + other.micros)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A limit in tokens, in dollars or in both."""
+
+    scope: Scope
+    tokens: int | None
+    micros: int | None
+
+    @property
+    def daily(self) -> bool:
+        return self.scope.endswith(":day")
+
+    def is_passed_by(self, used: Amount) -> bool:
+        in_tokens = self.tokens is not None and used.tokens > self.tokens
+        return in_tokens or (self.micros is not None and used.micros > self.micros)
+
+    def share(self, used: Amount) -> float:
+        """How much of it is used: 1 is all."""
+        in_tokens = used.tokens / self.tokens if self.tokens else 0.0
+        return max(in_tokens, used.micros / self.micros if self.micros else 0.0)
+
+    def is_wider_than(self, other: Limit) -> bool:
+        """Whether it allows something that the other does not."""
+        return _is_more(self.tokens, other.tokens) or _is_more(self.micros, other.micros)
+
+
+def _is_more(limit: int | None, before: int | None) -> bool:
+    return before is not None and (limit is None or limit > before)
+
+
+def _limits(budget: BudgetSettings | None, whose: Literal["agent", "organization"]) -> Iterator[Limit]:
+    """The limit for life first: who has used up both rests for the longer of the two."""
+    given = budget or BudgetSettings()
+    for scope, tokens, dollars in (
+        (f"{whose}:total", given.tokens, given.dollars),
+        (f"{whose}:day", given.tokens_per_day, given.dollars_per_day),
+    ):
+        micros = None if dollars is None else int(dollars * 1_000_000)
+        yield Limit(scope, tokens, micros)  # pyright: ignore[reportArgumentType]
+
+
+def _applying(budget: BudgetSettings | None, whose: Literal["agent", "organization"]) -> list[Limit]:
+    return [each for each in _limits(budget, whose) if each.tokens is not None or each.micros is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """Whose limits an agent is under, as it was loaded."""
+
+    organization_id: OrganizationId
+    own: BudgetSettings | None
+    shared: bool
+    """Whether its organization has limits. What they are is read with each reservation."""
+
+
+def allowance(
+    organization_id: OrganizationId, own: BudgetSettings | None, shared: BudgetSettings | None
+) -> Allowance | None:
+    """None where nothing is limited: then thinking costs no transaction more."""
+    has_own, has_shared = bool(_applying(own, "agent")), bool(_applying(shared, "organization"))
+    return Allowance(organization_id, own, has_shared) if has_own or has_shared else None
+
+
+# Before a model call
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """There is not enough left for a model call."""
+
+    scope: Scope
+    until: int | None
+    """When there is again; None: when someone raises the limit."""
+    for_now: bool = False
+    """Whether it would be enough if model calls of others, which are under way, came to cost nothing."""
+
+
+def _sums(table: FromClause, tokens: Any, *where: Any) -> Any:
+    return select(
+        cast(func.coalesce(func.sum(tokens), 0), BigInteger).label("tokens"),
+        cast(func.coalesce(func.sum(table.c.cost_micros), 0), BigInteger).label("micros"),
+    ).where(*where)
+
+
+_of_agent = statement(
+    _sums(
+        spending,
+        spending.c.input_tokens + spending.c.output_tokens,
+        spending.c.agent_id == bindparam("agent_id"),
+        spending.c.day >= bindparam("since"),
+    )
+)
+_spent_by_all = _sums(
+    spending,
+    spending.c.input_tokens + spending.c.output_tokens,
+    spending.c.organization_id == bindparam("organization_id"),
+    spending.c.day >= bindparam("since"),
+).subquery()
+_kept_for_others = (
+    _sums(
+        reservations,
+        reservations.c.tokens,
+        reservations.c.organization_id == bindparam("organization_id"),
+        reservations.c.agent_id != bindparam("agent_id"),
+        leases_table.c.until >= bindparam("now"),
+    )
+    .join_from(
+        reservations,
+        leases_table,
+        (leases_table.c.agent_id == reservations.c.agent_id) & (leases_table.c.epoch == reservations.c.epoch),
+    )
+    .subquery()
+)
+# One statement, and so one snapshot: what is settled meanwhile is seen as kept or as spent, never as neither.
+_of_organization = statement(
+    select(
+        _spent_by_all.c.tokens, _spent_by_all.c.micros, _kept_for_others.c.tokens, _kept_for_others.c.micros
+    ).select_from(_spent_by_all.join(_kept_for_others, true()))
+)
+# The agents of an organization that has limits reserve one after the other. Its key is free for rows that refer to it.
+_shared_settings = statement(
+    select(organizations.c.settings).where(organizations.c.id == bindparam("id")).with_for_update(key_share=True)
+)
+_new = postgresql.insert(reservations).values(
+    {name: bindparam(name) for name in ("agent_id", "organization_id", "epoch", "tokens", "cost_micros")}
+)
+_reserve = statement(
+    _new.on_conflict_do_update(
+        index_elements=[reservations.c.agent_id],
+        set_={name: _new.excluded[name] for name in ("epoch", "tokens", "cost_micros")},
+    )
+)
+
+
+def reserve(tx: Tx, lease: Lease, under: Allowance, need: Amount) -> Refusal | None:
+    """Room for the most that a model call may use is kept until `settle`, or why it is not.
+
+    Whoever has used most of a limit is told, once.
+    """
+    fence(tx, lease)
+    limits = _applying(under.own, "agent")
+    if under.shared:
+        limits += _applying(_read_shared(tx, under.organization_id), "organization")
+    refused: Refusal | None = None
+    for limit in limits:
+        spent, kept = _used(tx, limit, under.organization_id, lease.agent_id)
+        if limit.share(spent) >= WARNED_AT:
+            _warn(tx, lease.agent_id, limit, spent)
+        if limit.is_passed_by(spent + kept + need) and (refused is None or refused.for_now):
+            until = (day_of(tx.now) + 1) * DAY if limit.daily else None
+            refused = Refusal(limit.scope, until, for_now=not limit.is_passed_by(spent + need))
+    if refused is None:
+        tx.run(
+            _reserve,
+            agent_id=lease.agent_id,
+            organization_id=under.organization_id,
+            epoch=lease.epoch,
+            tokens=need.tokens,
+            cost_micros=need.micros,
+        )
+    return refused
+
+
+async def reserve_soon(db: Database, clock: Clock, lease: Lease, under: Allowance, need: Amount) -> Refusal | None:
+    """Like `reserve`, but where only what others have kept is in the way, they are given time to pay less."""
+    refused = await db.write(reserve, lease, under, need)
+    for _ in range(PATIENCE_SECONDS):
+        if refused is None or not refused.for_now:
+            break
+        await clock.sleep(1)
+        refused = await db.write(reserve, lease, under, need)
+    return refused
+
+
+def _used(tx: Tx, limit: Limit, organization_id: OrganizationId, agent_id: AgentId) -> tuple[Amount, Amount]:
+    """What is spent of this limit, and what is kept for model calls of others."""
+    since = day_of(tx.now) if limit.daily else 0
+    if limit.scope.startswith("agent:"):
+        row = tx.one(_of_agent, agent_id=agent_id, since=since)
+        assert row is not None
+        return Amount(row[0], row[1]), Amount()
+    row = tx.one(_of_organization, organization_id=organization_id, agent_id=agent_id, since=since, now=tx.now)
+    assert row is not None
+    return Amount(row[0], row[1]), Amount(row[2], row[3])
+
+
+def _warn(tx: Tx, agent_id: AgentId, limit: Limit, spent: Amount) -> None:
+    # A limit for life has no day: it is told of once for each that was set.
+    when = day_of(tx.now) if limit.daily else f"{limit.micros}:{limit.tokens}"
+    id, text = f"budget:{limit.scope}:{when}", warning(limit, spent)
+    if delivery.find(tx, agent_id, id) is not None:
+        return
+    delivery.deliver(tx, [Delivery(agent_id, id, "notice", tx.now, wakes=False, payload={"text": text})])
+    share: JsonValue = round(limit.share(spent), 4)
+    frame: dict[str, JsonValue] = {"type": "agent.budget", "agent": agent_id, "scope": limit.scope}
+    tx.announce(agent_topic(agent_id), {**frame, "used": share, "text": text})
+
+
+def warning(limit: Limit, spent: Amount) -> str:
+    """What an agent is told that has used most of a limit."""
+    who, whose = ("You have", "your") if limit.scope.startswith("agent:") else ("Your organization has", "its")
+    period = " for today" if limit.daily else ""
+    then = "until 00:00 UTC" if limit.daily else "until it is raised"
+    percent = int(limit.share(spent) * 100)
+    used = ", ".join(_used_of(limit, spent))
+    return f"{who} used {percent} % of {whose} budget{period} ({used}). When it is used up, you rest {then}."
+
+
+def _used_of(limit: Limit, spent: Amount) -> Iterator[str]:
+    if limit.micros is not None:
+        yield f"${spent.micros / 1_000_000:,.2f} of ${limit.micros / 1_000_000:,.2f}"
+    if limit.tokens is not None:
+        yield f"{spent.tokens:,} of {limit.tokens:,} tokens"
+
+
+# Resting
+
+
+_IS_HELD = agents.c.held_by.is_not(None)  # word for word the condition of the partial index
+_hold = statement(
+    update(agents)
+    .where(agents.c.id == bindparam("agent"), agents.c.status == "active")
+    .values(status="suspended", held_by=bindparam("by"), held_until=bindparam("until"), held_told="[]")
+)
+_held = statement(
+    select(agents.c.held_by, agents.c.held_told)
+    .where(agents.c.id == bindparam("agent_id"), _IS_HELD)
+    .with_for_update(key_share=True)
+)
+_note_told = statement(update(agents).where(agents.c.id == bindparam("agent")).values(held_told=bindparam("told")))
+_waiting_people = (
+    events.join(messages, messages.c.id == events.c.message_id)
+    .join(entities, (entities.c.id == messages.c.author_id) & (entities.c.kind == "human"))
+    .join(
+        memberships,
+        (memberships.c.space_id == events.c.space_id) & (memberships.c.entity_id == events.c.agent_id),
+    )
+)
+_someone_waits = (events.c.state != "done", events.c.state == "pending", events.c.wakes == 1)
+_waited_in = statement(
+    select(events.c.space_id)
+    .select_from(_waiting_people)
+    .where(events.c.agent_id == bindparam("agent_id"), *_someone_waits)
+    .group_by(events.c.space_id)
+    .order_by(func.min(events.c.number))
+)
+
+
+def undo_and_hold(tx: Tx, lease: Lease, cycle: OpenCycle, refusal: Refusal) -> None:
+    """The cycle never was, its events wait, and the agent rests."""
+    undo_cycle(tx, lease, cycle, f"budget {refusal.scope} used up", counts=False, delay=False)
+    hold(tx, lease, refusal)
+
+
+def hold(tx: Tx, lease: Lease, refusal: Refusal, unanswered: Iterable[SpaceId] = ()) -> None:
+    """The agent is suspended by its budget, and says so wherever a person waits. The lease is no more.
+
+    If its owner has suspended it meanwhile, that stands.
+    """
+    fence(tx, lease)
+    agent_id = lease.agent_id
+    settle(tx, agent_id)
+    if tx.run(_hold, agent=agent_id, by=refusal.scope, until=refusal.until) == 0:
+        return
+    epoch = leases.seize(tx, agent_id)
+    agenda.hold(tx, agent_id)
+    notice = Delivery(
+        agent_id, f"budget:rest:{epoch}", "notice", tx.now, wakes=False, payload={"text": _NOTICES[refusal.scope]}
+    )
+    delivery.deliver(tx, [notice])
+    tx.announce(agent_topic(agent_id), AgentStatus(agent_id, "suspended", epoch).to_payload())
+    tell_waiting(tx, agent_id, [each for each in unanswered if directory.is_member(tx, each, agent_id)])
+
+
+def tell_waiting(tx: Tx, agent_id: AgentId, unanswered: Sequence[SpaceId] = ()) -> None:
+    """A resting agent has said that it rests in each space where a person waits for it: once, however many write."""
+    row = tx.one(_held, agent_id=agent_id)
+    if row is None:
+        return
+    told: list[str] = json.loads(row[1] or "[]")
+    waited_in = [*unanswered, *(space_id for (space_id,) in tx.all(_waited_in, agent_id=agent_id))]
+    new = [SpaceId(each) for each in dict.fromkeys(waited_in) if each not in told]
+    for space_id in new:
+        # Past the hop budget: nobody has to think because this one cannot.
+        posting.post(tx, space_id, agent_id, posting.draft(_WORDS[row[0]]), hop=HOP_BUDGET + 1)
+    if new:
+        tx.run(_note_told, agent=agent_id, told=json.dumps([*told, *new]))
+
+
+_KEPT: Final = "What you write is kept; I will read it then."
+_WORDS: Final[dict[Scope, str]] = {
+    "agent:day": f"I have used up my budget for today and rest until 00:00 UTC. {_KEPT}",
+    "agent:total": f"I have used up my budget and rest until it is raised. {_KEPT}",
+    "organization:day": f"The budget of our organization for today is used up, and I rest until 00:00 UTC. {_KEPT}",
+    "organization:total": f"The budget of our organization is used up, and I rest until it is raised. {_KEPT}",
+}
+_MEANWHILE: Final = "Whoever wrote to you meanwhile was told so in your name."
+_NOTICES: Final[dict[Scope, str]] = {
+    "agent:day": f"Your budget for the day was used up, so you rested. {_MEANWHILE}",
+    "agent:total": f"Your budget was used up, so you rested. {_MEANWHILE}",
+    "organization:day": f"Your organization's budget for the day was used up, so you rested. {_MEANWHILE}",
+    "organization:total": f"Your organization's budget was used up, so you rested. {_MEANWHILE}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Resting:
+    """An agent that its budget has suspended."""
+
+    scope: Scope
+    until: int | None
+    """When it goes on by itself; None: when the limit is raised."""
+
+
+_why = statement(select(agents.c.held_by, agents.c.held_until).where(agents.c.id == bindparam("agent_id"), _IS_HELD))
+
+
+def resting(tx: Tx, agent_id: AgentId) -> Resting | None:
+    """Why and until when the agent rests; None if its budget does not keep it from thinking."""
+    row = tx.one(_why, agent_id=agent_id)
+    return None if row is None else Resting(row[0], row[1])
+
+
+# Going on
+
+
+_go_on = (
+    update(agents)
+    .where(agents.c.id == bindparam("agent"), _IS_HELD, agents.c.status == "suspended")
+    .values(status="active", held_by=None, held_until=None, held_told=None)
+)
+_release = statement(_go_on)
+_release_due = statement(_go_on.where(agents.c.held_until <= bindparam("now")))
+_all_held = statement(select(agents.c.id, agents.c.held_until).where(_IS_HELD).order_by(agents.c.id))
+_unheard = statement(
+    select(agents.c.id, agents.c.held_told, events.c.space_id)
+    .select_from(_waiting_people.join(agents, agents.c.id == events.c.agent_id))
+    .where(_IS_HELD, *_someone_waits)
+    .distinct()
+)
+
+
+async def look_after_resting(db: Database) -> None:
+    """Agents whose day has come go on, and people who wrote to the others have been told. Mostly one read."""
+    due, unheard = await db.read(_look)
+    for agent_id in due:
+        await db.write(go_on_if_due, agent_id)
+    for agent_id in unheard:
+        await db.write(tell_waiting, agent_id)
+
+
+def _look(tx: Tx) -> tuple[list[AgentId], list[AgentId]]:
+    held = tx.all(_all_held)
+    if not held:
+        return [], []
+    due = [agent_id for agent_id, until in held if until is not None and until <= tx.now]
+    waited_for = {agent_id for agent_id, told, space_id in tx.all(_unheard) if space_id not in json.loads(told or "[]")}
+    return due, sorted(waited_for - set(due))
+
+
+def go_on_if_due(tx: Tx, agent_id: AgentId) -> None:
+    """The agent may think again, if it was to rest until now."""
+    if tx.run(_release_due, agent=agent_id, now=tx.now):
+        _wake(tx, agent_id)
+
+
+def _wake(tx: Tx, agent_id: AgentId) -> None:
+    agenda.release(tx, agent_id)
+    tx.announce(agent_topic(agent_id), AgentStatus(agent_id, "sleeping", leases.epoch_of(tx, agent_id)).to_payload())
+    tx.announce(WAKE, {"agents": [agent_id]})
+
+
+_held_by = statement(select(agents.c.held_by).where(agents.c.id == bindparam("agent_id"), _IS_HELD))
+
+
+def reconsider(tx: Tx, agent_id: AgentId, before: BudgetSettings | None, after: BudgetSettings | None) -> None:
+    """An agent that rests because of its own budget goes on if that has been raised."""
+    row = tx.one(_held_by, agent_id=agent_id)
+    if row is not None and row[0] in _raised(before, after, "agent") and tx.run(_release, agent=agent_id):
+        _wake(tx, agent_id)
+
+
+def _raised(
+    before: BudgetSettings | None, after: BudgetSettings | None, whose: Literal["agent", "organization"]
+) -> set[Scope]:
+    pairs = zip(_limits(before, whose), _limits(after, whose), strict=True)
+    return {new.scope for old, new in pairs if new.is_wider_than(old)}
+
+
+# An organization's budget
+
+
+_set_settings = statement(
+    update(organizations).where(organizations.c.id == bindparam("organization")).values(settings=bindparam("new"))
+)
+# Agents that are awake load themselves anew before their next cycle, and so see whether anything is limited.
+_renew_agents = statement(
+    update(agents)
+    .where(agents.c.organization_id == bindparam("organization"), agents.c.status != "dead")
+    .values(version=agents.c.version + 1)
+)
+_resting = statement(
+    select(agents.c.id, agents.c.held_by)
+    .where(agents.c.organization_id == bindparam("organization_id"), _IS_HELD)
+    .order_by(agents.c.id)
+)
+
+
+def _read_shared(tx: Tx, organization_id: OrganizationId) -> BudgetSettings | None:
+    row = tx.one(_shared_settings, id=organization_id)
+    if row is None:
+        raise NotFound("organization", organization_id)
+    return budget_in(row[0])
+
+
+def budget_in(settings: str) -> BudgetSettings | None:
+    """The budget in the stored settings of an organization."""
+    given = json.loads(settings).get("budget")
+    return None if given is None else BudgetSettings.model_validate(given)
+
+
+def set_organization_budget(tx: Tx, organization_id: OrganizationId, budget: BudgetSettings | None) -> None:
+    """All agents of the organization together may use so much; those that rested because of less go on."""
+    row = tx.one(_shared_settings, id=organization_id)
+    if row is None:
+        raise NotFound("organization", organization_id)
+    settings: dict[str, JsonValue] = json.loads(row[0])
+    before = budget_in(row[0])
+    settings.pop("budget", None)
+    if budget is not None and _applying(budget, "organization"):
+        settings["budget"] = budget.model_dump(mode="json", exclude_none=True)
+    tx.run(_set_settings, organization=organization_id, new=json.dumps(settings, ensure_ascii=False))
+    tx.run(_renew_agents, organization=organization_id)
+    raised = _raised(before, budget, "organization")
+    for agent_id, held_by in tx.all(_resting, organization_id=organization_id):
+        if held_by in raised and tx.run(_release, agent=agent_id):
+            _wake(tx, agent_id)
+
+
+_stored_settings = statement(select(organizations.c.settings).where(organizations.c.id == bindparam("id")))
+
+
+def organization_budget(tx: Tx, organization_id: OrganizationId) -> BudgetSettings | None:
+    """What all agents of the organization together may use; None where that is not limited."""
+    row = tx.one(_stored_settings, id=organization_id)
+    if row is None:
+        raise NotFound("organization", organization_id)
+    return budget_in(row[0])
+
+
+# What was used
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What one agent has used on one day with one model."""
+
+    day: date
+    agent_id: AgentId
+    model: str
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    cost_micros: int
+    """Millionths of a dollar; 0 where the price is unknown."""
+
+
+_columns = (
+    spending.c.day,
+    spending.c.agent_id,
+    spending.c.model,
+    spending.c.calls,
+    spending.c.input_tokens,
+    spending.c.output_tokens,
+    spending.c.cache_read_tokens,
+    spending.c.cache_write_tokens,
+    spending.c.cost_micros,
+)
+_by_day = (
+    select(*_columns)
+    .where(spending.c.day > bindparam("after"))
+    .order_by(spending.c.day, spending.c.agent_id, spending.c.model)
+)
+_history_of_agent = statement(_by_day.where(spending.c.agent_id == bindparam("agent_id")))
+_history_of_all = statement(_by_day.where(spending.c.organization_id == bindparam("organization_id")))
+_FIRST_DAY: Final = date(1970, 1, 1)
+
+
+def spending_of_agent(tx: Tx, agent_id: AgentId, *, days: int) -> list[Spending]:
+    """What the agent has used in the last so many days, today among them, the oldest first."""
+    return _told(tx.all(_history_of_agent, agent_id=agent_id, after=day_of(tx.now) - days))
+
+
+def spending_of_all(tx: Tx, organization_id: OrganizationId, *, days: int) -> list[Spending]:
+    """The same for every agent of the organization."""
+    return _told(tx.all(_history_of_all, organization_id=organization_id, after=day_of(tx.now) - days))
+
+
+def _told(rows: Iterable[tuple[Any, ...]]) -> list[Spending]:
+    return [Spending(_FIRST_DAY + timedelta(days=row[0]), *row[1:]) for row in rows]

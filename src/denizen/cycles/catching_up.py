@@ -1,0 +1,209 @@
+"""What can be recalled follows what was lived: cycles without passages get them from the log, and passages their terms.
+
+A cycle writes its passages itself when it ends. Those that were lived before there were any, or that are missing for
+another reason, are caught up here: in their order, a few at a time, from where the passages end. So whatever stops the
+work, it goes on where it was. What a cycle delivered in the agent's name is recalled as its summary, which says the
+same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+from sqlalchemy import bindparam, func, select
+
+from denizen.clock import Clock
+from denizen.consciousness import log
+from denizen.consciousness.recall import settling
+from denizen.consciousness.recall.passages import Piece, newest_cycle, remember
+from denizen.cycles.remembering import own_words_of, pieces_of
+from denizen.ids import AgentId
+from denizen.inbox import delivery
+from denizen.storage.database import Database, Tx, statement
+from denizen.storage.schema import cycles, events, minds, passages
+
+log_line = structlog.get_logger(__name__)
+
+_CYCLES_AT_ONCE: Final = 20
+_EVENTS_AT_ONCE: Final = 5_000
+_AGENTS_AT_ONCE: Final = 500
+_TOLD_EVERY: Final = 1_000
+_RETRY_SECONDS: Final = 60
+
+EventsOf = Mapping[str, Sequence[int]]
+"""The numbers of the events that each cycle was woken by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lived:
+    """Cycles that follow one another, and what is to be remembered of each."""
+
+    after: int
+    """The newest cycle that could be recalled when they were read."""
+    forgotten: int
+    """How many passages of the life were."""
+    pieces: tuple[tuple[int, Sequence[Piece]], ...]
+    """By number of the cycle."""
+
+
+_cycles = statement(
+    select(
+        cycles.c.id,
+        cycles.c.number,
+        cycles.c.first_seq,
+        cycles.c.active_space_id,
+        cycles.c.summary,
+        cycles.c.ended_at,
+    )
+    .where(cycles.c.agent_id == bindparam("agent_id"), cycles.c.number > bindparam("after"))
+    .order_by(cycles.c.number)
+    .limit(_CYCLES_AT_ONCE + 1)
+)
+
+
+def read_lived(tx: Tx, agent_id: AgentId, after: int, events_of: EventsOf) -> Lived | None:
+    """The next cycles after this one that cannot be recalled; None if there are no more."""
+    newest = newest_cycle(tx, agent_id)
+    rows = tx.all(_cycles, agent_id=agent_id, after=max(after, newest))
+    found: list[tuple[int, Sequence[Piece]]] = []
+    ends: list[int | None] = [*(row[2] for row in rows[1:]), None]
+    for row, end in zip(rows[:_CYCLES_AT_ONCE], ends, strict=False):
+        cycle_id, number, first_seq, active, summary, ended_at = row
+        written = log.entries(tx, agent_id, first_seq) if end is None else log.entries(tx, agent_id, first_seq, end)
+        entries = [entry for entry in written if entry.cycle_id == cycle_id]
+        woken_by = [event for at in events_of.get(cycle_id, ()) if (event := delivery.at(tx, at)) is not None]
+        words = own_words_of(entries, summary or "")
+        found.append((number, pieces_of(tx, agent_id, woken_by, entries, active, words, at=ended_at)))
+    return Lived(newest, settling.extent(tx, agent_id).forgotten, tuple(found)) if found else None
+
+
+def keep_lived(tx: Tx, agent_id: AgentId, lived: Lived) -> bool:
+    """The cycles can be recalled, unless someone else was faster or something was forgotten meanwhile."""
+    if settling.hold(tx, agent_id).forgotten != lived.forgotten or newest_cycle(tx, agent_id) != lived.after:
+        return False
+    for number, pieces in lived.pieces:
+        remember(tx, agent_id, number, pieces)
+    return True
+
+
+_woken_by = statement(
+    select(events.c.cycle_id, events.c.number)
+    .where(
+        events.c.agent_id == bindparam("agent_id"),
+        events.c.cycle_id.is_not(None),
+        events.c.number > bindparam("after"),
+        events.c.number <= bindparam("last"),
+    )
+    .order_by(events.c.number)
+)
+_last_event = statement(select(func.coalesce(func.max(events.c.number), 0)))
+
+
+def _read_woken(tx: Tx, agent_id: AgentId, after: int) -> tuple[list[tuple[str, int]], int]:
+    """Cycles and events of this agent among the next events of all, and the number of the newest of them."""
+    newest = tx.one(_last_event)
+    rows = tx.all(_woken_by, agent_id=agent_id, after=after, last=after + _EVENTS_AT_ONCE)
+    return [(cycle_id, number) for cycle_id, number in rows], newest[0] if newest else 0
+
+
+async def _events_of(db: Database, agent_id: AgentId) -> EventsOf:
+    # There is no way from a cycle to its events but through all events, because only this needs it.
+    found: defaultdict[str, list[int]] = defaultdict(list)
+    after, newest = 0, 1
+    while after < newest:
+        woken, newest = await db.read(_read_woken, agent_id, after)
+        for cycle_id, number in woken:
+            found[cycle_id].append(number)
+        after += _EVENTS_AT_ONCE
+    return found
+
+
+async def catch_up(db: Database, agent_id: AgentId) -> None:
+    """Every cycle that the agent has lived can be recalled, by its words, without much searching."""
+    if await db.read(read_lived, agent_id, 0, {}) is not None:
+        await _catch_up_cycles(db, agent_id, await _events_of(db, agent_id))
+    await settling.settle(db, agent_id)
+
+
+async def _catch_up_cycles(db: Database, agent_id: AgentId, events_of: EventsOf) -> None:
+    after = done = 0
+    while (lived := await db.read(read_lived, agent_id, after, events_of)) is not None:
+        if await db.write(keep_lived, agent_id, lived):
+            # The last may have left nothing to recall: then only this says that it was looked at.
+            after = lived.pieces[-1][0]
+            done += len(lived.pieces)
+            if done % _TOLD_EVERY < _CYCLES_AT_ONCE:
+                log_line.info("older cycles become recallable", agent=agent_id, cycle=after, done=done)
+
+
+_recallable_to = (
+    select(func.coalesce(func.max(passages.c.cycle), 0))
+    .where(passages.c.agent_id == minds.c.agent_id)
+    .correlate(minds)
+    .scalar_subquery()
+)
+_minds = statement(
+    select(minds.c.agent_id, minds.c.cycle_count, _recallable_to)
+    .where(minds.c.agent_id > bindparam("after"))
+    .order_by(minds.c.agent_id)
+    .limit(_AGENTS_AT_ONCE)
+)
+
+
+def _read_minds(tx: Tx, after: str) -> list[tuple[AgentId, int, int]]:
+    """The next agents, each with how many cycles it has lived and up to which it can recall them."""
+    return [(agent_id, lived, recallable) for agent_id, lived, recallable in tx.all(_minds, after=after)]
+
+
+async def lagging(db: Database) -> list[AgentId]:
+    """The agents of whom some cycles cannot be recalled, or some passages are not settled."""
+    found = list(await db.read(settling.behind))
+    after = ""
+    while some := await db.read(_read_minds, after):
+        found += [agent_id for agent_id, lived, recallable in some if lived > recallable]
+        after = some[-1][0]
+    return list(dict.fromkeys(found))
+
+
+@asynccontextmanager
+async def following(db: Database, clock: Clock) -> AsyncGenerator[Callable[[AgentId], None]]:
+    """Inside, what can be recalled follows what is lived; gives what is called for an agent that has more of it."""
+    waiting: dict[AgentId, None] = {}
+    something = asyncio.Event()
+
+    def hint(agent_id: AgentId) -> None:
+        waiting[agent_id] = None
+        something.set()
+
+    async def follow() -> None:
+        for agent_id in await lagging(db):
+            hint(agent_id)
+        while True:
+            await something.wait()
+            something.clear()
+            while waiting:
+                agent_id = next(iter(waiting))
+                del waiting[agent_id]
+                await catch_up(db, agent_id)
+
+    async def keep_following() -> None:
+        while True:
+            try:
+                await follow()
+            except Exception as error:  # noqa: BLE001  the loop's boundary: what is lived is kept, and found later
+                log_line.warning("making cycles recallable failed", error=repr(error))
+                await clock.sleep(_RETRY_SECONDS)
+
+    # No task group: what goes wrong inside is not this task's, and shall be raised as it is.
+    task = asyncio.create_task(keep_following(), name="making cycles recallable")
+    try:
+        yield hint
+    finally:
+        task.cancel()
+        await asyncio.wait([task])

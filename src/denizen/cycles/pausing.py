@@ -1,0 +1,36 @@
+"""Cycles that wait for people: whether there is a reason to go on."""
+
+from __future__ import annotations
+
+from sqlalchemy import bindparam, exists, or_, select
+
+from denizen.ids import AgentId
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import calls, cycles, events
+
+_unanswered = exists().where(
+    calls.c.agent_id == cycles.c.agent_id,
+    calls.c.state == "waiting",
+    calls.c.mode == "pause",
+    calls.c.cycle_id == cycles.c.id,
+)
+_urgent = exists().where(
+    events.c.agent_id == cycles.c.agent_id,
+    events.c.state != "done",
+    events.c.state == "pending",
+    events.c.lane == 0,
+    events.c.not_before <= bindparam("now"),
+)
+_paused = (cycles.c.number.is_(None), cycles.c.outcome == "paused")
+
+WAITING = select(cycles.c.agent_id).where(*_paused, _unanswered, ~_urgent)
+"""The agents whose cycle is paused and stays so: an answer is missing, and nothing urgent has come."""
+READY = select(cycles.c.agent_id).where(*_paused, or_(~_unanswered, _urgent))
+"""The agents whose paused cycle may go on."""
+
+_stays = statement(WAITING.where(cycles.c.agent_id == bindparam("agent_id")))
+
+
+def stays_paused(tx: Tx, agent_id: AgentId) -> bool:
+    """Whether the agent waits for people, and for nothing else."""
+    return tx.one(_stays, agent_id=agent_id, now=tx.now) is not None

@@ -1,0 +1,121 @@
+"""What of a cycle can be recalled later: what was said to the agent, what it said and did, and how it summed up.
+
+What it merely read again, recalled or peeked at is left out: it is in its life already.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+from pydantic_ai.messages import ModelResponse, ToolCallPart, ToolReturnPart
+from sqlalchemy import bindparam, select
+
+from denizen.consciousness.log import Entry
+from denizen.consciousness.recall.passages import PASSAGE_CHARACTERS, SEALED, Piece
+from denizen.cycles.records import calls_of
+from denizen.ids import AgentId
+from denizen.inbox.events import Event
+from denizen.inbox.format import entry_text
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import messages, spaces
+from denizen.tools.prebuilt import PREBUILT, SEND_MESSAGE
+
+_OWN: Final = frozenset(tool.name for tool in PREBUILT)
+_RESULT_CHARACTERS: Final = 1_000
+
+_sent = statement(
+    select(messages.c.space_id, messages.c.text, messages.c.created_at).where(messages.c.id == bindparam("id"))
+)
+_private = statement(select(spaces.c.private).where(spaces.c.id == bindparam("id")))
+
+
+def pieces_of(
+    tx: Tx,
+    agent_id: AgentId,
+    events: Sequence[Event],
+    entries: Sequence[Entry],
+    active: str | None,
+    summary: str,
+    *,
+    at: int | None = None,
+) -> list[Piece]:
+    """The pieces of a cycle that was woken by `events` and wrote `entries`; `summary` is empty where it wrote none.
+
+    `at` is when it ended, if that is not now.
+    """
+    ended = tx.now if at is None else at
+    heard = [_heard(event) for event in events]
+    done = list(_calls_with_results(entries))
+    said = [piece for call, result in done for piece in _said(tx, agent_id, call, result)]
+    about = {piece.space_id for piece in (*heard, *said)} | {active or ""}
+    belongs = _belonging(tx, about - {""})
+    did = [Piece("did", text, ended, belongs, agent_id) for call, result in done for text in _did(call, result)]
+    summed = [Piece("summary", summary, ended, belongs, agent_id)] if summary else []
+    return [*heard, *said, *did, *summed]
+
+
+def _heard(event: Event) -> Piece:
+    space_id = event.space_id or ""
+    if event.message_id is not None and event.sender_id is not None:
+        sender = (event.sender_id, event.sender_name or "", event.message_id)
+        return Piece("heard", event.text, event.created_at, space_id, *sender, event_id=event.id)
+    speaker = next((str(event.payload[key]) for key in _NAMES if event.payload.get(key)), event.type.replace("_", " "))
+    return Piece("heard", entry_text(event), event.created_at, space_id, None, speaker, event_id=event.id)
+
+
+_NAMES: Final = ("service", "plan_name", "timer_name", "tool")
+
+
+def _calls_with_results(entries: Sequence[Entry]) -> Iterator[tuple[ToolCallPart, str]]:
+    """Each call that was answered, with its answer: results stand in the order of the calls, whose ids may repeat."""
+    for response, results in pairwise(entries):
+        if results.kind == "results":
+            told = [part for part in results.message.parts if isinstance(part, ToolReturnPart)]
+            for call, result in zip(calls_of(response.message), told, strict=False):
+                yield call, str(result.content)
+
+
+def _said(tx: Tx, agent_id: AgentId, call: ToolCallPart, result: str) -> Iterator[Piece]:
+    if call.tool_name != SEND_MESSAGE:
+        return
+    message_id = _message_id(result)
+    row = tx.one(_sent, id=message_id) if message_id else None
+    if row is not None:
+        yield Piece("said", row[1], row[2], row[0], agent_id, message_id=message_id)
+
+
+def _message_id(result: str) -> str | None:
+    try:
+        told: Any = json.loads(result)
+    except ValueError:
+        return None
+    return told.get("messageId") if isinstance(told, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+
+
+def _did(call: ToolCallPart, result: str) -> Iterator[str]:
+    name = call.tool_name
+    if name in _OWN and not name.startswith(("set_", "delete_")):
+        return
+    arguments = json.dumps(call.args_as_dict(raise_if_invalid=False), ensure_ascii=False)
+    if name not in _OWN:
+        yield f"{name} {arguments[:_RESULT_CHARACTERS]} → {result[:_RESULT_CHARACTERS]}"[:PASSAGE_CHARACTERS]
+    else:
+        yield f"{name} {arguments}"[:PASSAGE_CHARACTERS]
+
+
+def _belonging(tx: Tx, about: Iterable[str]) -> str:
+    """The space that something made of all these belongs to: where one is private, that one; where several, none."""
+    found = sorted(about)
+    if len(found) == 1:
+        return found[0]
+    private = [space_id for space_id in found if (row := tx.one(_private, id=space_id)) is None or row[0]]
+    return "" if not private else private[0] if len(private) == 1 else SEALED
+
+
+def own_words_of(entries: Sequence[Entry], summary: str) -> str:
+    """The summary, if the model wrote it itself."""
+    last = entries[-1].message if entries else None
+    return summary if isinstance(last, ModelResponse) and (last.text or "").strip() else ""

@@ -1,0 +1,94 @@
+"""Which model answers a step. Pure but for the owner's own functions, which may fail and then decide nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Self
+
+import structlog
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+
+from denizen.consciousness.log import Entry
+from denizen.cycles.conditions import Condition, holds
+from denizen.inbox.events import Event
+
+log_line = structlog.get_logger(__name__)
+
+RoutingPer = Literal["cycle", "step"]
+
+
+class Route(BaseModel):
+    """A model for certain events: named here, or by a function of the runtime's."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: str | None = Field(default=None, min_length=1)
+    """The model, named as an agent's own is."""
+    by: str | None = Field(default=None, min_length=1)
+    """Instead: the name of a function handed to `Runtime(routes={...})`, which names one of `among`."""
+    among: tuple[str, ...] = ()
+    """The models that the function may name."""
+    when: Condition = Condition()
+    """What must be true of each event that wakes."""
+    from_step: int = Field(default=0, ge=0)
+    """The first step for which it applies, the first of a cycle being 0."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.model is None) == (self.by is None):
+            raise ValueError("a route names a `model`, or a function with `by`: one of the two")
+        if bool(self.among) != (self.by is not None):
+            raise ValueError("`among` lists the models that the function of `by` may name: give both or neither")
+        return self
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Every model that it may come to."""
+        return self.among if self.model is None else (self.model,)
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What a function is told that chooses a model."""
+
+    events: tuple[Event, ...]
+    """What the cycle was woken by or told of."""
+    step: int
+    tokens: int
+    """What the cycle has added so far."""
+    effects: tuple[str, ...]
+    """The tools that it has called, in order."""
+
+
+Choose = Callable[[Situation], str]
+"""Names the model that should go on from here."""
+
+
+def choose(routes: Sequence[Route], situation: Situation, own: str, functions: Mapping[str, Choose]) -> str:
+    """The model of the first route that applies, else the agent's own."""
+    for route in routes:
+        if situation.step >= route.from_step and holds(route.when, situation.events):
+            return route.model or _ask(route, situation, own, functions)
+    return own
+
+
+def _ask(route: Route, situation: Situation, own: str, functions: Mapping[str, Choose]) -> str:
+    name = route.by or ""
+    try:
+        chosen = functions[name](situation)
+    except Exception as error:  # noqa: BLE001  the owner's function must not cost the agent its cycle
+        log_line.warning("route failed", route=name, error=repr(error))
+        return own
+    if chosen in route.among:
+        return chosen
+    log_line.warning("route names a model that it may not", route=name, model=str(chosen))
+    return own
+
+
+def model_of(response: Entry) -> str | None:
+    """The model that gave this response, as it was asked for."""
+    made_of: dict[str, JsonValue] = json.loads(response.request) if response.request else {}
+    name = made_of.get("model")
+    return name if isinstance(name, str) else None

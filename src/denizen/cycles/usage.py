@@ -1,0 +1,53 @@
+"""How many tokens cycles read and wrote, and how many of them the provider had kept or was given to keep.
+
+Read from their responses, which the log finds at once; the ledger says the same, and of skipped cycles too, but only to
+whoever reads all of it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from pydantic_ai.messages import ModelResponse
+from sqlalchemy import bindparam, select
+
+from denizen.ids import AgentId
+from denizen.models import codec
+from denizen.models.prices import Usage, usage_of
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import cycles, log
+
+_responses = statement(
+    select(cycles.c.number, log.c.message)
+    .select_from(
+        cycles.join(
+            log,
+            (log.c.agent_id == cycles.c.agent_id) & (log.c.cycle_id == cycles.c.id) & (log.c.seq >= bindparam("seq")),
+        )
+    )
+    .where(
+        cycles.c.agent_id == bindparam("agent_id"),
+        cycles.c.number.is_not(None),
+        cycles.c.number >= bindparam("first"),
+        cycles.c.number <= bindparam("last"),
+        log.c.seq < bindparam("end"),
+        log.c.kind == "response",
+    )
+    .order_by(log.c.seq)
+)
+_begins = statement(
+    select(cycles.c.first_seq).where(cycles.c.agent_id == bindparam("agent_id"), cycles.c.number == bindparam("number"))
+)
+_END = 2**62
+
+
+def usage_of_cycles(tx: Tx, agent_id: AgentId, first: int, last: int) -> dict[int, Usage]:
+    """What each of the cycles from `first` to `last` used, by number; none for one whose model has not answered."""
+    seq, end = tx.one(_begins, agent_id=agent_id, number=first), tx.one(_begins, agent_id=agent_id, number=last + 1)
+    where = {"agent_id": agent_id, "seq": seq[0] if seq else 0, "end": end[0] if end else _END}
+    used: defaultdict[int, Usage] = defaultdict(Usage)
+    for number, encoded in tx.all(_responses, **where, first=first, last=last):
+        message = codec.load(encoded)
+        if isinstance(message, ModelResponse):
+            used[number] += usage_of(message)
+    return dict(used)

@@ -1,0 +1,387 @@
+"""Questions to people: pauses that end by an answer, by something urgent or by time; answers that come too late."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from denizen import Runtime, call, reply, scripted, tool
+from denizen.agents.registry import Agent
+from denizen.bus.port import Frame
+from denizen.bus.streams import agent_topic
+from denizen.errors import AlreadySettled, NotFound
+from denizen.ids import new_id
+from denizen.spaces.directory import Entity, Space
+from denizen.tools.settings import ClientTool
+from tests.world import World, listening
+
+
+def confirm(**options: Any) -> ClientTool:
+    schema = {"type": "object", "properties": {"what": {"type": "string"}}, "required": ["what"]}
+    return ClientTool(name="confirm", description="Ask whether you may.", parameters=schema, **options)
+
+
+async def asked_in_a_hall(world: World, *turns: Any, tools: Any = None, **options: Any) -> tuple[Agent, Entity, Space]:
+    ada = await world.agent("Ada", *turns, tools=[confirm()] if tools is None else tools, **options)
+    noor = await world.person("Noor")
+    hall = await world.space("Hall", noor, ada)
+    await world.say(noor, "Do it", hall)
+    await world.run()
+    return ada, noor, hall
+
+
+@asynccontextmanager
+async def cycles_ending(world: World, agent: Agent) -> AsyncGenerator[Callable[[], Awaitable[None]]]:
+    """Inside, await what is given to see the next cycle of the agent end."""
+    async with world.denizen.bus.subscribe(agent_topic(agent.id), limit=1_000) as frames:
+
+        async def ended() -> None:
+            async for frame in frames:
+                assert isinstance(frame, Frame)
+                if frame.payload.get("status") == "sleeping":
+                    return
+
+        yield ended
+
+
+async def results(world: World, ada: Agent) -> list[str]:
+    return [text for text in await world.history(ada) if text.startswith("results: confirm")]
+
+
+async def test_a_second_answer_is_refused_and_an_unknown_call_is_unknown(world: World):
+    _, noor, _ = await asked_in_a_hall(world, call("confirm", what="deploy"), "Done.")
+    (asked,) = await world.denizen.waiting_calls(noor)
+    await world.denizen.answer(asked, "yes", by=noor)
+    with pytest.raises(AlreadySettled, match="has its answer already"):
+        await world.denizen.answer(asked, "no", by=noor)
+    with pytest.raises(NotFound):
+        await world.denizen.answer(new_id(), "yes", by=noor)
+
+
+async def test_whoever_is_not_in_the_space_neither_sees_nor_answers(world: World):
+    _, noor, _ = await asked_in_a_hall(world, call("confirm", what="deploy"), "Done.")
+    sam = await world.person("Sam")
+    (asked,) = await world.denizen.waiting_calls(noor)
+    assert await world.denizen.waiting_calls(sam) == []
+    with pytest.raises(NotFound):
+        await world.denizen.answer(asked, "yes", by=sam)
+    assert [each.id for each in await world.denizen.waiting_calls(noor)] == [asked.id]
+
+
+async def test_of_many_who_answer_at_once_one_is_heard(world: World):
+    ada, noor, _ = await asked_in_a_hall(world, call("confirm", what="deploy"), "Done.")
+    (asked,) = await world.denizen.waiting_calls(noor)
+    given = [world.denizen.answer(asked, str(number), by=noor) for number in range(8)]
+    outcomes = await asyncio.gather(*given, return_exceptions=True)
+    heard = [each.result for each in outcomes if not isinstance(each, BaseException)]
+    assert len(heard) == 1
+    assert sum(isinstance(each, AlreadySettled) for each in outcomes) == 7
+    await world.run()
+    assert await results(world, ada) == [f"results: confirm → {heard[0]}"]
+
+
+async def test_other_messages_wait_while_the_agent_does(world: World):
+    """One mind, one history: what comes meanwhile is read in the next cycle, unless it is urgent."""
+    ada, noor, hall = await asked_in_a_hall(
+        world, call("confirm", what="deploy"), reply("Done."), "Done.", reply("Hello."), "Greeted."
+    )
+    await world.say(noor, "By the way, hello", hall)
+    await world.run()
+    assert len(world.model(ada).requests) == 1
+    (asked,) = await world.denizen.waiting_calls(noor)
+    await world.denizen.answer(asked, "yes", by=noor)
+    await world.run()
+    assert await world.transcript(hall) == ["Noor: Do it", "Noor: By the way, hello", "Ada: Done.", "Ada: Hello."]
+    assert [ending[0] for ending in await world.endings(ada)] == [1, 2]
+
+
+async def test_something_urgent_ends_the_pause_and_a_late_answer_is_an_event(world: World):
+    ada, noor, hall = await asked_in_a_hall(
+        world, call("confirm", what="deploy"), reply("Stopped."), "Stopped.", reply("Too late."), "Told Noor."
+    )
+    (asked,) = await world.denizen.waiting_calls(noor)
+    await world.say(noor, "Never mind", hall, urgent=True)
+    await world.run()
+    assert await results(world, ada) == [
+        (
+            "results: confirm → Interrupted: something urgent arrived before anyone answered. The question still "
+            "stands; an answer that comes later will reach you as an event."
+        )
+    ]
+    assert any(text.startswith("update: [MID-CYCLE UPDATE") for text in await world.history(ada))
+    late = await world.denizen.answer(asked, "yes", by=noor)
+    assert late.state == "late"
+    with pytest.raises(AlreadySettled):
+        await world.denizen.answer(asked, "yes", by=noor)
+    await world.run()
+    assert f'1. [Tool result "confirm" | call: {asked.id} | space "Hall" | spaceId: <Hall>] "yes"' in (
+        await world.newest_inbox(ada)
+    )
+    assert (await world.transcript(hall))[2:] == ["Ada: Stopped.", "Ada: Too late."]
+
+
+async def test_a_question_that_nobody_answers_ends_by_time(world: World):
+    ada, noor, hall = await asked_in_a_hall(
+        world, call("confirm", what="deploy"), reply("I leave it."), "Left it.", tools=[confirm(seconds=3600)]
+    )
+    await world.run_after(3599)
+    assert len(world.model(ada).requests) == 1
+    await world.run_after(1)
+    assert await results(world, ada) == [
+        "results: confirm → Nobody answered within 1 hour. An answer that comes later will reach you as an event."
+    ]
+    assert (await world.transcript(hall))[-1] == "Ada: I leave it."
+    assert await world.denizen.waiting_calls(noor) == []
+
+
+async def test_the_time_people_take_is_not_the_cycles(world: World):
+    ada, noor, hall = await asked_in_a_hall(
+        world, call("confirm", what="deploy"), reply("Done."), "Done.", cycle={"max_seconds": 60}
+    )
+    world.clock.advance(7200)
+    (asked,) = await world.denizen.waiting_calls(noor)
+    await world.denizen.answer(asked, "yes", by=noor)
+    await world.run()
+    assert (await world.endings(ada))[0][2] == "answered"
+    assert (await world.transcript(hall))[-1] == "Ada: Done."
+
+
+async def test_calls_after_a_question_wait_for_its_answer(world: World):
+    """In order: what follows a question in the same response is not done before it is answered."""
+    ada, noor, hall = await asked_in_a_hall(world, [call("confirm", what="deploy"), reply("Confirmed.")], "Done.")
+    assert await world.transcript(hall) == ["Noor: Do it"]
+    (asked,) = await world.denizen.waiting_calls(noor)
+    await world.denizen.answer(asked, "yes", by=noor)
+    await world.run()
+    assert await world.transcript(hall) == ["Noor: Do it", "Ada: Confirmed."]
+    assert await world.denizen.status(ada) == "sleeping"
+
+
+async def test_independent_questions_are_asked_together(world: World):
+    _, noor, _ = await asked_in_a_hall(
+        world,
+        [call("confirm", what="one"), call("confirm", what="two")],
+        "Done.",
+        tools=[confirm(independent=True)],
+    )
+    first, second = await world.denizen.waiting_calls(noor)
+    await world.denizen.answer(second, "no", by=noor)
+    await world.run()
+    assert [each.id for each in await world.denizen.waiting_calls(noor)] == [first.id]
+
+
+async def test_wrong_arguments_ask_nobody(world: World):
+    ada, noor, _ = await asked_in_a_hall(world, call("confirm", why="?"), "Gave up.", cycle={"silent_reply": "ignore"})
+    assert await world.denizen.waiting_calls(noor) == []
+    (told,) = await results(world, ada)
+    assert "'what' is a required property" in told
+
+
+async def test_an_asynchronous_question_does_not_stop_the_cycle(world: World):
+    ada, noor, hall = await asked_in_a_hall(
+        world,
+        [call("confirm", what="deploy"), reply("I asked.")],
+        "Asked Noor.",
+        reply("Thanks."),
+        "Thanked Noor.",
+        tools=[confirm(mode="async")],
+    )
+    assert await world.denizen.status(ada) == "sleeping"
+    (asked,) = await world.denizen.waiting_calls(noor)
+    assert (await results(world, ada))[0].startswith(f'results: confirm → {{"status": "pending", "call": "{asked.id}"')
+    await world.denizen.answer(asked, "go ahead", by=noor)
+    await world.run()
+    assert await world.transcript(hall) == ["Noor: Do it", "Ada: I asked.", "Ada: Thanks."]
+
+
+async def test_an_asynchronous_answer_may_come_after_it_was_given_up(world: World):
+    """First it is told that no answer came, then the answer: two events."""
+    ada, noor, hall = await asked_in_a_hall(
+        world,
+        [call("confirm", what="deploy"), reply("I asked.")],
+        "Asked Noor.",
+        reply("No answer."),
+        "Told Noor.",
+        reply("At last."),
+        "Told Noor.",
+        tools=[confirm(mode="async", seconds=60)],
+    )
+    (asked,) = await world.denizen.waiting_calls(noor)
+    await world.run_after(60)
+    assert "No result came in time." in await world.newest_inbox(ada)
+    await world.denizen.answer(asked, "go ahead", by=noor)
+    await world.run()
+    assert '"go ahead"' in await world.newest_inbox(ada)
+    assert (await world.transcript(hall))[1:] == ["Ada: I asked.", "Ada: No answer.", "Ada: At last."]
+
+
+async def test_a_deleted_agent_waits_for_nothing(world: World):
+    ada, noor, _ = await asked_in_a_hall(world, call("confirm", what="deploy"), "Done.")
+    (asked,) = await world.denizen.waiting_calls(noor)
+    await world.denizen.delete_agent(ada)
+    assert await world.denizen.waiting_calls(noor) == []
+    with pytest.raises(AlreadySettled, match="Nobody waits"):
+        await world.denizen.answer(asked, "yes", by=noor)
+    assert (await results(world, ada)) == ["results: confirm → Not finished: this agent was deleted."]
+
+
+async def test_a_suspended_agent_goes_on_when_it_is_resumed(world: World):
+    ada, noor, hall = await asked_in_a_hall(world, call("confirm", what="deploy"), reply("Done."), "Done.")
+    (asked,) = await world.denizen.waiting_calls(noor)
+    await world.denizen.suspend_agent(ada)
+    await world.denizen.answer(asked, "yes", by=noor)
+    await world.run()
+    assert len(world.model(ada).requests) == 1
+    await world.denizen.resume_agent(ada)
+    await world.run()
+    assert (await world.transcript(hall))[-1] == "Ada: Done."
+
+
+async def test_an_answer_wakes_another_instance(world: World):
+    """A pause gives the lease up: whoever hears of the answer goes on."""
+    ada, noor, hall = await asked_in_a_hall(world, call("confirm", what="deploy"), reply("Done."), "Done.")
+    async with Runtime(world.url, clock=world.clock, models={"python:ada": world.model(ada)}) as other:
+        (asked,) = await other.waiting_calls(noor)
+        await other.answer(asked, "yes", by=noor)
+        await other.run_until_idle()
+    assert (await world.transcript(hall))[-1] == "Ada: Done."
+
+
+# Visible calls
+
+
+async def test_a_visible_call_is_shown_as_it_is_written_and_with_its_result(world: World):
+    @tool(visible=True)
+    async def look_up(word: str) -> str:
+        """Look it up."""
+        return f"{word}: a place"
+
+    model = scripted(call("look_up", word="hall"), reply("A place."), "Looked it up.", chunk=5)
+    ada = await world.agent("Ada", model=model, tools=[look_up])
+    noor = await world.person("Noor")
+    hall = await world.space("Hall", noor, ada)
+    await world.say(noor, "What is a hall?", hall)
+    async with listening(world, hall) as heard:
+        await world.run()
+        frames = await heard()
+    (shown,) = await world.denizen.calls(hall)
+    assert (shown.state, shown.result, shown.after_seq) == ("answered", "hall: a place", 1)
+    mine = [frame for frame in frames if frame.get("id") == shown.id]
+    assert [frame["type"] for frame in (mine[0], mine[-2], mine[-1])] == [
+        "call.started",
+        "call.changed",
+        "call.changed",
+    ]
+    assert "".join(frame["text"] for frame in mine if frame["type"] == "call.delta") == '{"word": "hall"}'
+    assert [frame["state"] for frame in mine[-2:]] == ["waiting", "answered"]
+
+
+# Tools that take longer than anyone waits
+
+
+async def test_what_a_tool_answers_late_is_told_as_an_event(world: World):
+    released = asyncio.Event()
+
+    @tool(seconds=0.01)
+    async def build() -> str:
+        """Build it."""
+        await released.wait()
+        return "Built."
+
+    ada = await world.agent("Ada", call("build"), reply("Building."), "Waiting.", reply("It is built."), "Told Noor.",
+                            tools=[build])  # fmt: skip
+    noor = await world.person("Noor")
+    hall = await world.space("Hall", noor, ada)
+    async with world.denizen.living() as residents:
+        await world.say(noor, "Build", hall)
+        await residents.run_until_idle()
+        assert await world.transcript(hall) == ["Noor: Build", "Ada: Building."]
+        async with cycles_ending(world, ada) as ended:
+            released.set()
+            await ended()
+    assert await world.transcript(hall) == ["Noor: Build", "Ada: Building.", "Ada: It is built."]
+    assert '"Built."' in await world.newest_inbox(ada)
+
+
+async def test_a_background_tool_is_never_waited_for(world: World):
+    @tool(background=True)
+    async def build() -> str:
+        """Build it."""
+        return "Built."
+
+    ada = await world.agent("Ada", [call("build"), reply("Building.")], "Waiting.", reply("It is built."), "Told Noor.",
+                            tools=[build])  # fmt: skip
+    noor = await world.person("Noor")
+    hall = await world.space("Hall", noor, ada)
+    await world.say(noor, "Build", hall)
+    await world.run()
+    assert await world.transcript(hall) == ["Noor: Build", "Ada: Building.", "Ada: It is built."]
+
+
+@pytest.mark.parametrize(
+    ("on_crash", "told", "runs"),
+    [("report", "Whether it did its work is unknown", 1), ("retry", "Built.", 2)],
+)
+async def test_a_background_tool_survives_its_process(world: World, on_crash: Any, told: str, runs: int):
+    """The next process makes the call again, or says that nobody knows."""
+    begun: list[str] = []
+    hang = asyncio.Event()
+
+    @tool(background=True, on_crash=on_crash)
+    async def build() -> str:
+        """Build it."""
+        begun.append("build")
+        if len(begun) == 1:
+            await hang.wait()
+        return "Built."
+
+    ada = await world.agent("Ada", call("build"), reply("Building."), "Waiting.", reply("So."), "Told Noor.",
+                            tools=[build])  # fmt: skip
+    noor = await world.person("Noor")
+    hall = await world.space("Hall", noor, ada)
+    async with world.denizen.living(), cycles_ending(world, ada) as ended:
+        await world.say(noor, "Build", hall)
+        await ended()
+    await world.restart(ada=world.model(ada))
+    await world.run()
+    assert told in await world.newest_inbox(ada)
+    assert len(begun) == runs
+    assert (await world.transcript(hall))[-1] == "Ada: So."
+
+
+# Speaking in a space by its name
+
+
+async def test_a_message_may_name_another_space_and_streams_there(world: World):
+    ada = await world.agent("Ada")
+    noor = await world.person("Noor")
+    hall = await world.space("Hall", noor, ada)
+    attic = await world.space("Attic", noor, ada)
+    cellar = await world.space("Cellar", noor)
+    await world.restart(
+        ada=scripted(
+            [
+                call("send_message", space_id=attic.id, text="Up here."),
+                call("send_message", space_id=cellar.id, text="Down here."),
+                call("send_message", text="Here."),
+            ],
+            "Spoke in two spaces.",
+            chunk=4,
+        )
+    )
+    await world.say(noor, "Anyone up there?", attic)
+    await world.say(noor, "Say something everywhere", hall)
+    async with listening(world, attic) as in_attic, listening(world, cellar) as in_cellar:
+        await world.run()
+        up, down = await in_attic(), await in_cellar()
+    assert await world.transcript(attic) == ["Noor: Anyone up there?", "Ada: Up here."]
+    assert (await world.transcript(cellar), down) == ([], [])
+    started, *_, created = up
+    assert (started["type"], created["type"], started["id"]) == ("stream.started", "message.created", created["id"])
+    told = (await world.history(ada))[2].splitlines()
+    assert '"error": "not_a_member"' in told[1]
+    assert "You are in no space" in told[2]

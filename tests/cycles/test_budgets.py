@@ -1,0 +1,522 @@
+"""What agents may use: kept before each model call, settled after it; and how one rests that may use no more."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+
+from denizen import Runtime, forever, reply, scripted, skip
+from denizen.agents.registry import Agent
+from denizen.bus.port import Frame
+from denizen.bus.streams import agent_topic
+from denizen.checker import check_database
+from denizen.consciousness import lease as leases
+from denizen.consciousness.lease import Lease
+from denizen.cycles import budgets, ledger
+from denizen.cycles.budgets import Allowance, Amount, BudgetSettings, Limit, Refusal, Resting
+from denizen.cycles.ledger import Charge
+from denizen.errors import InvalidInput
+from denizen.ids import CycleId, new_id
+from denizen.models.prices import Price
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import reservations, spending
+from tests.world import UNHURRIED, JumpingClock, Waiting, World, open_world
+
+DAY = 86_400
+UNTIL_MIDNIGHT = 15 * 3_600  # the world begins at nine
+RESTS = "I have used up my budget for today and rest until 00:00 UTC. What you write is kept; I will read it then."
+A_CENT_A_TOKEN = Price(Decimal(0), Decimal(10_000))
+ROOMY = {"output_tokens": 256}
+"""So that a reservation is not much more than what a short answer costs."""
+
+
+async def taken(world: World, agent: Agent) -> Lease:
+    lease = await world.denizen.db.write(leases.acquire, agent.id, "test")
+    assert lease is not None
+    return lease
+
+
+async def spend(world: World, agent: Agent, tokens: int, micros: int = 0) -> None:
+    charge = Charge("m", tokens, 0, 0, 0, micros)
+    await world.denizen.db.write(ledger.enter, agent.id, CycleId(new_id()), "usage", charge)
+
+
+async def reserve(world: World, lease: Lease, under: Allowance, tokens: int = 0, micros: int = 0) -> Refusal | None:
+    return await world.denizen.db.write(budgets.reserve, lease, under, Amount(tokens, micros))
+
+
+def own(agent: Agent, **limits: Any) -> Allowance:
+    return Allowance(agent.entity.organization_id, BudgetSettings(**limits), shared=False)
+
+
+# Limits
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [{"tokens_per_day": 100}, {"tokens": 100}, {"dollars_per_day": Decimal("0.0001")}, {"dollars": Decimal("0.0001")}],
+)
+async def test_a_limit_may_be_reached_but_not_passed(world: World, limits: dict[str, Any]):
+    ada = await world.agent("Ada")
+    lease = await taken(world, ada)
+    await spend(world, ada, 60, 60)
+    assert await reserve(world, lease, own(ada, **limits), 40, 40) is None
+    refused = await reserve(world, lease, own(ada, **limits), 41, 41)
+    assert refused is not None
+    assert refused.scope == ("agent:day" if "day" in next(iter(limits)) else "agent:total")
+
+
+async def test_yesterdays_spending_counts_for_life_and_not_for_today(world: World):
+    ada = await world.agent("Ada")
+    lease = await taken(world, ada)
+    await spend(world, ada, 90)
+    world.clock.advance(DAY)
+    assert await reserve(world, lease, own(ada, tokens_per_day=100), 100) is None
+    assert await reserve(world, lease, own(ada, tokens=100), 11) == Refusal("agent:total", None)
+
+
+async def test_who_has_used_up_both_rests_for_the_longer(world: World):
+    ada = await world.agent("Ada")
+    lease = await taken(world, ada)
+    refused = await reserve(world, lease, own(ada, tokens_per_day=10, tokens=10), 11)
+    assert refused == Refusal("agent:total", None)
+
+
+async def test_a_day_ends_at_midnight_utc(world: World):
+    ada = await world.agent("Ada")
+    lease = await taken(world, ada)
+    refused = await reserve(world, lease, own(ada, tokens_per_day=10), 11)
+    assert refused is not None
+    assert refused.until == world.clock.now() + UNTIL_MIDNIGHT * 1_000_000
+
+
+async def kept(world: World) -> list[tuple[Any, ...]]:
+    every = statement(select(reservations.c.tokens, reservations.c.cost_micros).order_by(reservations.c.agent_id))
+    return await world.denizen.db.read(lambda tx: tx.all(every))
+
+
+async def test_what_others_have_kept_counts_until_it_is_settled(world: World):
+    ada, ben = await world.agent("Ada"), await world.agent("Ben")
+    await world.denizen.set_budget(tokens_per_day=100)
+    both = [Allowance(ada.entity.organization_id, None, shared=True)] * 2
+    hers, his = await taken(world, ada), await taken(world, ben)
+    assert await reserve(world, hers, both[0], 60) is None
+    midnight = world.clock.now() + UNTIL_MIDNIGHT * 1_000_000
+    assert await reserve(world, his, both[1], 41) == Refusal("organization:day", midnight, for_now=True)
+    assert await reserve(world, his, both[1], 101) == Refusal("organization:day", midnight, for_now=False)
+    assert await reserve(world, his, both[1], 40) is None
+    # Keeping anew replaces what was kept.
+    assert await reserve(world, hers, both[0], 50) is None
+    assert sorted(await kept(world)) == [(40, 0), (50, 0)]
+    await world.denizen.db.write(
+        ledger.enter, ada.id, CycleId(new_id()), "usage", Charge("m", 5, 5, 0, 0, None, reserved=True)
+    )
+    assert await kept(world) == [(40, 0)]
+    assert await reserve(world, his, both[1], 90) is None
+    assert await reserve(world, his, both[1], 91) == Refusal("organization:day", midnight)
+
+
+@pytest.mark.parametrize("how", ["run out", "taken over"])
+async def test_what_a_dead_process_has_kept_is_free_when_its_lease_is(world: World, how: str):
+    ada, ben = await world.agent("Ada"), await world.agent("Ben")
+    await world.denizen.set_budget(tokens_per_day=100)
+    under = Allowance(ada.entity.organization_id, None, shared=True)
+    assert await reserve(world, await taken(world, ada), under, 100) is None
+    his = await taken(world, ben)
+    assert await reserve(world, his, under, 1) is not None
+    world.clock.advance(31)
+    if how == "taken over":
+        assert await world.denizen.db.write(leases.acquire, ada.id, "another") is not None
+    assert await reserve(world, his, under, 100) is None
+
+
+async def test_a_call_that_was_cut_off_keeps_nothing_from_others(database_url: str):
+    """Between the reservation and its settlement the process ends: the message waits, and the room is free."""
+    begun = asyncio.Event()
+
+    async def never(_messages: Any, _info: Any) -> Any:
+        begun.set()
+        await asyncio.Event().wait()
+
+    async with open_world(database_url, pace=replace(UNHURRIED, grace_seconds=0)) as world:
+        ada, ben = await world.agent("Ada", never), await world.agent("Ben")
+        noor = await world.person("Noor")
+        hall = await world.space("Hall", noor, ada)
+        await world.denizen.set_budget(tokens_per_day=100_000)
+        await world.say(noor, "Hello", hall)
+        async with world.denizen.living():
+            await begun.wait()
+        assert len(await kept(world)) == 1
+        under = Allowance(ada.entity.organization_id, None, shared=True)
+        assert await reserve(world, await taken(world, ben), under, 100_000) is None
+        await world.denizen.db.write(ledger.settle, ben.id)
+
+        await world.restart(ada=scripted(reply("Here."), "Done."))
+        await world.run()
+        assert await world.transcript(hall) == ["Noor: Hello", "Ada: Here."]
+        assert await kept(world) == []
+
+
+# Thinking within limits
+
+
+async def one_in_a_hall(world: World, *turns: Any, **options: Any):
+    ada = await world.agent("Ada", *turns, window=ROOMY, **options)
+    noor = await world.person("Noor")
+    return ada, noor, await world.space("Hall", noor, ada)
+
+
+async def test_only_where_something_is_limited_room_is_kept_once_for_each_model_call(world: World):
+    """Without limits thinking takes no transaction more than ever."""
+    _, noor, hall = await one_in_a_hall(world, reply("Hi."), "Done.", reply("Hi."), "Done.")
+    db, names = world.denizen.db, list[str]()
+    writing = db.write
+
+    def write(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        names.append(fn.__name__)
+        return writing(fn, *args, **kwargs)
+
+    db.write = write  # pyright: ignore[reportAttributeAccessIssue]
+    kept_for: list[int] = []
+    for tokens_per_day in (None, 10_000_000):
+        await world.denizen.set_budget(tokens_per_day=tokens_per_day)
+        names.clear()
+        await world.say(noor, "Hello", hall)
+        await world.run()
+        kept_for.append(names.count("reserve"))
+        assert names.count("end_cycle") == 1
+    assert kept_for == [0, 2]
+    assert await kept(world) == []
+
+
+async def test_what_was_used_is_counted_by_day_agent_and_model(world: World):
+    ada, noor, hall = await one_in_a_hall(world, reply("Hi."), "Done.", skip("no"))
+    ben = await world.agent("Ben", skip("not mine"), skip("not mine"))
+    await world.denizen.join(hall, ben)
+    await world.say(noor, "Hello", hall)
+    await world.run()
+    world.clock.advance(DAY)
+    await world.say(noor, "Hello", hall)
+    await world.run()
+    used = await world.denizen.spending(ada)
+    assert [(str(each.day), each.model, each.calls) for each in used] == [
+        ("2026-01-05", "python:ada", 2),
+        ("2026-01-06", "python:ada", 1),
+    ]
+    cycle = (await world.cycles(ada))[0]
+    assert (used[0].input_tokens, used[0].output_tokens) == (cycle.input_tokens, cycle.output_tokens)
+    assert {each.agent_id for each in await world.denizen.spending()} == {ada.id, ben.id}
+    assert {str(each.day) for each in await world.denizen.spending(days=1)} == {"2026-01-06"}
+    totals = statement(select(func.sum(spending.c.calls)))
+    assert [int(row[0]) for row in await world.denizen.db.read(lambda tx: tx.all(totals))] == [5]
+
+
+async def spent_out(world: World, *turns: Any, **budget: Any):
+    """An agent whose budget for today is used up, and a person who writes to it."""
+    ada, noor, hall = await one_in_a_hall(world, *turns, budget=budget or {"tokens_per_day": 50_000})
+    await spend(world, ada, 49_990)
+    return ada, noor, hall
+
+
+async def test_a_refused_cycle_is_undone_and_the_agent_rests_until_the_next_day(world: World):
+    """Nothing of what people wrote is lost, and each space is told once."""
+    ada, noor, hall = await spent_out(world, "All read.")
+    await world.denizen.edit_agent(ada, cycle={"silent_reply": "ignore"})
+    bert = await world.person("Bert")
+    garden = await world.space("Garden", noor, bert, ada)
+    await world.say(noor, "Are you there?", hall)
+    await world.run()
+    assert await world.denizen.status(ada) == "suspended"
+    midnight = world.clock.now() + UNTIL_MIDNIGHT * 1_000_000
+    assert await world.denizen.resting(ada) == Resting("agent:day", midnight)
+    assert await world.transcript(hall) == ["Noor: Are you there?", f"Ada: {RESTS}"]
+    assert world.model(ada).requests == []
+    assert (await world.waiting(ada))[0] == Waiting("Are you there?", "pending")
+
+    await world.say(noor, "Hello?", hall)
+    await world.say(bert, "Who waters the roses?", garden)
+    await world.run()
+    await world.run()
+    assert await world.transcript(hall) == ["Noor: Are you there?", f"Ada: {RESTS}", "Noor: Hello?"]
+    assert await world.transcript(garden) == ["Bert: Who waters the roses?", f"Ada: {RESTS}"]
+
+    await world.run_after(UNTIL_MIDNIGHT - 1)
+    assert await world.denizen.status(ada) == "suspended"
+    await world.run_after(1)
+    assert await world.denizen.status(ada) == "sleeping"
+    assert await world.denizen.resting(ada) is None
+    inbox = await world.newest_inbox(ada)
+    for text in ("Are you there?", "Hello?", "Who waters the roses?", "so you rested"):
+        assert text in inbox
+    assert [cycle.number for cycle in await world.cycles(ada)] == [1]
+    assert await world.waiting(ada) == []
+    assert await check_database(world.denizen.db) == []
+
+
+async def test_an_agent_that_says_that_it_rests_wakes_no_other(world: World):
+    ada, noor, hall = await spent_out(world)
+    ben = await world.agent("Ben", skip("not mine"))
+    await world.denizen.join(hall, ben)
+    await world.say(noor, "Hello", hall)
+    await world.run()
+    await world.run()
+    assert len(world.model(ben).requests) == 1
+    assert await world.denizen.status(ada) == "suspended"
+    # He reads it when something else wakes him, or did along with Noor's message.
+    assert await world.waiting(ben) in ([], [Waiting(RESTS, "pending")])
+
+
+async def test_a_cycle_under_way_ends_as_far_as_it_got(world: World):
+    """What it was asked and did not answer is told as well."""
+    ada, noor, hall = await one_in_a_hall(world, "Let me see.", budget={"tokens_per_day": 100_000})
+
+    def look(_messages: Any, _info: Any) -> Any:
+        from denizen import call
+
+        return call("get_my_cycles")
+
+    async def look_and_spend(messages: Any, info: Any) -> Any:
+        await spend(world, ada, 99_000)
+        return look(messages, info)
+
+    world.denizen.models.register("python:ada", scripted(look_and_spend))
+    await world.say(noor, "What did you do yesterday?", hall)
+    await world.run()
+    assert [(outcome, why) for _, outcome, why, _ in await world.endings(ada)] == [("acted", "budget")]
+    assert await world.transcript(hall) == ["Noor: What did you do yesterday?", f"Ada: {RESTS}"]
+    assert await world.denizen.status(ada) == "suspended"
+    assert await kept(world) == []
+    assert await check_database(world.denizen.db) == []
+
+
+async def test_what_was_kept_for_a_call_that_failed_is_free_again(world: World):
+    ada, noor, hall = await one_in_a_hall(world, RuntimeError("oh"), budget={"tokens_per_day": 100_000})
+    await world.say(noor, "Hello", hall)
+    async with world.denizen.living() as residents:
+        await residents.run_until_idle()
+        assert await kept(world) == []
+    assert [(each.state, each.attempts) for each in await world.waiting(ada)] == [("pending", 1)]
+
+
+async def test_triage_is_paid_from_the_same_budget(world: World):
+    ada, noor, hall = await one_in_a_hall(
+        world, budget={"tokens_per_day": 30_000}, cycle={"triage": {"model": "sieve"}}
+    )
+    sieve = scripted(skip("lunch"), name="sieve")
+    world.denizen.models.register("sieve", sieve)
+    await world.denizen.join(hall, await world.person("Bert"))
+    await world.say(noor, "Bert, lunch?", hall)
+    await world.run()
+    assert await world.ledger(ada) == [("skip", "triage: lunch")]
+    assert await kept(world) == []
+    used = sum(each.input_tokens + each.output_tokens for each in await world.denizen.spending(ada))
+    await spend(world, ada, 30_000 - used)
+    await world.say(noor, "Bert, coffee?", hall)
+    await world.run()
+    assert len(sieve.requests) == 1
+    assert await world.denizen.resting(ada) is not None
+    assert (await world.transcript(hall))[-1] == f"Ada: {RESTS}"
+
+
+async def test_its_plans_wait_with_it(world: World):
+    ada, noor, hall = await spent_out(world, "Done.", "Done.", "Done.")
+    await world.denizen.set_timer(ada, "Look at the oven", after="1h")
+    await world.say(noor, "Hello", hall)
+    await world.run()
+    await world.run_after(2 * 3_600)
+    assert [plan.state for plan in await world.denizen.plans(ada)] == ["held"]
+    await world.run_after(UNTIL_MIDNIGHT)
+    assert "Look at the oven" in str(world.model(ada).requests)
+
+
+async def test_raising_its_budget_lets_an_agent_go_on(world: World):
+    ada, noor, hall = await spent_out(world, reply("Here."), "Done.")
+    await world.say(noor, "Hello", hall)
+    await world.run()
+    await world.denizen.edit_agent(ada, instructions="Be brief.")
+    assert await world.denizen.status(ada) == "suspended"
+    await world.denizen.edit_agent(ada, budget={"tokens_per_day": 40_000})
+    assert await world.denizen.status(ada) == "suspended"
+    await world.denizen.edit_agent(ada, budget={"tokens_per_day": 500_000})
+    await world.run()
+    assert (await world.transcript(hall))[-1] == "Ada: Here."
+
+
+async def test_raising_the_organizations_budget_lets_its_agents_go_on(world: World):
+    ada, noor, hall = await one_in_a_hall(world, reply("Here."), "Done.")
+    await spend(world, ada, 100)
+    await world.denizen.set_budget(tokens=101)
+    await world.say(noor, "Hello", hall)
+    await world.run()
+    said = "The budget of our organization is used up, and I rest until it is raised."
+    assert (await world.transcript(hall))[-1].startswith(f"Ada: {said}")
+    await world.run_after(3 * DAY)
+    assert await world.denizen.status(ada) == "suspended"
+    await world.denizen.set_budget(tokens=1_000_000)
+    assert await world.denizen.budget() == BudgetSettings(tokens=1_000_000)
+    await world.run()
+    assert (await world.transcript(hall))[-1] == "Ada: Here."
+    await world.denizen.set_budget()
+    assert await world.denizen.budget() is None
+
+
+async def test_the_owner_has_the_last_word(world: World):
+    """What an owner suspends stays so when the day comes; what an owner resumes is awake, until it is refused again."""
+    ada, noor, hall = await spent_out(world, reply("Here."), "Done.")
+    await world.say(noor, "Hello", hall)
+    await world.run()
+    await world.denizen.suspend_agent(ada)
+    await world.run_after(UNTIL_MIDNIGHT + 1)
+    assert await world.denizen.status(ada) == "suspended"
+    await world.denizen.resume_agent(ada)
+    await world.run()
+    assert (await world.transcript(hall))[-1] == "Ada: Here."
+
+
+async def test_an_agent_is_told_once_when_most_of_it_is_used(world: World):
+    """And people see it."""
+    ada, noor, hall = await one_in_a_hall(
+        world,
+        *[reply("One."), "Done.", reply("Two."), "Done.", reply("Three."), "Done."],
+        budget={"tokens_per_day": 100_000, "dollars": Decimal(5)},
+    )
+    await spend(world, ada, 82_000, 4_100_000)
+    async with world.denizen.bus.subscribe(agent_topic(ada.id), limit=1_000) as frames:
+        for _ in range(2):
+            await world.say(noor, "Hello", hall)
+            await world.run()
+        world.denizen.bus.publish(agent_topic(ada.id), {"type": "that was all"})
+        told: list[Any] = []
+        async for frame in frames:
+            assert isinstance(frame, Frame)
+            if frame.payload["type"] == "that was all":
+                break
+            if frame.payload["type"] == "agent.budget":
+                told.append((frame.payload["scope"], frame.payload["used"]))
+    assert told == [("agent:total", 0.82), ("agent:day", 0.82)]
+    inbox = await world.newest_inbox(ada)
+    assert (
+        "You have used 82 % of your budget ($4.10 of $5.00). When it is used up, you rest until it is raised." in inbox
+    )
+    assert "You have used 82 % of your budget for today (82,000 of 100,000 tokens)." in inbox
+    await world.say(noor, "Hello", hall)
+    await world.run()
+    assert "budget" not in await world.newest_inbox(ada)
+
+
+def test_the_share_is_that_of_the_limit_which_is_nearer():
+    limit = Limit("organization:day", tokens=1_000, micros=5_000_000)
+    assert limit.share(Amount(100, 4_500_000)) == 0.9
+    assert budgets.warning(limit, Amount(100, 4_500_000)) == (
+        "Your organization has used 90 % of its budget for today ($4.50 of $5.00, 100 of 1,000 tokens). "
+        "When it is used up, you rest until 00:00 UTC."
+    )
+
+
+# Prices
+
+
+async def test_a_budget_in_dollars_needs_to_know_what_the_model_costs(small_world: World):
+    world = small_world
+
+    class Foreign(type(scripted())):  # a model of no price list
+        @property
+        def system(self) -> str:
+            return "nowhere"
+
+    ada, noor, hall = await one_in_a_hall(world, budget={"dollars_per_day": 5})
+    model = scripted(reply("Hi."), "Done.")
+    model.__class__ = Foreign
+    world.denizen.models.register("python:ada", model)
+    await world.say(noor, "Hello", hall)
+    with pytest.raises(InvalidInput, match=r"budget in dollars.*'python:ada'.*\[prices\].*Runtime\(prices"):
+        await world.run()
+    assert await world.inbox(ada) == ["Hello"]
+    world.denizen._prices = {"python:ada": A_CENT_A_TOKEN}  # pyright: ignore[reportPrivateUsage]
+    await world.run()
+    assert (await world.transcript(hall))[-1] == "Ada: Hi."
+
+
+async def test_what_costs_nothing_may_have_a_budget_in_dollars(small_world: World):
+    _, noor, hall = await one_in_a_hall(small_world, reply("Hi."), "Done.", budget={"dollars": 1})
+    await small_world.say(noor, "Hello", hall)
+    await small_world.run()
+    assert (await small_world.transcript(hall))[-1] == "Ada: Hi."
+
+
+@pytest.mark.parametrize("wrong", [{"dollars_per_day": 0}, {"dolars": 1}, {"tokens": -1}])
+async def test_a_budget_that_is_none_is_refused(small_world: World, wrong: dict[str, Any]):
+    with pytest.raises(InvalidInput, match="budget"):
+        await small_world.denizen.create_agent("Ada", budget=wrong)
+
+
+async def test_an_organizations_budget_is_checked_too(small_world: World):
+    with pytest.raises(InvalidInput, match="dollars_per_day"):
+        await small_world.denizen.set_budget(dollars_per_day=-1)
+
+
+# Together
+
+
+async def test_of_many_who_keep_room_at_once_only_as_many_get_it_as_there_is(world: World):
+    """On PostgreSQL they come on several connections, and the organization's row lets one after the other through."""
+    agents = [await world.agent(f"A{number}") for number in range(12)]
+    held = [await taken(world, agent) for agent in agents]
+    await world.denizen.set_budget(tokens_per_day=50)
+    under = Allowance(agents[0].entity.organization_id, None, shared=True)
+    for _ in range(10):
+        answers = await asyncio.gather(*(reserve(world, lease, under, 10) for lease in held))
+        assert answers.count(None) == 5
+        assert await kept(world) == [(10, 0)] * 5
+        for agent in agents:
+            await world.denizen.db.write(ledger.settle, agent.id)
+
+
+def chatty(_messages: Any, info: Any) -> Any:
+    return reply("And again.") if info.number % 3 else "Done."
+
+
+def total(tx: Tx) -> int:
+    row = tx.one(statement(select(func.coalesce(func.sum(spending.c.cost_micros), 0))))
+    assert row is not None
+    return int(row[0])
+
+
+async def test_agents_that_think_at_once_never_pass_the_limit_of_their_organization(database_url: str):
+    """Six agents, two processes where there is a server. Three may think at once; the others wait for them.
+
+    In the end all of it is used but what one call may cost, and everyone rests.
+    """
+    count, limit, one_call = 6, 40_000_000, (256 + 1) * 50_000
+    prices = {f"python:a{number}": Price(Decimal(0), Decimal(50_000)) for number in range(count)}
+    clock = JumpingClock()
+    async with AsyncExitStack() as stack:
+        world = await stack.enter_async_context(open_world(database_url, prices=prices, clock=clock, pace=UNHURRIED))
+        agents = [await world.agent(f"A{number}", model=forever(chatty), window=ROOMY) for number in range(count)]
+        noor = await world.person("Noor")
+        hall = await world.space("Hall", noor, *agents)
+        await world.denizen.set_budget(dollars=Decimal(limit) / 1_000_000)
+        houses = [world.denizen]
+        if database_url.startswith("postgresql"):
+            models = {agent.definition.model: forever(chatty) for agent in agents}
+            other = Runtime(database_url, clock=clock, models=models, prices=prices, pace=UNHURRIED)
+            houses.append(await stack.enter_async_context(other))
+        for _ in range(40):
+            await world.say(noor, "@a0 @a1 @a2 @a3 @a4 @a5, talk", hall)
+            await asyncio.gather(*(house.run_until_idle() for house in houses))
+            used = await world.denizen.db.read(total)
+            assert used <= limit
+            if {await world.denizen.status(agent) for agent in agents} == {"suspended"}:
+                break
+        else:
+            pytest.fail("the budget is never used up")
+        assert used > limit - one_call
+        assert await kept(world) == []
+        assert await check_database(world.denizen.db) == []

@@ -1,0 +1,276 @@
+"""The cheap skip: what need not be thought about is seen before anything of the agent is loaded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from denizen import call, reply, scripted, skip
+from denizen.agents.registry import Agent
+from denizen.checker import check_database
+from denizen.cycles import triage
+from denizen.errors import InvalidInput, ModelUnreachable
+from denizen.models.scripted import ScriptedModel
+from denizen.storage.database import Database
+from tests.world import World, as_text, open_world
+
+SMALL_TALK = {"skip_when": {"shorter_than": 10}}
+ASKED = {"model": "sieve", "instructions": "It cares for the garden only."}
+
+
+async def three_in_a_hall(world: World, *turns: Any, **options: Any):
+    """An agent and two people, so that not everything is meant for the agent."""
+    ada = await world.agent("Ada", *turns, instructions="You are the gardener.", **options)
+    noor, bert = await world.person("Noor"), await world.person("Bert")
+    return ada, noor, await world.space("Hall", noor, bert, ada)
+
+
+def register(world: World, *turns: Any) -> ScriptedModel:
+    sieve = scripted(*turns, name="sieve")
+    world.denizen.models.register("sieve", sieve)
+    return sieve
+
+
+@contextmanager
+def reads_of(db: Database) -> Iterator[list[str]]:
+    """Inside, the names of the functions that read the database are noted, in order."""
+    names: list[str] = []
+    reading = db.read
+
+    def read(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        names.append(fn.__name__)
+        return reading(fn, *args, **kwargs)
+
+    db.read = read  # type: ignore[method-assign]  # pyright: ignore[reportAttributeAccessIssue]
+    try:
+        yield names
+    finally:
+        del db.read  # type: ignore[method-assign]
+
+
+async def no_trace(world: World, ada: Agent) -> None:
+    """Nothing of the skip is in the log, the cycle records or the inbox, and every invariant holds."""
+    assert (await world.history(ada), await world.cycles(ada), await world.waiting(ada)) == ([], [], [])
+    assert await check_database(world.denizen.db) == []
+
+
+async def test_a_rule_skips_before_the_window_is_read_and_without_a_model(world: World):
+    ada, noor, hall = await three_in_a_hall(world, reply("Yes?"), "Done.", cycle={"triage": SMALL_TALK})
+    await world.say(noor, "Morning!", hall)
+    with reads_of(world.denizen.db) as names:
+        await world.run()
+        assert "_load_mind" not in names
+        assert world.model(ada).requests == []
+        await no_trace(world, ada)
+        assert await world.ledger(ada) == [("skip", "triage: rule")]
+
+        await world.say(noor, "What about the roses?", hall)
+        await world.run()
+        assert "_load_mind" in names
+    assert await world.transcript(hall) == ["Noor: Morning!", "Noor: What about the roses?", "Ada: Yes?"]
+
+
+async def test_a_small_model_sees_who_the_agent_is_and_the_new_events_and_skips(world: World):
+    """Its tools are two, its reason and its cost go to the ledger; the agent's own model is never asked."""
+    sieve = register(world, skip("they talk about lunch"))
+    ada, noor, hall = await three_in_a_hall(world, cycle={"triage": ASKED})
+    await world.say(noor, "Bert, lunch?", hall)
+    with reads_of(world.denizen.db) as names:
+        await world.run()
+    assert "_load_mind" not in names
+    assert world.model(ada).requests == []
+
+    system, inbox = (as_text(message) for message in sieve.requests[0])
+    assert '"Ada" (@ada)' in system
+    assert "ITS ROLE: You are the gardener." in system
+    assert "FROM ITS OWNER: It cares for the garden only." in system
+    assert inbox.startswith("[INBOX - 1 new event]")
+    assert 'Noor (human): "Bert, lunch?"' in inbox
+    assert sieve.infos[0].tools == ("think", "skip")
+
+    assert await world.ledger(ada) == [("skip", "triage: they talk about lunch")]
+    assert [(each.model, each.calls) for each in await world.denizen.spending(ada)] == [("sieve", 1)]
+    await no_trace(world, ada)
+
+
+async def test_what_is_kept_is_thought_about_and_not_sifted_again(world: World):
+    """Although its first cycle fails and is undone, the same life does not ask about it twice."""
+    sieve = register(world, call("think"))
+    ada, noor, hall = await three_in_a_hall(world, RuntimeError("oh"), reply("Hm."), "Done.", cycle={"triage": ASKED})
+    await world.say(noor, "How are the roses?", hall)
+    async with world.denizen.living() as residents:
+        await residents.run_until_idle()
+        world.clock.advance(2)
+        await residents.run_until_idle()
+    assert await world.transcript(hall) == ["Noor: How are the roses?", "Ada: Hm."]
+    assert len(sieve.requests) == 1
+    assert (await world.ledger(ada))[0] == ("usage", "triage")
+    assert await check_database(world.denizen.db) == []
+
+
+async def test_a_warm_agent_is_triaged_before_a_cycle_opens(world: World):
+    sieve = register(world, call("think"), skip("lunch"), call("think"))
+    ada, noor, hall = await three_in_a_hall(
+        world, reply("Fine."), "Done.", reply("Soon."), "Done.", cycle={"triage": ASKED}
+    )
+    async with world.denizen.living() as residents:
+        for text in ("How are the roses?", "Bert, lunch?", "And the tulips?"):
+            await world.say(noor, text, hall)
+            await residents.run_until_idle()
+    assert len(sieve.requests) == 3
+    assert [text for text in await world.transcript(hall) if text.startswith("Ada")] == ["Ada: Fine.", "Ada: Soon."]
+    assert "lunch" not in str(await world.history(ada))
+    assert [number for number, *_ in await world.endings(ada)] == [1, 2]
+    assert await check_database(world.denizen.db) == []
+
+
+async def _never() -> None:
+    await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "They talk about lunch.",  # no call
+        [call("skip", reason="lunch"), call("think")],  # both
+        call("skip"),  # no reason
+        call("send_message", text="Hello"),  # not for it to do
+        ModelUnreachable("gone"),
+        RuntimeError("a defect"),
+    ],
+)
+async def test_whatever_goes_wrong_the_agent_thinks(small_world: World, answer: Any):
+    register(small_world, answer)
+    _, noor, hall = await three_in_a_hall(small_world, reply("Hm."), "Done.", cycle={"triage": ASKED})
+    await small_world.say(noor, "Bert, lunch?", hall)
+    await small_world.run()
+    assert await small_world.transcript(hall) == ["Noor: Bert, lunch?", "Ada: Hm."]
+
+
+async def test_a_small_model_that_does_not_answer_is_not_waited_for(
+    small_world: World, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(triage, "SECONDS", 0.01)
+    slow = scripted(skip("too late"), pause=_never)
+    small_world.denizen.models.register("sieve", slow)
+    _, noor, hall = await three_in_a_hall(small_world, reply("Hm."), "Done.", cycle={"triage": ASKED})
+    await small_world.say(noor, "Bert, lunch?", hall)
+    await small_world.run()
+    assert await small_world.transcript(hall) == ["Noor: Bert, lunch?", "Ada: Hm."]
+
+
+@pytest.mark.parametrize("how", ["urgent", "mention", "space of two", "with one that is"])
+async def test_what_is_meant_for_the_agent_is_never_sifted(small_world: World, how: str):
+    world = small_world
+    ada, noor, hall = await three_in_a_hall(world, reply("Yes?"), "Done.", cycle={"triage": {"skip_when": {}}})
+    if how == "space of two":
+        hall = await world.space("Desk", noor, ada)
+    if how == "with one that is":
+        await world.say(noor, "Hello", hall)
+    text = "Hey @ada" if how in ("mention", "with one that is") else "Hello"
+    await world.say(noor, text, hall, urgent=how == "urgent")
+    await world.run()
+    assert (await world.transcript(hall))[-1] == "Ada: Yes?"
+    assert len(await world.cycles(ada)) == 1
+
+
+async def test_a_cycle_that_was_cut_off_is_resumed_whatever_triage_would_say(world: World):
+    ada, noor, hall = await three_in_a_hall(world, reply("First."), RuntimeError("cut off"))
+    await world.say(noor, "A question", hall)
+    await world.run()
+    await world.denizen.edit_agent(ada, cycle={"triage": {"skip_when": {}}})
+    await world.restart(ada=scripted("Done."))
+    await world.say(noor, "Hi", hall)
+    await world.run_after(5)
+    assert await world.endings(ada) == [(1, "acted", "answered", "Done.")]
+    assert ("skip", "triage: rule") in await world.ledger(ada)
+    assert await world.waiting(ada) == []
+
+
+async def test_only_what_was_seen_is_skipped(world: World):
+    """A message that arrives while the small model decides is decided about anew."""
+    ada, noor, hall = await three_in_a_hall(world, reply("Yes?"), "Done.", cycle={"triage": ASKED})
+
+    async def decide(_messages: Any, _info: Any) -> Any:
+        await world.say(noor, "@ada, help", hall)
+        return skip("lunch")
+
+    register(world, decide)
+    await world.say(noor, "Bert, lunch?", hall)
+    await world.run()
+    assert (await world.transcript(hall))[-1] == "Ada: Yes?"
+    assert "@ada, help" in await world.newest_inbox(ada)
+    assert "lunch" not in await world.newest_inbox(ada)
+
+
+async def test_what_does_not_wake_waits_for_the_next_thought(world: World):
+    """A notice is not skipped along with small talk: it was not shown."""
+    ada, noor, hall = await three_in_a_hall(world, reply("Yes?"), "Done.", cycle={"triage": SMALL_TALK})
+    loud = await world.agent("Loud")
+    await world.denizen.join(hall, loud)
+    from denizen.spaces import posting
+
+    await world.denizen.db.write(posting.post, hall.id, loud.id, posting.draft("Nobody heard this"), hop=7)
+    await world.say(noor, "Morning!", hall)
+    await world.run()
+    assert [each.text for each in await world.waiting(ada)] == ["Nobody heard this"]
+    await world.say(noor, "@ada, roses?", hall)
+    await world.run()
+    assert "Nobody heard this" in await world.newest_inbox(ada)
+
+
+async def test_an_owners_function_may_decide(sqlite_url: str):
+    def bored(events: Any) -> str | None:
+        return "heard it before" if all("lunch" in event.text for event in events) else None
+
+    def fails(_events: Any) -> str | None:
+        raise RuntimeError("no idea")
+
+    async with open_world(sqlite_url, triages={"bored": bored, "fails": fails}) as world:
+        ada, noor, hall = await three_in_a_hall(
+            world, reply("Yes."), "Done.", reply("No."), "Done.", cycle={"triage": {"by": "bored"}}
+        )
+        for text in ("lunch?", "Roses!"):
+            await world.say(noor, text, hall)
+            await world.run()
+        assert (await world.ledger(ada))[0] == ("skip", "triage: heard it before")
+        await world.denizen.edit_agent(ada, cycle={"triage": {"by": "fails"}})
+        await world.say(noor, "lunch?", hall)
+        await world.run()
+        assert await world.transcript(hall) == [
+            "Noor: lunch?",
+            "Noor: Roses!",
+            "Ada: Yes.",
+            "Noor: lunch?",
+            "Ada: No.",
+        ]
+
+
+async def test_an_owner_who_ends_triage_is_heard_by_a_warm_agent(small_world: World):
+    world = small_world
+    ada, noor, hall = await three_in_a_hall(world, reply("Yes?"), "Done.", cycle={"triage": SMALL_TALK})
+    async with world.denizen.living() as residents:
+        await world.say(noor, "@ada, hello", hall)
+        await residents.run_until_idle()
+        await world.denizen.edit_agent(ada, cycle={})
+        world.model(ada)._decide = scripted(reply("Here."), "Done.")._decide  # pyright: ignore[reportPrivateUsage]
+        await world.say(noor, "Hi", hall)
+        await residents.run_until_idle()
+    assert (await world.transcript(hall))[-1] == "Ada: Here."
+
+
+async def test_what_triage_needs_is_missed_at_once(small_world: World):
+    _, noor, hall = await three_in_a_hall(small_world, cycle={"triage": {"by": "nobody"}})
+    await small_world.say(noor, "Hello", hall)
+    with pytest.raises(InvalidInput, match=r"nobody.*Runtime\(triages"):
+        await small_world.run()
+
+
+@pytest.mark.parametrize("wrong", [{}, {"instructions": "x", "skip_when": {}}, {"model": ""}])
+async def test_triage_that_decides_nothing_is_refused(small_world: World, wrong: dict[str, Any]):
+    with pytest.raises(InvalidInput, match="triage"):
+        await small_world.denizen.create_agent("Ada", cycle={"triage": wrong})
