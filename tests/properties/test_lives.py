@@ -37,7 +37,7 @@ from denizen.consciousness.selfhood import Era, Identity
 from denizen.consciousness.settings import WindowSettings
 from denizen.consciousness.window import budget
 from denizen.cycles import calling, ending
-from denizen.cycles.calling import UNKNOWN_OUTCOME, Progress, Step
+from denizen.cycles.calling import Finished, Progress, Step
 from denizen.cycles.ending import Ending
 from denizen.cycles.ledger import Charge
 from denizen.cycles.opening import Opened, Waking, open_cycle, resume_cycle
@@ -50,6 +50,7 @@ from denizen.models import codec
 from denizen.spaces import directory, posting
 from denizen.spaces.directory import Attention
 from denizen.storage.database import Tx
+from denizen.tools.calls import UNKNOWN_OUTCOME
 from denizen.tools.functions import tool
 from denizen.tools.prebuilt import PREBUILT
 from denizen.tools.tool import OutsideTool, Toolbox
@@ -636,7 +637,7 @@ class Lives(RuleBasedStateMachine):
         request = "{}" if kind == "response" else None
         return log.entry(holder.next_seq + after, holder.open_cycle.id, kind, message, request=request)
 
-    def carry_on(self, holder: Holder, step: Step, finished: dict[int, str]) -> None:
+    def carry_on(self, holder: Holder, step: Step, finished: dict[int, Finished]) -> None:
         progress = self.attempt(holder, calling.carry_on, holder.cycle, step, TOOLBOX, finished)
         if progress is REFUSED:
             return
@@ -696,7 +697,7 @@ class Lives(RuleBasedStateMachine):
 
     def outside_tools_answer(self, holder: Holder, size: int) -> None:
         assert holder.step is not None
-        self.carry_on(holder, holder.step, dict.fromkeys(holder.waiting, holder.told or "y" * size))
+        self.carry_on(holder, holder.step, dict.fromkeys(holder.waiting, Finished(holder.told or "y" * size)))
 
     def remind(self, holder: Holder, _: Deed) -> None:
         spoken = self.entry(holder, "response", answer(TextPart("Hm.")))

@@ -24,12 +24,12 @@ from pydantic_ai.messages import (
     ToolReturnPart,
     UserPromptPart,
 )
-from sqlalchemy import select
 
 from denizen.agents.registry import Agent
 from denizen.agents.residents import Pace
 from denizen.app import Runtime
 from denizen.clock import ManualClock
+from denizen.consciousness import mind
 from denizen.consciousness.window import budget
 from denizen.cycles.records import calls_of
 from denizen.errors import DatabaseUnavailable, ModelOverloaded, ModelRejected, ModelUnreachable
@@ -38,9 +38,8 @@ from denizen.models.scripted import Call, Decide, Info, Say, ScriptedModel, Thin
 from denizen.models.tokens import estimate, estimate_message
 from denizen.spaces import posting
 from denizen.spaces.directory import Space
-from denizen.storage.database import Database, Tx, statement
+from denizen.storage.database import Database
 from denizen.storage.opening import open_database
-from denizen.storage.schema import selves
 from denizen.tools.functions import tool
 from denizen.tools.prebuilt import PREBUILT
 from denizen.tools.tool import OutsideTool, Toolbox
@@ -329,6 +328,11 @@ def is_preview(dumped: str) -> bool:
     return '"[INBOX PREVIEW ' in dumped
 
 
+def is_layers(dumped: str) -> bool:
+    """What stands for the cycles before the window."""
+    return '"[COMPACTED MEMORY ' in dumped or '"[EARLIER CYCLES ' in dumped
+
+
 def size(request: Sequence[ModelMessage]) -> int:
     return estimate(self_of(request)) + TOOLBOX.tokens + sum(map(estimate_message, request[1:]))
 
@@ -373,14 +377,8 @@ def check_grows(old: list[str], new: list[str], both: Sequence[Sequence[ModelMes
         assert size(both[1]) + left > allowed, "the window moved although there was room"
 
 
-def _selves(tx: Tx, agent_id: str) -> dict[int, str]:
-    rows = tx.all(statement(select(selves.c.era, selves.c.text).where(selves.c.agent_id == agent_id)))
-    return dict(rows)  # pyright: ignore[reportArgumentType]
-
-
 async def check_stored_is_seen(denizen: Runtime, agent: Agent, dumped: list[list[str]]) -> None:
     """Every request whose response is in the log can be built again, to the letter, from what is stored."""
-    told = await denizen.db.read(_selves, agent.id)
     entries = await denizen.log(agent)
     assert [entry.seq for entry in entries] == list(range(1, len(entries) + 1))
     recorded = iter(dumped)
@@ -390,18 +388,20 @@ async def check_stored_is_seen(denizen: Runtime, agent: Agent, dumped: list[list
         assert isinstance(entry.message, ModelResponse)
         made_of = json.loads(entry.request or "")
         assert made_of["to"] == entry.seq - 1
-        past = [each.encoded for each in entries[made_of["from"] - 1 : made_of["to"]]]
-        rebuilt = [codec.dump(ModelRequest(parts=[SystemPromptPart(told[made_of["era"]])])), *past]
-        if "preview" in made_of:
-            rebuilt.append(codec.dump(ModelRequest(parts=[UserPromptPart(made_of["preview"])])))
+        built = await denizen.db.read(mind.request, agent.id, made_of)
+        rebuilt = [codec.dump(message) for message in built]
         assert any(_same(rebuilt, each) for each in recorded), f"no request was like that of entry {entry.seq}"
 
 
 def _same(rebuilt: list[str], seen: list[str]) -> bool:
-    # The self and a preview are not stored as messages: their timestamps are those of the request.
-    if rebuilt and seen and is_preview(rebuilt[-1]) and is_preview(seen[-1]):
-        return _content(rebuilt[-1]) == _content(seen[-1]) and _same(rebuilt[:-1], seen[:-1])
-    return rebuilt[1:] == seen[1:] and _content(rebuilt[0]) == _content(seen[0])
+    return len(rebuilt) == len(seen) and all(map(_same_message, rebuilt, seen, range(len(seen))))
+
+
+def _same_message(rebuilt: str, seen: str, at: int) -> bool:
+    # The self, the layers and a preview are not stored as messages: their timestamps are those of the request.
+    if at == 0 or is_preview(seen) or is_layers(seen):
+        return _content(rebuilt) == _content(seen)
+    return rebuilt == seen
 
 
 def _content(dumped: str) -> Any:

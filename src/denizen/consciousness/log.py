@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pydantic_ai.messages import ModelMessage
-from sqlalchemy import bindparam, delete, func, select
+from pydantic_ai.messages import ModelMessage, ToolReturnPart
+from sqlalchemy import Text, bindparam, cast, delete, func, select
 
 from denizen.ids import AgentId, CycleId
 from denizen.models import codec
@@ -18,7 +18,7 @@ from denizen.models.tokens import estimate_message
 from denizen.storage.database import Tx, insert_into, statement
 from denizen.storage.schema import effects, log, overflow
 
-EntryKind = Literal["inbox", "update", "response", "results", "nudge", "note"]
+EntryKind = Literal["inbox", "recalled", "update", "response", "results", "nudge", "note"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Entry:
     encoded: str
     """As it is stored; encoded once, outside any transaction."""
     request: str | None = None
-    """Of a response: what its request was made of, as JSON."""
+    """Of a response: what its request was made of; of what was recalled: the numbers of the passages. As JSON."""
 
 
 def entry(seq: int, cycle_id: CycleId, kind: EntryKind, message: ModelMessage, *, request: str | None = None) -> Entry:
@@ -52,7 +52,11 @@ _remove_from = statement(delete(log).where(log.c.agent_id == bindparam("agent"),
 _remove_effects = statement(delete(effects).where(effects.c.cycle_id == bindparam("cycle")))
 _keep_long = insert_into(overflow, "id", "agent_id", "cycle_id", "text", "created_at")
 _long = statement(
-    select(overflow.c.text).where(overflow.c.id == bindparam("id"), overflow.c.agent_id == bindparam("agent_id"))
+    select(overflow.c.text).where(
+        # What a fork has of its past is kept under the same id with its own before it.
+        overflow.c.id.in_([bindparam("id"), cast(bindparam("agent_id"), Text) + ":" + cast(bindparam("id"), Text)]),
+        overflow.c.agent_id == bindparam("agent_id"),
+    )
 )
 _remove_long = statement(delete(overflow).where(overflow.c.cycle_id == bindparam("cycle")))
 _END = 2**62
@@ -85,6 +89,14 @@ def entries(tx: Tx, agent_id: AgentId, first: int = 1, end: int = _END) -> list[
 
 def _entry(row: tuple[Any, ...]) -> Entry:
     return Entry(row[0], row[1], row[2], codec.load(row[3]), row[4], row[3], row[5])
+
+
+def result_text(tx: Tx, agent_id: AgentId, seq: int, position: int) -> str | None:
+    """The text of a tool result as the log has it; None if there is no such result."""
+    found = entries(tx, agent_id, seq, seq + 1)
+    parts = found[0].message.parts if found else ()
+    part = parts[position] if position < len(parts) else None
+    return str(part.content) if isinstance(part, ToolReturnPart) else None
 
 
 def last_seq(tx: Tx, agent_id: AgentId) -> int:

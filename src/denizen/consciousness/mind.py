@@ -1,4 +1,4 @@
-"""A warm mind: the self and the window of one agent, decoded and in the form that a request takes.
+"""A warm mind: the self, the layers and the window of one agent, decoded and in the form that a request takes.
 
 Only what is new is added to it; nothing walks the past at each step. It holds what the database holds: whoever finds
 the two may differ throws it away and loads another.
@@ -6,23 +6,26 @@ the two may differ throws it away and loads another.
 
 from __future__ import annotations
 
-from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, UserPromptPart
 from sqlalchemy import bindparam, select
 
-from denizen.consciousness import log
+from denizen.consciousness import eras, log
 from denizen.consciousness.lease import Lease
 from denizen.consciousness.log import Entry
 from denizen.consciousness.selfhood import Era, Identity
 from denizen.consciousness.settings import WindowSettings
-from denizen.consciousness.window import Budget, first_that_fits
-from denizen.ids import CycleId
+from denizen.consciousness.window import Budget, keep, shown
+from denizen.ids import AgentId, CycleId
 from denizen.models.tokens import PER_MESSAGE, estimate
 from denizen.storage.database import Tx, statement
-from denizen.storage.schema import minds, selves
+from denizen.storage.schema import minds
 
 
 class Mind:
-    """What an agent has in mind: its self, its recent past, and the cycle it is in."""
+    """What an agent has in mind: its self, what its life came to, its recent past, and the cycle it is in."""
 
     def __init__(
         self,
@@ -42,27 +45,37 @@ class Mind:
         self.budget = budget
         self.era = era
         self.past = past
-        """The committed entries that the window shows."""
+        """The committed entries that the window shows, as it shows them."""
         self.present: list[Entry] = []
         """The entries of the open cycle."""
         self.prompt: list[ModelMessage] = []
-        """The self, the past and the present, as they go to the model."""
+        """The self, the layers, the past and the present, as they go to the model."""
         self.next_seq = past[-1].seq + 1 if past else first_seq
         self.correction = 1.0
         """How many tokens the provider counts for each that we estimate; never taken as less than one."""
         self.window_from: int | None = None
         """Where the window begins, if that has moved since it was last stored."""
+        self.unsettled = False
+        """Whether something has left the window that the layers do not tell of: compaction is to make up for it."""
+        self.layered = True
+        """Whether the layers are shown. They are not where they would leave no room for the present."""
+        self.views: dict[int, int] = {}
+        """Entries that are shown shorter, or not at all, though the era does not say so yet; as there."""
+        self.last_cycle_tokens = 0
+        """What the last cycle added."""
         self._past_tokens = sum(entry.tokens for entry in past)
         self._present_tokens = 0
         self._rebuild()
 
     def _rebuild(self) -> None:
+        layers = self.era.layers if self.layered else None
         self.prompt = [
-            ModelRequest(parts=[SystemPromptPart(self.era.text)]),
+            *_standing(self.era, layered=self.layered),
             *(entry.message for entry in self.past),
             *(entry.message for entry in self.present),
         ]
-        self.self_tokens = PER_MESSAGE + estimate(self.era.text)
+        self.layer_tokens = PER_MESSAGE + estimate(layers) if layers else 0
+        self.standing_tokens = PER_MESSAGE + estimate(self.era.text) + self.layer_tokens
 
     @property
     def present_tokens(self) -> int:
@@ -72,12 +85,20 @@ class Mind:
     @property
     def tokens(self) -> int:
         """The estimated size of the prompt, tools apart."""
-        return self.self_tokens + self._past_tokens + self._present_tokens
+        return self.standing_tokens + self._past_tokens + self._present_tokens
 
     def begin_era(self, era: Era) -> None:
         """Another self is in force."""
         self.era = era
         self._rebuild()
+
+    def settle(self, era: Era, past: Sequence[Entry]) -> None:
+        """Older cycles have left the window, and the layers tell of them."""
+        self.past = list(past)
+        self._past_tokens = sum(entry.tokens for entry in past)
+        self.unsettled, self.layered, self.window_from = False, True, None
+        self.views = {}
+        self.begin_era(era)
 
     def add(self, *entries: Entry) -> None:
         """The open cycle has gone on."""
@@ -91,6 +112,7 @@ class Mind:
         """The open cycle has ended: it is past now."""
         self.past.extend(self.present)
         self._past_tokens += self._present_tokens
+        self.last_cycle_tokens = self._present_tokens
         self._present_tokens = 0
         self.present.clear()
 
@@ -102,25 +124,38 @@ class Mind:
         self._present_tokens = 0
         self.present.clear()
 
-    def start_within(self, tokens: int) -> int:
-        """Where the window must begin so that past and present have at most `tokens`; the present always stays."""
-        kept = first_that_fits(self.past, tokens - self._present_tokens)
-        return self.past[kept].seq if kept < len(self.past) else self.present[0].seq
+    def make_room(self, *, target: int, half: int) -> None:
+        """In the middle of a cycle: what is shown of the past has at most `target` tokens, or at most `half`.
 
-    def begin_at(self, seq: int) -> None:
-        """The window begins at this entry, the first of its cycle; what is older has left it."""
-        kept = next((index for index, entry in enumerate(self.past) if entry.seq >= seq), len(self.past))
-        if kept == 0:
-            return
-        del self.past[:kept]
-        self.window_from = seq
+        As at a compaction, which tells of what has left when the cycle has ended. The present stays.
+        """
+        shortened = {**self.era.shortened, **self.views}
+        kept = keep(self.past, shortened, target=target, half=half, recent_cycles=self.window.min_recent_cycles)
+        if kept.first > 0:
+            staying = self.past[kept.first :] or self.present
+            self.window_from = staying[0].seq if staying else self.next_seq
+        self.views = {seq: characters for seq, characters in kept.shortened.items() if seq not in self.era.shortened}
+        self.past = shown(self.past[kept.first :], kept.shortened)
+        self.unsettled = True
         self._past_tokens = sum(entry.tokens for entry in self.past)
         self._rebuild()
 
+    def leave_out_layers(self) -> None:
+        """The layers are not shown until they have been made anew."""
+        self.layered, self.unsettled = False, True
+        self._rebuild()
 
-_state = statement(select(minds.c.era, minds.c.window_from).where(minds.c.agent_id == bindparam("agent_id")))
-_self = statement(
-    select(selves.c.text).where(selves.c.agent_id == bindparam("agent_id"), selves.c.era == bindparam("era"))
+
+def _standing(era: Era, *, layered: bool) -> list[ModelMessage]:
+    """What every request of an era begins with."""
+    messages: list[ModelMessage] = [ModelRequest(parts=[SystemPromptPart(era.text)])]
+    if layered and era.layers:
+        messages.append(ModelRequest(parts=[UserPromptPart(era.layers)]))
+    return messages
+
+
+_state = statement(
+    select(minds.c.era, minds.c.window_from, minds.c.era_version).where(minds.c.agent_id == bindparam("agent_id"))
 )
 
 
@@ -136,7 +171,23 @@ def load(
     """The mind as the database has it, without the entries of the open cycle."""
     row = tx.one(_state, agent_id=lease.agent_id)
     assert row is not None
-    era, first = row
-    text = tx.one(_self, agent_id=lease.agent_id, era=era)
+    number, first, era_version = row
+    era = eras.find(tx, lease.agent_id, number)
     past = [entry for entry in log.entries(tx, lease.agent_id, first) if entry.cycle_id != open_cycle]
-    return Mind(lease, identity, version, window, budget, Era(era, text[0] if text else ""), past, first)
+    mind = Mind(lease, identity, version, window, budget, era, shown(past, era.shortened), first)
+    mind.next_seq = past[-1].seq + 1 if past else first
+    # Whoever moved the window and did not live to tell the layers of it has left the era without a version.
+    mind.unsettled = first > 1 and (era_version == 0 or era.layers is None)
+    return mind
+
+
+def request(tx: Tx, agent_id: AgentId, made_of: Mapping[str, Any]) -> list[ModelMessage]:
+    """The messages of a request, to the letter, from what is stored with the response to it."""
+    era = eras.find(tx, agent_id, made_of["era"])
+    entries = log.entries(tx, agent_id, made_of["from"], made_of["to"] + 1)
+    views = {int(seq): characters for seq, characters in made_of.get("shortened", {}).items()}
+    messages = _standing(era, layered=made_of.get("layers", True))
+    messages += [entry.message for entry in shown(entries, {**era.shortened, **views})]
+    if "preview" in made_of:
+        messages.append(ModelRequest(parts=[UserPromptPart(made_of["preview"])]))
+    return messages

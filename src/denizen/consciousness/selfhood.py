@@ -6,7 +6,7 @@ Pure but for `surroundings`, which reads the facts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from denizen.ids import AgentId
@@ -54,10 +54,14 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Era:
-    """A self in force; number 0, without text, before the first."""
+    """A self in force, and what goes with it; number 0, without text, before the first."""
 
     number: int
     text: str
+    layers: str | None = None
+    """What stands for the cycles before the window, as the model reads it."""
+    shortened: Mapping[int, int] = field(default_factory=dict[int, int])
+    """Entries of the window whose results are shown shorter: characters by number; 0: the entry is not shown."""
 
 
 def surroundings(tx: Tx, agent_id: AgentId) -> dict[str, str]:
@@ -80,6 +84,11 @@ def describe_space(space: Space, members: Sequence[Member], agent_id: AgentId) -
 
 def _describe_member(entity: Entity, agent_id: AgentId) -> str:
     return "You" if entity.id == agent_id else f"{plain_name(entity.name)} ({entity.kind}, @{entity.handle})"
+
+
+def list_characters(inbox_tokens: int) -> int:
+    """How long a list of goals, memories, plans or news may be: in a small window shorter."""
+    return min(SECTION_CHARACTERS, 2 * inbox_tokens)
 
 
 def render(identity: Identity, facts: Facts, *, characters: int = SECTION_CHARACTERS) -> str:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from pydantic import BaseModel, ConfigDict, Field
+
+Strategy: TypeAlias = Literal["self_summary", "layered", "semantic", "rolling"]
 
 
 class WindowSettings(BaseModel):
@@ -14,6 +18,14 @@ class WindowSettings(BaseModel):
     """No request is larger, whatever the model could take."""
     target_share: float = Field(default=0.6, gt=0.1, lt=0.95)
     """How full the window is after older cycles have left it."""
+    strategy: Strategy = "layered"
+    """What stands for the cycles that have left the window. `self_summary`: a line for each, as many as there is room
+    for. `layered`: lines, then groups of ten, of a hundred, of a thousand. `semantic`: besides, what was said and done
+    then that matters to the present inbox. `rolling`: as layered."""
+    min_recent_cycles: int = Field(default=10, ge=1, le=1_000)
+    """So many cycles stay whole as far as half of the window holds them; for that, old tool results are shortened."""
+    layer_share: float = Field(default=0.15, gt=0, le=0.25)
+    """How much of the window the cycles before it may take."""
     inbox_share: float = Field(default=0.1, gt=0, le=0.5)
     """How much of the window one inbox message may take."""
     result_characters: int = Field(default=16_000, ge=500)

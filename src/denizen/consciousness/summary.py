@@ -44,6 +44,11 @@ def derived_summary(effects: Sequence[Effect]) -> str:
     return " ".join([*(sentences or ["Did nothing."]), _UNWRITTEN])
 
 
+def is_derived(summary: str) -> bool:
+    """Whether the summary says what was done because the model wrote none."""
+    return summary.endswith(_UNWRITTEN)
+
+
 def last_words(text: str, limit: int = 500) -> str:
     """The model's final text on one line of at most `limit` characters."""
     line = one_line(text)

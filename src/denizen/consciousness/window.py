@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
+
+from pydantic_ai.messages import ModelRequest, ModelRequestPart, ToolReturnPart
 
 from denizen.consciousness.log import Entry
 from denizen.consciousness.settings import WindowSettings
-from denizen.ids import CycleId
+from denizen.models.tokens import estimate_message
 
 SMALLEST_RESULT_CHARACTERS: Final = 400
 
@@ -34,27 +35,89 @@ def budget(settings: WindowSettings, context_tokens: int | None) -> Budget:
     return Budget(request, output, int(request * settings.inbox_share))
 
 
-def sizes_by_cycle(entries: Sequence[Entry]) -> list[tuple[CycleId, int]]:
-    """The cycles of the window in order, each with its tokens."""
-    return [
-        (cycle_id, sum(each.tokens for each in group))
-        for cycle_id, group in groupby(entries, key=lambda each: each.cycle_id)
-    ]
-
-
 def first_that_fits(entries: Sequence[Entry], tokens: int) -> int:
     """The index of the first entry to keep so that the rest, in whole cycles, has at most `tokens`.
 
     Cycles are never parted, so no tool call is parted from its result. May keep nothing.
     """
+    return _first_within(entries, [each.tokens for each in entries], tokens)
+
+
+def _first_within(entries: Sequence[Entry], sizes: Sequence[int], tokens: int) -> int:
     kept, spent = len(entries), 0
-    for cycle_id, size in reversed(sizes_by_cycle(entries)):
-        if spent + size > tokens:
+    for at in reversed(range(len(entries))):
+        spent += sizes[at]
+        if spent > tokens:
             break
-        spent += size
-        while kept > 0 and entries[kept - 1].cycle_id == cycle_id:
-            kept -= 1
+        if at == 0 or entries[at - 1].cycle_id != entries[at].cycle_id:
+            kept = at
     return kept
+
+
+# What of it is shown
+
+
+def shown(entries: Sequence[Entry], shortened: Mapping[int, int]) -> list[Entry]:
+    """The entries as the model sees them."""
+    if not shortened:
+        return list(entries)
+    return [_short(each, shortened.get(each.seq)) for each in entries if shortened.get(each.seq) != 0]
+
+
+def _short(entry: Entry, characters: int | None) -> Entry:
+    if characters is None or not isinstance(entry.message, ModelRequest):
+        return entry
+    parts = [_short_part(part, entry.seq, at, characters) for at, part in enumerate(entry.message.parts)]
+    message = replace(entry.message, parts=parts)
+    return replace(entry, message=message, tokens=estimate_message(message))
+
+
+def _short_part(part: ModelRequestPart, seq: int, at: int, characters: int) -> ModelRequestPart:
+    if not isinstance(part, ToolReturnPart) or not isinstance(part.content, str) or len(part.content) <= characters:
+        return part
+    pointer = f'… [shortened; read_entry("log:{seq}:{at}") shows all of it]'
+    return replace(part, content=part.content[: max(characters - len(pointer), 0)] + pointer)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What stays in the window."""
+
+    first: int
+    """The index of the first entry that stays."""
+    shortened: Mapping[int, int]
+
+
+def keep(entries: Sequence[Entry], shortened: Mapping[int, int], *, target: int, half: int, recent_cycles: int) -> Kept:
+    """As many whole cycles as have at most `target` tokens; of the most recent, as many as have at most `half`.
+
+    `entries` are as they are shown. If fewer than `recent_cycles` stay, tool results are shortened first, oldest first.
+    What was recalled is shown no more.
+    """
+    views = dict(shortened) | {each.seq: 0 for each in entries if each.kind == "recalled"}
+    sizes = [0 if views.get(each.seq) == 0 else each.tokens for each in entries]
+    first = _first_within(entries, sizes, target)
+    recent = _first_of_last(entries, recent_cycles)
+    if recent < first:
+        over = sum(sizes[recent:]) - half
+        for at in range(recent, len(entries)):
+            if over <= 0:
+                break
+            if entries[at].kind == "results" and entries[at].seq not in views:
+                short = _short(entries[at], SMALLEST_RESULT_CHARACTERS).tokens
+                if short < sizes[at]:
+                    views[entries[at].seq] = SMALLEST_RESULT_CHARACTERS
+                    over -= sizes[at] - short
+                    sizes[at] = short
+        first = min(first, max(recent, _first_within(entries, sizes, half)))
+    left = entries[first].seq if first < len(entries) else entries[-1].seq + 1 if entries else 0
+    return Kept(first, {seq: characters for seq, characters in views.items() if seq >= left})
+
+
+def _first_of_last(entries: Sequence[Entry], cycles: int) -> int:
+    """The index at which the last so many cycles begin."""
+    firsts = [at for at, each in enumerate(entries) if at == 0 or entries[at - 1].cycle_id != each.cycle_id]
+    return firsts[-cycles] if len(firsts) >= cycles else 0
 
 
 def result_characters(*, limit: int, room_tokens: int, results: int) -> int:

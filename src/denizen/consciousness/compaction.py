@@ -1,0 +1,295 @@
+"""Compaction: older cycles leave the window, and the layers tell of them. One transaction, after a cycle has ended.
+
+It deletes nothing and changes no row of the log: a window is a view. What it costs is what it adds, because what ten
+cycles came to is kept; a life that has no layers yet gets them in several transactions.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, Literal, NamedTuple
+
+from sqlalchemy import bindparam, delete, func, select, update
+
+from denizen.consciousness import eras, layers, selfhood
+from denizen.consciousness.layers import Digest, Lived, Segment, Shape
+from denizen.consciousness.lease import Lease, fence
+from denizen.consciousness.log import Entry
+from denizen.consciousness.mind import Mind
+from denizen.consciousness.selfhood import Era, Identity
+from denizen.consciousness.settings import WindowSettings
+from denizen.consciousness.window import Budget, keep, shown
+from denizen.ids import AgentId
+from denizen.models.tokens import PER_MESSAGE, estimate
+from denizen.storage.database import Tx, insert_ignore, statement
+from denizen.storage.schema import cycles, effects, entities, minds, passages, spaces
+from denizen.storage.schema import layers as layer_rows
+
+GROUPS_AT_ONCE: Final = 40
+"""Tens of cycles whose digest is made in one transaction at most."""
+FULL: Final = 0.8
+"""So full a window may be after a cycle, however large the cycles are: the next should find room for all of it."""
+NEARLY_FULL: Final = 0.9
+"""So full it may be after a cycle, however small they are."""
+
+Unfinished = Literal["unfinished"]
+"""Digests were made, but not all that are needed: the window is as it was, and the next transaction goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crowded:
+    """A mind that needs room, as it is when a cycle has ended."""
+
+    identity: Identity
+    version: int
+    window: WindowSettings
+    budget: Budget
+    era: Era
+    past: tuple[Entry, ...]
+    """As it is shown."""
+    shortened: Mapping[int, int]
+    next_seq: int
+    tool_tokens: int
+    correction: float
+
+
+class Compacted(NamedTuple):
+    """What the mind holds from now on."""
+
+    era: Era
+    past: tuple[Entry, ...]
+
+
+def is_due(mind: Mind, tool_tokens: int) -> bool:
+    """Whether something has left the window untold, or another cycle like the last might not find room."""
+    room = _room(mind.budget, mind.correction, mind.era.text, tool_tokens)
+    # Far enough from the target that it is rare, whatever the owner has set.
+    least = max(FULL, (1 + mind.window.target_share) / 2)
+    full = max(min(room - mind.last_cycle_tokens, NEARLY_FULL * room), least * room)
+    return mind.unsettled or mind.tokens - mind.standing_tokens + mind.layer_tokens > full
+
+
+def crowded(mind: Mind, tool_tokens: int) -> Crowded:
+    """What compaction has to know of a mind between two cycles."""
+    who = (mind.identity, mind.version, mind.window, mind.budget, mind.era)
+    shortened = {**mind.era.shortened, **mind.views}
+    return Crowded(*who, tuple(mind.past), shortened, mind.next_seq, tool_tokens, mind.correction)
+
+
+def _room(budget: Budget, correction: float, self_text: str, tool_tokens: int) -> int:
+    """How many tokens the layers, the past and the present may have together."""
+    return max(int(budget.request / correction) - tool_tokens - PER_MESSAGE - estimate(self_text), 0)
+
+
+_mind = statement(
+    select(minds.c.cycle_count, minds.c.window_from, minds.c.news).where(minds.c.agent_id == bindparam("agent_id"))
+)
+_number = statement(select(cycles.c.number).where(cycles.c.id == bindparam("id")))
+_move_window = statement(
+    update(minds).where(minds.c.agent_id == bindparam("agent")).values(window_from=bindparam("first"))
+)
+
+
+def compact(tx: Tx, lease: Lease, mind: Crowded) -> Compacted | Unfinished:
+    """The window holds what its target allows, and the layers tell of all before it. Only between cycles.
+
+    An era begins, unless it was so already: then nothing changes.
+    """
+    fence(tx, lease)
+    row = tx.one(_mind, agent_id=lease.agent_id)
+    assert row is not None
+    count, window_from, news = row
+    facts = selfhood.surroundings(tx, lease.agent_id)
+    text = selfhood.render(mind.identity, facts, characters=selfhood.list_characters(mind.budget.inbox))
+    room = _room(mind.budget, mind.correction, text, mind.tool_tokens)
+    shape = _shape(mind, room)
+    target = int(room * mind.window.target_share) - _most_tokens(shape, count)
+    recent = mind.window.min_recent_cycles
+    kept = keep(mind.past, mind.shortened, target=target, half=room // 2, recent_cycles=recent)
+    staying = mind.past[kept.first :]
+    last = _number_of(tx, staying[0]) - 1 if staying else count
+    told = _tell(tx, lease.agent_id, last, shape, mind.identity.zone)
+    if told is None:
+        return "unfinished"
+    first = staying[0].seq if staying else mind.next_seq
+    era = replace(mind.era, number=mind.era.number + 1, text=text, layers=told or None, shortened=kept.shortened)
+    if first == window_from and (era.layers, era.shortened) == (mind.era.layers, mind.era.shortened):
+        return Compacted(mind.era, mind.past)
+    eras.store(tx, lease.agent_id, era)
+    eras.begin(tx, lease.agent_id, era, eras.Told(mind.version, news, facts))
+    tx.run(_move_window, agent=lease.agent_id, first=first)
+    return Compacted(era, tuple(shown(staying, kept.shortened)))
+
+
+def _number_of(tx: Tx, entry: Entry) -> int:
+    row = tx.one(_number, id=entry.cycle_id)
+    assert row is not None
+    return row[0]
+
+
+def _shape(mind: Crowded, room: int) -> Shape:
+    """How much the layers tell: by the window, not by how much of it the self takes now, unless that is very much."""
+    tokens = min(int((mind.budget.request - mind.tool_tokens) * mind.window.layer_share), room // 4) - PER_MESSAGE
+    return layers.shape(max(4 * tokens, 0), grouped=mind.window.strategy != "self_summary")
+
+
+def _most_tokens(shape: Shape, cycles: int) -> int:
+    return PER_MESSAGE + shape.most_characters(cycles) // 4 if cycles else 0
+
+
+def _tell(tx: Tx, agent_id: AgentId, last: int, shape: Shape, zone: str) -> str | None:
+    """What stands for the cycles up to `last`; None if there is more to be read for it than one transaction may.
+
+    The seam for other strategies: whatever tells of these cycles, in so many characters, may take its place.
+    """
+    making = _Digests(tx, agent_id, zone)
+    segments = shape.segments(last)
+    groups: list[tuple[Segment, Digest]] = []
+    for segment in segments:
+        if segment.level == 0:
+            break
+        found = making.all_until(segment.last) if segment.level > shape.levels else making.of(*segment[:2])
+        if found is None:
+            return None
+        groups.append((segment, found))
+    newest = lived(tx, agent_id, segments[len(groups)].first, last) if len(groups) < len(segments) else []
+    return layers.render(groups, newest, shape, zone)
+
+
+# What groups of cycles came to
+
+_digest = statement(
+    select(layer_rows.c.digest).where(
+        layer_rows.c.agent_id == bindparam("agent_id"),
+        layer_rows.c.level == bindparam("level"),
+        layer_rows.c.first == bindparam("first"),
+    )
+)
+_keep_digest = insert_ignore(layer_rows, ("agent_id", "level", "first", "digest", "created_at"))
+_drop_digest = statement(
+    delete(layer_rows).where(
+        layer_rows.c.agent_id == bindparam("agent"),
+        layer_rows.c.level == bindparam("of_level"),
+        layer_rows.c.first == bindparam("of_first"),
+    )
+)
+_HIGHEST: Final = 18
+
+
+class _Digests:
+    """The digests of a life: those that are kept, and those that are made now, as many as one transaction may."""
+
+    def __init__(self, tx: Tx, agent_id: AgentId, zone: str) -> None:
+        self._tx = tx
+        self._agent_id = agent_id
+        self._zone = zone
+        self._left = GROUPS_AT_ONCE
+
+    def of(self, level: int, first: int) -> Digest | None:
+        """What the group of that level came to; None if it is too much to be made now."""
+        row = self._tx.one(_digest, agent_id=self._agent_id, level=level, first=first)
+        if row is not None:
+            return layers.load(row[0])
+        made = self._make(level, first)
+        if made is not None:
+            encoded = layers.dump(made)
+            row = {"agent_id": self._agent_id, "level": level, "first": first, "digest": encoded}
+            self._tx.run(_keep_digest, **row, created_at=self._tx.now)
+        return made
+
+    def _make(self, level: int, first: int) -> Digest | None:
+        if level == 1:
+            self._left -= 1
+            return self._of_cycles(first, first + 9) if self._left >= 0 else None
+        found = self._each((level - 1, first + at * 10 ** (level - 1)) for at in range(10))
+        return None if found is None else layers.merge(found)
+
+    def all_until(self, last: int) -> Digest | None:
+        """What the whole life up to a cycle came to."""
+        pieces = layers.pieces(last)
+        found = self._each(piece for piece in pieces if piece[0] > 0)
+        if found is None:
+            return None
+        single = next((first for level, first in pieces if level == 0), None)
+        return layers.merge(found if single is None else [*found, self._of_cycles(single, last)])
+
+    def _each(self, groups: Iterable[tuple[int, int]]) -> list[Digest] | None:
+        found: list[Digest] = []
+        for level, first in groups:
+            each = self.of(level, first)
+            if each is None:
+                return None
+            found.append(each)
+        return found
+
+    def _of_cycles(self, first: int, last: int) -> Digest:
+        told = lived(self._tx, self._agent_id, first, last)
+        return layers.merge([layers.digest(each, self._zone) for each in told])
+
+
+def forget(tx: Tx, agent_id: AgentId, numbers: Iterable[int]) -> None:
+    """No digest holds anything of these cycles; those that are needed are made anew from the log as it is then."""
+    groups = {(level, (number - 1) // 10**level) for number in numbers for level in range(1, _HIGHEST)}
+    rows = [{"agent": agent_id, "of_level": level, "of_first": at * 10**level + 1} for level, at in sorted(groups)]
+    if rows:
+        tx.many(_drop_digest, rows)
+
+
+# What cycles were
+
+_between = (
+    cycles.c.agent_id == bindparam("agent_id"),
+    cycles.c.number.is_not(None),
+    cycles.c.number >= bindparam("first"),
+    cycles.c.number <= bindparam("last"),
+)
+_ended = statement(
+    select(cycles.c.number, cycles.c.ended_at, cycles.c.summary, cycles.c.outcome)
+    .where(*_between)
+    .order_by(cycles.c.number)
+)
+_done = statement(
+    select(cycles.c.number, effects.c.tool, func.count())
+    .join(effects, effects.c.cycle_id == cycles.c.id)
+    .where(*_between, effects.c.changes == 1)
+    .group_by(cycles.c.number, effects.c.tool)
+    .order_by(cycles.c.number, func.min(effects.c.step), func.min(effects.c.position))
+)
+_there = (passages.c.cycle, passages.c.speaker_id, passages.c.speaker, entities.c.name, spaces.c.id, spaces.c.name)
+_heard = statement(
+    select(*_there)
+    .select_from(
+        passages.outerjoin(entities, entities.c.id == passages.c.speaker_id).outerjoin(
+            spaces, spaces.c.id == passages.c.space_id
+        )
+    )
+    .where(
+        passages.c.agent_id == bindparam("agent_id"),
+        passages.c.cycle >= bindparam("first"),
+        passages.c.cycle <= bindparam("last"),
+        passages.c.kind.in_(("heard", "said")),
+    )
+    .group_by(*_there)
+    .order_by(passages.c.cycle, func.min(passages.c.number))
+)
+
+
+def lived(tx: Tx, agent_id: AgentId, first: int, last: int) -> list[Lived]:
+    """The cycles from `first` to `last`, as they are told once they have left the window."""
+    done: defaultdict[int, dict[str, int]] = defaultdict(dict)
+    people: defaultdict[int, dict[str, str]] = defaultdict(dict)
+    places: defaultdict[int, dict[str, str]] = defaultdict(dict)
+    for number, tool, count in tx.all(_done, agent_id=agent_id, first=first, last=last):
+        done[number][tool] = count
+    for number, speaker_id, speaker, name, space_id, space in tx.all(_heard, agent_id=agent_id, first=first, last=last):
+        who = speaker_id or speaker
+        if who and who != agent_id:
+            people[number][who] = name or speaker or who
+        if space_id:
+            places[number][space_id] = space
+    return [
+        Lived(number, at, summary or "", outcome == "failed", people[number], places[number], done[number])
+        for number, at, summary, outcome in tx.all(_ended, agent_id=agent_id, first=first, last=last)
+    ]

@@ -1,0 +1,66 @@
+"""Eras as they are stored: each has the self, and what stands before the window, to the letter."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import bindparam, select, update
+
+from denizen.consciousness.selfhood import Era, Facts
+from denizen.ids import AgentId
+from denizen.storage.database import Tx, insert_into, statement
+from denizen.storage.schema import minds, selves
+
+_self = statement(
+    select(selves.c.text, selves.c.layers, selves.c.shortened).where(
+        selves.c.agent_id == bindparam("agent_id"), selves.c.era == bindparam("era")
+    )
+)
+_add_self = insert_into(selves, "agent_id", "era", "text", "layers", "shortened", "created_at")
+_begin_era = statement(
+    update(minds)
+    .where(minds.c.agent_id == bindparam("agent"))
+    .values(
+        era=bindparam("new_era"),
+        era_version=bindparam("of_version"),
+        news_told=bindparam("up_to"),
+        told=bindparam("facts"),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a self was rendered from."""
+
+    version: int
+    """Of the definition."""
+    news: int
+    """How much had changed around the agent by then."""
+    facts: Facts
+
+
+def find(tx: Tx, agent_id: AgentId, number: int) -> Era:
+    """The era of that number."""
+    row = tx.one(_self, agent_id=agent_id, era=number)
+    return Era(number, "") if row is None else Era(number, row[0], row[1], _numbers(row[2]))
+
+
+def _numbers(encoded: str | None) -> dict[int, int]:
+    found: dict[str, Any] = json.loads(encoded or "{}")
+    return {int(seq): characters for seq, characters in found.items()}
+
+
+def store(tx: Tx, agent_id: AgentId, era: Era) -> None:
+    """The era can be found by its number from now on."""
+    shortened = json.dumps(era.shortened) if era.shortened else None
+    row = {"text": era.text, "layers": era.layers, "shortened": shortened}
+    tx.run(_add_self, agent_id=agent_id, era=era.number, created_at=tx.now, **row)
+
+
+def begin(tx: Tx, agent_id: AgentId, era: Era, told: Told) -> None:
+    """The era, which is stored, is in force, and the agent knows what its self was rendered from."""
+    facts = json.dumps(told.facts, ensure_ascii=False)
+    tx.run(_begin_era, agent=agent_id, new_era=era.number, of_version=told.version, up_to=told.news, facts=facts)

@@ -1,0 +1,336 @@
+"""What stands for the cycles that have left the window: a line for each of the newest, then groups of ten, of a
+hundred, of a thousand, and one for all the rest. Pure: no clock, no storage, no model.
+
+A group is told by its digest: counts, and the most telling lines of its own cycles. Digests are merged, never their
+text, and the most telling of all are among the most telling of each part: what ten groups come to is exactly what
+their hundred cycles come to. However long the life, the text has the same size.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from heapq import nlargest
+from typing import Any, Final, NamedTuple
+from zoneinfo import ZoneInfo
+
+from denizen.clock import Instant, moment
+from denizen.consciousness.summary import is_derived
+from denizen.inbox.format import one_line, plain_name, quoted_name
+
+LINES_HEADER: Final = "[EARLIER CYCLES — self-summaries]"
+GROUP_HEADER: Final = "[COMPACTED MEMORY — cycles {first}–{last}]"
+
+FEWEST: Final = 10
+"""Fewer lines, or groups of a level, are not worth a level of their own: the next one takes ten at once."""
+MOST_GROUPS: Final = 12
+MOST_LINES: Final = 200
+TELLING: Final = 6
+"""Lines that a digest keeps."""
+TELLING_CHARACTERS: Final = 240
+MOST_COUNTED: Final = 100
+"""People, places and tools that a digest counts one by one; the rest of them only together."""
+_NAME_CHARACTERS: Final = 40
+_SHORTEST_LINE: Final = 60
+
+
+# Which cycles are told how
+
+
+class Segment(NamedTuple):
+    """Cycles that are told together. Level 0: one by one; 1: ten; 2: a hundred; the topmost: all that are older."""
+
+    level: int
+    first: int
+    last: int
+
+
+def segments(last: int, lines: int, groups: int = 0, levels: int = 0) -> list[Segment]:
+    """The cycles from 1 to `last`, each once, oldest first: at most so many lines, and so many groups of each level.
+
+    As `last` grows, a cycle only ever comes to a higher level. With groups, there are at least `FEWEST` of each.
+    """
+    edge = _edge(last, lines, 1) if lines else last
+    found = [Segment(0, number, number) for number in range(edge + 1, last + 1)]
+    for level in range(1, levels + 1):
+        size = 10**level
+        start = _edge(edge, groups, size)
+        found[:0] = [Segment(level, each + 1, each + size) for each in range(start, edge, size)]
+        edge = start
+    return [Segment(levels + 1, 1, edge), *found] if edge > 0 else found
+
+
+def _edge(last: int, count: int, size: int) -> int:
+    """Up to where the next level reaches, in whole groups of its own, so that this one has at most `count`."""
+    beyond = max(last - count * size, 0)
+    return -(-beyond // (10 * size)) * 10 * size
+
+
+def pieces(last: int) -> list[tuple[int, int]]:
+    """The cycles from 1 to `last` in as few groups as there are, each by its level and its first cycle."""
+    found: list[tuple[int, int]] = []
+    level, done = len(str(last)) - 1, 0
+    while done < last:
+        if done + 10**level <= last:
+            found.append((level, done + 1))
+            done += 10**level
+        else:
+            level -= 1
+    return found
+
+
+# How much of it there may be
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How much is told of the cycles before the window."""
+
+    lines: int
+    line_characters: int
+    groups: int
+    """Of each level."""
+    levels: int
+    group_characters: int
+    rest_characters: int
+    """Of the digest of everything older."""
+
+    def segments(self, last: int) -> list[Segment]:
+        return segments(last, self.lines, self.groups, self.levels)
+
+    def most_characters(self, last: int) -> int:
+        """How long the text is at most."""
+        return _FRAME + sum(self._characters(each) + 2 for each in self.segments(last))
+
+    def _characters(self, segment: Segment) -> int:
+        if segment.level == 0:
+            return self.line_characters
+        return self.group_characters if segment.level <= self.levels else self.rest_characters
+
+
+_FRAME: Final = len(LINES_HEADER) + 2
+_GROUPS_SHARE: Final = 0.6
+_SIZES: Final = ((3, 1_100, 400), (3, 700, 320), (2, 700, 320), (2, 450, 240), (1, 450, 240))
+"""Levels, characters of a group and of a line: the first for which there is room."""
+
+
+def shape(characters: int, *, grouped: bool = True) -> Shape:
+    """How a text of at most so many characters tells a life of any length; in the least, as one digest."""
+    room = characters - _FRAME
+    for levels, group, line in _SIZES if grouped else ():
+        groups = min(int(room * _GROUPS_SHARE) // (levels * (group + 2)), MOST_GROUPS)
+        if groups >= FEWEST:
+            left = room - (levels * groups + 1) * (group + 2)
+            return Shape(min(left // (line + 2), MOST_LINES), line, groups, levels, group, group)
+    line, rest = (400, 1_100) if room >= 10_000 else (240, 700)
+    lines = (room - rest - 2) // (line + 2)
+    if lines < FEWEST:
+        return Shape(0, line, 0, 0, 0, min(max(room - 2, 0), 2_200))
+    return Shape(min(lines, MOST_LINES), line, 0, 0, 0, rest)
+
+
+# One cycle
+
+
+@dataclass(frozen=True, slots=True)
+class Lived:
+    """One cycle, as it is told once it has left the window."""
+
+    number: int
+    at: int
+    summary: str
+    failed: bool = False
+    people: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The names of those who were heard, by id."""
+    places: Mapping[str, str] = field(default_factory=dict[str, str])
+    effects: Mapping[str, int] = field(default_factory=dict[str, int])
+    """How often each tool changed something."""
+
+
+def line(lived: Lived, zone: str, characters: int) -> str:
+    """The cycle on one line; where that is too long, the summary is cut, so that what was done stays listed."""
+    where = [quoted_name(name) for name in lived.places.values()][:2]
+    who = [plain_name(name) for name in lived.people.values()]
+    who = [*who[:2], f"{len(who) - 2} more"] if len(who) > 3 else who
+    told = ", ".join([_day(lived.at, zone), *where, *who])
+    head = f"Cycle {lived.number} ({_cut(told, characters // 3)}): "
+    done = _cut(_effects(lived.effects), characters // 3)
+    tail = f" [{done}]" if done else ""
+    return head + _cut(one_line(lived.summary), characters - len(head) - len(tail)) + tail
+
+
+def _effects(counts: Mapping[str, int]) -> str:
+    return ", ".join(_times(plain_name(tool), count) for tool, count in counts.items())
+
+
+def _times(name: str, count: int) -> str:
+    return name if count == 1 else f"{name} ×{count}"
+
+
+def _cut(text: str, characters: int) -> str:
+    if len(text) <= characters:
+        return text
+    return text[: characters - 1].rstrip() + "…" if characters > 0 else ""
+
+
+def _day(at: int, zone: str) -> str:
+    day: datetime = moment(Instant(at)).astimezone(ZoneInfo(zone))
+    return f"{day:%Y-%m-%d}"
+
+
+def weight(lived: Lived) -> int:
+    """How telling a cycle is, by itself: its own words, what it did besides talking, whom it was with."""
+    other = [tool for tool in lived.effects if tool != "send_message"]
+    words = 0 if is_derived(lived.summary) else 20 + min(len(lived.summary), 200) // 10
+    return words + 15 * min(len(other), 4) + 5 * min(len(lived.people), 4) + (15 if lived.failed else 0)
+
+
+# Many
+
+
+class Telling(NamedTuple):
+    """A line and how telling it is; of the same weight, the newer. `words` are the summary's: none is told twice."""
+
+    weight: int
+    number: int
+    words: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How often each was there, with its name; of those that are too many, only how often all together."""
+
+    counts: Mapping[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
+    others: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """What several cycles came to."""
+
+    cycles: int
+    since: int
+    until: int
+    people: Tally
+    """In how many cycles each was heard."""
+    places: Tally
+    effects: Tally
+    lines: tuple[Telling, ...]
+    """The most telling cycles, each with other words, the most telling first."""
+
+
+def digest(lived: Lived, zone: str) -> Digest:
+    """One cycle, to be merged with others."""
+    words = " ".join(lived.summary.casefold().split())[:TELLING_CHARACTERS]
+    told = Telling(weight(lived), lived.number, words, line(lived, zone, TELLING_CHARACTERS))
+    return Digest(
+        1,
+        lived.at,
+        lived.at,
+        Tally({id: (name, 1) for id, name in lived.people.items()}),
+        Tally({id: (name, 1) for id, name in lived.places.items()}),
+        Tally({tool: (tool, count) for tool, count in lived.effects.items()}),
+        (told,),
+    )
+
+
+def merge(digests: Sequence[Digest]) -> Digest:
+    """What these came to together; in whatever portions they are merged, the same.
+
+    But for who was rarely there among more than `MOST_COUNTED`: they may be counted with the others.
+    """
+    return Digest(
+        sum(each.cycles for each in digests),
+        min(each.since for each in digests),
+        max(each.until for each in digests),
+        _merged([each.people for each in digests]),
+        _merged([each.places for each in digests]),
+        _merged([each.effects for each in digests]),
+        _most_telling(line for each in digests for line in each.lines),
+    )
+
+
+def _merged(tallies: Sequence[Tally]) -> Tally:
+    counts: dict[str, tuple[str, int]] = {}
+    for tally in tallies:
+        for key, (name, count) in tally.counts.items():
+            counts[key] = (name, count + counts.get(key, ("", 0))[1])
+    others = sum(tally.others for tally in tallies)
+    if len(counts) <= MOST_COUNTED:
+        return Tally(counts, others)
+    kept = dict(nlargest(MOST_COUNTED, counts.items(), key=lambda item: (item[1][1], item[0])))
+    return Tally(kept, others + sum(count for _, count in counts.values()) - sum(count for _, count in kept.values()))
+
+
+def _most_telling(lines: Iterable[Telling]) -> tuple[Telling, ...]:
+    best: dict[str, Telling] = {}
+    for each in lines:
+        best[each.words] = max(each, best.get(each.words, each))
+    return tuple(nlargest(TELLING, best.values()))
+
+
+def dump(digest: Digest) -> str:
+    tallies = ([each.counts, each.others] for each in (digest.people, digest.places, digest.effects))
+    known = [digest.cycles, digest.since, digest.until, *tallies, [list(each) for each in digest.lines]]
+    return json.dumps(known, ensure_ascii=False, separators=(",", ":"))
+
+
+def load(encoded: str) -> Digest:
+    cycles, since, until, people, places, effects, lines = json.loads(encoded)
+    told = tuple(Telling(*each) for each in lines)
+    return Digest(cycles, since, until, _tally(people), _tally(places), _tally(effects), told)
+
+
+def _tally(encoded: Any) -> Tally:
+    counts, others = encoded
+    return Tally({key: (name, count) for key, (name, count) in counts.items()}, others)
+
+
+# The text
+
+
+def render(groups: Sequence[tuple[Segment, Digest]], lived: Sequence[Lived], shape: Shape, zone: str) -> str:
+    """What the model reads of the cycles before the window, oldest first."""
+    blocks = [_group(segment, each, shape, zone) for segment, each in groups]
+    if lived:
+        blocks.append("\n".join([LINES_HEADER, *(line(each, zone, shape.line_characters) for each in lived)]))
+    return "\n\n".join(blocks)
+
+
+def _group(segment: Segment, digest: Digest, shape: Shape, zone: str) -> str:
+    header = GROUP_HEADER.format(first=segment.first, last=segment.last)
+    room = shape.group_characters if segment.level <= shape.levels else shape.rest_characters
+    head = _cut(_head(digest, zone), room - len(header) - 1)
+    left = room - len(header) - len(head) - 2
+    told: list[Telling] = []
+    for each in digest.lines:
+        text = _cut(each.text, left)
+        if left < min(_SHORTEST_LINE, len(each.text)):
+            break
+        told.append(each._replace(text=text))
+        left -= len(text) + 1
+    lines = [each.text for each in sorted(told, key=lambda each: each.number)]
+    return "\n".join([header, *([head] if head else []), *lines])
+
+
+def _head(digest: Digest, zone: str) -> str:
+    since, until = _day(digest.since, zone), _day(digest.until, zone)
+    span = since if since == until else f"{since} to {until}"
+    count = f"{digest.cycles:,} cycle{'' if digest.cycles == 1 else 's'}"
+    done = _listed(digest.effects, 6, lambda name, count: _times(plain_name(name), count))
+    people = _listed(digest.people, 4, lambda name, count: f"{plain_name(name)} ({count:,})")
+    places = _listed(digest.places, 3, lambda name, count: f"{quoted_name(name)} ({count:,})")
+    told = [f"{count}, {span}.", f"Done: {done}." if done else "", f"With {people}." if people else ""]
+    return " ".join(each for each in [*told, f"In {places}." if places else ""] if each)
+
+
+def _listed(tally: Tally, most: int, tell: Callable[[str, int], str]) -> str:
+    ranked = nlargest(most, tally.counts.items(), key=lambda item: (item[1][1], item[0]))
+    told = [tell(_cut(name, _NAME_CHARACTERS), count) for _, (name, count) in ranked]
+    left = len(tally.counts) - len(ranked)
+    if tally.others:
+        return f"{', '.join(told)} and many more"
+    return ", ".join(told) + (f" and {left} more" if left else "")

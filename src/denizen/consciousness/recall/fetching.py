@@ -1,0 +1,217 @@
+"""Fetching passages that may be seen: the one door to them. What may not be seen is left out by the statement itself.
+
+What comes from a private space is for that space alone: it is fetched only where the present cycle is nowhere else.
+A space that is gone, or that cannot be told, counts as private.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any, Final
+
+from sqlalchemy import Integer, bindparam, case, cast, exists, func, or_, select, union_all
+
+from denizen.consciousness.recall.cues import Period
+from denizen.consciousness.recall.passages import PASSAGE_CHARACTERS
+from denizen.consciousness.recall.ranking import Place, reaches
+from denizen.ids import AgentId
+from denizen.storage.database import Params, Tx, statement
+from denizen.storage.schema import entities, messages, passages, spaces
+
+MOST_OF_A_PERIOD: Final = 200
+"""Passages that are thought of only because the question names their time."""
+_AT_ONCE: Final = 60
+_STRETCHES: Final = 15
+_LATEST: Final = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What is asked for, exactly."""
+
+    period: Period | None = None
+    speakers: frozenset[str] | None = None
+    """Ids of entities, and names of what is no entity; None: whoever."""
+    space_id: str | None = None
+    before_cycle: int | None = None
+    """Only of cycles before this one, such as those that have left the window."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A passage, or a note, that was found."""
+
+    number: int
+    """Of the passage; 0 of a note."""
+    cycle: int
+    """The number of its cycle; 0 of a note."""
+    at: int
+    kind: str
+    """heard, said, did, summary, note"""
+    space_id: str
+    space: str
+    """The name of the space; empty: it belongs to none."""
+    who: str
+    """Who or what said it; empty: the agent itself."""
+    text: str
+    pointer: str
+    """What `read_entry` takes to show what it is a part of; empty: this is all."""
+    score: float
+
+
+_open = spaces.alias()
+_NUMBERS = [f"n{at}" for at in range(_AT_ONCE)]
+_listed = passages.c.number.in_([bindparam(name, type_=passages.c.number.type) for name in _NUMBERS])
+_public = or_(
+    passages.c.space_id == "",
+    passages.c.space_id == bindparam("alone"),
+    exists().where(_open.c.id == passages.c.space_id, _open.c.private == 0),
+)
+_asked_for = (
+    passages.c.agent_id == bindparam("agent_id"),
+    passages.c.kind != "forgotten",
+    or_(bindparam("space", type_=passages.c.space_id.type) == "", passages.c.space_id == bindparam("space")),
+    # Sums, so that the planner does not take these for the way in: the other conditions are.
+    passages.c.at + 0 >= bindparam("first"),
+    passages.c.at + 0 < bindparam("end"),
+    passages.c.cycle + 0 < bindparam("before"),
+)
+_seen = (*_asked_for, _public)
+_place = (
+    passages.c.number,
+    passages.c.space_id,
+    passages.c.place,
+    case((passages.c.kind.in_(("heard", "said")), passages.c.characters), else_=0),
+    func.coalesce(passages.c.speaker_id, passages.c.speaker, ""),
+    passages.c.own_words,
+    passages.c.at,
+)
+_places = statement(select(*_place).where(*_seen, _listed))
+_together = union_all(
+    *(
+        select(*_place).where(
+            # Near something that was seen, in the same space: so this may be seen as well.
+            *_asked_for,
+            passages.c.space_id == bindparam(f"space{at}"),
+            passages.c.place >= bindparam(f"low{at}"),
+            passages.c.place <= bindparam(f"high{at}"),
+        )
+        for at in range(_STRETCHES)
+    )
+)
+_stretches = statement(_together.limit(bindparam("limit")))
+_of_period = statement(
+    select(*_place)
+    .where(*_seen, passages.c.at >= bindparam("since"), passages.c.at < bindparam("until"))
+    .order_by(passages.c.at.desc(), passages.c.number.desc())
+    .limit(MOST_OF_A_PERIOD)
+)
+said = case(
+    (passages.c.message_id.is_(None), passages.c.text),
+    else_=func.substr(messages.c.text, cast(passages.c.start + 1, Integer), cast(passages.c.characters, Integer)),
+)
+"""The text of a passage, which is its own or a part of its message's."""
+_is_part = case(
+    (passages.c.message_id.is_(None), (passages.c.start > 0) | (passages.c.characters > PASSAGE_CHARACTERS // 2)),
+    else_=func.length(messages.c.text) > passages.c.characters,
+)
+_texts = statement(
+    select(
+        passages.c.number,
+        passages.c.cycle,
+        passages.c.at,
+        passages.c.kind,
+        passages.c.space_id,
+        spaces.c.name,
+        entities.c.name,
+        passages.c.speaker,
+        passages.c.message_id,
+        passages.c.event_id,
+        said,
+        _is_part,
+    )
+    .select_from(
+        passages.outerjoin(messages, messages.c.id == passages.c.message_id)
+        .outerjoin(spaces, spaces.c.id == passages.c.space_id)
+        .outerjoin(entities, entities.c.id == passages.c.speaker_id)
+    )
+    .where(*_seen, _listed)
+)
+
+
+class Door:
+    """Through which one question sees the passages of one agent."""
+
+    def __init__(self, tx: Tx, agent_id: AgentId, audience: Iterable[str], only: Filter) -> None:
+        self._tx = tx
+        self.looked_at = 0
+        """How many rows were fetched."""
+        spaces_here = set(audience)
+        period = only.period or Period(0, _LATEST)
+        self._seeing: dict[str, Params] = {
+            "agent_id": agent_id,
+            # Nothing is called so, and what belongs to no space is seen anyway.
+            "alone": spaces_here.pop() if len(spaces_here) == 1 else "",
+            "space": only.space_id or "",
+            "first": period.first,
+            "end": period.end,
+            "before": only.before_cycle or _LATEST,
+        }
+
+    def places(self, numbers: Sequence[int]) -> list[Place]:
+        """Where these passages stand, in the order of `numbers`, without those that may not be seen."""
+        found = {
+            row[0]: Place._make(row) for some in _in_parts(numbers) for row in self._all(_places, **_spelled(some))
+        }
+        return [found[number] for number in numbers if number in found]
+
+    def around(self, sources: Sequence[Place], limit: int) -> list[Place]:
+        """What stands near the sources, and they themselves, by space and place; not many more than `limit`."""
+        stretches = [(space_id, *each) for space_id, some in reaches(sources).items() for each in some]
+        found: list[Place] = []
+        for at in range(0, len(stretches), _STRETCHES):
+            wanted: dict[str, Params] = {}
+            for slot, (space_id, low, high) in enumerate((stretches[at:] + _NOWHERE)[:_STRETCHES]):
+                wanted |= {f"space{slot}": space_id, f"low{slot}": low, f"high{slot}": high}
+            rows = self._all(_stretches, **wanted, limit=max(limit - len(found), 1))
+            found.extend(map(Place._make, rows))
+        return sorted(found, key=_by_space_and_place)
+
+    def of_period(self, period: Period) -> list[Place]:
+        """The newest passages of this time."""
+        return [Place._make(row) for row in self._all(_of_period, since=period.first, until=period.end)]
+
+    def texts(self, numbers: Sequence[int], scores: Mapping[int, float]) -> Iterator[Found]:
+        """The passages in the order of `numbers`, fetched as they are asked for."""
+        for some in _in_parts(numbers):
+            rows = {row[0]: row for row in self._all(_texts, **_spelled(some))}
+            for number in some:
+                if number in rows and rows[number][10]:
+                    yield _found(rows[number], scores[number])
+
+    def _all(self, fetching: Any, **params: Params) -> list[tuple[Any, ...]]:
+        rows = self._tx.all(fetching, **self._seeing, **params)
+        self.looked_at += len(rows)
+        return rows
+
+
+_NOWHERE: Final = [("", 1, 0)] * _STRETCHES
+_by_space_and_place = itemgetter(1, 2, 0)
+
+
+def _in_parts(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
+    for at in range(0, len(numbers), _AT_ONCE):
+        yield numbers[at : at + _AT_ONCE]
+
+
+def _spelled(numbers: Sequence[int]) -> dict[str, int | None]:
+    return {name: numbers[at] if at < len(numbers) else None for at, name in enumerate(_NUMBERS)}
+
+
+def _found(row: tuple[Any, ...], score: float) -> Found:
+    number, cycle, at, kind, space_id, space, name, speaker, message_id, event_id, text, part = row
+    who = (name or speaker or "someone") if kind == "heard" else ""
+    source = f"message:{message_id}" if message_id else f"event:{event_id}" if event_id else ""
+    return Found(number, cycle, at, kind, space_id, space or "", who, text, source if part else "", score)

@@ -1,0 +1,192 @@
+"""What passages score by the words they share with a question: BM25 over postings, segments, and the newest texts.
+
+However long the life is and however common the words, so many postings are read at most: all of the rarest terms
+first, of the commonest only the newest.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, NamedTuple
+
+from sqlalchemy import bindparam, func, select
+
+from denizen.consciousness.recall import segments, settling
+from denizen.consciousness.recall.cues import Period
+from denizen.consciousness.recall.postings import (
+    BLOCK,
+    BLOCK_BITS,
+    ENTRY_BYTES,
+    Weights,
+    add_scores,
+    block_of,
+    rarity,
+    shape,
+    unpack,
+)
+from denizen.consciousness.recall.settling import Extent
+from denizen.ids import AgentId
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import passages, postings
+
+MOST_TERMS: Final = 24
+"""Of a longer question, the rarest."""
+MOST_POSTINGS: Final = 10_000
+_LONGEST_QUESTION: Final = 240
+"""Terms that are looked at to find the rarest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """What a question's terms come to."""
+
+    scores: dict[int, float]
+    """By number of the passage, where it is not nothing."""
+    rarity: Mapping[str, float]
+    """Of each term that was looked for."""
+    mean: float
+    """How many terms a passage has."""
+
+
+class Listed(NamedTuple):
+    """Where a term occurs among some passages that follow one another."""
+
+    block: int
+    term: str
+    size: int
+    """How many passages of them have it."""
+    entries: bytes | None
+    """None: not read yet, because it is a row of the postings."""
+
+
+def score(tx: Tx, agent_id: AgentId, life: Extent, terms: Sequence[str], period: Period | None = None) -> Scored:
+    """What each passage scores. With a `period`, those far from it in time may be left out."""
+    terms = list(dict.fromkeys(terms))[:_LONGEST_QUESTION]
+    recent = settling.unsettled(tx, agent_id, life)
+    lengths = {number: sum(counts.values()) for number, counts in recent}
+    mean = max((life.length + sum(lengths.values())) / max(life.passages, 1), 1.0)
+    if not terms:
+        return Scored({}, {}, mean)
+    listed = list(lists(tx, agent_id, life, terms))
+    occurs_in = {term: sum(term in counts for _, counts in recent) for term in terms}
+    for each in listed:
+        occurs_in[each.term] += each.size
+    wanted = sorted(terms, key=lambda term: (occurs_in[term], term))[:MOST_TERMS]
+    rare = {term: rarity(occurs_in[term], life.there) for term in wanted}
+    weights = Weights(mean)
+    blocks: defaultdict[int, list[float]] = defaultdict(lambda: [0.0] * BLOCK)
+    # In one order, whatever is settled: sums of the same numbers must be the same to the last digit.
+    for term, entries in _read(tx, agent_id, _within_bounds(wanted, _near(tx, agent_id, listed, period))):
+        add_scores(blocks[term.block], entries, weights, rare[term.term])
+    scores = {
+        number: score
+        for block, of_block in blocks.items()
+        for number, score in enumerate(of_block, start=block << BLOCK_BITS)
+        if score
+    }
+    for number, counts in recent:
+        for term in wanted:
+            if term in counts:
+                weight = rare[term] * weights[shape(counts[term], lengths[number])]
+                scores[number] = scores.get(number, 0.0) + weight
+    return Scored(scores, rare, mean)
+
+
+def lists(tx: Tx, agent_id: AgentId, life: Extent, terms: Sequence[str]) -> Iterator[Listed]:
+    """Where these terms occur among all that is settled, the newest first; entries of few passages are read already."""
+    unmerged = settling.all_segments(tx, agent_id)
+    sought = segments.sought(terms)
+    for first, segment in reversed(unmerged):
+        for term, entries in segments.look_up(segment, sought):
+            yield Listed(block_of(first), term, len(entries) // ENTRY_BYTES, entries)
+    # A block whose segments are still there is one whose rows are not all written.
+    whole = block_of(unmerged[0][0]) if unmerged else block_of(life.settled + 1)
+    for block in range(whole - 1, -1, -1):
+        for term, size in _block_sizes(tx, agent_id, block, terms):
+            yield Listed(block, term, size, None)
+
+
+def numbers_of(tx: Tx, agent_id: AgentId, listed: Listed) -> list[int]:
+    """The passages in which the term occurs."""
+    ((_, entries),) = _read(tx, agent_id, [listed])
+    return [number for number, _ in unpack(listed.block, entries)]
+
+
+def _read(tx: Tx, agent_id: AgentId, chosen: Sequence[Listed]) -> Iterator[tuple[Listed, bytes]]:
+    """The entries of each, the rest of the rows of a block at once."""
+    rows: dict[int, dict[str, bytes]] = {}
+    for each in chosen:
+        if each.entries is not None:
+            yield each, each.entries
+            continue
+        if each.block not in rows:
+            wanted = [other.term for other in chosen if other.block == each.block and other.entries is None]
+            rows[each.block] = dict(tx.all(_entries, agent_id=agent_id, block=each.block, **_spelled(wanted)))
+        yield each, rows[each.block][each.term]
+
+
+_TERMS = [f"t{at}" for at in range(MOST_TERMS)]
+_of_block = (
+    postings.c.agent_id == bindparam("agent_id"),
+    postings.c.block == bindparam("block"),
+    postings.c.term.in_([bindparam(name, type_=postings.c.term.type) for name in _TERMS]),
+)
+_sizes = statement(select(postings.c.term, func.length(postings.c.entries)).where(*_of_block))
+_entries = statement(select(postings.c.term, postings.c.entries).where(*_of_block))
+
+
+def _spelled(terms: Sequence[str]) -> dict[str, str | None]:
+    return {name: terms[at] if at < len(terms) else None for at, name in enumerate(_TERMS)}
+
+
+def _block_sizes(tx: Tx, agent_id: AgentId, block: int, terms: Sequence[str]) -> Iterator[tuple[str, int]]:
+    rest = iter(terms)
+    while some := list(islice(rest, MOST_TERMS)):
+        for term, size in tx.all(_sizes, agent_id=agent_id, block=block, **_spelled(some)):
+            yield term, size // ENTRY_BYTES
+
+
+def _within_bounds(terms: Sequence[str], listed: Iterable[Listed]) -> list[Listed]:
+    """What to read: the rarest terms first, and of each the newest."""
+    by_term: dict[str, list[Listed]] = {term: [] for term in terms}
+    for each in listed:
+        if each.term in by_term:
+            by_term[each.term].append(each)
+    chosen: list[Listed] = []
+    room = MOST_POSTINGS
+    for term in terms:
+        for each in by_term[term]:
+            if each.size <= room:
+                chosen.append(each)
+                room -= each.size
+    return chosen
+
+
+_first_since = statement(
+    select(passages.c.number)
+    .where(passages.c.agent_id == bindparam("agent_id"), passages.c.at >= bindparam("first"))
+    .order_by(passages.c.at)
+    .limit(1)
+)
+_last_until = statement(
+    select(passages.c.number)
+    .where(passages.c.agent_id == bindparam("agent_id"), passages.c.at < bindparam("end"))
+    .order_by(passages.c.at.desc())
+    .limit(1)
+)
+
+
+def _near(tx: Tx, agent_id: AgentId, listed: Sequence[Listed], period: Period | None) -> Sequence[Listed]:
+    """What may have passages of the period."""
+    if period is None:
+        return listed
+    first = tx.one(_first_since, agent_id=agent_id, first=period.first)
+    last = tx.one(_last_until, agent_id=agent_id, end=period.end)
+    if first is None or last is None:
+        return ()
+    # What waited in the inbox was said earlier than its number tells; hardly by a whole block.
+    blocks = range(block_of(first[0]) - 1, block_of(last[0]) + 2)
+    return [each for each in listed if each.block in blocks]

@@ -1,0 +1,303 @@
+"""Writing down what can be recalled, in the transaction that ends its cycle, and forgetting it.
+
+Only where it stands is written then, and its text if no message has it. Its terms are made later (`settling`); until
+then whoever searches reads them from the text.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from sqlalchemy import LargeBinary, bindparam, delete, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from denizen.clock import SECOND
+from denizen.consciousness.recall.postings import block_of, without
+from denizen.consciousness.recall.segments import SEGMENT, decode, rewrite
+from denizen.consciousness.recall.terms import own_words
+from denizen.ids import AgentId
+from denizen.storage.database import Params, Tx, insert_into, statement
+from denizen.storage.schema import passages, postings, recalls, vectors
+
+RECALLABLE: Final = "recallable"
+"""The topic on which an agent is named that has passages whose terms are to be made, or cycles without passages."""
+
+Kind = Literal["heard", "said", "did", "summary"]
+
+SEALED: Final = "*"
+"""The space of what comes from several private ones: nobody may see it."""
+PASSAGE_CHARACTERS: Final = 2_000
+"""A longer text is several passages."""
+VECTORS_IN_A_ROW: Final = 32
+SILENCE_SECONDS: Final = 6 * 3600
+"""After so long a silence in a space, something new begins."""
+SILENCE: Final = 1_000_000
+"""What such a silence counts as, in characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Something to be remembered: said to an agent or by it, or done."""
+
+    kind: Kind
+    text: str
+    at: int
+    space_id: str = ""
+    """The space it belongs to; empty: none; `SEALED`: several private ones."""
+    speaker_id: str | None = None
+    speaker: str = ""
+    """The name of who or what said it."""
+    message_id: str | None = None
+    """The message whose text this is: then it is not kept twice."""
+    event_id: str | None = None
+
+
+_counted = insert(recalls).values(agent_id=bindparam("agent_id"), passages=bindparam("passages"))
+_count = statement(
+    _counted.on_conflict_do_update(
+        index_elements=["agent_id"], set_={"passages": recalls.c.passages + _counted.excluded.passages}
+    ).returning(recalls.c.passages, recalls.c.settled)
+)
+_COLUMNS = (
+    "agent_id",
+    "number",
+    "cycle",
+    "kind",
+    "space_id",
+    "speaker_id",
+    "speaker",
+    "message_id",
+    "event_id",
+    "text",
+    "start",
+    "place",
+    "characters",
+    "own_words",
+    "at",
+)
+_add = insert_into(passages, *_COLUMNS)
+_last_place = statement(
+    select(passages.c.place, passages.c.characters, passages.c.at)
+    .where(passages.c.agent_id == bindparam("agent_id"), passages.c.space_id == bindparam("space_id"))
+    .order_by(passages.c.place.desc())
+    .limit(1)
+)
+
+
+_newest_cycle = statement(
+    select(passages.c.cycle)
+    .where(passages.c.agent_id == bindparam("agent_id"))
+    .order_by(passages.c.cycle.desc())
+    .limit(1)
+)
+
+
+def newest_cycle(tx: Tx, agent_id: AgentId) -> int:
+    """The number of the newest cycle that can be recalled; 0 if none can."""
+    row = tx.one(_newest_cycle, agent_id=agent_id)
+    return 0 if row is None else row[0]
+
+
+def remember_next(tx: Tx, agent_id: AgentId, cycle: int, pieces: Sequence[Piece]) -> None:
+    """The cycle that has just ended can be recalled; where others before it cannot yet, it is left to wait for them.
+
+    So passages come in the order of their cycles, whenever a life was lived (`cycles.catching_up`).
+    """
+    if newest_cycle(tx, agent_id) >= cycle - 1:
+        remember(tx, agent_id, cycle, pieces)
+    else:
+        tx.announce(RECALLABLE, {"agent": agent_id})
+
+
+def remember(tx: Tx, agent_id: AgentId, cycle: int, pieces: Sequence[Piece]) -> None:
+    """These pieces of the cycle can be recalled from now on. The caller holds the agent's mind."""
+    parts = [(piece, start, text) for piece in pieces for start, text in _parts(piece.text)]
+    if not parts:
+        return
+    row = tx.one(_count, agent_id=agent_id, passages=len(parts))
+    assert row is not None
+    newest, settled = row
+    tx.many(_add, list(_rows(tx, agent_id, cycle, newest - len(parts) + 1, parts)))
+    if newest - settled >= SEGMENT:
+        tx.announce(RECALLABLE, {"agent": agent_id})
+
+
+def _parts(text: str) -> Iterator[tuple[int, str]]:
+    """The text in pieces that are short enough, each with where it begins; cut between words where there are any."""
+    start = 0
+    while len(text) - start > PASSAGE_CHARACTERS:
+        end = start + PASSAGE_CHARACTERS
+        cut = max(text.rfind(" ", start, end), text.rfind("\n", start, end)) + 1
+        end = cut if cut > start + PASSAGE_CHARACTERS // 2 else end
+        yield start, text[start:end]
+        start = end
+    if text[start:].strip():
+        yield start, text[start:]
+
+
+def _rows(
+    tx: Tx, agent_id: AgentId, cycle: int, first: int, parts: Sequence[tuple[Piece, int, str]]
+) -> Iterator[dict[str, Params]]:
+    ends: dict[str, tuple[int, int]] = {}
+    for number, (piece, start, text) in enumerate(parts, start=first):
+        end, last_at = ends.get(piece.space_id) or _end_of_space(tx, agent_id, piece.space_id)
+        place = end + (SILENCE if abs(piece.at - last_at) > SILENCE_SECONDS * SECOND else 0)
+        # What is done or summed up is about what was said, and comes between nothing.
+        ends[piece.space_id] = (place + (len(text) if piece.kind in ("heard", "said") else 0), piece.at)
+        yield {
+            "agent_id": agent_id,
+            "number": number,
+            "cycle": cycle,
+            "kind": piece.kind,
+            "space_id": piece.space_id,
+            "speaker_id": piece.speaker_id,
+            "speaker": None if piece.speaker_id else piece.speaker or None,
+            "message_id": piece.message_id,
+            "event_id": piece.event_id,
+            "text": None if piece.message_id else text,
+            "start": start,
+            "place": place,
+            "characters": len(text),
+            "own_words": own_words(text),
+            "at": piece.at,
+        }
+
+
+def _end_of_space(tx: Tx, agent_id: AgentId, space_id: str) -> tuple[int, int]:
+    row = tx.one(_last_place, agent_id=agent_id, space_id=space_id)
+    return (0, 0) if row is None else (row[0] + row[1], row[2])
+
+
+_of_cycle = statement(
+    select(passages.c.number).where(
+        passages.c.agent_id == bindparam("agent_id"), passages.c.cycle == bindparam("cycle")
+    )
+)
+_of_message = statement(
+    select(passages.c.agent_id, passages.c.number).where(
+        passages.c.message_id == bindparam("message_id"), passages.c.message_id.is_not(None)
+    )
+)
+
+
+def forget_cycles(tx: Tx, agent_id: AgentId, cycles: Iterable[int]) -> int:
+    """Nothing of these cycles can be recalled any more, not one of their words; gives how many passages it was."""
+    numbers = [row[0] for cycle in cycles for row in tx.all(_of_cycle, agent_id=agent_id, cycle=cycle)]
+    return forget(tx, agent_id, numbers)
+
+
+def forget_messages(tx: Tx, message_ids: Iterable[str]) -> int:
+    """No agent can recall these messages any more; gives how many passages it was.
+
+    What agents did or summed up because of them stays: whoever forgets those names their cycles.
+    """
+    by_agent: defaultdict[str, list[int]] = defaultdict(list)
+    for message_id in message_ids:
+        for agent_id, number in tx.all(_of_message, message_id=message_id):
+            by_agent[agent_id].append(number)
+    return sum(forget(tx, AgentId(agent_id), numbers) for agent_id, numbers in by_agent.items())
+
+
+_blank = statement(
+    update(passages)
+    .where(passages.c.agent_id == bindparam("agent"), passages.c.number == bindparam("nth"))
+    .values(kind="forgotten", text="", message_id=None, event_id=None, speaker_id=None, speaker=None, own_words=0)
+)
+_is_there = statement(
+    select(passages.c.number).where(
+        passages.c.agent_id == bindparam("agent_id"),
+        passages.c.number == bindparam("number"),
+        passages.c.kind != "forgotten",
+    )
+)
+_segment_of = statement(
+    select(postings.c.block, postings.c.entries)
+    .where(
+        postings.c.agent_id == bindparam("agent_id"),
+        postings.c.block >= -bindparam("number", type_=postings.c.block.type),
+        postings.c.block < 0,
+    )
+    .order_by(postings.c.block)
+    .limit(1)
+)
+_block = statement(
+    select(postings.c.term, postings.c.entries).where(
+        postings.c.agent_id == bindparam("agent_id"), postings.c.block == bindparam("block")
+    )
+)
+_key = (
+    postings.c.agent_id == bindparam("agent"),
+    postings.c.block == bindparam("of_block"),
+    postings.c.term == bindparam("of_term"),
+)
+_rewrite = statement(update(postings).where(*_key).values(entries=bindparam("left", type_=LargeBinary())))
+_drop_term = statement(delete(postings).where(*_key))
+_count_forgotten = statement(
+    update(recalls)
+    .where(recalls.c.agent_id == bindparam("agent"))
+    .values(forgotten=recalls.c.forgotten + bindparam("more"))
+)
+_vectors = statement(
+    select(vectors.c.embedder, vectors.c.first, vectors.c.dimensions, vectors.c.codes).where(
+        vectors.c.agent_id == bindparam("agent_id"),
+        vectors.c.first <= bindparam("number"),
+        vectors.c.first > bindparam("number") - VECTORS_IN_A_ROW,
+    )
+)
+_rewrite_vectors = statement(
+    update(vectors)
+    .where(
+        vectors.c.agent_id == bindparam("agent"),
+        vectors.c.embedder == bindparam("by"),
+        vectors.c.first == bindparam("of_first"),
+    )
+    .values(codes=bindparam("left", type_=LargeBinary()))
+)
+
+
+def forget(tx: Tx, agent_id: AgentId, numbers: Iterable[int]) -> int:
+    """These passages can be recalled no more; an empty one stays in the place of each, so that numbers do not move."""
+    gone = [number for number in numbers if tx.one(_is_there, agent_id=agent_id, number=number) is not None]
+    if not gone:
+        return 0
+    rows: list[dict[str, Any]] = [{"agent": agent_id, "nth": number} for number in gone]
+    # First, because it locks the row: whoever makes terms of these passages meanwhile notices, and begins again.
+    tx.run(_count_forgotten, agent=agent_id, more=len(gone))
+    tx.many(_blank, rows)
+    for block in sorted({block_of(number) for number in gone}):
+        _clear_block(tx, agent_id, block, frozenset(gone))
+    for number in gone:
+        _clear_segment(tx, agent_id, number)
+        _clear_vector(tx, agent_id, number)
+    return len(gone)
+
+
+def _clear_block(tx: Tx, agent_id: AgentId, block: int, numbers: frozenset[int]) -> None:
+    # By looking at every term of the block, not at the text: what was written is gone even if the text has changed.
+    for term, entries in tx.all(_block, agent_id=agent_id, block=block):
+        left = without(block, entries, numbers)
+        if not left:
+            tx.run(_drop_term, agent=agent_id, of_block=block, of_term=term)
+        elif len(left) < len(entries):
+            tx.run(_rewrite, agent=agent_id, of_block=block, of_term=term, left=left)
+
+
+def _clear_segment(tx: Tx, agent_id: AgentId, number: int) -> None:
+    row = tx.one(_segment_of, agent_id=agent_id, number=number)
+    if row is None or block_of(-row[0]) != block_of(number):
+        return
+    gone = frozenset((number,))
+    left = rewrite((term, without(block_of(number), entries, gone)) for term, entries in decode(row[1]))
+    if len(left) < len(row[1]):
+        tx.run(_rewrite, agent=agent_id, of_block=row[0], of_term="", left=left)
+
+
+def _clear_vector(tx: Tx, agent_id: AgentId, number: int) -> None:
+    for embedder, first, dimensions, codes in tx.all(_vectors, agent_id=agent_id, number=number):
+        at = (number - first) * dimensions
+        if at < len(codes):
+            left = codes[:at] + bytes(dimensions) + codes[at + dimensions :]
+            tx.run(_rewrite_vectors, agent=agent_id, by=embedder, of_first=first, left=left)

@@ -1,0 +1,65 @@
+"""How an agent reads what it recalls. Pure: values in, text out.
+
+As much as fits is chosen by rank and shown in order of time, under a header for each space and day. Text from outside
+is quoted as in the inbox, so that it cannot pose as anything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from denizen.clock import Instant, moment
+from denizen.consciousness.recall.fetching import Found
+from denizen.inbox.format import plain_name, quote, quoted_name
+
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_OWN = {"said": "You", "did": "You did", "summary": "You summed up", "note": "Your note"}
+_SLACK_CHARACTERS = 150
+"""With less room than this left, nothing shorter is looked for."""
+
+
+def pack(found: Iterable[Found], *, tokens: int, zone: str = "UTC") -> list[Found]:
+    """As many as fit, the best first, in order of time. A long one that does not fit leaves room for shorter ones."""
+    room = 4 * tokens
+    chosen: list[Found] = []
+    headers: set[str] = set()
+    for each in found:
+        header = _header(each, zone)
+        size = len(_line(each, zone)) + 1 + (0 if header in headers else len(header) + 2)
+        if size <= room:
+            room -= size
+            headers.add(header)
+            chosen.append(each)
+        elif room < _SLACK_CHARACTERS:
+            break
+    return sorted(chosen, key=lambda each: (each.at, each.number))
+
+
+def render(chosen: Sequence[Found], *, zone: str = "UTC") -> str:
+    """The passages, which are in order of time, as text."""
+    groups: dict[str, list[str]] = {}
+    for each in chosen:
+        groups.setdefault(_header(each, zone), []).append(_line(each, zone))
+    return "\n\n".join("\n".join([header, *lines]) for header, lines in groups.items())
+
+
+def _header(found: Found, zone: str) -> str:
+    if found.kind == "note":
+        return "[Your notes]"
+    at = _local(found.at, zone)
+    day = f"{_WEEKDAYS[at.weekday()]} {at:%Y-%m-%d}"
+    return f"[{quoted_name(found.space)} | {day}]" if found.space else f"[{day}]"
+
+
+def _line(found: Found, zone: str) -> str:
+    who = _OWN.get(found.kind) or plain_name(found.who)
+    when = "" if found.kind == "note" else f"#{found.cycle} {_local(found.at, zone):%H:%M} "
+    text = quote(found.text)
+    said = f"{when}{who}:{text}" if text.startswith("\n") else f"{when}{who}: {text}"
+    return f"{said}\n   … [a part; read_entry({quoted_name(found.pointer)}) shows the whole]" if found.pointer else said
+
+
+def _local(at: int, zone: str) -> datetime:
+    return moment(Instant(at)).astimezone(ZoneInfo(zone))

@@ -1,0 +1,111 @@
+"""The terms of some passages that follow one another, as bytes in which a term is found without reading them all. Pure.
+
+First the numbers of terms, then their checksums in order, then where the record of each begins; a record is the length
+of its term, the term, and its entries as in the postings. A passage is of one segment, and a segment of one block.
+"""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from array import array
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from denizen.consciousness.recall.postings import BLOCK, little_endian, shape
+
+SEGMENT: Final = 32
+"""Passages that are put into a segment together."""
+JOINED: Final = 512
+"""Passages of the segments that become one."""
+
+_FOUR: Final = array("I").itemsize
+assert _FOUR == 4  # on every platform that Python 3.11 runs on
+
+
+def encode(counted: Mapping[int, Mapping[str, int]]) -> bytes:
+    """These passages, by number in their order, with how often each has its terms."""
+    gathered: defaultdict[str, array[int]] = defaultdict(lambda: array("H"))
+    for number, counts in counted.items():
+        offset, length = number & (BLOCK - 1), sum(counts.values())
+        for term, count in counts.items():
+            entries = gathered[term]
+            entries.append(offset)
+            entries.append(shape(count, length))
+    return _written((term, little_endian(entries).tobytes()) for term, entries in gathered.items())
+
+
+def join(segments: Iterable[bytes]) -> bytes:
+    """The segments, which follow one another in one block, as one."""
+    return _written(gather(segments).items())
+
+
+def gather(segments: Iterable[bytes]) -> dict[str, bytes]:
+    """Each term with its entries in all the segments, which follow one another in one block."""
+    gathered: defaultdict[str, list[bytes]] = defaultdict(list)
+    for segment in segments:
+        for term, entries in decode(segment):
+            gathered[term].append(entries)
+    return {term: b"".join(entries) for term, entries in gathered.items()}
+
+
+def rewrite(records: Iterable[tuple[str, bytes]]) -> bytes:
+    """A segment of these terms and entries; those without entries are left out."""
+    return _written((term, entries) for term, entries in records if entries)
+
+
+def _written(records: Iterable[tuple[str, bytes]]) -> bytes:
+    ordered = sorted((zlib.crc32(spelt := term.encode()), spelt, entries) for term, entries in records)
+    sums, begins, body = array("I"), array("I"), list[bytes]()
+    at = 0
+    for checksum, spelt, entries in ordered:
+        sums.append(checksum)
+        begins.append(at)
+        body += (len(spelt).to_bytes(2, "little"), spelt, entries)
+        at += 2 + len(spelt) + len(entries)
+    begins.append(at)
+    head = little_endian(array("I", [len(ordered), *sums, *begins]))
+    return b"".join((head.tobytes(), *body))
+
+
+def decode(segment: bytes) -> Iterator[tuple[str, bytes]]:
+    """Every term, with its entries."""
+    _, begins, body = _opened(segment)
+    for at in range(len(begins) - 1):
+        yield _record(segment, body + begins[at], body + begins[at + 1])
+
+
+def sought(terms: Sequence[str]) -> list[tuple[str, int]]:
+    """The terms, ready to be looked up."""
+    return [(term, zlib.crc32(term.encode())) for term in terms]
+
+
+def look_up(segment: bytes, terms: Iterable[tuple[str, int]]) -> Iterator[tuple[str, bytes]]:
+    """Those of the terms that occur in the segment, with their entries."""
+    sums, begins, body = _opened(segment)
+    for term, checksum in terms:
+        at = bisect_left(sums, checksum)
+        while at < len(sums) and sums[at] == checksum:
+            found, entries = _record(segment, body + begins[at], body + begins[at + 1])
+            if found == term:
+                yield term, entries
+                break
+            at += 1
+
+
+def _opened(segment: bytes) -> tuple[Sequence[int], Sequence[int], int]:
+    """The checksums, where the records begin and the last ends, and what that is counted from."""
+    count = int.from_bytes(segment[:_FOUR], "little")
+    body = _FOUR * (2 * count + 2)
+    if sys.byteorder == "little":
+        view = memoryview(segment)[:body].cast("I")
+        return view[1 : count + 1], view[count + 1 :], body
+    numbers = little_endian(array("I", segment[:body]))
+    return numbers[1 : count + 1], numbers[count + 1 :], body
+
+
+def _record(segment: bytes, begins: int, ends: int) -> tuple[str, bytes]:
+    entries = begins + 2 + int.from_bytes(segment[begins : begins + 2], "little")
+    return segment[begins + 2 : entries].decode(), segment[entries:ends]

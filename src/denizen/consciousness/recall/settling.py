@@ -1,0 +1,249 @@
+"""Making the terms of passages, after their cycle: the index by which words are found follows the passages.
+
+The terms of a few dozen passages become a segment; the segments of some hundred become one; and when a block of
+passages is full, each of its terms gets a row. What is not settled yet is read as it is. Each step reads and reckons
+outside the writer and ends in a small transaction that changes nothing if something was forgotten meanwhile; so
+whatever stops the work, it goes on where it was, and what can be found is the same before and after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import LargeBinary, bindparam, delete, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from denizen.consciousness.recall import segments
+from denizen.consciousness.recall.fetching import said
+from denizen.consciousness.recall.postings import BLOCK, BLOCK_BITS
+from denizen.consciousness.recall.segments import JOINED, SEGMENT
+from denizen.consciousness.recall.terms import count_terms
+from denizen.ids import AgentId
+from denizen.storage.database import Database, Tx, statement
+from denizen.storage.schema import entities, messages, passages, postings, recalls
+
+MOST_UNSETTLED: Final = 2_000
+"""Of what is not settled, so many passages are read by a search: the newest."""
+_AT_ONCE: Final = 128
+_ROWS_AT_ONCE: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much of a life there is to search."""
+
+    passages: int = 0
+    """The number of the newest."""
+    forgotten: int = 0
+    length: int = 0
+    """Of all that is settled, in terms."""
+    settled: int = 0
+    """The newest whose terms are in a segment or among the postings."""
+
+    @property
+    def there(self) -> int:
+        return max(self.passages - self.forgotten, 0)
+
+
+_columns = (recalls.c.passages, recalls.c.forgotten, recalls.c.length, recalls.c.settled)
+_extent = statement(select(*_columns).where(recalls.c.agent_id == bindparam("agent_id")))
+_held_extent = statement(select(*_columns).where(recalls.c.agent_id == bindparam("agent_id")).with_for_update())
+
+
+def extent(tx: Tx, agent_id: AgentId) -> Extent:
+    row = tx.one(_extent, agent_id=agent_id)
+    return Extent() if row is None else Extent(*row)
+
+
+def hold(tx: Tx, agent_id: AgentId) -> Extent:
+    """The extent, which nobody else changes until this transaction ends."""
+    row = tx.one(_held_extent, agent_id=agent_id)
+    return Extent() if row is None else Extent(*row)
+
+
+_texts = statement(
+    select(passages.c.number, passages.c.kind, entities.c.name, passages.c.speaker, said)
+    .select_from(
+        passages.outerjoin(messages, messages.c.id == passages.c.message_id).outerjoin(
+            entities, entities.c.id == passages.c.speaker_id
+        )
+    )
+    .where(
+        passages.c.agent_id == bindparam("agent_id"),
+        passages.c.number >= bindparam("first"),
+        passages.c.number <= bindparam("last"),
+    )
+    .order_by(passages.c.number)
+)
+
+
+def counted(tx: Tx, agent_id: AgentId, first: int, last: int) -> Iterator[tuple[int, dict[str, int]]]:
+    """These passages, each with how often it has its terms, read from the texts."""
+    for number, kind, name, speaker, text in tx.all(_texts, agent_id=agent_id, first=first, last=last):
+        # What an agent said itself is not found by its name.
+        who = name or speaker or "" if kind == "heard" else ""
+        yield number, {} if kind == "forgotten" else count_terms(f"{who} {text or ''}")
+
+
+def unsettled(tx: Tx, agent_id: AgentId, life: Extent) -> list[tuple[int, dict[str, int]]]:
+    """The newest passages, each with how often it has its terms."""
+    first = max(life.settled + 1, life.passages - MOST_UNSETTLED + 1)
+    return list(counted(tx, agent_id, first, life.passages)) if first <= life.passages else []
+
+
+# A segment
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A segment that is not kept yet."""
+
+    first: int
+    last: int
+    length: int
+    """Of its passages together, in terms."""
+    forgotten: int
+    """How many passages of the life were, when it was made."""
+    entries: bytes
+
+
+_add_row = insert(postings).values(
+    agent_id=bindparam("agent_id"),
+    block=bindparam("block"),
+    term=bindparam("term"),
+    entries=bindparam("entries", type_=LargeBinary()),
+)
+_put = statement(
+    _add_row.on_conflict_do_update(
+        index_elements=["agent_id", "block", "term"], set_={"entries": _add_row.excluded.entries}
+    )
+)
+_settle = statement(
+    update(recalls)
+    .where(recalls.c.agent_id == bindparam("agent"))
+    .values(settled=bindparam("to"), length=recalls.c.length + bindparam("more"))
+)
+
+
+def make_segment(tx: Tx, agent_id: AgentId, fewest: int) -> Made | None:
+    """The next segment, if at least so many passages are not settled."""
+    life = extent(tx, agent_id)
+    if life.passages - life.settled < fewest or life.passages == life.settled:
+        return None
+    first = life.settled + 1
+    last = min(life.passages, life.settled + _AT_ONCE, (first // JOINED + 1) * JOINED - 1)
+    counts = dict(counted(tx, agent_id, first, last))
+    length = sum(sum(each.values()) for each in counts.values())
+    return Made(first, last, length, life.forgotten, segments.encode(counts))
+
+
+def keep_segment(tx: Tx, agent_id: AgentId, made: Made) -> bool:
+    """The passages of the segment are settled, unless someone else was faster or something was forgotten."""
+    life = hold(tx, agent_id)
+    if life.settled != made.first - 1 or life.forgotten != made.forgotten:
+        return False
+    tx.run(_put, agent_id=agent_id, block=-made.first, term="", entries=made.entries)
+    tx.run(_settle, agent=agent_id, to=made.last, more=made.length)
+    return True
+
+
+# Segments become one, and a full block of them postings
+
+_firsts = statement(
+    select(postings.c.block)
+    .where(postings.c.agent_id == bindparam("agent_id"), postings.c.block < 0)
+    .order_by(postings.c.block.desc())
+)
+_segments = statement(
+    select(postings.c.block, postings.c.entries)
+    .where(
+        postings.c.agent_id == bindparam("agent_id"),
+        postings.c.block <= -bindparam("first", type_=postings.c.block.type),
+        postings.c.block >= -bindparam("last", type_=postings.c.block.type),
+    )
+    .order_by(postings.c.block.desc())
+)
+_drop = statement(
+    delete(postings).where(postings.c.agent_id == bindparam("agent"), postings.c.block == bindparam("of"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """Segments that follow one another and become something larger."""
+
+    firsts: tuple[int, ...]
+    forgotten: int
+    block: int | None
+    """The block that they fill; None: they become one segment."""
+    rows: tuple[tuple[str, bytes], ...]
+    """Terms and entries; of a segment, one with no term."""
+
+
+def all_segments(tx: Tx, agent_id: AgentId) -> list[tuple[int, bytes]]:
+    """Every segment, in order, with the number of its first passage."""
+    return of_passages(tx, agent_id, 1, BLOCK << BLOCK_BITS << BLOCK_BITS)
+
+
+def of_passages(tx: Tx, agent_id: AgentId, first: int, last: int) -> list[tuple[int, bytes]]:
+    """The segments that begin with one of these passages, in order, with the number of that."""
+    return [(-block, entries) for block, entries in tx.all(_segments, agent_id=agent_id, first=first, last=last)]
+
+
+def make_joint(tx: Tx, agent_id: AgentId) -> Joint | None:
+    """What can be joined next."""
+    life = extent(tx, agent_id)
+    firsts = [-row[0] for row in tx.all(_firsts, agent_id=agent_id)]
+    for size in (BLOCK, JOINED):
+        for at in sorted({first // size for first in firsts}):
+            some = tuple(first for first in firsts if first // size == at)
+            if life.settled >= (at + 1) * size - 1 and (size == BLOCK or len(some) > 1):
+                given = [entries for _, entries in of_passages(tx, agent_id, some[0], some[-1])]
+                if size == BLOCK:
+                    return Joint(some, life.forgotten, at, tuple(sorted(segments.gather(given).items())))
+                return Joint(some, life.forgotten, None, (("", segments.join(given)),))
+    return None
+
+
+def keep_rows(tx: Tx, agent_id: AgentId, joint: Joint, rows: Sequence[tuple[str, bytes]], *, last: bool) -> bool:
+    """These rows of the joint are there; after the last of them the segments are not, and only then the rows count."""
+    life = hold(tx, agent_id)
+    there = {-row[0] for row in tx.all(_firsts, agent_id=agent_id)}
+    if life.forgotten != joint.forgotten or not there.issuperset(joint.firsts):
+        return False
+    if last:
+        for first in joint.firsts:
+            tx.run(_drop, agent=agent_id, of=-first)
+    block = -joint.firsts[0] if joint.block is None else joint.block
+    written: list[dict[str, Any]] = [
+        {"agent_id": agent_id, "block": block, "term": term, "entries": entries} for term, entries in rows
+    ]
+    tx.many(_put, written)
+    return True
+
+
+async def settle(db: Database, agent_id: AgentId, *, fewest: int = SEGMENT) -> None:
+    """Fewer passages than `fewest` are not settled, and what can be joined is."""
+    while (made := await db.read(make_segment, agent_id, fewest)) is not None:
+        await db.write(keep_segment, agent_id, made)
+    while (joint := await db.read(make_joint, agent_id)) is not None:
+        for at in range(0, max(len(joint.rows), 1), _ROWS_AT_ONCE):
+            rows = joint.rows[at : at + _ROWS_AT_ONCE]
+            last = at + _ROWS_AT_ONCE >= len(joint.rows)
+            if not await db.write(keep_rows, agent_id, joint, rows, last=last):
+                break
+
+
+_behind = statement(
+    select(recalls.c.agent_id)
+    .where(recalls.c.passages - recalls.c.settled >= SEGMENT)
+    .order_by(recalls.c.agent_id)
+    .limit(1_000)
+)
+
+
+def behind(tx: Tx) -> list[AgentId]:
+    """Agents with passages that are to be settled; where they are very many, some of them."""
+    return [row[0] for row in tx.all(_behind)]

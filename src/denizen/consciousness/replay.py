@@ -1,0 +1,132 @@
+"""Any past request, built again as it was: what the model was asked, with what, and what it answered.
+
+The log is the archive: with each response stands what its request was made of. What people asked to forget is gone from
+it, and shows as `[forgotten]`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.tools import ToolDefinition
+from sqlalchemy import bindparam, func, select
+
+from denizen.consciousness import log, mind
+from denizen.consciousness.log import Entry
+from denizen.errors import InvalidInput
+from denizen.ids import AgentId
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import cycles, toolsets
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """A request as it was sent, and what came back."""
+
+    cycle: int
+    step: int
+    messages: tuple[ModelMessage, ...]
+    present: int
+    """How many of the messages, the last ones, are of this cycle, a preview among them; those before are its past."""
+    has_preview: bool
+    """Whether the last message is a glance at the inbox, which no later request has."""
+    tools: tuple[ToolDefinition, ...]
+    tools_kept: bool
+    """Whether the definitions of the tools were kept: where not, `tools` is empty."""
+    settings: Mapping[str, Any]
+    model: str
+    """The name under which the model was asked."""
+    response: ModelResponse
+    results: ModelMessage | None
+    """What the calls of the response gave; None if it made none."""
+
+
+_cycle = statement(
+    select(cycles.c.id, cycles.c.first_seq).where(
+        cycles.c.agent_id == bindparam("agent_id"), cycles.c.number == bindparam("number")
+    )
+)
+_last = statement(select(func.max(cycles.c.number)).where(cycles.c.agent_id == bindparam("agent_id")))
+_tools = statement(select(toolsets.c.tools).where(toolsets.c.digest == bindparam("digest")))
+
+
+def entries_of_cycle(tx: Tx, agent_id: AgentId, number: int) -> list[Entry]:
+    """What the log has of the cycle of that number. Raises `InvalidInput` where there is no such cycle."""
+    row = tx.one(_cycle, agent_id=agent_id, number=number)
+    if row is None:
+        last = tx.one(_last, agent_id=agent_id)
+        raise InvalidInput(_no_such_cycle(number, last[0] if last else None))
+    cycle_id, first_seq = row
+    after = tx.one(_cycle, agent_id=agent_id, number=number + 1)
+    found = log.entries(tx, agent_id, first_seq) if after is None else log.entries(tx, agent_id, first_seq, after[1])
+    # After the last that has ended there may be one that is open.
+    return [each for each in found if each.cycle_id == cycle_id]
+
+
+def _no_such_cycle(number: int, last: int | None) -> str:
+    lived = "it has lived none yet" if not last else f"its cycles are 1 to {last:,}"
+    return (
+        f"There is no cycle {number:,} of this agent: {lived}. "
+        "Of a cycle that was skipped, or that failed before it had done anything, nothing is kept."
+    )
+
+
+def requests(tx: Tx, agent_id: AgentId, cycle_number: int) -> list[Rebuilt]:
+    """Every request of the cycle, in the order of its steps."""
+    entries = entries_of_cycle(tx, agent_id, cycle_number)
+    answered = [at for at, each in enumerate(entries) if isinstance(each.message, ModelResponse)]
+    if not answered:
+        raise InvalidInput(_no_such_step(cycle_number, 0, 0))
+    return [_rebuilt(tx, agent_id, cycle_number, step, entries, at) for step, at in enumerate(answered)]
+
+
+def request(tx: Tx, agent_id: AgentId, cycle_number: int, step: int) -> Rebuilt:
+    """The request of that step, the first being 0."""
+    entries = entries_of_cycle(tx, agent_id, cycle_number)
+    answered = [at for at, each in enumerate(entries) if isinstance(each.message, ModelResponse)]
+    if not 0 <= step < len(answered):
+        raise InvalidInput(_no_such_step(cycle_number, step, len(answered)))
+    return _rebuilt(tx, agent_id, cycle_number, step, entries, answered[step])
+
+
+def _no_such_step(cycle_number: int, step: int, steps: int) -> str:
+    if steps == 0:
+        return f"Cycle {cycle_number:,} ended before its model had answered: no request of it is kept."
+    return f"Cycle {cycle_number:,} has no step {step}: its steps are 0 to {steps - 1}."
+
+
+def _rebuilt(tx: Tx, agent_id: AgentId, number: int, step: int, entries: list[Entry], at: int) -> Rebuilt:
+    answer = entries[at]
+    assert isinstance(answer.message, ModelResponse)
+    made_of: dict[str, Any] = json.loads(answer.request or "{}")
+    tools = _tools_of(tx, made_of)
+    after = entries[at + 1] if at + 1 < len(entries) else None
+    return Rebuilt(
+        cycle=number,
+        step=step,
+        messages=tuple(mind.request(tx, agent_id, made_of)),
+        present=at + ("preview" in made_of),
+        has_preview="preview" in made_of,
+        tools=tools or (),
+        tools_kept=tools is not None,
+        settings=made_of["settings"],
+        model=made_of["model"],
+        response=answer.message,
+        results=after.message if after is not None and after.kind == "results" else None,
+    )
+
+
+def _tools_of(tx: Tx, made_of: Mapping[str, Any]) -> tuple[ToolDefinition, ...] | None:
+    row = tx.one(_tools, digest=made_of["tools"])
+    if row is None:
+        return None
+    only = made_of.get("only")
+    return tuple(
+        ToolDefinition(name=each["name"], description=each["description"], parameters_json_schema=each["parameters"])
+        for each in json.loads(row[0])
+        if only is None or each["name"] in only
+    )

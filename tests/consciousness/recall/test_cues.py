@@ -1,0 +1,108 @@
+"""What questions say about time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from denizen.clock import Instant, instant, moment
+from denizen.consciousness.recall.cues import Period, period_in, period_of
+
+NEW_YEAR = instant(datetime(2024, 1, 1, 12, tzinfo=UTC))
+"""A Monday."""
+LEAP_DAY = instant(datetime(2024, 2, 29, 12, tzinfo=UTC))
+
+
+def days(period: Period | None) -> tuple[str, str] | None:
+    if period is None:
+        return None
+    return f"{moment(period.first):%Y-%m-%d}", "" if period.end > 2**61 else f"{moment(period.end):%Y-%m-%d}"
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "end"),
+    [
+        ("What happened on 7 May 2023?", "2023-05-07", "2023-05-08"),
+        ("on May 7th, 2023", "2023-05-07", "2023-05-08"),
+        ("the 31st of December", "2023-12-31", "2024-01-01"),
+        ("2022-12-31", "2022-12-31", "2023-01-01"),
+        ("in December 2023", "2023-12-01", "2024-01-01"),
+        ("last december", "2023-12-01", "2024-01-01"),
+        ("in january", "2024-01-01", "2024-02-01"),
+        ("in 2021", "2021-01-01", "2022-01-01"),
+        ("yesterday", "2023-12-31", "2024-01-01"),
+        ("the day before yesterday", "2023-12-30", "2023-12-31"),
+        ("today", "2024-01-01", "2024-01-02"),
+        ("3 days ago", "2023-12-29", "2023-12-30"),
+        ("last week", "2023-12-25", "2024-01-01"),
+        ("this week", "2024-01-01", "2024-01-08"),
+        ("two weeks ago", "2023-12-18", "2023-12-25"),
+        ("last weekend", "2023-12-30", "2024-01-01"),
+        ("last month", "2023-12-01", "2024-01-01"),
+        ("a month ago", "2023-12-01", "2024-01-01"),
+        ("13 months ago", "2022-12-01", "2023-01-01"),
+        ("last year", "2023-01-01", "2024-01-01"),
+        ("on Friday", "2023-12-29", "2023-12-30"),
+        ("last Monday", "2023-12-25", "2023-12-26"),
+    ],
+)
+def test_a_question_asked_at_the_turn_of_the_year(text: str, first: str, end: str) -> None:
+    """Days, weeks, months and years before now are found across the year's end."""
+    assert days(period_in(text, now=NEW_YEAR)) == (first, end)
+
+
+@pytest.mark.parametrize("text", ["I may go", "a long march", "no time at all", "on the 45th", "99999 days ago", ""])
+def test_words_that_are_no_time(text: str) -> None:
+    assert period_in(text, now=NEW_YEAR) is None
+
+
+def test_a_day_that_this_year_does_not_have() -> None:
+    """The 29th of February is the last one there was."""
+    assert days(period_in("on 29 February", now=LEAP_DAY)) == ("2024-02-29", "2024-03-01")
+    assert days(period_in("one year ago", now=LEAP_DAY)) == ("2023-01-01", "2024-01-01")
+    assert days(period_in("30 February 2023", now=NEW_YEAR)) in (None, ("2023-02-01", "2023-03-01"))
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "end"),
+    [
+        ("since May", "2023-05-01", ""),
+        ("after yesterday", "2024-01-01", ""),
+        ("before 2023-05-01", "1970-01-01", "2023-05-01"),
+        ("until 2023-05-01", "1970-01-01", "2023-05-02"),
+        ("2023-05-01 to 2023-05-03", "2023-05-01", "2023-05-04"),
+        ("2023-05..2023-06", "2023-05-01", "2023-07-01"),
+        ("from May 2023 to June 2023", "2023-05-01", "2023-07-01"),
+        ("between May and June", "2023-05-01", "2023-07-01"),
+        ("May", "2023-05-01", "2023-06-01"),
+        ("monday", "2023-12-25", "2023-12-26"),
+        ("2023", "2023-01-01", "2024-01-01"),
+    ],
+)
+def test_a_period_is_asked_for(text: str, first: str, end: str) -> None:
+    """A filter is a date, a time relative to now, or a span of them."""
+    assert days(period_of(text, now=NEW_YEAR)) == (first, end)
+
+
+@pytest.mark.parametrize("text", ["nonsense", "2023-06 to 2023-05", "since whenever", "before sunrise"])
+def test_a_period_that_cannot_be_told(text: str) -> None:
+    assert period_of(text, now=NEW_YEAR) is None
+
+
+def test_days_are_those_of_the_zone() -> None:
+    """At noon in London it is tomorrow already on the Line Islands."""
+    there = period_in("today", now=NEW_YEAR, zone="Pacific/Kiritimati")
+    assert there is not None
+    assert moment(there.first).isoformat() == "2024-01-01T10:00:00+00:00"
+
+
+def test_what_is_near_a_period_fits_less() -> None:
+    """Inside it fits wholly, and the further away the less."""
+    day = period_in("2023-05-07", now=NEW_YEAR)
+    assert day is not None
+    noon = [instant(datetime(2023, 5, date, 12, tzinfo=UTC)) for date in (7, 8, 10, 30)]
+    fits = [day.fit(Instant(at)) for at in noon]
+    assert fits[0] == 1.0
+    assert fits == sorted(fits, reverse=True)
+    assert fits[-1] < 0.01

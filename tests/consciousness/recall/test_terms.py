@@ -1,0 +1,51 @@
+"""By which terms texts are found."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from denizen.consciousness.recall.terms import TERM_CHARACTERS, count_terms, own_words
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("The dogs were running", {"dog": 1, "run": 1}),
+        ("Noor's run, noor RUNS", {"noor": 2, "run": 2}),
+        ("don't you?", {}),
+        ("CAFÉ café cafe\u0301", {"café": 3}),
+        ("snake_case 42", {"snake": 1, "case": 1, "42": 1}),
+        ("東京タワー", {"東京": 1, "京タ": 1, "タワ": 1, "ワー": 1}),
+        ("猫", {"猫": 1}),
+        ("iPhone的價格", {"iphone": 1, "的價": 1, "價格": 1}),
+        ("Привет, Мир", {"привет": 1, "мир": 1}),
+        ("", {}),
+    ],
+)
+def test_words_are_folded_and_stemmed(text: str, terms: dict[str, int]) -> None:
+    """Inflections, case and compatible spellings of a word are one term; scripts without spaces are pairs."""
+    assert count_terms(text) == terms
+
+
+@given(st.text(max_size=200))
+def test_terms_can_be_kept_in_a_line(text: str) -> None:
+    """No term has white space in it or is very long, whatever the text."""
+    for term, count in count_terms(text).items():
+        assert term
+        assert term.split() == [term]
+        assert len(term) <= TERM_CHARACTERS
+        assert count > 0
+
+
+@given(st.text(alphabet=st.characters(categories=["L", "N", "P", "Z"]), max_size=80))
+def test_a_word_is_the_same_in_the_question_and_in_the_text(text: str) -> None:
+    """What is said once more, among other words, has the same terms."""
+    there = count_terms(f"before {text} after")
+    assert all(there.get(term, 0) >= count for term, count in count_terms(text).items())
+
+
+@pytest.mark.parametrize(("text", "count"), [("It rains", 0), ("I lost my keys", 2), ("I, me, my, mine, we", 3)])
+def test_people_who_speak_of_themselves(text: str, count: int) -> None:
+    assert own_words(text) == count

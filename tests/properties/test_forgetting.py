@@ -1,0 +1,197 @@
+"""Whatever a life was like: what is forgotten is gone, and every row that did not carry it is as it was."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+from uuid import uuid4
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import delete
+
+from denizen import call, reply, skip
+from denizen.checker import check
+from denizen.ids import SpaceId
+from denizen.models.scripted import Turn
+from denizen.spaces import directory
+from denizen.spaces.posting import Posted
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import metadata
+from tests import servers
+from tests.properties.house import COLUMNS, Rows, everything
+from tests.world import World, open_world
+
+PEOPLE = ("Noor", "Bert")
+SPACES = ("Quarry", "Lagoon")
+INDEX = ("passages", "postings", "recalls", "vectors", "redactions")
+"""Tables of the recall, which are changed with what they index, and the receipts."""
+BOOKKEEPING = {
+    "leases": {"holder", "epoch", "until"},
+    "minds": {"era_version", "news"},
+    "agents": {"version"},
+    "spaces": set[str](),
+    "events": {"state"},
+    "log": {"tokens"},
+}
+"""Columns that say who thinks, in which era: a forgetting moves them on."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """Someone says so many words somewhere, and the agent does something about it."""
+
+    who: int
+    where: int
+    words: int
+    how: Literal["quote", "own words", "note", "plan", "read", "recall", "skip"]
+
+
+steps = st.builds(
+    Step,
+    who=st.integers(0, 1),
+    where=st.integers(0, 1),
+    words=st.integers(3, 14),
+    how=st.sampled_from(["quote", "own words", "note", "plan", "read", "recall", "skip"]),
+)
+
+
+def text_of(at: int, step: Step) -> str:
+    """Words that nobody else says."""
+    return " ".join(f"m{at}x{number}" for number in range(step.words))
+
+
+def turns_for(at: int, step: Step) -> list[Turn]:
+    text = text_of(at, step)
+    own = " ".join(f"own{at}y{number}" for number in range(9))
+    match step.how:
+        case "quote":
+            return [reply(f"You say: {text}!"), f"{PEOPLE[step.who]} says {text}"]
+        case "own words":
+            return [reply(own), f"Answered {at}."]
+        case "note":
+            return [call("set_memories", memories=[{"key": f"k{at}", "text": f"Heard: {text}"}]), f"Noted {at}."]
+        case "plan":
+            plan = {"name": f"p{at}", "instruction": text, "after": "5 days"}
+            return [call("set_plans", plans=[plan]), f"Planned {at}."]
+        case "read":
+            return [call("read_messages"), f"Read {at}."]
+        case "recall":
+            return [call("recall", query=text), f"Recalled {at}."]
+        case "skip":
+            return [skip("Not mine.")]
+
+
+async def live(world: World, life: list[Step]) -> list[Posted]:
+    noor, bert = await world.person(PEOPLE[0]), await world.person(PEOPLE[1])
+    turns = [turn for at, step in enumerate(life) for turn in turns_for(at, step)]
+    ada = await world.agent("Ada", *turns, cycle={"silent_reply": "ignore"}, private_guard={"enabled": False})
+    places = [await world.space(name, noor, bert, ada) for name in SPACES]
+    posted: list[Posted] = []
+    for at, step in enumerate(life):
+        posted.append(await world.say((noor, bert)[step.who], text_of(at, step), places[step.where]))
+        await world.run()
+    return posted
+
+
+def carrying(life: list[Step], kind: str, which: int) -> re.Pattern[str]:
+    """What tells a row that carries what is forgotten."""
+    if kind == "message":
+        return re.compile(rf"\bm{which % len(life)}x\d")
+    of = [at for at, step in enumerate(life) if (step.who if kind == "person" else step.where) == which % 2]
+    name = (PEOPLE if kind == "person" else SPACES)[which % 2]
+    alternatives = [name, *(rf"\bm{at}x\d" for at in of)]
+    if kind == "space":
+        # What the agent said there is said in that space as well.
+        alternatives += [rf"\bown{at}y\d" for at in of if life[at].how == "own words"]
+    return re.compile("|".join(alternatives), re.IGNORECASE)
+
+
+def flat(rows: Rows) -> dict[tuple[str, str], dict[str, object]]:
+    """Every row that is no index, by its table and its key."""
+    return {
+        (table, str(row[: 3 if table in ("effects", "layers") else 2 if table in PAIRS else 1])): dict(
+            zip(COLUMNS[table], row, strict=True)
+        )
+        for table, found in rows.items()
+        if table not in INDEX
+        for row in found
+    }
+
+
+PAIRS = ("selves", "goals", "notes", "memberships", "spending")
+
+
+def unchanged(before: Rows, after: Rows, pattern: re.Pattern[str], gone: set[str]) -> None:
+    old, new = flat(before), flat(after)
+    assert old.keys() >= new.keys()
+    for key, row in old.items():
+        table = key[0]
+        if pattern.search(" ".join(str(value) for value in row.values())) or gone & {
+            str(each) for each in row.values()
+        }:
+            continue
+        assert key in new, key
+        moved = {name for name, value in row.items() if new[key][name] != value}
+        assert moved <= BOOKKEEPING.get(table, set()), (key, row, new[key])
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def used_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """One database for all examples, which each empties first."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path_factory.mktemp('forgetting') / 'denizen.db'}"
+        return
+    with servers.fresh_database(request.getfixturevalue("_postgres_of_the_run"), f"test_{uuid4().hex}") as url:
+        yield url
+
+
+_EMPTY = [statement(delete(table)) for table in reversed(metadata.sorted_tables)]
+
+
+def empty(tx: Tx) -> None:
+    for each in _EMPTY:
+        tx.run(each)
+
+
+@given(
+    life=st.lists(steps, min_size=1, max_size=4),
+    kind=st.sampled_from(["message", "person", "space"]),
+    which=st.integers(0, 4),
+)
+@settings(max_examples=12)
+def test_what_is_forgotten_is_gone_and_nothing_else_is(used_url: str, life: list[Step], kind: str, which: int) -> None:
+    asyncio.run(_check(used_url, life, kind, which))
+
+
+async def _check(url: str, life: list[Step], kind: str, which: int) -> None:
+    async with open_world(url) as world:
+        await world.denizen.db.write(empty)
+        posted = await live(world, life)
+        before = await world.denizen.db.read(everything)
+        pattern = carrying(life, kind, which)
+        match kind:
+            case "message":
+                subject = posted[which % len(life)].id
+                receipt = await world.denizen.forget_message(subject)
+            case "person":
+                subject = (await world.denizen.find(PEOPLE[which % 2])).id
+                receipt = await world.denizen.forget_person(subject)
+            case _:
+                subject = await world.denizen.db.read(_space_named, SPACES[which % 2])
+                receipt = await world.denizen.forget_space(subject)
+        after = await world.denizen.db.read(everything)
+        left = [(table, row) for table, rows in after.items() for row in rows if pattern.search(str(row))]
+        assert left == []
+        unchanged(before, after, pattern, {subject})
+        assert await world.denizen.db.read(check) == []
+        assert (await world.denizen.receipts())[-1] == receipt
+
+
+def _space_named(tx: Tx, name: str) -> SpaceId:
+    (home,) = directory.list_organizations(tx)
+    return directory.find_spaces(tx, home.id, name)[0].id
