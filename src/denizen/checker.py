@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 from pydantic_ai.messages import ModelMessage, ToolCallPart, ToolReturnPart
-from sqlalchemy import Select, bindparam, select
+from sqlalchemy import Select, bindparam, func, select
 
 from denizen.cycles.records import calls_of
 from denizen.inbox.delivery import DEAD_AFTER
@@ -101,6 +101,8 @@ class _Event:
     state: str
     attempts: int
     cycle_id: str | None
+    taken_out: bool
+    """Whether its message was deleted or forgotten, so that it waits no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,10 @@ class _Cycle:
     @property
     def open(self) -> bool:
         return self.number is None
+
+    def copied_by(self, agent_id: str) -> bool:
+        """Whether another agent lived it, and this one is a fork: what it said and cost is with the other."""
+        return self.id == f"{agent_id}-{self.number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +180,9 @@ _cycles = _where(
 )
 _log = _where(select(log.c.seq, log.c.cycle_id, log.c.kind, log.c.message).order_by(log.c.seq), log.c.agent_id, "id")
 _events = _where(
-    select(events.c.id, events.c.state, events.c.attempts, events.c.cycle_id).order_by(events.c.number),
+    select(events.c.id, events.c.state, events.c.attempts, events.c.cycle_id, messages.c.deleted_at.is_not(None))
+    .select_from(events.outerjoin(messages, messages.c.id == events.c.message_id))
+    .order_by(events.c.number),
     events.c.agent_id,
     "id",
 )
@@ -307,7 +315,8 @@ def _check_cycle(agent: _Agent, cycle: _Cycle) -> Iterator[Violation]:
         yield Violation(1, "A cycle does not begin with its inbox, at the number it says.", where)
     if not any(event.cycle_id == cycle.id for event in agent.events):
         yield Violation(3, "A cycle has no events: what it was woken by is lost.", where)
-    yield from _check_messages(agent, cycle)
+    if not cycle.copied_by(agent.id):
+        yield from _check_messages(agent, cycle)
     decoded = _decoded(cycle)
     if decoded is None:
         yield Violation(1, "An entry of the log cannot be read.", where)
@@ -315,7 +324,8 @@ def _check_cycle(agent: _Agent, cycle: _Cycle) -> Iterator[Violation]:
     steps = _steps(cycle.entries, decoded)
     yield from _check_answers(agent, cycle, steps)
     yield from _check_effects(agent, cycle, steps)
-    yield from _check_usage(agent, cycle, steps)
+    if not cycle.copied_by(agent.id):
+        yield from _check_usage(agent, cycle, steps)
 
 
 def _decoded(cycle: _Cycle) -> list[ModelMessage] | None:
@@ -446,7 +456,7 @@ def _problem_of(event: _Event, ended: set[str], unended: set[str]) -> str | None
     match event.state:
         case "taken" if event.cycle_id not in unended:
             return "An event is taken by a cycle that is not the agent's open one."
-        case "done" if event.cycle_id not in ended:
+        case "done" if event.cycle_id not in ended and not (event.taken_out and event.cycle_id is None):
             return "An event is done, but no cycle of its agent ended with it."
         case "pending" | "dead" if event.cycle_id is not None:
             return f"An event is {event.state} and yet belongs to a cycle."
@@ -476,9 +486,14 @@ def _check_lease(agent: _Agent) -> Iterator[Violation]:
 
 _spaces = statement(select(spaces.c.id, spaces.c.last_seq).order_by(spaces.c.id))
 _messages = _where(
-    select(messages.c.id, messages.c.seq, messages.c.author_id, messages.c.mentions, messages.c.created_at).order_by(
-        messages.c.seq
-    ),
+    select(
+        messages.c.id,
+        messages.c.seq,
+        messages.c.author_id,
+        messages.c.mentions,
+        messages.c.created_at,
+        func.coalesce(messages.c.edited_at, messages.c.deleted_at),
+    ).order_by(messages.c.seq),
     messages.c.space_id,
     "id",
 )
@@ -505,12 +520,14 @@ class _Message:
     author_id: str
     mentions: frozenset[str]
     created_at: int
+    changed_at: int | None
+    """When it was last edited, or deleted; whom it mentioned before is not kept."""
 
 
 def _check_space(tx: Tx, space_id: str, last_seq: int) -> Iterator[Violation]:
     said = [
-        _Message(id, seq, author, frozenset(json.loads(mentions or "[]")), at)
-        for id, seq, author, mentions, at in tx.all(_messages, id=space_id)
+        _Message(id, seq, author, frozenset(json.loads(mentions or "[]")), at, changed_at)
+        for id, seq, author, mentions, at, changed_at in tx.all(_messages, id=space_id)
     ]
     if [message.seq for message in said] != [*range(1, last_seq + 1)]:
         yield Violation(2, f"The space counts {last_seq} messages, but does not hold those numbers.", (space_id,))
@@ -543,7 +560,7 @@ def _check_heard(space_id: str, said: Mapping[str, _Message], heard: Sequence[tu
             yield Violation(2, "An event says that its message is of another space.", ids)
         if message.author_id == agent_id:
             yield Violation(2, "An agent is told its own message.", ids)
-        if (kind == "mention") != (handle in message.mentions):
+        if (kind == "mention") != (handle in message.mentions) and message.changed_at is None:
             yield Violation(2, f"A message is a {kind} for an agent whom it does not so address.", ids)
 
 

@@ -144,6 +144,15 @@ _by_id = statement(
 )
 
 
+_by_number = statement(select(*_columns).select_from(_joined).where(events.c.number == bindparam("number")))
+
+
+def at(tx: Tx, number: int) -> Event | None:
+    """The event of that number, whatever became of it."""
+    row = tx.one(_by_number, number=number)
+    return None if row is None else _event(row)
+
+
 def find(tx: Tx, agent_id: AgentId, event_id: str) -> Event | None:
     """The event of that id in this inbox, whatever became of it, unless it is of a message: that has its own door."""
     row = tx.one(_by_id, agent_id=agent_id, event_id=event_id)

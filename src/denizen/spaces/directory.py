@@ -149,6 +149,13 @@ _add_space = insert_into(spaces, "id", "organization_id", "kind", "name", "priva
 _space = (spaces.c.id, spaces.c.organization_id, spaces.c.kind, spaces.c.name, spaces.c.private)
 _get_space = statement(select(*_space).where(spaces.c.id == bindparam("id")))
 _lock_space = statement(select(*_space).where(spaces.c.id == bindparam("id")).with_for_update())
+_named = statement(
+    select(*_space)
+    .where(spaces.c.organization_id == bindparam("organization_id"), spaces.c.name == bindparam("name"))
+    .order_by(spaces.c.id)
+)
+_set_private = statement(update(spaces).where(spaces.c.id == bindparam("space")).values(private=bindparam("hidden")))
+_rename = statement(update(entities).where(entities.c.id == bindparam("entity")).values(name=bindparam("new_name")))
 _spaces_of = statement(
     select(*_space)
     .join(memberships, memberships.c.space_id == spaces.c.id)
@@ -217,6 +224,12 @@ def get_space(tx: Tx, space_id: SpaceId) -> Space:
     return Space(row[0], row[1], row[2], row[3], bool(row[4]))
 
 
+def find_spaces(tx: Tx, organization_id: OrganizationId, name: str) -> list[Space]:
+    """The spaces of that name: names of spaces need not be unique."""
+    rows = tx.all(_named, organization_id=organization_id, name=name)
+    return [Space(row[0], row[1], row[2], row[3], bool(row[4])) for row in rows]
+
+
 def spaces_of(tx: Tx, entity_id: EntityId) -> list[Space]:
     """The spaces this entity is in."""
     return [Space(row[0], row[1], row[2], row[3], bool(row[4])) for row in tx.all(_spaces_of, entity_id=entity_id)]
@@ -268,6 +281,22 @@ def attend(tx: Tx, space_id: SpaceId, entity_id: EntityId, attention: Attention)
     _locked(tx, space_id)
     if tx.run(_attend, space=space_id, entity=entity_id, how=attention) == 0:
         raise NotFound("member", entity_id)
+
+
+def set_private(tx: Tx, space_id: SpaceId, private: bool) -> None:
+    """Whether those who are not in it may know of the space; the agents in it hear of it."""
+    _locked(tx, space_id)
+    tx.run(_set_private, space=space_id, hidden=int(private))
+    tx.run(_tell_members, space=space_id)
+
+
+def rename(tx: Tx, entity_id: EntityId, name: str) -> None:
+    """The entity is called that from now on; the agents in its spaces hear of it."""
+    for space in spaces_of(tx, entity_id):
+        _locked(tx, space.id)
+        tx.run(_tell_members, space=space.id)
+    if tx.run(_rename, entity=entity_id, new_name=check_name(name)) == 0:
+        raise NotFound("entity", entity_id)
 
 
 def _check_attention(attention: str) -> None:

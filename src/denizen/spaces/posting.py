@@ -143,14 +143,14 @@ def post(
         created_at=tx.now,
     )
     kind, handle = author
-    said = _Said(posted_id, space_id, author_id, kind, handle, what, reply_to, hop, urgent)
-    delivery.deliver(tx, _deliveries(tx, said))
+    said = Said(posted_id, space_id, author_id, kind, handle, what, reply_to, hop, urgent)
+    delivery.deliver(tx, deliveries(tx, said))
     tx.announce(space_topic(space_id), MessageCreated(space_id, seq, posted_id, author_id).to_payload())
     return Posted(posted_id, seq)
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class Said:
     """A message on its way into inboxes."""
 
     id: MessageId
@@ -164,7 +164,7 @@ class _Said:
     urgent: bool
 
 
-def _deliveries(tx: Tx, said: _Said) -> list[Delivery]:
+def deliveries(tx: Tx, said: Said) -> list[Delivery]:
     """One event for every agent in the space whose attention covers the message, its author excepted."""
     plain, mentions = said.what.rendered.plain, said.what.rendered.mentions
     to_agents = tx.all(_listeners, space_id=said.space_id, author_id=said.author_id)
@@ -210,6 +210,9 @@ class Message:
     hop: int
     cycle_id: str | None
     created_at: int
+    edited_at: int | None = None
+    deleted_at: int | None = None
+    """Its text is gone since then, deleted or forgotten; its place stays."""
 
 
 _message = (
@@ -227,6 +230,8 @@ _message = (
     messages.c.hop,
     messages.c.cycle_id,
     messages.c.created_at,
+    messages.c.edited_at,
+    messages.c.deleted_at,
 )
 _after = statement(
     select(*_message)
@@ -284,4 +289,6 @@ def _as_message(row: tuple[Any, ...]) -> Message:
         hop=row[11],
         cycle_id=row[12],
         created_at=row[13],
+        edited_at=row[14],
+        deleted_at=row[15],
     )

@@ -1,0 +1,148 @@
+"""A message is edited or deleted: agents that have read it are told, and what can be recalled follows.
+
+The log keeps what they saw. The notice wakes nobody: it is read along with what does. It keeps the text that was
+there before, which it does not show, so that forgetting the message later finds that as well.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from sqlalchemy import bindparam, select
+
+from denizen.consciousness.recall.passages import Piece, forget, remember
+from denizen.ids import AgentId, EntityId, MessageId, new_id
+from denizen.inbox import delivery
+from denizen.inbox.delivery import Delivery
+from denizen.inbox.format import plain_name, quote, quoted_name
+from denizen.spaces import directory, editing, posting
+from denizen.spaces.editing import Change
+from denizen.spaces.posting import Draft, Message
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import entities, events, memberships, minds, passages
+
+ABOUT = "about"
+"""Under this key the payload of a notice has the id of the message that it is about."""
+BEFORE = "before"
+"""Under this one it has what the message said before."""
+
+_readers = statement(
+    select(passages.c.agent_id)
+    .where(passages.c.message_id == bindparam("message_id"), passages.c.message_id.is_not(None))
+    .distinct()
+)
+_OPEN = events.c.state != "done"  # word for word the condition of the partial index, or SQLite does not use it
+_reading = statement(
+    select(events.c.agent_id)
+    .join(memberships, memberships.c.entity_id == events.c.agent_id)
+    .where(
+        memberships.c.space_id == bindparam("space_id"),
+        _OPEN,
+        events.c.state == "taken",
+        events.c.message_id == bindparam("message_id"),
+    )
+)
+
+
+def edit_message(tx: Tx, message_id: MessageId, by: EntityId, what: Draft) -> Message:
+    """The message says this now, and every agent that has read it is told once."""
+    change = editing.edit(tx, message_id, by, what)
+    if change.is_one:
+        _tell(tx, change, by, "edited", f": it now says {quote(what.text)}")
+        index_anew(tx, [message_id])
+    return change.after
+
+
+def delete_message(tx: Tx, message_id: MessageId, by: EntityId) -> Message:
+    """The text of the message is gone, and every agent that has read it is told once."""
+    change = editing.delete(tx, message_id, by)
+    if change.is_one:
+        _tell(tx, change, by, "deleted", f": it was message {change.before.seq} there.")
+        index_anew(tx, [message_id])
+    return change.after
+
+
+def _tell(tx: Tx, change: Change, by: EntityId, did: str, more: str) -> None:
+    # A cycle that was skipped left no trace: whoever does not remember the message need not hear of it.
+    message = change.before
+    rows = [
+        *tx.all(_readers, message_id=message.id),
+        *tx.all(_reading, space_id=message.space_id, message_id=message.id),
+    ]
+    who = plain_name(directory.get_entity(tx, by).name)
+    whose = "a message" if by == message.author_id else f"a message of {plain_name(message.author_name)}"
+    text = f"{who} {did} {whose} in {quoted_name(directory.get_space(tx, message.space_id).name)}{more}"
+    told = new_id()
+    delivery.deliver(
+        tx,
+        [
+            Delivery(
+                AgentId(agent_id),
+                f"{did}:{told}",
+                "notice",
+                tx.now,
+                wakes=False,
+                space_id=message.space_id,
+                payload={"text": text, ABOUT: message.id, BEFORE: message.text},
+            )
+            for agent_id in sorted({row[0] for row in rows} - {by})
+        ],
+    )
+
+
+_passages = statement(
+    select(
+        passages.c.agent_id,
+        passages.c.number,
+        passages.c.cycle,
+        passages.c.kind,
+        passages.c.space_id,
+        passages.c.speaker_id,
+        entities.c.name,
+        passages.c.event_id,
+        passages.c.at,
+        passages.c.start,
+    )
+    .select_from(passages.outerjoin(entities, entities.c.id == passages.c.speaker_id))
+    .where(passages.c.message_id == bindparam("message_id"), passages.c.message_id.is_not(None))
+    .order_by(passages.c.agent_id, passages.c.number)
+)
+_hold_mind = statement(select(minds.c.agent_id).where(minds.c.agent_id == bindparam("agent_id")).with_for_update())
+
+
+def index_anew(tx: Tx, message_ids: Iterable[MessageId]) -> int:
+    """These messages can be recalled as they are now, and not at all if they say nothing any more."""
+    count = 0
+    for message_id in message_ids:
+        by_agent: defaultdict[str, list[tuple[object, ...]]] = defaultdict(list)
+        for row in tx.all(_passages, message_id=message_id):
+            by_agent[row[0]].append(row)
+        if not by_agent:
+            continue
+        message = posting.get_message(tx, message_id)
+        for agent_id, rows in by_agent.items():
+            tx.one(_hold_mind, agent_id=agent_id)
+            count += _index_for(tx, AgentId(agent_id), rows, message)
+    return count
+
+
+def _index_for(tx: Tx, agent_id: AgentId, rows: list[tuple[object, ...]], message: Message) -> int:
+    gone = forget(tx, agent_id, [int(str(row[1])) for row in rows])
+    if message.deleted_at is None:
+        for row in rows:
+            _, _, cycle, kind, space_id, speaker_id, name, event_id, at, start = row
+            if start == 0:
+                piece = Piece(
+                    "said" if kind == "said" else "heard",
+                    message.text,
+                    int(str(at)),
+                    str(space_id),
+                    None if speaker_id is None else str(speaker_id),
+                    # What an agent said itself is not found by its name.
+                    str(name or "") if kind == "heard" else "",
+                    message.id,
+                    None if event_id is None else str(event_id),
+                )
+                remember(tx, agent_id, int(str(cycle)), [piece])
+    return gone

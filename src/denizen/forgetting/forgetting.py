@@ -1,0 +1,615 @@
+"""Forgetting a message, a person or a space: gone everywhere, in one transaction, with a receipt of what was removed.
+
+What is forgotten leaves a tombstone, so that numbers have no holes and replay says what is missing. Where it was quoted
+(eight words of it in a row, or all of a shorter one) `[forgotten]` stands instead: in events, in the log, in summaries,
+layers and selves of every era, in notes, goals and plans, in calls and their results, in what others said. What can be
+recalled is removed, and its index with it. What an agent made of it in words of its own stays, unless its answers are
+forgotten too.
+
+Nobody writes meanwhile: SQLite has one writer, and on PostgreSQL the tables are locked first. So nothing that is being
+thought at the same moment escapes: every agent concerned loses its lease, loads its mind anew and begins a new era.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from sqlalchemy import bindparam, delete, or_, select, text, update
+
+from denizen.bus.streams import WAKE
+from denizen.consciousness import lease as leases
+from denizen.consciousness.recall import passages as recall
+from denizen.errors import InvalidInput
+from denizen.forgetting import redacting
+from denizen.forgetting.changing import ABOUT, BEFORE, index_anew
+from denizen.forgetting.places import PAGE, PLACES, Place, Row
+from denizen.forgetting.redacting import Redactor, each_once
+from denizen.ids import AgentId, EntityId, MessageId, OrganizationId, SpaceId, new_id
+from denizen.inbox.format import one_line, plain_name, quote
+from denizen.models import codec
+from denizen.models.tokens import estimate_message
+from denizen.spaces import directory, editing, posting
+from denizen.spaces.markdown import render
+from denizen.spaces.posting import Message
+from denizen.spaces.quotes import FORGOTTEN, Quotes, said
+from denizen.storage.database import Tx, insert_into, statement
+from denizen.storage.schema import (
+    agents,
+    calls,
+    cycles,
+    entities,
+    events,
+    log,
+    memberships,
+    messages,
+    metadata,
+    minds,
+    notes,
+    passages,
+    redactions,
+    secrets,
+    spaces,
+    tokens,
+)
+
+Kind = Literal["message", "person", "space"]
+NOBODY: Final = "(forgotten)"
+"""The name of whoever, or whatever place, was forgotten."""
+AT_ONCE: Final = 1_000
+"""Messages that are looked for in one pass through the database."""
+PREVIEW_CHARACTERS: Final = 50
+"""As much of a message is seen in a glance at the inbox."""
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """That something was forgotten, and how much was removed where. Never what it said."""
+
+    id: str
+    organization_id: OrganizationId
+    kind: Kind
+    subject_id: str
+    by_id: EntityId | None
+    removed: Mapping[str, int]
+    """How many rows of each table were emptied or changed."""
+    created_at: int
+
+
+_receipt = (
+    redactions.c.id,
+    redactions.c.organization_id,
+    redactions.c.kind,
+    redactions.c.subject_id,
+    redactions.c.by_id,
+    redactions.c.receipt,
+    redactions.c.created_at,
+)
+_receipts = statement(
+    select(*_receipt)
+    .where(redactions.c.organization_id == bindparam("organization_id"))
+    .order_by(redactions.c.created_at, redactions.c.id)
+)
+_receipt_of = statement(
+    select(*_receipt)
+    .where(redactions.c.kind == bindparam("kind"), redactions.c.subject_id == bindparam("subject_id"))
+    .order_by(redactions.c.created_at, redactions.c.id)
+    .limit(1)
+)
+_give_receipt = insert_into(redactions, "id", "organization_id", "kind", "subject_id", "by_id", "receipt", "created_at")
+
+
+def receipts(tx: Tx, organization_id: OrganizationId) -> list[Receipt]:
+    """What was forgotten in this organization, the oldest first."""
+    return [_as_receipt(row) for row in tx.all(_receipts, organization_id=organization_id)]
+
+
+def _as_receipt(row: tuple[Any, ...]) -> Receipt:
+    return Receipt(row[0], row[1], row[2], row[3], row[4], json.loads(row[5]), row[6])
+
+
+def forget_message(tx: Tx, message_id: MessageId, by: EntityId | None = None, *, also_replies: bool = False) -> Receipt:
+    """The message is gone everywhere. With `also_replies`, so are the cycles that it woke and what was said in them."""
+    _shut_out_writers(tx)
+    message = posting.get_message(tx, message_id)
+    home = directory.get_space(tx, message.space_id).organization_id
+    before = _given(tx, "message", message_id)
+    if before is not None and not also_replies:
+        return before
+    work = _Work(tx, home)
+    answered = _answers(tx, [message_id]) if also_replies else []
+    work.blank_cycles(each[1] for each in answered)
+    replies = [posting.get_message(tx, each) for each in _said_in(tx, {each[1] for each in answered})]
+    work.forget_messages([message, *replies])
+    for agent_id, _, number in answered:
+        if number is not None:
+            work.removed["passages"] += recall.forget_cycles(tx, AgentId(agent_id), [number])
+    return work.finish("message", message_id, by)
+
+
+def forget_person(tx: Tx, person_id: EntityId, by: EntityId | None = None) -> Receipt:
+    """Everything this person said is gone, and so are their name and handle, memberships, tokens and secrets."""
+    _shut_out_writers(tx)
+    person = directory.get_entity(tx, person_id)
+    if person.kind == "agent":
+        raise InvalidInput("An agent is not forgotten as a person is: delete it, and forget what it said.")
+    if (before := _given(tx, "person", person_id)) is not None:
+        return before
+    work = _Work(tx, person.organization_id)
+    work.everywhere = True
+    work.names.add_name(person.name)
+    work.names.add_name(person.handle)
+    for (answer,) in tx.all(_answers_of, person_id=person_id):
+        work.spoken.append(str(answer))
+    new_handle = f"forgotten-{person_id[-12:]}"
+    work.rename_in_definitions(person.handle, new_handle)
+    for each in directory.spaces_of(tx, person_id):
+        directory.leave(tx, each.id, person_id)
+        work.removed["memberships"] += 1
+        work.concern(row[0] for row in tx.all(_agents_in, space_id=each.id))
+    work.forget_messages(_all_messages(tx, _by_author, author_id=person_id), names=True)
+    work.drop_mentions(person.handle)
+    tx.run(_forget_entity, entity=person_id, new_name=NOBODY, new_handle=new_handle)
+    tx.run(_revoke, entity=person_id, at=tx.now)
+    tx.run(_drop_secrets, owner=person_id)
+    return work.finish("person", person_id, by)
+
+
+def forget_space(tx: Tx, space_id: SpaceId, by: EntityId | None = None) -> Receipt:
+    """Everything said in this space is gone, and so are its name and its members."""
+    _shut_out_writers(tx)
+    space = directory.get_space(tx, space_id)
+    if (before := _given(tx, "space", space_id)) is not None:
+        return before
+    work = _Work(tx, space.organization_id)
+    # One word may be the name of much else; several together are hardly.
+    work.everywhere = len(said(space.name)) > 1
+    work.names.add_name(space.name, exactly=not work.everywhere)
+    work.concern(row[0] for row in tx.all(_agents_in, space_id=space_id))
+    work.empty_space(space_id)
+    work.forget_messages(_all_messages(tx, _in_space, space_id=space_id), names=True)
+    work.removed["memberships"] += tx.run(_leave_all, space=space_id)
+    tx.run(_forget_space, space=space_id, new_name=NOBODY)
+    return work.finish("space", space_id, by)
+
+
+def _given(tx: Tx, kind: Kind, subject_id: str) -> Receipt | None:
+    row = tx.one(_receipt_of, kind=kind, subject_id=subject_id)
+    return None if row is None else _as_receipt(row)
+
+
+# Leases first, as every write of a cycle takes them first, then spaces, as every post does: whoever is under way ends.
+_LOCKED_FIRST = ("leases", "spaces", "messages", "minds", "events", "log")
+_ordered = [*_LOCKED_FIRST, *sorted(set(metadata.tables) - {*_LOCKED_FIRST, "instances"})]
+_lock = statement(text(f"LOCK TABLE {', '.join(_ordered)} IN EXCLUSIVE MODE"))
+_overwrite_deleted = statement(text("PRAGMA secure_delete = ON"))
+_leave_deleted = statement(text("PRAGMA secure_delete = OFF"))
+
+
+def _shut_out_writers(tx: Tx) -> None:
+    """Nobody else writes until the commit; and SQLite overwrites what it deletes."""
+    if tx.dialect == "postgresql":
+        tx.run(_lock)
+    else:
+        tx.all(_overwrite_deleted)
+
+
+_heard_by = statement(
+    select(events.c.agent_id, events.c.cycle_id, cycles.c.number)
+    .select_from(events.outerjoin(cycles, cycles.c.id == events.c.cycle_id))
+    .where(events.c.message_id == bindparam("message_id"))
+)
+_of_cycle = statement(select(messages.c.id).where(messages.c.cycle_id == bindparam("cycle_id")).order_by(messages.c.id))
+_answers_of = statement(
+    select(calls.c.result).where(calls.c.settled_by == bindparam("person_id"), calls.c.result.is_not(None))
+)
+_agents_in = statement(
+    select(agents.c.id)
+    .join(memberships, memberships.c.entity_id == agents.c.id)
+    .where(memberships.c.space_id == bindparam("space_id"))
+)
+_by_author = statement(
+    select(messages.c.id)
+    .where(messages.c.author_id == bindparam("author_id"), messages.c.id > bindparam("after"))
+    .order_by(messages.c.id)
+    .limit(AT_ONCE)
+)
+_in_space = statement(
+    select(messages.c.id)
+    .where(messages.c.space_id == bindparam("space_id"), messages.c.id > bindparam("after"))
+    .order_by(messages.c.id)
+    .limit(AT_ONCE)
+)
+_forget_entity = statement(
+    update(entities)
+    .where(entities.c.id == bindparam("entity"))
+    .values(name=bindparam("new_name"), handle=bindparam("new_handle"), metadata="{}")
+)
+_revoke = statement(
+    update(tokens).where(tokens.c.entity_id == bindparam("entity")).values(name=FORGOTTEN, revoked_at=bindparam("at"))
+)
+_drop_secrets = statement(delete(secrets).where(secrets.c.owner_id == bindparam("owner")))
+_leave_all = statement(delete(memberships).where(memberships.c.space_id == bindparam("space")))
+_forget_space = statement(update(spaces).where(spaces.c.id == bindparam("space")).values(name=bindparam("new_name")))
+
+
+def _answers(tx: Tx, message_ids: Iterable[str]) -> list[tuple[str, str, int | None]]:
+    """The cycles that these messages woke: agent, id, and number if it has ended."""
+    rows = [row for each in message_ids for row in tx.all(_heard_by, message_id=each)]
+    return [(agent_id, cycle_id, number) for agent_id, cycle_id, number in rows if cycle_id is not None]
+
+
+def _said_in(tx: Tx, cycle_ids: Iterable[str]) -> list[MessageId]:
+    return [row[0] for each in sorted(cycle_ids) for row in tx.all(_of_cycle, cycle_id=each)]
+
+
+def _all_messages(tx: Tx, query: Any, **which: str) -> Iterator[Message]:
+    after = ""
+    while rows := tx.all(query, after=after, **which):
+        yield from (posting.get_message(tx, row[0]) for row in rows)
+        after = rows[-1][0]
+
+
+_notices = statement(
+    select(events.c.number, events.c.agent_id, events.c.payload)
+    .join(agents, agents.c.id == events.c.agent_id)
+    .where(agents.c.organization_id == bindparam("organization_id"), events.c.type == "notice")
+)
+_rewrite_event = statement(
+    update(events).where(events.c.number == bindparam("event")).values(payload=bindparam("new_payload"))
+)
+_retoken = statement(update(log).where(log.c.number == bindparam("entry")).values(tokens=bindparam("new_tokens")))
+_said_elsewhere = statement(
+    select(
+        messages.c.id,
+        messages.c.text,
+        messages.c.plain,
+        messages.c.mentions,
+        messages.c.metadata,
+        messages.c.author_id,
+    )
+    .join(spaces, spaces.c.id == messages.c.space_id)
+    .where(spaces.c.organization_id == bindparam("organization_id"), messages.c.id > bindparam("after"))
+    .order_by(messages.c.id)
+    .limit(PAGE)
+)
+_restate = statement(
+    update(messages)
+    .where(messages.c.id == bindparam("message"))
+    .values(
+        text=bindparam("new_text"),
+        plain=bindparam("new_plain"),
+        mentions=bindparam("new_mentions"),
+        metadata=bindparam("new_metadata"),
+    )
+)
+_own_passages = statement(
+    select(passages.c.number, passages.c.text, passages.c.speaker).where(
+        passages.c.agent_id == bindparam("agent_id"),
+        passages.c.number > bindparam("after"),
+        passages.c.number <= bindparam("last"),
+        or_(passages.c.text.is_not(None), passages.c.speaker.is_not(None)),
+        passages.c.kind != "forgotten",
+    )
+)
+_last_passage = statement(
+    select(passages.c.number)
+    .where(passages.c.agent_id == bindparam("agent_id"))
+    .order_by(passages.c.number.desc())
+    .limit(1)
+)
+_of_space = statement(
+    select(passages.c.agent_id, passages.c.number).where(passages.c.space_id == bindparam("space_id"))
+)
+_agents_here = statement(
+    select(agents.c.id, agents.c.definition, agents.c.urgent)
+    .where(agents.c.organization_id == bindparam("organization_id"))
+    .order_by(agents.c.id)
+)
+_redefine = statement(
+    update(agents)
+    .where(agents.c.id == bindparam("agent"))
+    .values(definition=bindparam("new_definition"), urgent=bindparam("new_urgent"), version=agents.c.version + 1)
+)
+_keys_of_notes = statement(select(notes.c.agent_id, notes.c.key).where(notes.c.agent_id == bindparam("agent_id")))
+_drop_note = statement(delete(notes).where(notes.c.agent_id == bindparam("agent"), notes.c.key == bindparam("named")))
+_new_era = statement(
+    update(minds).where(minds.c.agent_id == bindparam("agent")).values(era_version=0, news=minds.c.news + 1)
+)
+_interrupt = statement(
+    # As after a shutdown: going on with the cycle is no attempt.
+    update(cycles).where(cycles.c.agent_id == bindparam("agent"), cycles.c.number.is_(None)).values(handed_back=1)
+)
+_calls_there = statement(
+    update(calls).where(calls.c.space_id == bindparam("space")).values(arguments=json.dumps(FORGOTTEN), result=None)
+)
+_events_there = statement(
+    select(events.c.number, events.c.agent_id, events.c.payload).where(
+        events.c.space_id == bindparam("space_id"), events.c.message_id.is_(None), events.c.payload.is_not(None)
+    )
+)
+
+
+@dataclass
+class _Work:
+    """One forgetting under way: what was removed so far, and whom it concerns."""
+
+    tx: Tx
+    organization_id: OrganizationId
+    removed: Counter[str] = field(default_factory=Counter[str])
+    names: Quotes = field(default_factory=Quotes)
+    """Names that are forgotten with what was said."""
+    everywhere: bool = False
+    """Whether they go wherever they stand, or only out of the minds of agents that were near."""
+    spoken: list[str] = field(default_factory=list[str])
+    """What was said elsewhere than in messages."""
+    concerned: set[str] = field(default_factory=set[str])
+    """Agents that begin a new era."""
+    blanked: set[str] = field(default_factory=set[str])
+    """Cycles of which nothing stays but their shape."""
+
+    def concern(self, agent_ids: Iterable[str]) -> None:
+        self.concerned.update(agent_ids)
+
+    def blank_cycles(self, cycle_ids: Iterable[str]) -> None:
+        self.blanked.update(cycle_ids)
+
+    def forget_messages(self, said_there: Iterable[Message], *, names: bool = False) -> None:
+        """These messages are gone, some at a time, and with them what quotes them; at the first pass the names too."""
+        some: list[Message] = []
+        first = True
+        for message in said_there:
+            some.append(message)
+            if len(some) == AT_ONCE:
+                self._pass(some, names=names and first)
+                some, first = [], False
+        if some or first:
+            self._pass(some, names=names and first)
+
+    def _pass(self, some: Sequence[Message], *, names: bool) -> None:
+        gone = {message.id for message in some}
+        earlier = self._earlier_texts(gone)
+        near = _Near(self.tx, some, self.concerned)
+        for message in some:
+            if message.deleted_at is None or message.text != FORGOTTEN:
+                editing.empty(self.tx, message, FORGOTTEN)
+                self.removed["messages"] += 1
+        self.removed["passages"] += recall.forget_messages(self.tx, sorted(gone))
+        texts = each_once([each.text for each in some if each.deleted_at is None] + earlier + self.spoken)
+        self.spoken = []
+        far, close = self._redactors(texts, some, names=names)
+        self._restate(far, close, near, gone)
+        self._rewrite_places(far, close, near, people=names and self.everywhere)
+        self._forget_passages(far, close, near)
+
+    def _earlier_texts(self, gone: set[MessageId]) -> list[str]:
+        """What these messages said before they were edited or deleted; the notices that told it say it no more."""
+        found: list[str] = []
+        for number, agent_id, payload in self.tx.all(_notices, organization_id=self.organization_id):
+            told: dict[str, Any] = json.loads(payload) if payload else {}
+            if told.get(ABOUT) in gone and BEFORE in told:
+                found.append(told[BEFORE])
+                left = json.dumps({"text": FORGOTTEN, ABOUT: told[ABOUT]})
+                self.tx.run(_rewrite_event, event=number, new_payload=left)
+                self.removed["events"] += 1
+                self.concerned.add(agent_id)
+        return found
+
+    def _redactors(self, texts: Sequence[str], some: Sequence[Message], *, names: bool) -> tuple[Redactor, Redactor]:
+        """What takes these texts out of what anyone has written, and out of the minds of agents that were near."""
+        far, close = Quotes(), Quotes()
+        if names:
+            far, close = self.names.copy() if self.everywhere else far, self.names.copy()
+        for each in texts:
+            for form in dict.fromkeys((each, render(each).plain)):
+                far.add_long(form)
+                close.add(form)
+            for line in each.splitlines():
+                close.add(line)
+            close.add(_glance(each))
+        exactly = tuple(pair for message in some for pair in _as_shown(message))
+        return Redactor(far), Redactor(close, exactly, frozenset(each for each in texts if each))
+
+    def _restate(self, far: Redactor, close: Redactor, near: _Near, gone: set[MessageId]) -> None:
+        """Others have said it too: what they quoted of it is gone."""
+        if not close.quotes:
+            return
+        after = ""
+        changed: list[MessageId] = []
+        while rows := self.tx.all(_said_elsewhere, organization_id=self.organization_id, after=after):
+            after = rows[-1][0]
+            for id, written, _, mentions, more, author_id in rows:
+                redactor = close if author_id in near.agents else far
+                left = redactor.quotes.redacted(written)
+                left_more = None if more is None else redactor.text(more)
+                if id in gone or (left, left_more) == (written, more):
+                    continue
+                plain = render(left).plain
+                self.tx.run(
+                    _restate,
+                    message=id,
+                    new_text=left,
+                    new_plain=None if plain == left else plain,
+                    new_mentions=mentions,
+                    new_metadata=left_more,
+                )
+                changed.append(id)
+        self.removed["messages"] += len(changed)
+        index_anew(self.tx, changed)
+
+    def drop_mentions(self, handle: str) -> None:
+        """No message mentions this handle any more."""
+        after = ""
+        while rows := self.tx.all(_said_elsewhere, organization_id=self.organization_id, after=after):
+            after = rows[-1][0]
+            for id, written, plain, mentions, more, _ in rows:
+                left = [each for each in json.loads(mentions or "[]") if each != handle]
+                kept = json.dumps(left) if left else None
+                if mentions and kept != mentions:
+                    self.tx.run(
+                        _restate, message=id, new_text=written, new_plain=plain, new_mentions=kept, new_metadata=more
+                    )
+
+    def _rewrite_places(self, far: Redactor, close: Redactor, near: _Near, *, people: bool) -> None:
+        for place in PLACES:
+            if place.of_people and not people:
+                continue
+            for row in place.rows(self.tx, self.organization_id):
+                left = self._left_of(place, row, far, close, near)
+                if left != row.words:
+                    place.rewrite(self.tx, row, left)
+                    self.removed[place.name] += 1
+                    if place.name == "log":
+                        self._count_anew(row, left)
+                    if row.agent_id is not None:
+                        self.concerned.add(row.agent_id)
+        self._drop_notes(far, close, near)
+
+    def _left_of(self, place: Place, row: Row, far: Redactor, close: Redactor, near: _Near) -> Mapping[str, str | None]:
+        if row.cycle_id in self.blanked and place.name in _OF_A_CYCLE:
+            return {name: _blank(how, row.words[name]) for name, how in place.columns.items()}
+        redactor = _meant_for(place, row, far, close, near)
+        if not redactor.takes_anything:
+            return row.words
+        return {name: _apply(redactor, how, row.words[name]) for name, how in place.columns.items()}
+
+    def _count_anew(self, row: Row, left: Mapping[str, str | None]) -> None:
+        size = estimate_message(codec.load(left["message"] or ""))
+        self.tx.run(_retoken, entry=row.keys[0], new_tokens=size)
+
+    def _drop_notes(self, far: Redactor, close: Redactor, near: _Near) -> None:
+        """A note is known by its key: where that carries it, the note is gone."""
+        for agent_id in [row[0] for row in self.tx.all(_agents_here, organization_id=self.organization_id)]:
+            quotes = close.quotes if agent_id in near.agents else far.quotes
+            for _, key in self.tx.all(_keys_of_notes, agent_id=agent_id):
+                if quotes.occur_in(key):
+                    self.tx.run(_drop_note, agent=agent_id, named=key)
+                    self.removed["notes"] += 1
+                    self.concerned.add(agent_id)
+
+    def _forget_passages(self, far: Redactor, close: Redactor, near: _Near) -> None:
+        """What agents did and summed up, and what no message says, can be recalled no more where it carries it."""
+        for agent_id, _, _ in self.tx.all(_agents_here, organization_id=self.organization_id):
+            quotes = close.quotes if agent_id in near.agents else far.quotes
+            newest = self.tx.one(_last_passage, agent_id=agent_id)
+            if newest is None or not quotes:
+                continue
+            numbers: list[int] = []
+            for after in range(0, newest[0], AT_ONCE):
+                rows = self.tx.all(_own_passages, agent_id=agent_id, after=after, last=after + AT_ONCE)
+                numbers += [row[0] for row in rows if quotes.occur_in(f"{row[2] or ''}\n{row[1] or ''}")]
+            self.removed["passages"] += recall.forget(self.tx, agent_id, numbers)
+
+    def empty_space(self, space_id: SpaceId) -> None:
+        """What happened in the space and was no message is gone: calls that were shown, events, what was done there."""
+        for agent_id, number in self.tx.all(_of_space, space_id=space_id):
+            self.removed["passages"] += recall.forget(self.tx, agent_id, [number])
+        for number, agent_id, payload in self.tx.all(_events_there, space_id=space_id):
+            self.spoken.append(str(json.loads(payload).get("text", "")))
+            self.tx.run(_rewrite_event, event=number, new_payload=json.dumps({"text": FORGOTTEN}))
+            self.removed["events"] += 1
+            self.concerned.add(agent_id)
+        self.removed["calls"] += self.tx.run(_calls_there, space=space_id)
+
+    def rename_in_definitions(self, handle: str, new_handle: str) -> None:
+        """Owners wrote of the person too."""
+        redactor = Redactor(self.names)
+        for agent_id, definition, urgent in self.tx.all(_agents_here, organization_id=self.organization_id):
+            left = redacting.renamed(definition, handle, new_handle, redactor.value)
+            rule = None if urgent is None else redacting.renamed(urgent, handle, new_handle, redactor.value)
+            if (left, rule) != (definition, urgent):
+                self.tx.run(_redefine, agent=agent_id, new_definition=left, new_urgent=rule)
+                self.removed["agents"] += 1
+                self.concerned.add(agent_id)
+
+    def finish(self, kind: Kind, subject_id: str, by: EntityId | None) -> Receipt:
+        """Everyone concerned begins a new era, and whoever thinks with an old mind is stopped."""
+        for agent_id in sorted(self.concerned):
+            leases.seize(self.tx, AgentId(agent_id))
+            self.tx.run(_new_era, agent=agent_id)
+            self.tx.run(_interrupt, agent=agent_id)
+        if self.concerned:
+            self.tx.announce(WAKE, {"agents": [*sorted(self.concerned)]})
+        if self.tx.dialect == "sqlite":
+            self.tx.all(_leave_deleted)
+        removed = {name: count for name, count in sorted(self.removed.items()) if count}
+        receipt = Receipt(new_id(), self.organization_id, kind, subject_id, by, removed, self.tx.now)
+        self.tx.run(
+            _give_receipt,
+            id=receipt.id,
+            organization_id=receipt.organization_id,
+            kind=kind,
+            subject_id=subject_id,
+            by_id=by,
+            receipt=json.dumps(removed),
+            created_at=receipt.created_at,
+        )
+        return receipt
+
+
+class _Near:
+    """Which agents were near when something was said: in whose minds even a few words of it are looked for."""
+
+    def __init__(self, tx: Tx, some: Sequence[Message], agents_there: Iterable[str]) -> None:
+        self.agents = set(agents_there)
+        self.cycles: set[str] = set()
+        for message in some:
+            for agent_id, cycle_id, _ in tx.all(_heard_by, message_id=message.id):
+                self.agents.add(agent_id)
+                self.cycles.add(cycle_id)
+            if message.cycle_id is not None:
+                self.agents.add(message.author_id)
+                self.cycles.add(message.cycle_id)
+        for space_id in {message.space_id for message in some}:
+            self.agents.update(row[0] for row in tx.all(_agents_in, space_id=space_id))
+
+
+_OF_A_CYCLE: Final = ("log", "cycles", "effects", "overflow", "calls")
+
+
+def _meant_for(place: Place, row: Row, far: Redactor, close: Redactor, near: _Near) -> Redactor:
+    """What is too short to be known by its words is looked for only where it was heard, said or read again."""
+    if row.agent_id not in near.agents:
+        return far
+    if row.cycle_id in near.cycles:
+        return close
+    read = place.name in ("effects", "overflow") or row.kind == "results"
+    return Redactor(close.quotes, close.exactly if read else ())
+
+
+def _blank(how: str, stored: str | None) -> str | None:
+    if stored is None:
+        return None
+    if how == "request":
+        return redacting.blank_request(stored)
+    return redacting.blank_entry(stored) if how == "entry" else redacting.blank(stored)
+
+
+def _apply(redactor: Redactor, how: str, stored: str | None) -> str | None:
+    if stored is None:
+        return None
+    match how:
+        case "entry":
+            return redactor.entry(stored)
+        case "request":
+            return redactor.request(stored)
+        case _:
+            return redactor.text(stored)
+
+
+def _as_shown(message: Message) -> Iterator[tuple[str, str]]:
+    """How agents read the message, in the inbox and in a transcript: for one too short to be known by its words."""
+    who = f"{plain_name(message.author_name)} ({message.author_kind}):"
+    text = quote(message.text)
+    yield f"{who} {text}", f'{who} "{FORGOTTEN}"'
+    if text.startswith("\n"):
+        yield f"{who}{text}", f'{who} "{FORGOTTEN}"'
+
+
+def _glance(text: str) -> str:
+    """The words of a message that a glance at the inbox shows whole."""
+    line = one_line(text[: 20 * PREVIEW_CHARACTERS])
+    return line if len(line) <= PREVIEW_CHARACTERS else line[:PREVIEW_CHARACTERS].rpartition(" ")[0]

@@ -1,0 +1,160 @@
+"""Where words are kept: every table and column that holds text somebody wrote, and going through them page by page.
+
+A table that is added to the schema, and that keeps what people or agents say, has its place here. A test looks through
+the whole schema and asks for those that have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from sqlalchemy import ColumnElement, Table, bindparam, null, select, tuple_, update
+
+from denizen.storage.database import Params, Tx, statement
+from denizen.storage.schema import (
+    agents,
+    calls,
+    cycles,
+    effects,
+    entities,
+    events,
+    goals,
+    layers,
+    ledger,
+    log,
+    minds,
+    notes,
+    organizations,
+    overflow,
+    plans,
+    selves,
+    spaces,
+    tokens,
+    webhooks,
+)
+
+PAGE: Final = 100
+"""Rows that are in memory at once."""
+
+How = Literal["text", "entry", "request"]
+"""How a column keeps what is said: as text, which may be JSON; as a message of the log; as a request's parts."""
+
+_agents_here = select(agents.c.id).where(agents.c.organization_id == bindparam("organization_id"))
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row that keeps words."""
+
+    keys: tuple[Any, ...]
+    agent_id: str | None
+    """Whose it is, where it is an agent's."""
+    cycle_id: str | None
+    kind: str
+    """Of an entry of the log."""
+    words: Mapping[str, str | None]
+    """By column."""
+
+
+class Place:
+    """One table that keeps words."""
+
+    def __init__(
+        self,
+        table: Table,
+        columns: Mapping[str, How],
+        *,
+        agent: ColumnElement[Any] | None = None,
+        cycle: ColumnElement[Any] | None = None,
+        here: ColumnElement[bool] | None = None,
+        of_people: bool = False,
+    ) -> None:
+        self.name = table.name
+        self.columns = columns
+        self.of_people = of_people
+        """Whether it keeps names only: what is said in messages does not come here."""
+        keys = list(table.primary_key.columns)
+        self._first: dict[str, Params] = {
+            f"key{at}": "" if key.type.python_type is str else -1 for at, key in enumerate(keys)
+        }
+        at_key = [bindparam(name, type_=key.type) for name, key in zip(self._first, keys, strict=True)]
+        nothing = null()
+        self._many_keys = len(keys)
+        self._page = statement(
+            select(
+                *keys,
+                nothing if agent is None else agent,
+                nothing if cycle is None else cycle,
+                table.c.kind if table is log else nothing,
+                *(table.c[name] for name in columns),
+            )
+            .where(tuple_(*keys) > tuple_(*at_key), table.c.agent_id.in_(_agents_here) if here is None else here)
+            .order_by(*keys)
+            .limit(bindparam("limit"))
+        )
+        self._rewrite = statement(
+            update(table)
+            .where(*(key == given for key, given in zip(keys, at_key, strict=True)))
+            .values({name: bindparam(f"new_{name}", type_=table.c[name].type) for name in columns})
+        )
+
+    def rows(self, tx: Tx, organization_id: str) -> Iterator[Row]:
+        """Every row of the organization, a page at a time."""
+        after = self._first
+        while True:
+            page = tx.all(self._page, organization_id=organization_id, limit=PAGE, **after)
+            for row in page:
+                yield self._row(row)
+            if len(page) < PAGE:
+                return
+            after = dict(zip(self._first, page[-1][: self._many_keys], strict=True))
+
+    def _row(self, row: tuple[Any, ...]) -> Row:
+        at = self._many_keys
+        agent_id, cycle_id, kind, *words = row[at:]
+        return Row(row[:at], agent_id, cycle_id, kind or "", dict(zip(self.columns, words, strict=True)))
+
+    def rewrite(self, tx: Tx, row: Row, words: Mapping[str, str | None]) -> None:
+        """The row keeps these words instead."""
+        keys = dict(zip(self._first, row.keys, strict=True))
+        tx.run(self._rewrite, **keys, **{f"new_{name}": words[name] for name in self.columns})
+
+
+_cycles_here = select(cycles.c.id).where(cycles.c.agent_id.in_(_agents_here))
+_entities_here = select(entities.c.id).where(entities.c.organization_id == bindparam("organization_id"))
+_agent_of_cycle = select(cycles.c.agent_id).where(cycles.c.id == effects.c.cycle_id).scalar_subquery()
+
+PLACES: Final = (
+    Place(events, {"payload": "text"}, agent=events.c.agent_id, cycle=events.c.cycle_id),
+    Place(log, {"message": "entry", "request": "request"}, agent=log.c.agent_id, cycle=log.c.cycle_id),
+    Place(cycles, {"summary": "text", "told": "text"}, agent=cycles.c.agent_id, cycle=cycles.c.id),
+    Place(
+        effects,
+        {"result": "text"},
+        agent=_agent_of_cycle,
+        cycle=effects.c.cycle_id,
+        here=effects.c.cycle_id.in_(_cycles_here),
+    ),
+    Place(overflow, {"text": "text"}, agent=overflow.c.agent_id, cycle=overflow.c.cycle_id),
+    Place(calls, {"arguments": "text", "result": "text"}, agent=calls.c.agent_id, cycle=calls.c.cycle_id),
+    Place(ledger, {"detail": "text"}, agent=ledger.c.agent_id, cycle=ledger.c.cycle_id),
+    Place(selves, {"text": "text", "layers": "text"}, agent=selves.c.agent_id),
+    Place(layers, {"digest": "text"}, agent=layers.c.agent_id),
+    Place(minds, {"told": "text"}, agent=minds.c.agent_id),
+    Place(goals, {"text": "text"}, agent=goals.c.agent_id),
+    Place(notes, {"text": "text"}, agent=notes.c.agent_id),
+    Place(plans, {"name": "text", "instruction": "text"}, agent=plans.c.agent_id),
+    Place(webhooks, {"name": "text"}, agent=webhooks.c.agent_id, of_people=True),
+    Place(
+        entities,
+        {"name": "text", "metadata": "text"},
+        here=entities.c.organization_id == bindparam("organization_id"),
+        of_people=True,
+    ),
+    Place(spaces, {"name": "text"}, here=spaces.c.organization_id == bindparam("organization_id"), of_people=True),
+    Place(tokens, {"name": "text"}, here=tokens.c.entity_id.in_(_entities_here), of_people=True),
+    Place(organizations, {"name": "text"}, here=organizations.c.id == bindparam("organization_id"), of_people=True),
+)
+"""Everywhere but in the messages themselves, in what can be recalled, and in the definitions of agents."""

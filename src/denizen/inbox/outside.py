@@ -1,0 +1,58 @@
+"""Data from outside, before they become part of an event. Pure."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from pydantic import JsonValue
+
+from denizen.errors import InvalidInput
+from denizen.storage.database import storable
+
+NESTING: Final = 100
+"""How deep data may be nested. Deeper ones could be read and not be written again."""
+
+
+def check_data(data: JsonValue, most_characters: int) -> None:
+    """Raises `InvalidInput` unless the data can be kept: JSON of that size, nested no deeper than a person would."""
+    if is_deep(data):
+        raise InvalidInput(f"data: nested deeper than {NESTING} levels. Flatten them, or send them as text.")
+    try:
+        size = len(json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
+    except ValueError as error:
+        raise InvalidInput("data: JSON has no NaN and no Infinity.") from error
+    if size > most_characters:
+        raise InvalidInput(
+            f"data: as JSON they may have {most_characters:,} characters, these have {size:,}. "
+            "Send what matters, and where the rest is found."
+        )
+
+
+def storable_data(data: JsonValue) -> JsonValue:
+    """The data with what no database can hold shown as U+FFFD, in names and in values."""
+    match data:
+        case str():
+            return storable(data)
+        case list():
+            return [storable_data(each) for each in data]
+        case dict():
+            return {storable(name): storable_data(each) for name, each in data.items()}
+        case _:
+            return data
+
+
+def is_deep(data: JsonValue) -> bool:
+    """Whether the data are nested deeper than `NESTING`."""
+    level: list[JsonValue] = [data]
+    for _ in range(NESTING + 1):
+        level = [inner for each in level for inner in _inside(each)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(data: JsonValue) -> list[JsonValue]:
+    if isinstance(data, dict):
+        return list(data.values())
+    return data if isinstance(data, list) else []

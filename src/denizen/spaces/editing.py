@@ -1,0 +1,155 @@
+"""Changing what was said: a message is edited or deleted by its author, or by an owner or admin of its space.
+
+The message keeps its place and its number. What still waits in an inbox is read as it is now, and a deleted message is
+taken out of it. What agents have read already stays in their log: whoever calls this tells them.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import bindparam, select, update
+
+from denizen.bus.streams import MessageDeleted, MessageEdited, space_topic
+from denizen.errors import InvalidInput, NotAllowed
+from denizen.ids import EntityId, MessageId
+from denizen.inbox import delivery
+from denizen.spaces import directory, posting
+from denizen.spaces.posting import Draft, Message, Said
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import entities, events, memberships, messages, spaces
+
+DELETED: Final = "[deleted]"
+"""What a deleted message says."""
+MAY_CHANGE: Final = ("owner", "admin")
+"""Roles in a space whose bearers may change what others said there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A message before and after; the same where nothing has changed."""
+
+    before: Message
+    after: Message
+
+    @property
+    def is_one(self) -> bool:
+        return self.before != self.after
+
+
+_lock = statement(select(spaces.c.id).where(spaces.c.id == bindparam("space_id")).with_for_update())
+_role = statement(
+    select(memberships.c.role).where(
+        memberships.c.space_id == bindparam("space_id"), memberships.c.entity_id == bindparam("entity_id")
+    )
+)
+_handle = statement(select(entities.c.handle).where(entities.c.id == bindparam("id")))
+_rewrite = statement(
+    update(messages)
+    .where(messages.c.id == bindparam("message"))
+    .values(
+        text=bindparam("new_text"),
+        plain=bindparam("new_plain"),
+        mentions=bindparam("new_mentions"),
+        edited_at=bindparam("at"),
+    )
+)
+_empty = statement(
+    update(messages)
+    .where(messages.c.id == bindparam("message"))
+    .values(text=bindparam("new_text"), plain=None, mentions=None, metadata=None, deleted_at=bindparam("at"))
+)
+_OPEN = events.c.state != "done"  # word for word the condition of the partial index, or SQLite does not use it
+_open_events = statement(
+    select(events.c.number, events.c.agent_id, events.c.state, entities.c.handle)
+    .join(memberships, memberships.c.entity_id == events.c.agent_id)
+    .join(entities, entities.c.id == events.c.agent_id)
+    .where(memberships.c.space_id == bindparam("space_id"), _OPEN, events.c.message_id == bindparam("message_id"))
+)
+_retype = statement(update(events).where(events.c.number == bindparam("event")).values(type=bindparam("new_type")))
+_take_out = statement(update(events).where(events.c.number == bindparam("event")).values(state="done"))
+_has_heard = statement(
+    select(events.c.number)
+    .where(events.c.agent_id == bindparam("agent_id"), events.c.message_id == bindparam("message_id"))
+    .limit(1)
+)
+
+
+def edit(tx: Tx, message_id: MessageId, by: EntityId, what: Draft) -> Change:
+    """The message says this now. Agents that it mentions only now have it in the inbox."""
+    before = _changeable(tx, message_id, by)
+    if before.deleted_at is not None:
+        raise InvalidInput("This message was deleted: say it anew instead.")
+    if before.text == what.text:
+        return Change(before, before)
+    plain, mentions = what.rendered.plain, what.rendered.mentions
+    tx.run(
+        _rewrite,
+        message=message_id,
+        new_text=what.text,
+        new_plain=None if plain == what.text else plain,
+        new_mentions=json.dumps(mentions) if mentions else None,
+        at=tx.now,
+    )
+    for number, _, state, handle in tx.all(_open_events, space_id=before.space_id, message_id=message_id):
+        if state == "pending":
+            tx.run(_retype, event=number, new_type="mention" if handle in mentions else "space_message")
+    _deliver_to_others(tx, before, what)
+    tx.announce(space_topic(before.space_id), MessageEdited(before.space_id, before.seq, before.id).to_payload())
+    return Change(before, posting.get_message(tx, message_id))
+
+
+def _deliver_to_others(tx: Tx, before: Message, what: Draft) -> None:
+    """Whoever is mentioned only now has the message in the inbox as well, as if it had just come."""
+    row = tx.one(_handle, id=before.author_id)
+    new = set(what.rendered.mentions) - set(before.mentions)
+    if row is None or not new:
+        return
+    said = Said(
+        before.id,
+        before.space_id,
+        before.author_id,
+        before.author_kind,
+        row[0],
+        what,
+        before.reply_to,
+        before.hop,
+        False,
+    )
+    mentioned = [each for each in posting.deliveries(tx, said) if each.type == "mention"]
+    delivery.deliver(
+        tx,
+        [each for each in mentioned if tx.one(_has_heard, agent_id=each.agent_id, message_id=before.id) is None],
+    )
+
+
+def delete(tx: Tx, message_id: MessageId, by: EntityId) -> Change:
+    """The message says nothing any more, and waits in no inbox. Deleting it twice is deleting it once."""
+    before = _changeable(tx, message_id, by)
+    if before.deleted_at is not None:
+        return Change(before, before)
+    empty(tx, before, DELETED)
+    return Change(before, posting.get_message(tx, message_id))
+
+
+def empty(tx: Tx, message: Message, text: str) -> None:
+    """In the place of the message stands `text`, and it waits in no inbox. The caller has locked its space."""
+    tx.run(_empty, message=message.id, new_text=text, at=tx.now)
+    for number, _, state, _ in tx.all(_open_events, space_id=message.space_id, message_id=message.id):
+        if state in ("pending", "dead"):
+            tx.run(_take_out, event=number)
+    tx.announce(space_topic(message.space_id), MessageDeleted(message.space_id, message.seq, message.id).to_payload())
+
+
+def _changeable(tx: Tx, message_id: MessageId, by: EntityId) -> Message:
+    """The message, if this entity may change it, with its space locked: nobody posts or changes anything meanwhile."""
+    space_id = posting.get_message(tx, message_id).space_id
+    directory.require_member(tx, space_id, by)
+    tx.one(_lock, space_id=space_id)
+    message = posting.get_message(tx, message_id)
+    role = tx.one(_role, space_id=space_id, entity_id=by)
+    if message.author_id != by and (role is None or role[0] not in MAY_CHANGE):
+        raise NotAllowed("Only its author, or an owner or admin of the space, may change a message.")
+    return message

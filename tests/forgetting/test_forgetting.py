@@ -1,0 +1,305 @@
+"""Forgetting a message, a person, a space: not one word of it is left, and nothing else has changed."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Text
+
+from denizen import call, reply, scripted, tool
+from denizen.agents.registry import Agent
+from denizen.checker import check
+from denizen.errors import InvalidInput, NotFound
+from denizen.forgetting.places import PLACES
+from denizen.ids import MessageId
+from denizen.models.scripted import Turn
+from denizen.spaces.directory import Entity, Space
+from denizen.storage.schema import metadata
+from tests.properties.house import everything
+from tests.world import World
+
+SECRET = "Quentin hid the violet xylophone beneath seventeen crooked umbrellas last Thursday."
+QUIET = {"silent_reply": "ignore"}
+
+
+async def dump(world: World) -> str:
+    """Everything that is stored, as text."""
+    rows = await world.denizen.db.read(everything)
+    return "\n".join(f"{table} {value}" for table, found in rows.items() for row in found for value in row)
+
+
+async def assert_gone(world: World, *words: str) -> None:
+    stored = (await dump(world)).casefold()
+    left = [line for line in stored.splitlines() for word in words if word.casefold() in line]
+    assert left == []
+    assert await world.denizen.db.read(check) == []
+
+
+WORDS = ("quentin", "violet", "xylophon", "umbrella", "crooked")
+
+
+async def a_life(world: World, *turns: Turn) -> tuple[Agent, Entity, Entity, Space]:
+    ada = await world.agent("Ada", *turns, cycle=QUIET)
+    noor, bert = await world.person("Noor"), await world.person("Bert")
+    kitchen = await world.space("Kitchen", noor, bert, ada)
+    return ada, noor, bert, kitchen
+
+
+async def test_a_message_is_gone_everywhere(world: World):
+    """Said, heard, quoted, noted, planned, summed up, read again, recalled: of all that nothing is left."""
+    note = call("set_memories", memories=[{"key": "place", "text": SECRET}])
+    goal = call("set_goals", goals=[{"text": f"Remember: {SECRET}"}])
+    plan = call("set_plans", plans=[{"name": "look", "instruction": SECRET, "after": "2 days"}])
+    ada, noor, bert, kitchen = await a_life(
+        world,
+        [note, goal, plan, reply(f"So: {SECRET}")],
+        f"Noor says: {SECRET}",
+        [call("read_messages"), call("recall", query=SECRET)],
+        "Looked it up.",
+    )
+    posted = await world.say(noor, SECRET, kitchen, metadata={"draft": SECRET})
+    await world.run()
+    await world.say(bert, f'"{SECRET.upper()}" is what she said.', kitchen)
+    await world.run()
+    await world.denizen.trigger(ada, "mail", {"body": SECRET}, text="Mail")
+    before = await world.denizen.db.read(everything)
+
+    receipt = await world.denizen.forget_message(posted.id, by=noor)
+
+    await assert_gone(world, *WORDS)
+    assert (receipt.kind, receipt.subject_id, receipt.by_id) == ("message", posted.id, noor.id)
+    assert {"messages", "events", "log", "cycles", "notes", "goals", "plans", "passages", "selves"} >= {
+        *receipt.removed
+    } - {"minds", "effects", "overflow"}
+    assert receipt.removed["messages"] == 3
+    assert await world.denizen.receipts() == [receipt]
+    assert await world.transcript(kitchen) == [
+        "Noor: [forgotten]",
+        "Ada: So: [forgotten].",
+        'Bert: "[forgotten]." is what she said.',
+    ]
+    after = await world.denizen.db.read(everything)
+    for table in ("messages", "events", "log", "cycles", "effects", "notes", "goals", "plans", "selves"):
+        assert len(after[table]) == len(before[table]), table
+
+
+@pytest.mark.parametrize("text", ["Yes", "👍", "no way", 'He said "no"', "One\ntwo", "see you soon then"])
+async def test_a_short_message_is_gone_where_it_was_heard_and_nowhere_else(world: World, text: str):
+    """Its words may be anybody's: only where it was said and read are they its own."""
+    ada, noor, bert, kitchen = await a_life(
+        world, reply("Heard you."), "Noted.", call("read_messages"), "Read it.", "Fine."
+    )
+    posted = await world.say(noor, text, kitchen)
+    await world.run()
+    await world.say(bert, "What did she say?", kitchen)
+    await world.run()
+    await world.say(bert, f"{text}", kitchen)
+
+    await world.denizen.forget_message(posted.id)
+
+    told = await world.history(ada)
+    assert 'Noor (human): "[forgotten]"' in told[0]
+    read = next(line for line in told if "read_messages →" in line)
+    assert 'Noor (human): "[forgotten]"' in read
+    assert (await world.transcript(kitchen))[-1] == f"Bert: {text}"
+    assert await world.denizen.db.read(check) == []
+
+
+async def test_texts_that_were_cut_leave_no_half_of_a_word(world: World):
+    """A long message is cut in the inbox, in the middle of a word, and read on from there."""
+    text = " ".join(f"pelican{number:04d}" for number in range(2_000))
+    _, noor, _, kitchen = await a_life(world)
+    posted = await world.say(noor, text, kitchen)
+    pages = [call("read_entry", entry=f"message:{posted.id}", offset=offset) for offset in (8_000, 12_003)]
+    await world.restart(ada=scripted(pages, f"It begins: {text[:333]}"))
+    await world.run()
+    assert "pelican" in await dump(world)
+    await world.denizen.forget_message(posted.id)
+    await assert_gone(world, "pelican", "elican0", "pelic ")
+
+
+async def test_what_a_message_said_before_it_was_edited_or_deleted_is_gone_too(world: World):
+    ada, noor, _, kitchen = await a_life(world, "Noted.", "Noted again.")
+    posted = await world.say(noor, SECRET, kitchen)
+    await world.run()
+    other = "Actually Oswald buried nineteen copper trumpets somewhere along the northern riverbank."
+    await world.denizen.edit_message(posted.id, other, by=noor)
+    await world.denizen.delete_message(posted.id, by=noor)
+    await world.say(noor, "Forget that.", kitchen)
+    await world.run()
+    assert "xylophone" in await dump(world)
+
+    await world.denizen.forget_message(posted.id)
+
+    await assert_gone(world, *WORDS, "oswald", "trumpet", "riverbank")
+    assert len(await world.history(ada)) == 4
+
+
+async def test_replies_are_forgotten_on_request(world: World):
+    """What an agent wrote in words of its own stays, unless one asks for it."""
+    ada, noor, _, kitchen = await a_life(
+        world,
+        [call("set_goals", goals=[{"text": "Tidy"}]), reply("A strange instrument under rain gear!")],
+        "Oddities.",
+    )
+    posted = await world.say(noor, SECRET, kitchen)
+    await world.run()
+    await world.denizen.forget_message(posted.id)
+    await assert_gone(world, *WORDS)
+    assert "rain gear" in await dump(world)
+
+    receipt = await world.denizen.forget_message(posted.id, also_replies=True)
+
+    await assert_gone(world, "instrument", "rain gear", "oddities")
+    assert receipt.removed["messages"] == 1
+    assert [each.summary for each in await world.cycles(ada)] == ["[forgotten]"]
+
+
+async def test_a_person_is_gone_everywhere(world: World):
+    """What they said, who they were, what others said of them, and how they could come in."""
+    ada, noor, bert, kitchen = await a_life(
+        world,
+        [
+            reply("Good morning, Noor! @noor"),
+            call("set_memories", memories=[{"key": "noor_tea", "text": "Green tea."}]),
+        ],
+        "Greeted noor.",
+        "Nothing.",
+    )
+    await world.denizen.edit_agent(ada, instructions="Help Noor first.", urgent={"people": ["noor"]}, zone="UTC")
+    await world.say(noor, SECRET, kitchen)
+    await world.run()
+    await world.say(bert, "Where is @noor? I miss NOOR.", kitchen)
+    await world.space("Noor and friends", bert, ada)
+    await world.run()
+
+    receipt = await world.denizen.forget_person(noor, by=bert)
+
+    await assert_gone(world, *WORDS, "noor")
+    assert receipt.removed["memberships"] == 1
+    assert [member.entity.name for member in await world.denizen.members(kitchen)] == ["Ada", "Bert"]
+    assert (await world.denizen.messages(kitchen))[0].author_name == "(forgotten)"
+    again = await world.denizen.create_person("Noor", handle="noor")
+    assert again.id != noor.id, "the handle is free"
+    assert await world.denizen.forget_person(noor) == receipt
+
+
+async def test_a_space_is_gone_everywhere(world: World):
+    ada, noor, _, _ = await a_life(world, reply("Brass bells tonight?"), "Talked in Observatory.", "Heard Bert.")
+    dome = await world.space("Observatory", noor, ada)
+    await world.say(noor, SECRET, dome)
+    await world.run()
+    await world.denizen.forget_space(dome)
+
+    await assert_gone(world, *WORDS, "observatory", "brass bells")
+    assert await world.denizen.members(dome) == []
+    assert [message.text for message in await world.denizen.messages(dome)] == ["[forgotten]"] * 2
+
+
+async def test_an_agent_goes_on_with_a_mind_that_has_forgotten(world: World):
+    """Its next request holds nothing of it, though its mind was warm; and a new era has begun."""
+    ada, noor, _, kitchen = await a_life(world, "Noted.", "Hello again.")
+    async with world.denizen.living() as residents:
+        posted = await world.say(noor, SECRET, kitchen)
+        await residents.run_until_idle()
+        await world.denizen.forget_message(posted.id)
+        await world.say(noor, "Hello?", kitchen)
+        await residents.run_until_idle()
+    last = (await world.prompts(ada))[-1]
+    assert "xylophone" not in "\n".join(last)
+    assert 'Noor (human): "[forgotten]"' in "\n".join(last)
+    assert (await world.endings(ada))[-1][3] == "Hello again."
+
+
+async def test_a_cycle_under_way_does_not_bring_it_back(world: World):
+    """Forgotten while the agent waits for a tool: it goes on with what is left, and nothing was done twice."""
+    called, release = asyncio.Event(), asyncio.Event()
+    times: list[str] = []
+
+    @tool(on_crash="report")
+    async def look(where: str) -> str:
+        """Look somewhere."""
+        times.append(where)
+        called.set()
+        await release.wait()
+        return f"Found there: {SECRET}"
+
+    noor = await world.person("Noor")
+    ada = await world.agent("Ada", call("look", where="shed"), "Done looking.", tools=[look], cycle=QUIET)
+    kitchen = await world.space("Kitchen", noor, ada)
+    async with world.denizen.living() as residents:
+        posted = await world.say(noor, SECRET, kitchen)
+        await called.wait()
+        await world.denizen.forget_message(posted.id)
+        release.set()
+        await residents.run_until_idle()
+    await assert_gone(world, *WORDS)
+    assert times == ["shed"]
+    assert [each[3] for each in await world.endings(ada)] == ["Done looking."]
+
+
+async def test_what_waits_in_an_inbox_is_taken_out(world: World):
+    ada, noor, _, kitchen = await a_life(world)
+    posted = await world.say(noor, SECRET, kitchen)
+    await world.denizen.forget_message(posted.id)
+    assert await world.inbox(ada) == []
+    await world.run()
+    assert await world.history(ada) == []
+    await assert_gone(world, *WORDS)
+
+
+async def test_nothing_of_it_is_left_in_the_files_either(small_world: World):
+    """SQLite overwrites what it deletes, and its write-ahead log is emptied."""
+    world = small_world
+    _, noor, _, kitchen = await a_life(world, reply(f"So: {SECRET}"), SECRET)
+    posted = await world.say(noor, SECRET, kitchen)
+    await world.run()
+    path = Path(world.url.removeprefix("sqlite:///"))
+    await world.denizen.forget_message(posted.id)
+    for file in path.parent.glob(f"{path.name}*"):
+        assert b"xylophone" not in file.read_bytes(), file.name
+
+
+async def test_what_cannot_be_forgotten_is_refused(world: World):
+    ada, _, _, _ = await a_life(world)
+    with pytest.raises(InvalidInput, match="delete it"):
+        await world.denizen.forget_person(ada.entity)
+    with pytest.raises(NotFound):
+        await world.denizen.forget_message(MessageId("nothing"))
+    assert await world.denizen.receipts() == []
+
+
+ELSEWHERE = {
+    "messages": {"text", "plain", "mentions", "metadata"},
+    "passages": {"text", "speaker"},
+    "postings": {"term"},
+    "agents": {"definition", "urgent"},
+    "notes": {"key"},
+    "entities": {"handle"},
+    "secrets": {"name", "hint", "sealed"},
+}
+"""Columns with words that have their own way of forgetting."""
+WORDLESS = {
+    "id", "agent_id", "space_id", "cycle_id", "entity_id", "organization_id", "author_id", "message_id", "event_id",
+    "kind", "state", "status", "type", "role", "attention", "outcome", "stop_reason", "tool", "mode", "model",
+    "reply_to", "holder", "runner", "on_crash", "digest", "settled_by", "active_space_id", "owner_id", "zone",
+    "held_by", "held_told", "shortened", "schedule", "scheme", "sealed", "embedder", "speaker_id", "subject_id",
+    "by_id", "receipt", "from_space_id", "to_space_id", "settings", "tools",
+}  # fmt: skip
+"""Columns that hold identifiers, words of our own, or what no person has said."""
+
+
+def test_every_column_that_keeps_words_has_its_place() -> None:
+    """A new table that keeps what is said cannot be overlooked."""
+    known: dict[str, set[str]] = {name: set(columns) for name, columns in ELSEWHERE.items()}
+    for place in PLACES:
+        known.setdefault(place.name, set()).update(place.columns)
+    overlooked = [
+        f"{table.name}.{column.name}"
+        for table in metadata.sorted_tables
+        for column in table.columns
+        if isinstance(column.type, Text) and column.name not in known.get(table.name, set()) | WORDLESS
+    ]
+    assert overlooked == []
