@@ -6,11 +6,13 @@ the event loop matters, or in a thread.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model, infer_model
+from pydantic_ai.providers import infer_provider_class
 
 from denizen.errors import ModelUnknown
 
@@ -23,6 +25,49 @@ DEMO: Final = "demo"
 OLLAMA_URL: Final = "http://127.0.0.1:11434"
 """Where an Ollama listens that nobody has configured."""
 
+MOST_MODELS: Final = 256
+"""How many models with their connections are kept; keys come and go."""
+
+_KEY_NAMES: Final = {
+    "alibaba": "ALIBABA_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+    "azure": "AZURE_OPENAI_API_KEY",
+    "azure-responses": "AZURE_OPENAI_API_KEY",
+    "bedrock": "AWS_BEARER_TOKEN_BEDROCK",
+    "bedrock-mantle": "AWS_BEARER_TOKEN_BEDROCK",
+    "cerebras": "CEREBRAS_API_KEY",
+    "cohere": "CO_API_KEY",
+    "crusoe": "CRUSOE_API_KEY",
+    "deepseek": "DEEPSEEK_API_KEY",
+    "fireworks": "FIREWORKS_API_KEY",
+    "gateway": "PYDANTIC_AI_GATEWAY_API_KEY",
+    "github": "GITHUB_API_KEY",
+    "github-copilot": "GITHUB_COPILOT_API_KEY",
+    "google": "GOOGLE_API_KEY",
+    "google-cloud": "GOOGLE_API_KEY",
+    "groq": "GROQ_API_KEY",
+    "heroku": "HEROKU_INFERENCE_KEY",
+    "huggingface": "HF_TOKEN",
+    "meta": "META_API_KEY",
+    "mistral": "MISTRAL_API_KEY",
+    "moonshotai": "MOONSHOTAI_API_KEY",
+    "nebius": "NEBIUS_API_KEY",
+    "openai": "OPENAI_API_KEY",
+    "openai-chat": "OPENAI_API_KEY",
+    "openai-responses": "OPENAI_API_KEY",
+    "openrouter": "OPENROUTER_API_KEY",
+    "ovhcloud": "OVHCLOUD_API_KEY",
+    "sambanova": "SAMBANOVA_API_KEY",
+    "system-one": "SYSTEM_ONE_API_KEY",
+    "together": "TOGETHER_API_KEY",
+    "typesafe": "TYPESAFE_API_KEY",
+    "vercel": "VERCEL_AI_GATEWAY_API_KEY",
+    "vllm": "VLLM_API_KEY",
+    "xai": "XAI_API_KEY",
+    "zai": "ZAI_API_KEY",
+}
+"""The variables in which pydantic-ai's providers look for their key."""
+
 _AFTER_FIRST_SENTENCE = re.compile(r"(?<=\.) .*", re.DOTALL)
 
 
@@ -30,23 +75,50 @@ class Models:
     """Every model that agents here may use, each built once."""
 
     def __init__(self, registered: Mapping[str, Model] | None = None) -> None:
-        self._models: dict[str, Model] = dict(registered or {})
+        self._registered: dict[str, Model] = dict(registered or {})
+        self._built: dict[tuple[str, str], Model] = {}
         self.ollama_url: str | None = None
         """Where `ollama:` models are; if not told, where OLLAMA_BASE_URL says, else on this machine's usual port."""
 
     def register(self, name: str, model: Model) -> None:
         """Make `model` the one that `name` stands for from now on."""
-        self._models[name] = model
+        self._registered[name] = model
 
-    def resolve(self, name: str) -> Model:
-        """The model of that name; raises `ModelUnknown`, saying what to set, if it cannot be had."""
-        if name not in self._models:
-            self._models[name] = _demo() if name == DEMO else _build(name, self.ollama_url)
-        return self._models[name]
+    def resolve(self, name: str, key: str | None = None) -> Model:
+        """The model of that name, with this key or else the server's own.
 
-    def context_tokens(self, name: str) -> int | None:
+        Raises `ModelUnknown`, saying what to set, if it cannot be had.
+        """
+        if name in self._registered:
+            return self._registered[name]
+        used = key if self.key_name(name) is not None else None
+        known = name, "" if used is None else hashlib.sha256(used.encode("utf-8", "surrogatepass")).hexdigest()
+        if known not in self._built:
+            built = _demo() if name == DEMO else _build(name, used, self.ollama_url)
+            if len(self._built) >= MOST_MODELS:
+                del self._built[next(iter(self._built))]
+            self._built[known] = built
+        return self._built[known]
+
+    async def close(self) -> None:
+        """The connections of every model that was built are closed. One that is asked for again is built again."""
+        built = list(self._built.values())
+        self._built.clear()
+        for model in built:
+            if model.provider is not None:
+                async with model.provider:
+                    pass  # whoever leaves last closes its connections
+
+    def key_name(self, name: str) -> str | None:
+        """The variable that the key for this model is usually kept in; None where it takes none."""
+        if name in self._registered:
+            return None
+        provider = name.partition(":")[0].partition("/")[0] if ":" in name else ""
+        return _KEY_NAMES.get(provider)
+
+    def context_tokens(self, name: str, key: str | None = None) -> int | None:
         """How many tokens a request to it may hold, where that is known."""
-        return self.resolve(name).context_window
+        return self.resolve(name, key).context_window
 
 
 def _demo() -> Model:
@@ -55,13 +127,25 @@ def _demo() -> Model:
     return demo()
 
 
-def _build(name: str, ollama_url: str | None) -> Model:
+def _build(name: str, key: str | None, ollama_url: str | None) -> Model:
     try:
-        model = infer_model(name, lambda _: _ollama(ollama_url)) if name.startswith("ollama:") else infer_model(name)
+        if name.startswith("ollama:"):
+            model = infer_model(name, lambda _: _ollama(ollama_url))
+        else:
+            model = infer_model(name) if key is None else infer_model(name, lambda provider: _with_key(provider, key))
     except (UserError, ImportError, ValueError) as error:
         raise ModelUnknown(_what_to_do(name, error)) from error
     _leave_retrying_to_us(model)
     return _accelerated(model)
+
+
+def _with_key(provider: str, key: str) -> Provider[Any]:
+    if provider.startswith("gateway/"):
+        from pydantic_ai.providers.gateway import gateway_provider  # pyright: ignore[reportUnknownVariableType]
+
+        return gateway_provider(provider.removeprefix("gateway/"), api_key=key)
+    made: Any = infer_provider_class(provider)
+    return made(api_key=key)
 
 
 def _ollama(url: str | None) -> Provider[Any]:

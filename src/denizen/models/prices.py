@@ -10,10 +10,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pydantic_ai.messages import ModelResponse
+    from pydantic_ai.models import Model
 
 _MILLION = 1_000_000
 _OURS = frozenset({"scripted", "demo"})
-"""Providers that no price list knows; not asking saves reading it, half a second at the first use."""
+"""Providers that cost nothing; not asking the price list saves reading it, half a second at the first use."""
+_NOTHING = Decimal(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +63,28 @@ def cost(
     price = _override(response, overrides or {}, asked)
     if price is not None:
         return _priced(usage_of(response), price)
-    if not response.model_name or response.provider_name in _OURS:
+    if response.provider_name in _OURS:
+        return _NOTHING
+    if not response.model_name:
         return None
     try:
         return response.cost().total_price
     except (LookupError, ValueError):
         return None
+
+
+def expected_cost(
+    model: Model, usage: Usage, overrides: Mapping[str, Price] | None = None, *, asked: str | None = None
+) -> Decimal | None:
+    """What a call of this size will cost in dollars, or None if nobody here knows the price of that model."""
+    from pydantic_ai.messages import ModelResponse
+    from pydantic_ai.usage import RequestUsage
+
+    used = RequestUsage(input_tokens=usage.input, output_tokens=usage.output, cache_read_tokens=usage.cache_read)
+    would_be = ModelResponse(
+        [], usage=used, model_name=model.model_name, provider_name=model.system, provider_url=model.base_url
+    )
+    return cost(would_be, overrides, asked=asked)
 
 
 def _override(response: ModelResponse, overrides: Mapping[str, Price], asked: str | None) -> Price | None:

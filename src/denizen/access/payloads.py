@@ -1,0 +1,108 @@
+"""What the request to a webhook says, once its signature was found right. Pure.
+
+A body is JSON, or a form (with JSON in its field `payload`, as GitHub and Slack may send it), or else text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn
+from urllib.parse import parse_qsl
+
+from pydantic import JsonValue
+
+from denizen.access.signatures import Scheme
+from denizen.inbox.outside import is_deep, storable_data
+from denizen.storage.database import storable
+
+MOST_FIELDS: Final = 1_000
+_TITLES: Final[Mapping[Scheme, str]] = {"github": "GitHub", "slack": "Slack", "jira": "Jira", "generic": "Event"}
+_KIND = re.compile(r"[A-Za-z0-9_.:/ -]{1,80}")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the agent is told: a line, or the text that came, and the data, where it was data."""
+
+    text: str
+    data: JsonValue = None
+
+
+@dataclass(frozen=True, slots=True)
+class Greeting:
+    """The service only asks whether someone is there; nobody else is told."""
+
+    answer: str | None = None
+    """What it wants to hear, if anything."""
+
+
+def read(scheme: Scheme, headers: Mapping[str, str], body: bytes) -> Told | Greeting:
+    """What was sent. The names of headers are lower case."""
+    data, text = _decoded(headers.get("content-type", ""), body)
+    if scheme == "github" and headers.get("x-github-event") == "ping":
+        return Greeting()
+    if scheme == "slack" and _word(data, "type") == "url_verification":
+        return Greeting(_word(data, "challenge"))
+    line = _line(scheme, headers, data)
+    return Told(storable("\n".join(part for part in (line, text) if part)), storable_data(data))
+
+
+def _decoded(content_type: str, body: bytes) -> tuple[JsonValue, str | None]:
+    """The data, and None; or None, and the text."""
+    text = body.decode("utf-8", "replace")
+    media_type = content_type.partition(";")[0].strip().lower()
+    try:
+        if media_type == "application/x-www-form-urlencoded":
+            return _form(text), None
+        return _json(text), None
+    except (ValueError, RecursionError):
+        return None, text
+
+
+def _form(text: str) -> JsonValue:
+    fields: dict[str, JsonValue] = {}
+    for name, value in parse_qsl(text, keep_blank_values=True, strict_parsing=True, max_num_fields=MOST_FIELDS):
+        fields.setdefault(name, value)
+    payload = fields.get("payload")
+    return _json(payload) if isinstance(payload, str) else fields
+
+
+def _json(text: str) -> JsonValue:
+    data: JsonValue = json.loads(text, parse_constant=_refuse)
+    if is_deep(data):
+        raise ValueError("nested too deep")
+    return data
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"JSON has no {constant}")
+
+
+def _line(scheme: Scheme, headers: Mapping[str, str], data: JsonValue) -> str:
+    match scheme:
+        case "github":
+            parts = (_plain(headers.get("x-github-event")), _word(data, "action"))
+        case "slack":
+            inner = data.get("event") if isinstance(data, dict) else None
+            parts = (_word(inner, "type") or _word(data, "command") or _word(data, "type"),)
+        case "jira":
+            parts = (_word(data, "webhookEvent"),)
+        case "generic":
+            parts = (_word(data, "type") or _word(data, "event"),)
+    said = " ".join(part for part in parts if part)
+    if scheme == "generic":
+        # Its service is named by the webhook already.
+        return said
+    return f"{_TITLES[scheme]}: {said}" if said else _TITLES[scheme]
+
+
+def _word(data: Any, key: str) -> str | None:
+    """A short word of the data, or None."""
+    return _plain(data.get(key)) if isinstance(data, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+
+
+def _plain(value: object) -> str | None:
+    return value if isinstance(value, str) and _KIND.fullmatch(value) else None

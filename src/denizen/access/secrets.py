@@ -1,0 +1,212 @@
+"""Secrets: keys of providers and of services, sealed in the database. One is an organization's, or a person's own.
+
+They are named as environment variables are. The settings of tools use them as `${NAME}`; models use those that are
+named as their provider's own variable.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import bindparam, delete, select, update
+
+from denizen.access.vault import VARIABLE, Vault
+from denizen.clock import Instant
+from denizen.errors import InvalidInput, ModelUnknown, NotFound
+from denizen.ids import EntityId, OrganizationId, new_id
+from denizen.settings import SHARED_SECRETS
+from denizen.spaces import directory
+from denizen.storage.database import Tx, insert_ignore, statement
+from denizen.storage.schema import secrets
+
+NAME: Final = r"[A-Z][A-Z0-9_]{1,63}"
+VALUE_CHARACTERS: Final = 16_384
+_HINT_CHARACTERS: Final = 4
+_HINTED_FROM: Final = 16
+"""Of a shorter secret, the end would tell too much."""
+
+_NAME = re.compile(NAME)
+_REFERENCE = re.compile(rf"\$\{{({NAME})\}}")
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A secret as it may be shown: never its value."""
+
+    name: str
+    owner_id: EntityId | None
+    """Whose own it is; None: the organization's."""
+    hint: str
+    """How it ends, so that people know which one it is; empty where that would tell too much."""
+    created_at: Instant
+    updated_at: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where one secret is kept, and what it is sealed for."""
+
+    organization_id: OrganizationId
+    name: str
+    owner_id: EntityId | None = None
+
+    @property
+    def purpose(self) -> str:
+        return f"secret {self.organization_id} {self.owner_id or '-'} {self.name}"
+
+
+_shown = (secrets.c.name, secrets.c.owner_id, secrets.c.hint, secrets.c.created_at, secrets.c.updated_at)
+_at = (
+    secrets.c.organization_id == bindparam("organization"),
+    secrets.c.owner_id == bindparam("owner"),
+    secrets.c.name == bindparam("called"),
+)
+_change = statement(
+    update(secrets).where(*_at).values(sealed=bindparam("new"), hint=bindparam("end"), updated_at=bindparam("now"))
+)
+_add = insert_ignore(secrets)
+_get = statement(select(secrets.c.sealed).where(*_at))
+_list = statement(
+    select(*_shown)
+    .where(secrets.c.organization_id == bindparam("organization"))
+    .order_by(secrets.c.name, secrets.c.owner_id)
+)
+_delete = statement(delete(secrets).where(*_at))
+
+
+def check_name(name: str) -> str:
+    """The name, if a secret may have it."""
+    if _NAME.fullmatch(name) is None:
+        raise InvalidInput(
+            f"A secret cannot be called {name[:80]!r}: use capitals, digits and _, as in OPENAI_API_KEY, "
+            "beginning with a letter; 2 to 64 characters."
+        )
+    return name
+
+
+def check_value(value: str) -> str:
+    """The value, if it can be kept."""
+    if not value.strip():
+        raise InvalidInput("This secret is empty.")
+    if len(value) > VALUE_CHARACTERS:
+        raise InvalidInput(f"A secret may have {VALUE_CHARACTERS:,} characters; this one has {len(value):,}.")
+    if "\0" in value or any("\ud800" <= each <= "\udfff" for each in value):
+        raise InvalidInput("This secret holds what is no text: a NUL, or half a character.")
+    return value
+
+
+def hint(value: str) -> str:
+    """How the value ends, where it is long enough for that to tell nothing."""
+    return f"…{value[-_HINT_CHARACTERS:]}" if len(value) >= _HINTED_FROM and value.isprintable() else ""
+
+
+def put(tx: Tx, place: Place, sealed: str, ending: str) -> Secret:
+    """The secret is kept there, instead of what was. `sealed` was sealed for the place's purpose."""
+    check_name(place.name)
+    directory.get_organization(tx, place.organization_id)
+    if place.owner_id is not None:
+        _check_owner(tx, place.owner_id, place.organization_id)
+    new = {"new": sealed, "end": ending, "now": tx.now}
+    if tx.run(_change, **_where(place), **new) == 0:
+        tx.run(
+            _add,
+            id=new_id(),
+            organization_id=place.organization_id,
+            owner_id=place.owner_id or "",
+            name=place.name,
+            sealed=sealed,
+            hint=ending,
+            created_at=tx.now,
+            updated_at=tx.now,
+        )
+        # Where someone else has added one meanwhile, the later one stands.
+        tx.run(_change, **_where(place), **new)
+    return next(each for each in secrets_of(tx, place.organization_id) if _is_at(each, place))
+
+
+def secrets_of(tx: Tx, organization_id: OrganizationId) -> list[Secret]:
+    """Every secret of the organization and of its people, by name; the organization's own first."""
+    return [_secret(*row) for row in tx.all(_list, organization=organization_id)]
+
+
+def remove(tx: Tx, place: Place) -> None:
+    """There is no such secret any more."""
+    if tx.run(_delete, **_where(place)) == 0:
+        raise NotFound("secret", place.name)
+
+
+def value_at(tx: Tx, vault: Vault, place: Place) -> str | None:
+    """The value of exactly this secret. Raises `SecretUnreadable` where it is there and no key opens it."""
+    row = tx.one(_get, **_where(place))
+    return None if row is None else vault.open(row[0], place.purpose)
+
+
+def resolve(
+    tx: Tx, vault: Vault, organization_id: OrganizationId, name: str, owner_id: EntityId | None = None
+) -> str | None:
+    """The person's own, where one is asked for; then the organization's; then what the server's operator shares."""
+    owners = (None,) if owner_id is None else (owner_id, None)
+    found = (value_at(tx, vault, Place(organization_id, name, owner)) for owner in owners)
+    return next((value for value in found if value is not None), vault.shared.get(name))
+
+
+def resolve_all(
+    tx: Tx, vault: Vault, organization_id: OrganizationId, names: Iterable[str], owner_id: EntityId | None = None
+) -> dict[str, str]:
+    """The values of those of `names` that there are."""
+    found = {name: resolve(tx, vault, organization_id, name, owner_id) for name in sorted(set(names))}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def paying_key(tx: Tx, vault: Vault, organization_id: OrganizationId, name: str, pays: str, payee: str) -> str | None:
+    """The key of that name for an agent's model: the organization's, or the own key of whoever pays.
+
+    None where the server's own key is to be used. Raises `ModelUnknown` where the person who pays has none.
+    """
+    if not pays:
+        return resolve(tx, vault, organization_id, name)
+    person = directory.find_entity(tx, organization_id, pays)
+    key = value_at(tx, vault, Place(organization_id, name, person.id))
+    if key is None:
+        raise ModelUnknown(
+            f"The agent @{payee} thinks at the expense of {pays}, who has no {name} here. "
+            f"Set it with `denizen secrets set {name} --person {pays}`, or let someone else pay."
+        )
+    return key
+
+
+def names_in(text: str) -> set[str]:
+    """The secrets that a text of the settings refers to, as `${NAME}`."""
+    return set(_REFERENCE.findall(text))
+
+
+def shared_in(environ: Mapping[str, str]) -> dict[str, str]:
+    """What the environment shares with every organization: DENIZEN_SECRET_<NAME>, and never the key of the vault."""
+    return {
+        name.removeprefix(SHARED_SECRETS): value
+        for name, value in environ.items()
+        if name.startswith(SHARED_SECRETS) and name != VARIABLE and value
+    }
+
+
+def _check_owner(tx: Tx, owner_id: EntityId, organization_id: OrganizationId) -> None:
+    owner = directory.get_entity(tx, owner_id)
+    if owner.organization_id != organization_id:
+        raise NotFound("person", owner_id)
+    if owner.kind != "human":
+        raise InvalidInput(f"@{owner.handle} is no person: a secret is a person's own, or the organization's.")
+
+
+def _where(place: Place) -> dict[str, str]:
+    return {"organization": place.organization_id, "owner": place.owner_id or "", "called": place.name}
+
+
+def _is_at(secret: Secret, place: Place) -> bool:
+    return (secret.name, secret.owner_id) == (place.name, place.owner_id)
+
+
+def _secret(name: str, owner_id: str, ending: str, created_at: Instant, updated_at: Instant) -> Secret:
+    return Secret(name, EntityId(owner_id) if owner_id else None, ending, created_at, updated_at)

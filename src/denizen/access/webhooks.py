@@ -1,0 +1,223 @@
+"""Webhooks: addresses at which services tell an agent what happened. Each believes only what its secret has signed.
+
+What is sent twice is told once: the id of the event is made from what was signed, for nothing else of a request can be
+trusted. An unknown address is answered only after as much work as a known one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets as randomness
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import JsonValue
+from sqlalchemy import bindparam, or_, select, update
+
+from denizen.access import payloads, signatures
+from denizen.access.payloads import Greeting, Told
+from denizen.access.signatures import SCHEMES, Scheme
+from denizen.access.vault import Vault
+from denizen.clock import SECOND, Instant
+from denizen.errors import InvalidInput, NotFound, SignatureWrong
+from denizen.ids import AgentId, new_id
+from denizen.inbox import delivery
+from denizen.inbox.delivery import Delivery
+from denizen.spaces.handles import check_name
+from denizen.storage.database import Database, Tx, insert_into, statement, storable
+from denizen.storage.schema import agents, webhooks
+
+PREFIX: Final = "dz_hook_"
+SECRET_BYTES: Final = 32
+SECRET_CHARACTERS: Final = range(16, 257)
+"""How long a secret may be that someone else has chosen."""
+USE_NOTED_SECONDS: Final = 60
+"""How exactly it is known when a webhook was last used."""
+
+_DECOY: Final = "a secret that nobody has"
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """An address for one service, at one agent. Nothing here signs: the secret is shown once, when it is made."""
+
+    id: str
+    agent_id: AgentId
+    name: str
+    """What the agent is told that the event comes from."""
+    scheme: Scheme
+    urgent: bool
+    created_at: Instant
+    revoked_at: Instant | None = None
+    last_used_at: Instant | None = None
+
+    @property
+    def path(self) -> str:
+        """Where the service sends to, below the address of the server."""
+        return f"/hooks/{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A webhook to be, checked."""
+
+    id: str
+    name: str
+    scheme: Scheme
+    secret: str
+    urgent: bool
+
+    @property
+    def purpose(self) -> str:
+        """What its secret is sealed for."""
+        return _purpose(self.id)
+
+
+_webhook = (
+    webhooks.c.id,
+    webhooks.c.agent_id,
+    webhooks.c.name,
+    webhooks.c.scheme,
+    webhooks.c.urgent,
+    webhooks.c.created_at,
+    webhooks.c.revoked_at,
+    webhooks.c.last_used_at,
+)
+_add = insert_into(webhooks, "id", "agent_id", "name", "scheme", "sealed", "urgent", "created_at")
+_living = statement(select(agents.c.id).where(agents.c.id == bindparam("id"), agents.c.status != "dead"))
+_find = statement(
+    select(*_webhook, webhooks.c.sealed)
+    .join(agents, agents.c.id == webhooks.c.agent_id)
+    .where(webhooks.c.id == bindparam("id"), webhooks.c.revoked_at.is_(None), agents.c.status != "dead")
+)
+_get = statement(select(*_webhook).where(webhooks.c.id == bindparam("id")))
+_of_agent = statement(select(*_webhook).where(webhooks.c.agent_id == bindparam("agent_id")).order_by(webhooks.c.id))
+_revoke = statement(
+    update(webhooks)
+    .where(webhooks.c.id == bindparam("webhook"), webhooks.c.revoked_at.is_(None))
+    .values(revoked_at=bindparam("at"))
+)
+_note_use = statement(
+    update(webhooks)
+    .where(
+        webhooks.c.id == bindparam("webhook"),
+        or_(webhooks.c.last_used_at.is_(None), webhooks.c.last_used_at <= bindparam("before")),
+    )
+    .values(last_used_at=bindparam("at"))
+)
+
+
+def draft(name: str, scheme: str, *, secret: str | None = None, urgent: bool = False) -> Draft:
+    """A webhook to be, with a secret of its own unless the service has chosen one. Raises `InvalidInput`."""
+    if scheme not in SCHEMES:
+        raise InvalidInput(f"A webhook is signed as one of {', '.join(SCHEMES)}, not {scheme[:40]!r}.")
+    if secret is None and scheme == "slack":
+        raise InvalidInput("Slack chooses the secret: give the signing secret that your app's page shows.")
+    chosen = PREFIX + randomness.token_urlsafe(SECRET_BYTES) if secret is None else _checked(secret)
+    return Draft(new_id(), check_name(name), scheme, chosen, urgent)
+
+
+def create(tx: Tx, agent_id: AgentId, what: Draft, sealed: str) -> Webhook:
+    """The webhook is there. `sealed` is the secret, sealed for the draft's purpose."""
+    if tx.one(_living, id=agent_id) is None:
+        raise NotFound("living agent", agent_id)
+    tx.run(
+        _add,
+        id=what.id,
+        agent_id=agent_id,
+        name=what.name,
+        scheme=what.scheme,
+        sealed=sealed,
+        urgent=int(what.urgent),
+        created_at=tx.now,
+    )
+    return Webhook(what.id, agent_id, what.name, what.scheme, what.urgent, tx.now)
+
+
+def get(tx: Tx, webhook_id: str) -> Webhook:
+    row = tx.one(_get, id=storable(webhook_id))
+    if row is None:
+        raise NotFound("webhook", webhook_id)
+    return _of(*row)
+
+
+def webhooks_of(tx: Tx, agent_id: AgentId) -> list[Webhook]:
+    """Every webhook this agent ever had, the oldest first."""
+    return [_of(*row) for row in tx.all(_of_agent, agent_id=agent_id)]
+
+
+def revoke(tx: Tx, webhook_id: str) -> None:
+    """Nothing is received there any more. Revoking twice is revoking once."""
+    if tx.run(_revoke, webhook=storable(webhook_id), at=tx.now) == 0:
+        get(tx, webhook_id)
+
+
+async def receive(
+    db: Database, vault: Vault, now: Instant, webhook_id: str, headers: Mapping[str, str], body: bytes
+) -> Greeting | None:
+    """What was sent to this webhook is in its agent's inbox when this returns; once, however often it is sent.
+
+    The names of `headers` are lower case. Gives a `Greeting` where the service only asks whether someone is there.
+    Raises `NotFound` for webhooks that are unknown, revoked or of dead agents, and `SignatureWrong`.
+    """
+    webhook, secret = await db.read(_opened, vault, webhook_id)
+    try:
+        signed = signatures.verify(webhook.scheme if webhook else "github", secret, headers, body, now / SECOND)
+    except SignatureWrong:
+        if webhook is not None:
+            raise
+        signed = b""
+    if webhook is None:
+        raise NotFound("webhook", webhook_id)
+    told = payloads.read(webhook.scheme, headers, body)
+    await db.write(_receive, webhook, _event_id(webhook.id, signed), told)
+    return told if isinstance(told, Greeting) else None
+
+
+def _opened(tx: Tx, vault: Vault, webhook_id: str) -> tuple[Webhook | None, str]:
+    row = tx.one(_find, id=storable(webhook_id))
+    if row is None:
+        return None, _DECOY
+    return _of(*row[:8]), vault.open(row[8], _purpose(row[0]))
+
+
+def _receive(tx: Tx, webhook: Webhook, event_id: str, told: Told | Greeting) -> None:
+    tx.run(_note_use, webhook=webhook.id, at=tx.now, before=tx.now - USE_NOTED_SECONDS * SECOND)
+    if isinstance(told, Greeting):
+        return
+    payload: dict[str, JsonValue] = {"service": webhook.name, "text": told.text}
+    if told.data is not None:
+        payload["data"] = told.data
+    event = Delivery(webhook.agent_id, event_id, "service_trigger", tx.now, urgent=webhook.urgent, payload=payload)
+    delivery.deliver(tx, [event])
+
+
+def _event_id(webhook_id: str, signed: bytes) -> str:
+    return f"hook-{hashlib.sha256(b'%b %b' % (webhook_id.encode(), signed)).hexdigest()[:32]}"
+
+
+def _checked(secret: str) -> str:
+    if len(secret) not in SECRET_CHARACTERS:
+        least, most = SECRET_CHARACTERS[0], SECRET_CHARACTERS[-1]
+        raise InvalidInput(f"The secret of a webhook has {least} to {most} characters; this one has {len(secret)}.")
+    if not secret.isprintable() or secret != secret.strip():
+        raise InvalidInput("The secret of a webhook is one line, without white space around it.")
+    return secret
+
+
+def _purpose(webhook_id: str) -> str:
+    return f"webhook {webhook_id}"
+
+
+def _of(
+    id: str,
+    agent_id: AgentId,
+    name: str,
+    scheme: Scheme,
+    urgent: int,
+    created_at: Instant,
+    revoked_at: Instant | None,
+    last_used_at: Instant | None,
+) -> Webhook:
+    return Webhook(id, agent_id, name, scheme, bool(urgent), created_at, revoked_at, last_used_at)

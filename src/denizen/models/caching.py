@@ -1,0 +1,73 @@
+"""What makes a provider keep the prefix of a prompt, so that the next request reads it for a tenth of the price.
+
+The one module that knows how each provider wants it said; whoever is not named here is told nothing. The prompt itself
+is the same for all: marks are put into a copy on the way out and are never stored.
+
+**Anthropic** reads what an earlier request wrote at a mark, and takes four marks: the end of the tools, of the self, of
+the inbox message that the cycle began with, and of what lasts of the request; a preview of the inbox comes after that.
+**OpenAI** finds the prefix by itself; a key brings the requests of one agent to the same machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Literal
+from urllib.parse import urlsplit
+
+from pydantic_ai.messages import CachePoint, ModelMessage, ModelRequest, UserPromptPart
+
+from denizen.ids import AgentId
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+Way = Literal["marks", "key"]
+
+_OPENAI_HOST: Final = "openai.com"
+
+
+def way_of(model: Model) -> Way | None:
+    """How this model's provider is told what to keep; None where it is told nothing."""
+    if model.system == "anthropic":
+        return "marks"
+    # Others speak OpenAI's language too, and some refuse what they do not know.
+    if model.system == "azure" or (model.system == "openai" and _is_openai(model.base_url)):
+        return "key"
+    return None
+
+
+def _is_openai(url: str | None) -> bool:
+    host = urlsplit(url or "").hostname or ""
+    return host == _OPENAI_HOST or host.endswith(f".{_OPENAI_HOST}")
+
+
+def settings(model: Model, agent_id: AgentId) -> dict[str, Any]:
+    """The settings that a request of this agent carries because of the cache."""
+    match way_of(model):
+        case "marks":
+            return {"anthropic_cache_tool_definitions": True, "anthropic_cache_instructions": True}
+        case "key":
+            return {"openai_prompt_cache_key": agent_id}
+        case None:
+            return {}
+
+
+def marked(model: Model, messages: list[ModelMessage], at: Iterable[int]) -> list[ModelMessage]:
+    """The messages, those at these places marked where the provider wants marks: what is up to there shall be kept.
+
+    The very same list where it does not. At most two marks: two more are in the settings.
+    """
+    if way_of(model) != "marks":
+        return messages
+    copy = list(messages)
+    for place in sorted(set(at))[-2:]:
+        message = copy[place]
+        if isinstance(message, ModelRequest):
+            copy[place] = _marked(message)
+    return copy
+
+
+def _marked(message: ModelRequest) -> ModelRequest:
+    # A part of its own marks whatever stands before it, be it a text or the result of a tool.
+    return replace(message, parts=[*message.parts, UserPromptPart([CachePoint()])])
