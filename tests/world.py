@@ -37,6 +37,7 @@ from denizen.spaces.directory import Entity, Space
 from denizen.spaces.posting import Posted
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import events, ledger, messages
+from denizen.tools.settings import ToolSettings
 from denizen.tools.tool import OutsideTool
 
 UNHURRIED = Pace(lease_seconds=10_000_000, warm_seconds=1_000_000, sweep_seconds=1_000_000)
@@ -109,7 +110,7 @@ class World:
         name: str,
         *turns: Turn,
         model: ScriptedModel | None = None,
-        tools: Iterable[OutsideTool] = (),
+        tools: Iterable[OutsideTool | ToolSettings] = (),
         **more: Any,
     ) -> Agent:
         """An agent that answers with `turns`, one after the other, or with a model of the test's own."""
@@ -117,7 +118,7 @@ class World:
         given = list(tools)
         agent = await self.denizen.create_agent(name, model=thinking, tools=given, **more)
         self._models[agent.definition.model] = thinking
-        self._tools.update({each.name: each for each in given})
+        self._tools.update({each.name: each for each in given if isinstance(each, OutsideTool)})
         self._people.append(agent.entity)
         _next_millisecond()
         return agent

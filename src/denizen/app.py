@@ -3,32 +3,56 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, Self
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final, Self
 
 from pydantic import JsonValue
 from pydantic_ai.models import Model
 
-from denizen.agents import registry
+from denizen.access import secrets, webhooks
+from denizen.access.payloads import Greeting
+from denizen.access.secrets import Place, Secret
+from denizen.access.signatures import Scheme
+from denizen.access.vault import Keys, Vault, given_keys, keys_in_file, keys_in_memory, no_keys
+from denizen.access.webhooks import Webhook
+from denizen.agents import applying, forking, registry
+from denizen.agents.differences import Change
+from denizen.agents.equipping import Equipment
+from denizen.agents.files import Declared
+from denizen.agents.inspection import Inspection, inspect
 from denizen.agents.registry import Agent, Status
 from denizen.agents.residents import Pace, Residents
 from denizen.bus.local import LocalBus
 from denizen.bus.port import Bus
 from denizen.bus.streams import WAKE, woken
 from denizen.clock import Clock, Instant, SystemClock
-from denizen.consciousness import log
+from denizen.consciousness import log, replay
 from denizen.consciousness.log import Entry
-from denizen.consciousness.window import Budget, budget
-from denizen.cycles.cycle import Faculties
+from denizen.consciousness.recall import embedding
+from denizen.consciousness.recall.embedding import following
+from denizen.consciousness.recall.passages import RECALLABLE
+from denizen.consciousness.replay import Rebuilt
+from denizen.cycles import budgets, catching_up
+from denizen.cycles.budgets import BudgetSettings, Resting, Spending
 from denizen.cycles.records import CycleRecord, cycles_of
+from denizen.cycles.rethinking import Rethought, rethink
+from denizen.cycles.routing import Choose
 from denizen.cycles.stopping import BUILT_IN, Stop
-from denizen.errors import InvalidInput, OutcomeUnknown
+from denizen.cycles.triage import Judge
+from denizen.errors import InvalidInput, NotFound, OutcomeUnknown
+from denizen.forgetting import changing, forgetting
+from denizen.forgetting.erasing import empty_write_ahead_log
+from denizen.forgetting.forgetting import Receipt
 from denizen.ids import AgentId, EntityId, MessageId, OrganizationId, SpaceId, new_id
 from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
 from denizen.inbox.events import Event
+from denizen.inbox.outside import storable_data
 from denizen.models.catalog import Models
+from denizen.models.embedders import NONE, Embedder, make_embedder
 from denizen.models.prices import Price
 from denizen.plans import agenda, from_outside, goals, notes
 from denizen.plans.agenda import PLANNED, Plan, PlanDraft, When
@@ -38,10 +62,19 @@ from denizen.spaces import directory, posting
 from denizen.spaces.directory import Attention, Entity, Member, Organization, Space, SpaceKind
 from denizen.spaces.handles import handle_from
 from denizen.spaces.posting import Draft, Message, Posted
-from denizen.storage.database import Announcement, Database, Tx
+from denizen.storage.database import Announcement, Database, Tx, storable
 from denizen.storage.opening import open_database
-from denizen.tools.prebuilt import PREBUILT
-from denizen.tools.tool import OutsideTool, Toolbox
+from denizen.tools import calls, guard
+from denizen.tools.calls import Call
+from denizen.tools.errands import Errands
+from denizen.tools.functions import as_text
+from denizen.tools.guard import Crossing
+from denizen.tools.outside import Outside
+from denizen.tools.settings import ToolSettings
+from denizen.tools.tool import OutsideTool
+
+ANSWERING: Final = "answer to a call"
+"""For what an address at which a service answers is signed."""
 
 Who = Entity | Agent
 """Anyone who can be in a space."""
@@ -63,33 +96,54 @@ class Runtime:
         tools: Iterable[OutsideTool] = (),
         prices: Mapping[str, Price] | None = None,
         stops: Mapping[str, Stop] | None = None,
+        embedder: str | Embedder = NONE,
+        routes: Mapping[str, Choose] | None = None,
+        triages: Mapping[str, Judge] | None = None,
         clock: Clock | None = None,
         pace: Pace | None = None,
+        secret_key: str | None = None,
+        secret_key_file: Path | None = None,
+        shared_secrets: Mapping[str, str] | None = None,
+        public_url: str = "http://127.0.0.1:8420",
     ) -> None:
         self.clock: Clock = clock or SystemClock()
         self.models = Models(models)
+        self.vault = Vault(_keys(secret_key, secret_key_file, database_url), shared_secrets or {})
         self.default_model = default_model
         self.instance = new_id()
         self._database_url = database_url
         self._bus: Bus = _make_bus(redis_url, self.clock)
         self._shared_bus = redis_url is not None
         self._tools = {each.name: each for each in tools}
+        self.embedder = make_embedder(embedder) if isinstance(embedder, str) else embedder
+        """With what agents recall by meaning; None: they recall by words."""
+        self._closes_embedder = isinstance(embedder, str)
         self._prices = prices or {}
         self._stops = {**BUILT_IN, **(stops or {})}
+        self._routes = dict(routes or {})
+        self._triages = dict(triages or {})
         self._pace = pace or Pace()
+        self._errands = Errands()
+        self.public_url = public_url.rstrip("/")
+        """Where others reach this server, as they are told it."""
+        self._outside = Outside(self.clock, self.answer_address)
         self._db: Database | None = None
         self._residents: Residents | None = None
+        self._make_recallable: Callable[[AgentId], None] | None = None
         self._closing = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         await self._bus.open()
         self._closing.push_async_callback(self._bus.close)
+        self._closing.push_async_callback(self.models.close)
         try:
             self._db = await open_database(self._database_url, clock=self.clock, announce=self._announce)
         except BaseException:
             await self._closing.aclose()
             raise
         self._closing.push_async_callback(self._db.close)
+        if self.embedder is not None and self._closes_embedder:
+            self._closing.push_async_callback(self.embedder.close)
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -101,6 +155,11 @@ class Runtime:
         if self._db is None:
             raise InvalidInput("This runtime is not open: use it as `async with Runtime(...) as denizen`.")
         return self._db
+
+    @property
+    def tool_names(self) -> frozenset[str]:
+        """The tools that agents can be given here by name."""
+        return frozenset(self._tools)
 
     @property
     def bus(self) -> Bus:
@@ -119,6 +178,10 @@ class Runtime:
                 # Whoever made the plan waits for it; should this instance be gone by then, a sweep of another finds it.
                 if self._residents is not None:
                     self._residents.expect(Instant(int(str(payload["at"]))))
+            elif topic == RECALLABLE:
+                # Lost where nobody lives here: whoever lives next looks for those that have waited.
+                if self._make_recallable is not None:
+                    self._make_recallable(AgentId(str(payload["agent"])))
             else:
                 self._bus.publish(topic, payload)
 
@@ -127,12 +190,22 @@ class Runtime:
         """Inside, agents wake, think and sleep by themselves; on leaving, cycles finish or are handed back."""
         if self._residents is not None:
             raise InvalidInput("The agents of this runtime are living already.")
-        residents = Residents(self.db, self.clock, instance=self.instance, equip=self._equip, pace=self._pace)
+        residents = Residents(
+            self.db,
+            self.clock,
+            instance=self.instance,
+            equip=self._equipment().equip,
+            pace=self._pace,
+            errands=self._errands,
+        )
         async with AsyncExitStack() as stack:
             if self._shared_bus:
                 from denizen.agents.hints import listening
 
                 await stack.enter_async_context(listening(self._bus, residents, self.instance))
+            self._make_recallable = await stack.enter_async_context(catching_up.following(self.db, self.clock))
+            if self.embedder is not None:
+                await stack.enter_async_context(following(self.db, self.embedder, self.clock))
             self._residents = await stack.enter_async_context(residents)
             stack.callback(self._forget_residents)
             await residents.sweep()
@@ -140,6 +213,7 @@ class Runtime:
 
     def _forget_residents(self) -> None:
         self._residents = None
+        self._make_recallable = None
 
     async def run_until_idle(self) -> None:
         """Let the agents think until none of them has anything to do."""
@@ -149,33 +223,27 @@ class Runtime:
         async with self.living() as residents:
             await residents.run_until_idle()
 
-    def _equip(self, agent: Agent) -> tuple[Faculties, Budget]:
-        definition = agent.definition
-        missing = [name for name in definition.tools if name not in self._tools]
-        if missing:
-            raise InvalidInput(
-                f"The agent @{agent.entity.handle} uses tools that this runtime does not have: {', '.join(missing)}. "
-                "Hand them to Runtime(tools=[...])."
-            )
-        unknown = [name for name in definition.cycle.stop_when if name not in self._stops]
-        if unknown:
-            raise InvalidInput(
-                f"The agent @{agent.entity.handle} stops by what this runtime does not have: {', '.join(unknown)}. "
-                "Hand them to Runtime(stops={...})."
-            )
-        model_name = self.default_model if definition.model == "default" else definition.model
-        faculties = Faculties(
+    def _equipment(self) -> Equipment:
+        return Equipment(
             db=self.db,
             bus=self._bus,
             clock=self.clock,
-            model=self.models.resolve(model_name),
-            model_name=model_name,
-            toolbox=Toolbox([*PREBUILT, *(self._tools[name] for name in definition.tools)]),
-            settings=definition.cycle,
+            models=self.models,
+            default_model=self.default_model,
+            tools=self._tools,
             prices=self._prices,
             stops=self._stops,
+            routes=self._routes,
+            triages=self._triages,
+            vault=self.vault,
+            embedder=self.embedder,
+            errands=self._errands,
+            outside=self._outside,
         )
-        return faculties, budget(definition.window, self.models.context_tokens(model_name))
+
+    def answer_address(self, call_id: str) -> str:
+        """Where a service that has taken a call gives its answer; whoever knows the address may answer."""
+        return f"{self.public_url}/hooks/calls/{call_id}?key={self.vault.sign(call_id, ANSWERING)}"
 
     # Who and where
 
@@ -204,7 +272,7 @@ class Runtime:
         model: str | Model = "default",
         instructions: str = "",
         handle: str | None = None,
-        tools: Iterable[str | OutsideTool] = (),
+        tools: Iterable[str | OutsideTool | ToolSettings] = (),
         organization: Organization | OrganizationId | None = None,
         **definition: Any,
     ) -> Agent:
@@ -218,8 +286,8 @@ class Runtime:
         defined = registry.define(model=model, instructions=instructions, tools=names, **definition)
         return await self.db.write(registry.create, home, name=name, handle=handle, definition=defined)
 
-    def _register_tool(self, given: str | OutsideTool) -> str:
-        if isinstance(given, str):
+    def _register_tool(self, given: str | OutsideTool | ToolSettings) -> str | ToolSettings:
+        if not isinstance(given, OutsideTool):
             return given
         self._tools[given.name] = given
         return given.name
@@ -231,8 +299,70 @@ class Runtime:
         fields = current.definition.model_dump(exclude_defaults=True) | changes
         return await self.db.write(registry.edit, agent_id, registry.define(**fields))
 
+    async def apply(
+        self,
+        definitions: Iterable[Declared],
+        *,
+        dry_run: bool = False,
+        creator: Who | EntityId | None = None,
+        organization: Organization | OrganizationId | None = None,
+    ) -> list[Change]:
+        """What the documents of definition files say is so, all of it or nothing; what changed, in their order.
+
+        The `creator` is put into every space that is made. A dry run does it all and undoes it again.
+        """
+        home = await self._organization(organization)
+        who = None if creator is None else _id(creator)
+        try:
+            do = applying.rehearse if dry_run else applying.apply
+            return await self.db.write(do, home, list(definitions), who)
+        except applying.Rehearsed as rehearsed:
+            return rehearsed.changes
+
     async def get_agent(self, agent: Agent | AgentId) -> Agent:
         return await self.db.read(registry.get, _id(agent))
+
+    async def set_budget(
+        self,
+        organization: Organization | OrganizationId | None = None,
+        *,
+        dollars_per_day: Decimal | float | None = None,
+        tokens_per_day: int | None = None,
+        dollars: Decimal | float | None = None,
+        tokens: int | None = None,
+    ) -> None:
+        """All agents of the organization together may use so much, by the day and for life; None is no limit.
+
+        Those that rest because of a limit that is raised go on. An agent's own budget is part of its definition.
+        """
+        given = {
+            "dollars_per_day": dollars_per_day,
+            "tokens_per_day": tokens_per_day,
+            "dollars": dollars,
+            "tokens": tokens,
+        }
+        home = await self._organization(organization)
+        await self.db.write(budgets.set_organization_budget, home, budgets.checked(given))
+
+    async def budget(self, organization: Organization | OrganizationId | None = None) -> BudgetSettings | None:
+        """What all agents of the organization together may use."""
+        return await self.db.read(budgets.organization_budget, await self._organization(organization))
+
+    async def resting(self, agent: Agent | AgentId) -> Resting | None:
+        """Why and until when the agent rests, if its budget has suspended it."""
+        return await self.db.read(budgets.resting, _id(agent))
+
+    async def spending(
+        self,
+        agent: Agent | AgentId | None = None,
+        *,
+        days: int = 30,
+        organization: Organization | OrganizationId | None = None,
+    ) -> list[Spending]:
+        """What the agent, or without one each agent of the organization, used on each of the last days, by model."""
+        if agent is not None:
+            return await self.db.read(budgets.spending_of_agent, _id(agent), days=days)
+        return await self.db.read(budgets.spending_of_all, await self._organization(organization), days=days)
 
     async def suspend_agent(self, agent: Agent | AgentId) -> None:
         await self.db.write(registry.suspend, _id(agent))
@@ -313,6 +443,14 @@ class Runtime:
         except OutcomeUnknown:
             return await post()
 
+    async def edit_message(self, message: Message | Posted | MessageId, text: str, *, by: Who | EntityId) -> Message:
+        """The message says this now; agents that have read it are told once. Its author may, or who runs the space."""
+        return await self.db.write(changing.edit_message, _id(message), _id(by), await _draft(text))
+
+    async def delete_message(self, message: Message | Posted | MessageId, *, by: Who | EntityId) -> Message:
+        """The text of the message is gone, its place stays; agents that have read it are told once."""
+        return await self.db.write(changing.delete_message, _id(message), _id(by))
+
     async def messages(self, space: Space | SpaceId, *, after: int = 0, limit: int = 1_000) -> list[Message]:
         return await self.db.read(posting.messages_after, _id(space), after, limit=limit)
 
@@ -331,10 +469,135 @@ class Runtime:
         urgent: bool = False,
     ) -> None:
         """Tell this agent of something that happened outside. With an `id`, telling it twice is telling it once."""
-        payload: dict[str, JsonValue] = {"service": service, "text": text}
+        payload: dict[str, JsonValue] = {"service": storable(service), "text": storable(text)}
         if data is not None:
-            payload["data"] = data
-        await self.db.write(_trigger, _id(agent), id or new_id(), payload, urgent)
+            payload["data"] = storable_data(data)
+        # Known beforehand, so that telling again after an unknown outcome is telling once.
+        chosen = id or new_id()
+        try:
+            await self.db.write(_trigger, _id(agent), chosen, payload, urgent)
+        except OutcomeUnknown:
+            await self.db.write(_trigger, _id(agent), chosen, payload, urgent)
+
+    # Forgetting: gone everywhere, in one transaction
+
+    async def forget_message(
+        self,
+        message: Message | Posted | MessageId,
+        *,
+        by: Who | EntityId | None = None,
+        also_replies: bool = False,
+    ) -> Receipt:
+        """The message is gone from everything that is kept; with `also_replies`, so is what agents answered it."""
+        who = None if by is None else _id(by)
+        return await self._forget(forgetting.forget_message, _id(message), who, also_replies=also_replies)
+
+    async def forget_person(self, person: Entity | EntityId, *, by: Who | EntityId | None = None) -> Receipt:
+        """Everything the person said is gone, and so are their name, their memberships and their tokens."""
+        return await self._forget(forgetting.forget_person, _id(person), None if by is None else _id(by))
+
+    async def forget_space(self, space: Space | SpaceId, *, by: Who | EntityId | None = None) -> Receipt:
+        """Everything said in the space is gone, and so are its name and its members."""
+        return await self._forget(forgetting.forget_space, _id(space), None if by is None else _id(by))
+
+    async def receipts(self, *, organization: Organization | OrganizationId | None = None) -> list[Receipt]:
+        """What was forgotten, the oldest first: how much was removed where, never what it said."""
+        return await self.db.read(forgetting.receipts, await self._organization(organization))
+
+    async def _forget(self, forget: Callable[..., Receipt], *args: Any, **options: Any) -> Receipt:
+        receipt = await self.db.write(forget, *args, **options)
+        await empty_write_ahead_log(self._database_url)
+        return receipt
+
+    async def crossings(self, agent: Agent | AgentId) -> list[Crossing]:
+        """The messages of this agent that were stopped, because they would have carried private words elsewhere."""
+        return await self.db.read(guard.crossings_of, _id(agent))
+
+    # Webhooks: addresses at which services tell an agent of things
+
+    async def create_webhook(
+        self,
+        agent: Agent | AgentId,
+        name: str,
+        *,
+        scheme: Scheme = "generic",
+        secret: str | None = None,
+        urgent: bool = False,
+    ) -> tuple[Webhook, str]:
+        """A new webhook of this agent, and its secret, which nobody can be shown again. Slack chooses its own."""
+        what = webhooks.draft(name, scheme, secret=secret, urgent=urgent)
+        sealed = await asyncio.to_thread(self.vault.seal, what.secret, what.purpose)
+        return await self.db.write(webhooks.create, _id(agent), what, sealed), what.secret
+
+    async def webhooks(self, agent: Agent | AgentId) -> list[Webhook]:
+        """Every webhook the agent ever had, the revoked ones too."""
+        return await self.db.read(webhooks.webhooks_of, _id(agent))
+
+    async def revoke_webhook(self, webhook: Webhook | str) -> None:
+        """Nothing is received there any more."""
+        await self.db.write(webhooks.revoke, _id(webhook))
+
+    async def receive_webhook(self, webhook_id: str, headers: Mapping[str, str], body: bytes) -> Greeting | None:
+        """What a service sent to `/hooks/{webhook_id}` is in the agent's inbox, if it was signed with the secret."""
+        return await webhooks.receive(self.db, self.vault, self.clock.now(), webhook_id, headers, body)
+
+    # Secrets: keys of providers and of services, sealed
+
+    async def set_secret(
+        self,
+        name: str,
+        value: str,
+        *,
+        person: Entity | EntityId | None = None,
+        organization: Organization | OrganizationId | None = None,
+    ) -> Secret:
+        """The secret is kept, instead of one of that name that was: the organization's, or a person's own."""
+        place = await self._place(secrets.check_name(name), person, organization)
+        sealed = await asyncio.to_thread(self.vault.seal, secrets.check_value(value), place.purpose)
+        return await self.db.write(secrets.put, place, sealed, secrets.hint(value))
+
+    async def secrets(self, *, organization: Organization | OrganizationId | None = None) -> list[Secret]:
+        """The secrets of the organization and of its people, without their values."""
+        return await self.db.read(secrets.secrets_of, await self._organization(organization))
+
+    async def delete_secret(
+        self,
+        name: str,
+        *,
+        person: Entity | EntityId | None = None,
+        organization: Organization | OrganizationId | None = None,
+    ) -> None:
+        await self.db.write(secrets.remove, await self._place(name, person, organization))
+
+    async def _place(
+        self,
+        name: str,
+        person: Entity | EntityId | None,
+        organization: Organization | OrganizationId | None,
+    ) -> Place:
+        if isinstance(person, Entity) and organization is None:
+            return Place(person.organization_id, name, person.id)
+        return Place(await self._organization(organization), name, None if person is None else _id(person))
+
+    # What people see and answer
+
+    async def waiting_calls(self, who: Who | EntityId) -> list[Call]:
+        """The questions of agents that this person may answer, the oldest first."""
+        return await self.db.read(calls.open_to, _id(who))
+
+    async def calls(self, space: Space | SpaceId) -> list[Call]:
+        """The tool calls that the people in a space see, in order."""
+        return await self.db.read(calls.in_space, _id(space))
+
+    async def answer(self, call: Call | str, result: JsonValue, *, by: Who | EntityId) -> Call:
+        """Answer what an agent has asked. The first answer stands: a second one raises `AlreadySettled`."""
+        return await self.db.write(calls.answer_as, _id(call), as_text(result), _id(by))
+
+    async def answer_from_service(self, call_id: str, key: str, result: JsonValue) -> Call:
+        """A service that was told `answer_address` answers. Raises `NotFound` where the key is not the address's."""
+        if not await asyncio.to_thread(self.vault.signed, call_id, ANSWERING, key):
+            raise NotFound("call", call_id)
+        return await self.db.write(calls.answer, call_id, as_text(result))
 
     # What an agent means to do. The agent hears of what is changed here with its next cycle; nothing of it wakes it.
 
@@ -411,6 +674,18 @@ class Runtime:
     async def mark_urgent(self, agent: Agent | AgentId, event_id: str) -> None:
         await self.db.write(delivery.mark_urgent, _id(agent), event_id)
 
+    async def reindex(self) -> int:
+        """Everything that agents can recall has a vector of this runtime's embedder; gives how many were made.
+
+        Inside `living()` this happens by itself. It can be stopped at any time and goes on where it was.
+        """
+        return 0 if self.embedder is None else await embedding.reindex(self.db, self.embedder)
+
+    async def reindexing(self) -> embedding.Progress:
+        """How many passages have their vector, of how many."""
+        name = NONE if self.embedder is None else self.embedder.name
+        return await self.db.read(embedding.progress, name)
+
     async def cycles(self, agent: Agent | AgentId, *, limit: int = 100) -> list[CycleRecord]:
         """The agent's last cycles, oldest first."""
         return await self.db.read(cycles_of, _id(agent), limit=limit)
@@ -419,10 +694,43 @@ class Runtime:
         """What the agent saw and did, from the given number on."""
         return await self.db.read(log.entries, _id(agent), first)
 
+    async def replay(self, agent: Agent | AgentId, cycle: int, *, step: int | None = None) -> list[Rebuilt]:
+        """Each request of a past cycle, or that of one step, exactly as it was sent, and what came back."""
+        if step is not None:
+            return [await self.db.read(replay.request, _id(agent), cycle, step)]
+        return await self.db.read(replay.requests, _id(agent), cycle)
+
+    async def rethink(
+        self, agent: Agent | AgentId, cycle: int, *, model: str, step: int | None = None
+    ) -> list[Rethought]:
+        """What another model answers to the same requests. No tool is run, and nothing is written."""
+        who, asked = await self.get_agent(agent), await self.replay(agent, cycle, step=step)
+        name, other = await self._equipment().model_for(who, model)
+        return [await rethink(each, other, name, who.id, clock=self.clock, prices=self._prices) for each in asked]
+
+    async def fork(
+        self, agent: Agent | AgentId, *, handle: str, at: int | None = None, name: str | None = None
+    ) -> Agent:
+        """A new agent with the past of this one up to cycle `at`, in no space; this one is not touched."""
+        return await self.db.write(forking.fork, _id(agent), handle=handle, at=at, name=name)
+
+    async def inspect(self, agent: Agent | AgentId) -> Inspection:
+        """How the agent is: what it has in mind, what waits for it, what it means to do, what it has used."""
+        return await self.db.read(inspect, _id(agent))
+
 
 async def _draft(text: str) -> Draft:
     # Rendering long Markdown takes its time: not on the event loop.
     return await asyncio.to_thread(posting.draft, text) if len(text) > 2_000 else posting.draft(text)
+
+
+def _keys(given: str | None, file: Path | None, database_url: str) -> Keys:
+    if given is not None:
+        return given_keys(given)
+    if file is not None:
+        return keys_in_file(file)
+    # What is gone with the process needs no key that outlives it.
+    return keys_in_memory() if database_url in ("sqlite://", "sqlite:///", "sqlite:///:memory:") else no_keys
 
 
 def _make_bus(redis_url: str | None, clock: Clock) -> Bus:

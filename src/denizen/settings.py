@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import difflib
 import io
+import json
 import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Protocol, cast
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 
@@ -37,7 +40,10 @@ PLAIN_VARIABLES: Final = {
 OTHER_VARIABLES: Final = ("DENIZEN_URL", "DENIZEN_TOKEN")
 """Variables of ours that are no settings: where a client finds a server, and with what it is let in."""
 
-_ONLY_IN_ENVIRONMENT: Final = ("openai_api_key", "anthropic_api_key")
+SHARED_SECRETS: Final = "DENIZEN_SECRET_"
+"""Variables that begin so are no settings either: secrets that every organization here may use."""
+
+_ONLY_IN_ENVIRONMENT: Final = ("openai_api_key", "anthropic_api_key", "secret_key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,17 @@ def _name_of_a_model(name: str) -> str:
     return name
 
 
+def _name_of_an_embedder(name: str) -> str:
+    return name if name in ("none", "local") else _name_of_a_model(name)
+
+
+def _web_address(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError("it is no address of a server")
+    return url.rstrip("/")
+
+
 def _address(host: str) -> str:
     if not host or any(character.isspace() or character in "/@" for character in host):
         raise ValueError("no address")
@@ -90,8 +107,31 @@ def _address(host: str) -> str:
     return host
 
 
+def _several(value: object) -> object:
+    # Variables hold one text.
+    return [each.strip() for each in value.split(",") if each.strip()] if isinstance(value, str) else value
+
+
 def _lower(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
+
+
+def _from_json(value: object) -> object:
+    # A table of denizen.toml is one already; a variable holds it as JSON.
+    return json.loads(value) if isinstance(value, str) else value
+
+
+Dollars = Annotated[Decimal, BeforeValidator(_no_truth), Field(ge=0, allow_inf_nan=False)]
+
+
+class PriceSettings(BaseModel):
+    """What a model costs, in dollars per million tokens."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    input: Dollars
+    output: Dollars
+    cached: Dollars | None = None
 
 
 Seconds = Annotated[float, BeforeValidator(_no_truth), Field(gt=0, allow_inf_nan=False)]
@@ -158,11 +198,32 @@ class Settings(BaseModel):
     ] = None
     """The language model of agents that name none, as provider:name, or demo. By default, one that is found here."""
 
+    embedder: Annotated[
+        str,
+        AfterValidator(_name_of_an_embedder),
+        Expects("none, local, or provider:name, such as openai:text-embedding-3-small"),
+    ] = "none"
+    """With what agents recall by meaning: none, local (`pip install 'denizen[local]'`), or provider:name."""
+
     openai_api_key: Annotated[SecretStr | None, Expects("the key that OpenAI gave you")] = None
     """The key for models of OpenAI. Only from the environment or .env; shown nowhere."""
 
     anthropic_api_key: Annotated[SecretStr | None, Expects("the key that Anthropic gave you")] = None
     """The key for models of Anthropic. Only from the environment or .env; shown nowhere."""
+
+    secret_key: Annotated[
+        SecretStr | None, Expects("a key as `denizen secrets key` makes it, or several with commas, the newest first")
+    ] = None
+    """The key that seals secrets. Only from the environment or .env. By default, one made in the home folder."""
+
+    tools: Annotated[
+        tuple[str, ...],
+        BeforeValidator(_several),
+        Expects(
+            'a list of files or modules, such as ["tools.py", "acme.tools"] (in the environment with commas between)'
+        ),
+    ] = ()
+    """Python files, seen from the current folder, or modules: every `@tool` in them can be given to agents."""
 
     host: Annotated[
         str, AfterValidator(_address), Expects("an address or a host name without a port, such as 127.0.0.1")
@@ -177,6 +238,13 @@ class Settings(BaseModel):
     ] = 8420
     """The port the server listens on."""
 
+    public_url: Annotated[
+        str | None,
+        AfterValidator(lambda url: url and _web_address(url)),
+        Expects("an address such as https://agents.example.com"),
+    ] = None
+    """Where others reach this server, for services that answer later. By default, its host and port."""
+
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"],
         BeforeValidator(_lower),
@@ -186,6 +254,13 @@ class Settings(BaseModel):
 
     log_format: Annotated[Literal["console", "json"], BeforeValidator(_lower), Expects("console or json")] = "console"
     """How log lines look: console for people, json (one object in a line) for programs."""
+
+    prices: Annotated[
+        dict[str, PriceSettings],
+        BeforeValidator(_from_json),
+        Expects('a table such as "ollama:llama3.2" = { input = 0, output = 0 }, with cached = 0.1 if that costs less'),
+    ] = Field(default={})
+    """What models cost whose price is not known, in dollars per million tokens. As a variable: the table as JSON."""
 
     agents: AgentsSettings = AgentsSettings()
 
@@ -242,6 +317,10 @@ class Loaded:
                 return masked(text)
             case Path() as path:
                 return str(path)
+            case tuple():
+                return ", ".join(cast("tuple[str, ...]", self.value(name)))
+            case dict():
+                return ", ".join(cast("dict[str, object]", self.value(name)))
             case int() | float() | None as plain:
                 return plain
             case other:
@@ -343,7 +422,7 @@ class _Reading:
             if variable in names:
                 if value:  # what is empty is not set, as everywhere
                     self._give(names[variable], value, origin)
-            elif variable.startswith("DENIZEN_") and variable not in OTHER_VARIABLES:
+            elif _is_ours(variable):
                 self.problems.append(_unknown_variable(variable, origin, names))
 
     def _read_dotenv(self, path: Path) -> None:
@@ -446,7 +525,8 @@ class _Reading:
         try:
             settings = Settings.model_validate(_nested({name: given.value for name, given in self.given.items()}))
         except ValidationError as error:
-            self.problems += [self._wrong(each["loc"]) for each in error.errors(include_url=False)]
+            # Of one setting several things may be wrong; what it has to be is said once.
+            self.problems += dict.fromkeys(self._wrong(each["loc"]) for each in error.errors(include_url=False))
             return None
         except RuntimeError:
             self.problems.append("The folder of this user is not known. Set DENIZEN_HOME to a folder for the data.")
@@ -502,7 +582,7 @@ def _default_shown(name: str, info: _Described) -> str:
     if name == "database_url":
         return "sqlite:///~/.denizen/denizen.db"
     default = info.get_default()
-    return "" if default is None else f"{default:g}" if isinstance(default, float) else str(default)
+    return "" if default in (None, (), {}) else f"{default:g}" if isinstance(default, float) else str(default)
 
 
 def _nested(values: Mapping[str, object]) -> dict[str, Any]:
@@ -555,6 +635,13 @@ def _first_path(document: Any) -> str:
         parts += [first] if isinstance(document, dict) else []
         document = cast("dict[str, Any]", document)[first] if isinstance(document, dict) else first
     return ".".join(parts)
+
+
+def _is_ours(variable: str) -> bool:
+    """Whether the variable looks like a setting."""
+    if variable in OTHER_VARIABLES or variable.startswith(SHARED_SECRETS):
+        return False
+    return variable.startswith("DENIZEN_")
 
 
 def _unknown_variable(variable: str, origin: str, names: Mapping[str, str]) -> str:

@@ -5,9 +5,15 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from denizen.consciousness.settings import WindowSettings
+from denizen.cycles.budgets import BudgetSettings
 from denizen.cycles.settings import CycleSettings
+from denizen.errors import InvalidInput
 from denizen.inbox.urgency import UrgentRule
 from denizen.plans.settings import HeartbeatSettings, checked_zone
+from denizen.spaces.handles import check_handle
+from denizen.tools.guard import GuardSettings
+from denizen.tools.prebuilt import PREBUILT
+from denizen.tools.settings import McpServer, ToolSettings
 
 
 class AgentDefinition(BaseModel):
@@ -17,10 +23,15 @@ class AgentDefinition(BaseModel):
 
     model: str = Field(default="default", min_length=1)
     """`provider:name`, the name of a model registered with the runtime, or `default`: whatever the house uses."""
+    pays: str = ""
+    """Whose key its model is paid with: the `@handle` of a person; empty: the organization's, else the server's."""
     instructions: str = ""
     """Its role, in its owner's words."""
-    tools: tuple[str, ...] = ()
-    """Names of tools registered with the runtime, beside those that every agent has."""
+    tools: tuple[str | ToolSettings, ...] = ()
+    """What it has beside the tools of every agent: names of those registered with the runtime, and HTTP requests and
+    questions to people that are defined here."""
+    mcp: dict[str, McpServer] = Field(default_factory=dict[str, McpServer])
+    """Servers of the Model Context Protocol whose tools it has, by a name for each."""
     cycle: CycleSettings = CycleSettings()
     window: WindowSettings = WindowSettings()
     urgent: UrgentRule = UrgentRule()
@@ -28,11 +39,34 @@ class AgentDefinition(BaseModel):
     """Its time zone, such as `Europe/Berlin`: what it means by nine o'clock."""
     heartbeat: HeartbeatSettings | None = None
     """A regular waking, whether or not anything has happened."""
+    budget: BudgetSettings | None = None
+    """What it may use by the day and for life; None is no limit of its own."""
+    private_guard: GuardSettings = GuardSettings()
+    """How it is kept from repeating elsewhere what was said in a private space."""
 
     @field_validator("zone")
     @classmethod
     def _zone_exists(cls, zone: str) -> str:
         return checked_zone(zone)
+
+    @field_validator("pays")
+    @classmethod
+    def _pays_by_handle(cls, pays: str) -> str:
+        try:
+            return f"@{check_handle(pays)}" if pays else ""
+        except InvalidInput as error:
+            raise ValueError(str(error)) from error
+
+    @field_validator("tools")
+    @classmethod
+    def _one_name_one_tool(cls, tools: tuple[str | ToolSettings, ...]) -> tuple[str | ToolSettings, ...]:
+        taken = {each.name for each in PREBUILT}
+        for each in tools:
+            name = each if isinstance(each, str) else each.name
+            if name in taken:
+                raise ValueError(f"there is a tool {name!r} already: each needs a name of its own")
+            taken.add(name)
+        return tools
 
     @model_validator(mode="after")
     def _fits(self) -> AgentDefinition:

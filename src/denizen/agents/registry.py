@@ -14,6 +14,8 @@ from denizen.bus.streams import WAKE, AgentStatus, agent_topic
 from denizen.consciousness import lease as leases
 from denizen.consciousness import log
 from denizen.consciousness.lease import Lease
+from denizen.cycles import budgets, pausing
+from denizen.cycles.budgets import BudgetSettings
 from denizen.cycles.calling import answer_open_calls
 from denizen.cycles.ending import Ending, close_cycle
 from denizen.cycles.ledger import Charge
@@ -25,8 +27,9 @@ from denizen.plans import agenda
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx, insert_into, statement
-from denizen.storage.schema import agents, cycles, entities, events, memberships, minds
+from denizen.storage.schema import agents, cycles, entities, events, memberships, minds, organizations
 from denizen.storage.schema import leases as leases_table
+from denizen.tools import calls
 
 Status = Literal["sleeping", "alive", "paused", "suspended", "dead"]
 
@@ -39,6 +42,8 @@ class Agent:
     definition: AgentDefinition
     version: int
     """Of the definition; it grows with each edit."""
+    shared_budget: BudgetSettings | None = None
+    """What all agents of its organization together may use, as far as that was looked up."""
 
     @property
     def id(self) -> AgentId:
@@ -72,7 +77,12 @@ _agent = (
     agents.c.definition,
     agents.c.version,
 )
-_get = statement(select(*_agent).join(agents, agents.c.id == entities.c.id).where(agents.c.id == bindparam("id")))
+_get = statement(
+    select(*_agent, organizations.c.settings)
+    .join(agents, agents.c.id == entities.c.id)
+    .join(organizations, organizations.c.id == agents.c.organization_id)
+    .where(agents.c.id == bindparam("id"))
+)
 _edit = statement(
     update(agents)
     .where(agents.c.id == bindparam("agent"))
@@ -84,7 +94,10 @@ _edit = statement(
     )
 )
 _set_status = statement(
-    update(agents).where(agents.c.id == bindparam("agent"), agents.c.status != "dead").values(status=bindparam("new"))
+    update(agents)
+    .where(agents.c.id == bindparam("agent"), agents.c.status != "dead")
+    # Whoever says how an agent is to be says it instead of its budget.
+    .values(status=bindparam("new"), held_by=None, held_until=None, held_told=None)
 )
 
 _interrupt = statement(
@@ -116,21 +129,21 @@ def get(tx: Tx, agent_id: AgentId) -> Agent:
     row = tx.one(_get, id=agent_id)
     if row is None:
         raise NotFound("agent", agent_id)
-    return Agent(Entity(*row[:5]), AgentDefinition.model_validate_json(row[5]), row[6])
+    return Agent(Entity(*row[:5]), AgentDefinition.model_validate_json(row[5]), row[6], budgets.budget_in(row[7]))
 
 
 def edit(tx: Tx, agent_id: AgentId, definition: AgentDefinition) -> Agent:
-    """The agent is defined anew; a new era begins with its next cycle."""
-    changed = tx.run(
+    """The agent is defined anew; a new era begins with its next cycle. One whose budget is raised goes on."""
+    before = get(tx, agent_id).definition
+    tx.run(
         _edit,
         agent=agent_id,
         new=definition.model_dump_json(exclude_defaults=True),
         rule=definition.urgent.model_dump_json(exclude_defaults=True),
         new_zone=definition.zone,
     )
-    if changed == 0:
-        raise NotFound("agent", agent_id)
     agenda.keep_heartbeat(tx, agent_id, definition.heartbeat)
+    budgets.reconsider(tx, agent_id, before.budget, definition.budget)
     return get(tx, agent_id)
 
 
@@ -154,6 +167,7 @@ def delete(tx: Tx, agent_id: AgentId) -> None:
     """The agent is dead: it never wakes again. Its past stays; a cycle under way ends with a note that says so."""
     _change_status(tx, agent_id, "dead")
     epoch = leases.seize(tx, agent_id)
+    calls.cancel(tx, agent_id)
     found = find_open(tx, agent_id)
     if found is not None:
         _end_with_note(tx, agent_id, epoch, found.cycle)
@@ -258,7 +272,11 @@ _due_events = (
 _due_cycles = select(cycles.c.agent_id).where(
     cycles.c.number.is_(None), cycles.c.outcome == "open", cycles.c.not_before <= bindparam("now")
 )
-_held_up = select(cycles.c.agent_id).where(cycles.c.number.is_(None), cycles.c.not_before > bindparam("now"))
+_held_up = (
+    select(cycles.c.agent_id)
+    .where(cycles.c.number.is_(None), cycles.c.not_before > bindparam("now"))
+    .union_all(pausing.WAITING)
+)
 
 
 def _due(who: Any) -> Any:
@@ -270,7 +288,7 @@ def _due(who: Any) -> Any:
 
 
 _with_events = statement(_due(_due_events).where(agents.c.id.not_in(_held_up)))
-_with_cycles = statement(_due(_due_cycles))
+_with_cycles = statement(_due(_due_cycles.union_all(pausing.READY)))
 
 
 @dataclass(frozen=True, slots=True)

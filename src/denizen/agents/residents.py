@@ -18,20 +18,28 @@ import structlog
 from denizen.agents import registry
 from denizen.agents.alarm import Alarm
 from denizen.agents.registry import Agent
-from denizen.clock import Clock, Instant
+from denizen.clock import SECOND, Clock, Instant
+from denizen.consciousness import compaction
 from denizen.consciousness import lease as leases
 from denizen.consciousness import mind as minds
 from denizen.consciousness.lease import LEASE_SECONDS, Lease
 from denizen.consciousness.mind import Mind
+from denizen.consciousness.recollection import Occasion, recalled_in
 from denizen.consciousness.selfhood import Identity
 from denizen.consciousness.window import Budget
+from denizen.cycles import alerts
+from denizen.cycles.budgets import look_after_resting
 from denizen.cycles.cycle import Faculties, think
 from denizen.cycles.opening import Waking, open_cycle, resume_cycle
-from denizen.cycles.outcome import Failed
+from denizen.cycles.outcome import Failed, Paused, Rested
+from denizen.cycles.pausing import stays_paused
 from denizen.cycles.records import OpenCycle, open_cycle_id
+from denizen.cycles.triage import sift
 from denizen.errors import DenizenError, LeaseLost, StorageError
 from denizen.ids import AgentId
 from denizen.storage.database import Database, Tx
+from denizen.tools import calls
+from denizen.tools.errands import Errands, again
 
 log_line = structlog.get_logger(__name__)
 
@@ -42,7 +50,7 @@ SWEEPS_BETWEEN_TRIES: Final = 30
 MOST_LIVES: Final = 1_000
 """Agents that may be awake here at once; the others wait for the next sweep."""
 
-Equip = Callable[[Agent], tuple[Faculties, Budget]]
+Equip = Callable[[Agent], Awaitable[tuple[Faculties, Budget]]]
 """What an agent thinks with, by its definition. Raises a `ModelError` where its model cannot be had."""
 
 
@@ -67,13 +75,18 @@ class _Life:
     """Told to make room for another."""
     lease: Lease | None = None
     task: asyncio.Task[None] | None = None
+    kept: set[int] = field(default_factory=set[int])
+    """The numbers of events that triage has found worth thinking about."""
 
 
 class Residents:
     """Keeps agents alive in this process, from `__aenter__` to `__aexit__`."""
 
-    def __init__(self, db: Database, clock: Clock, *, instance: str, equip: Equip, pace: Pace) -> None:
+    def __init__(
+        self, db: Database, clock: Clock, *, instance: str, equip: Equip, pace: Pace, errands: Errands
+    ) -> None:
         self._db = db
+        self._errands = errands
         self._clock = clock
         self._instance = instance
         self._equip = equip
@@ -113,6 +126,7 @@ class Residents:
             await asyncio.wait(lives, timeout=self._pace.grace_seconds)
         for task in [*lives, *self._loops]:
             task.cancel()
+        await self._errands.stop()
         await self._tasks.__aexit__(None, None, None)
         try:
             await self._db.write(leases.vanish, self._instance)
@@ -159,6 +173,9 @@ class Residents:
         while True:
             await self.sweep()
             await self._settled()
+            if self._errands.busy:
+                await self._errands.settled()
+                continue
             mine = [
                 each.agent_id for each in await self._db.read(registry.due) if each.holder in (None, self._instance)
             ]
@@ -175,9 +192,21 @@ class Residents:
     async def sweep(self, without: Container[AgentId] = ()) -> None:
         """Find what hints missed: plans that are due, work that waits, and cycles whose holder is gone."""
         await self._alarm.ring()
+        await self._attend_calls()
+        await look_after_resting(self._db)
         for each in await self._db.read(registry.due):
             if each.holder in (None, self._instance) and each.agent_id not in without:
                 self.wake(each.agent_id)
+
+    async def _attend_calls(self) -> None:
+        """Calls whose time is over have expired, and those that a dead instance was carrying out are taken over."""
+        since = self._clock.now() - int(LEASE_SECONDS * SECOND)
+        if not await self._db.read(calls.unattended, since):
+            return
+        for call in await self._db.write(calls.attend, self._instance, since):
+            agent = await self._db.read(registry.get, call.agent_id)
+            faculties, _ = await self._equip(agent)
+            self._errands.start(self._db, call.id, again(call, faculties.toolbox))
 
     @property
     def _misconfigured(self) -> set[AgentId]:
@@ -248,42 +277,78 @@ class Residents:
             return
         life.lease = lease
         try:
+            life.woken.clear()
+            if await self._db.read(stays_paused, agent_id):
+                return
             await self._think_until_idle(lease, life)
         finally:
             life.lease = None
             await _whatever_happens(self._db.write(leases.release, lease))
 
     async def _think_until_idle(self, lease: Lease, life: _Life) -> None:
-        mind, faculties = await self._load(lease)
+        agent, faculties, budget = await self._meet(lease)
+        if not await self._worth_thinking(faculties, lease, _identity(agent), agent.version, life):
+            return
+        mind = await self._db.read(_load_mind, lease, agent, budget)
         resumed = await self._db.write(resume_cycle, lease)
         if resumed == "later":
-            life.woken.clear()
             return
         if resumed is not None and not await self._one(faculties, mind, resumed, life):
-            life.woken.clear()
             return
+        mind = await self._compact(faculties, mind, life)
         while not self._stopping:
             life.woken.clear()
-            waking = Waking(mind.identity, mind.version, mind.era, mind.budget.inbox, faculties.toolbox, mind.next_seq)
-            opened = await self._db.write(open_cycle, lease, waking)
+            if not await self._worth_thinking(faculties, lease, mind.identity, mind.version, life):
+                if not life.woken.is_set() and not await self._rest(life):
+                    return
+                continue
+            opened = await self._db.write(open_cycle, lease, _waking(mind, faculties))
             if opened == "stale":
                 mind, faculties = await self._load(lease)
+                mind = await self._compact(faculties, mind, life)
                 life.woken.set()
             elif opened is not None:
+                faculties.toolbox.archived = True
                 if opened.era is not None:
                     mind.begin_era(opened.era)
                 if opened.more:
                     life.woken.set()
                 if not await self._one(faculties, mind, opened.cycle, life):
-                    life.woken.clear()
                     return
+                mind = await self._compact(faculties, mind, life)
             if not life.woken.is_set() and not await self._rest(life):
                 return
 
     async def _one(self, faculties: Faculties, mind: Mind, cycle: OpenCycle, life: _Life) -> bool:
         """Think one cycle; False if it stays open and must wait, so that there is nothing to do until then."""
         outcome = await think(faculties, mind, cycle, life.woken.is_set)
-        return not (isinstance(outcome, Failed) and not outcome.undone)
+        if isinstance(outcome, Failed) and not outcome.undone:
+            life.woken.clear()
+            return False
+        # A paused one may have been answered meanwhile: whoever woke it shall not be forgotten.
+        return not isinstance(outcome, Paused | Rested)
+
+    async def _compact(self, faculties: Faculties, mind: Mind, life: _Life) -> Mind:
+        """The mind with room for the next cycle. Where that takes long, whoever is waiting comes first."""
+        tools = faculties.toolbox.tokens
+        try:
+            while compaction.is_due(mind, tools):
+                done = await self._db.write(compaction.compact, mind.lease, compaction.crowded(mind, tools))
+                if done != "unfinished":
+                    mind.settle(*done)
+                    full = alerts.window_full(mind.tokens + tools, mind.budget.request)
+                    alerts.give(faculties.bus, mind.lease.agent_id, full)
+                    break
+                if life.woken.is_set():
+                    break
+        except (LeaseLost, StorageError):
+            raise
+        except Exception:  # what does not fit leaves the window without it: the agent shall live on
+            log_line.exception("compaction failed", agent=mind.lease.agent_id)
+            alerts.give(faculties.bus, mind.lease.agent_id, alerts.COMPACTION_FAILED)
+            mind, _ = await self._load(mind.lease)
+            mind.unsettled = False
+        return mind
 
     async def _rest(self, life: _Life) -> bool:
         """Stay warm; True when woken, False when it is time to let go."""
@@ -297,9 +362,20 @@ class Residents:
             life.woken.clear()
         return life.woken.is_set() and not self._stopping
 
-    async def _load(self, lease: Lease) -> tuple[Mind, Faculties]:
+    async def _worth_thinking(
+        self, faculties: Faculties, lease: Lease, identity: Identity, version: int, life: _Life
+    ) -> bool:
+        """Whether something is left to think about once triage has skipped what it may."""
+        sieve = faculties.sieve
+        return sieve is None or await sift(sieve, self._db, lease, identity, version, life.kept)
+
+    async def _meet(self, lease: Lease) -> tuple[Agent, Faculties, Budget]:
+        """Who the agent is and what it thinks with; nothing of its past."""
         agent = await self._db.read(registry.get, lease.agent_id)
-        faculties, budget = self._equip(agent)
+        return agent, *await self._equip(agent)
+
+    async def _load(self, lease: Lease) -> tuple[Mind, Faculties]:
+        agent, faculties, budget = await self._meet(lease)
         mind = await self._db.read(_load_mind, lease, agent, budget)
         return mind, faculties
 
@@ -309,10 +385,21 @@ def first_to_try(agent_id: AgentId, instances: list[str]) -> str:
     return max(instances, key=lambda each: hashlib.blake2b(f"{each}/{agent_id}".encode(), digest_size=8).digest())
 
 
+def _waking(mind: Mind, faculties: Faculties) -> Waking:
+    recalling = None
+    if mind.window.strategy == "semantic":
+        recalling = Occasion(mind.budget.inbox, mind.identity.zone, recalled_in(mind.past))
+    inbox, toolbox = mind.budget.inbox, faculties.toolbox
+    return Waking(mind.identity, mind.version, mind.era, inbox, toolbox, mind.next_seq, recalling)
+
+
+def _identity(agent: Agent) -> Identity:
+    return Identity(agent.entity, agent.definition.instructions, agent.definition.zone)
+
+
 def _load_mind(tx: Tx, lease: Lease, agent: Agent, budget: Budget) -> Mind:
-    identity = Identity(agent.entity, agent.definition.instructions, agent.definition.zone)
     open_id = open_cycle_id(tx, lease.agent_id)
-    return minds.load(tx, lease, identity, agent.version, agent.definition.window, budget, open_id)
+    return minds.load(tx, lease, _identity(agent), agent.version, agent.definition.window, budget, open_id)
 
 
 async def _whatever_happens(work: Awaitable[object]) -> None:

@@ -1,0 +1,365 @@
+"""Documents applied to the house: what they name is as they say, all of it or nothing; and an agent as a document.
+
+What a file does not name is left alone. What is as it says already is not touched: no new version, no new era.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, NoReturn
+
+from sqlalchemy import bindparam, select
+
+from denizen.agents import registry
+from denizen.agents.definition import AgentDefinition
+from denizen.agents.differences import Change, FieldChange, difference
+from denizen.agents.documents import AgentDocument, Aim, Document, Intent, PersonDocument, Place, SpaceDocument
+from denizen.agents.files import Declared
+from denizen.agents.registry import Agent
+from denizen.clock import SECOND, instant, moment
+from denizen.errors import DefinitionsInvalid, InvalidInput, NotFound
+from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
+from denizen.masking import masked
+from denizen.plans import agenda, from_outside, goals, notes
+from denizen.plans.agenda import Plan, PlanDraft
+from denizen.plans.goals import Goal, GoalChange
+from denizen.plans.schedule import Cron, Heartbeat, Once, describe, named_zone
+from denizen.spaces import directory
+from denizen.spaces.directory import Attention, Entity, EntityKind, Space
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import organizations
+
+_UNDEFINED: Final = AgentDefinition()
+"""An agent of which nothing is said."""
+
+_one_at_a_time = statement(
+    # Names of spaces are not unique to the database: two who make the same at once would make it twice.
+    select(organizations.c.id).where(organizations.c.id == bindparam("id")).with_for_update(key_share=True)
+)
+
+
+class Rehearsed(Exception):
+    """Everything was done, and is undone again."""
+
+    def __init__(self, changes: list[Change]) -> None:
+        self.changes = changes
+        super().__init__("rehearsed")
+
+
+def apply(
+    tx: Tx, organization_id: OrganizationId, declared: Sequence[Declared], creator: EntityId | None = None
+) -> list[Change]:
+    """What the documents say is so; what changed, in their order. Raises `DefinitionsInvalid` with all that is wrong.
+
+    Whoever is the `creator` is in every space that is made here.
+    """
+    tx.one(_one_at_a_time, id=organization_id)
+    work = _Work(tx, organization_id, creator)
+    order = list(_FIRST)  # members of spaces come before them, and spaces before those who shall be in them
+    for each in sorted(declared, key=lambda each: order.index(type(each.document))):
+        work.attempt(each, _FIRST[type(each.document)])
+    for each in declared:
+        if isinstance(each.document, AgentDocument) and each.place not in work.failed:
+            work.attempt(each, _settle)
+    if work.problems:
+        raise DefinitionsInvalid(*work.problems)
+    return [change for each in declared for change in work.made[each.place].changes()]
+
+
+def rehearse(
+    tx: Tx, organization_id: OrganizationId, declared: Sequence[Declared], creator: EntityId | None = None
+) -> NoReturn:
+    """Apply, and undo it by raising `Rehearsed` with what changed."""
+    raise Rehearsed(apply(tx, organization_id, declared, creator))
+
+
+@dataclass(slots=True)
+class _Made:
+    """What has become of a document so far."""
+
+    change: Change
+    fields: list[FieldChange]
+    entity_id: str = ""
+    spaces: list[Change] = field(default_factory=list[Change])
+    """Those that were made because it names them."""
+
+    def changes(self) -> list[Change]:
+        done = self.change
+        action = "changed" if self.fields and done.action == "unchanged" else done.action
+        return [*self.spaces, Change(done.kind, done.name, action, tuple(self.fields))]
+
+
+class _Work:
+    """One application: what was done so far, and what could not be."""
+
+    def __init__(self, tx: Tx, organization_id: OrganizationId, creator: EntityId | None) -> None:
+        self.tx = tx
+        self.organization_id = organization_id
+        self.creator = creator
+        self.made: dict[str, _Made] = {}
+        """By the place of the document."""
+        self.problems: list[str] = []
+        self.failed: set[str] = set()
+
+    def attempt(self, declared: Declared, do: Callable[[_Work, Declared], None]) -> None:
+        try:
+            do(self, declared)
+        except (InvalidInput, NotFound) as error:
+            self.failed.add(declared.place)
+            self.problems.append(f"{declared.place}: {error}")
+
+    def find(self, handle: str, kind: EntityKind) -> Entity | None:
+        """Who has this handle; raises `InvalidInput` if it is someone of another kind."""
+        try:
+            found = directory.find_entity(self.tx, self.organization_id, handle)
+        except NotFound:
+            return None
+        if found.kind != kind:
+            raise InvalidInput(f"The handle @{handle} is taken: its owner's kind is {found.kind}. Choose another.")
+        return found
+
+    def space(self, name: str, private: bool = False) -> tuple[Space, bool]:
+        """The space of that name, and whether it was made just now."""
+        found = directory.find_spaces(self.tx, self.organization_id, name)
+        if len(found) > 1:
+            raise InvalidInput(f"There are {len(found)} spaces named {name!r}: a file cannot say which one it means.")
+        if found:
+            return found[0], False
+        made = directory.create_space(self.tx, self.organization_id, name=name, private=private)
+        if self.creator is not None:
+            directory.join(self.tx, made.id, self.creator)
+        return made, True
+
+    def member(self, space_id: SpaceId, entity_id: EntityId, attention: Attention | None) -> FieldChange | None:
+        """The entity is in the space, with this attention if one is given."""
+        there: dict[EntityId, Attention] = {
+            each.entity.id: each.attention for each in directory.members(self.tx, space_id)
+        }
+        old = there.get(entity_id)
+        new: Attention = attention or old or "all"
+        if old == new:
+            return None
+        if old is None:
+            directory.join(self.tx, space_id, entity_id, attention=new)
+        else:
+            directory.attend(self.tx, space_id, entity_id, new)
+        return FieldChange("", old, new)
+
+
+def _person(work: _Work, declared: Declared) -> None:
+    document = declared.document
+    assert isinstance(document, PersonDocument)
+    found = work.find(document.handle, "human")
+    if found is None:
+        made = directory.create_entity(
+            work.tx, work.organization_id, "human", name=document.name, handle=document.handle
+        )
+        change = Change("person", document.handle, "created")
+        work.made[declared.place] = _Made(change, [FieldChange("name", None, document.name)], made.id)
+        return
+    work.made[declared.place] = _Made(
+        Change("person", document.handle, "unchanged"), _renamed(work.tx, found, document.name), found.id
+    )
+
+
+def _renamed(tx: Tx, entity: Entity, name: str) -> list[FieldChange]:
+    if entity.name == name:
+        return []
+    directory.rename(tx, entity.id, name)
+    return [FieldChange("name", entity.name, name)]
+
+
+def _agent(work: _Work, declared: Declared) -> None:
+    document = declared.document
+    assert isinstance(document, AgentDocument)
+    found, definition = work.find(document.handle, "agent"), document.definition
+    if found is None:
+        made = registry.create(
+            work.tx, work.organization_id, name=document.name, handle=document.handle, definition=definition
+        )
+        fields = [FieldChange("name", None, document.name), *difference(_UNDEFINED, definition)]
+        work.made[declared.place] = _Made(Change("agent", document.handle, "created"), fields, made.id)
+        return
+    if registry.status(work.tx, found.id) == "dead":
+        raise InvalidInput(f"The agent @{document.handle} was deleted: choose another handle.")
+    fields = _redefined(work.tx, registry.get(work.tx, found.id), document.name, definition)
+    work.made[declared.place] = _Made(Change("agent", document.handle, "unchanged"), fields, found.id)
+
+
+def _redefined(tx: Tx, agent: Agent, name: str, definition: AgentDefinition) -> list[FieldChange]:
+    fields = _renamed(tx, agent.entity, name) + difference(agent.definition, definition)
+    if fields:
+        registry.edit(tx, agent.id, definition)
+    return fields
+
+
+def _space(work: _Work, declared: Declared) -> None:
+    document = declared.document
+    assert isinstance(document, SpaceDocument)
+    space, is_new = work.space(document.name, private=document.private or False)
+    fields = [FieldChange("private", None, True)] if is_new and space.private else []
+    if document.private is not None and space.private != document.private:
+        directory.set_private(work.tx, space.id, document.private)
+        fields.append(FieldChange("private", space.private, document.private))
+    for guest in document.members:
+        entity = _find_anyone(work, guest.handle)
+        change = work.member(space.id, entity.id, guest.attention)
+        if change is not None:
+            fields.append(FieldChange(f"members.{guest.handle}", change.old, change.new))
+    work.made[declared.place] = _Made(
+        Change("space", document.name, "created" if is_new else "unchanged"), fields, space.id
+    )
+
+
+def _find_anyone(work: _Work, handle: str) -> Entity:
+    try:
+        return directory.find_entity(work.tx, work.organization_id, handle)
+    except NotFound as error:
+        there = [each.handle for each in directory.list_entities(work.tx, work.organization_id)]
+        near = next(iter(difflib.get_close_matches(handle, there, n=1)), None)
+        hint = f" Did you mean @{near}?" if near else " Define it in a document of its own."
+        raise InvalidInput(f"members: nobody has the handle @{handle}.{hint}") from error
+
+
+_FIRST: Final[Mapping[type[Document], Callable[[_Work, Declared], None]]] = {
+    PersonDocument: _person,
+    AgentDocument: _agent,
+    SpaceDocument: _space,
+}
+
+
+def _settle(work: _Work, declared: Declared) -> None:
+    """The agent is where its document says, with the goals, notes and plans that it names."""
+    document, made = declared.document, work.made[declared.place]
+    assert isinstance(document, AgentDocument)
+    agent_id = AgentId(made.entity_id)
+    for place in document.spaces:
+        _be_in(work, made, place)
+    made.fields += _aim(work.tx, agent_id, document.goals)
+    made.fields += _note(work.tx, agent_id, document)
+    made.fields += _plan(work.tx, agent_id, document)
+
+
+def _be_in(work: _Work, made: _Made, place: Place) -> None:
+    space, is_new = work.space(place.name)
+    if is_new:
+        made.spaces.append(Change("space", space.name, "created"))
+    change = work.member(space.id, EntityId(made.entity_id), place.attention)
+    if change is not None:
+        made.fields.append(FieldChange(f"spaces.{space.name}", change.old, change.new))
+
+
+def _aim(tx: Tx, agent_id: AgentId, aims: Sequence[Aim]) -> list[FieldChange]:
+    there = {goal.text: goal for goal in goals.goals_of(tx, agent_id)}
+    fields: list[FieldChange] = []
+    for aim in aims:
+        old = there.get(aim.text)
+        wanted = (aim.status or (old.status if old else "active"), aim.priority or (old.priority if old else "normal"))
+        if old is not None and wanted == (old.status, old.priority):
+            continue
+        change = GoalChange(old.number if old else None, None if old else aim.text, *wanted)
+        new = from_outside.set_goal(tx, agent_id, change)
+        fields.append(FieldChange(f"goals.{masked(aim.text)}", _standing(old), _standing(new)))
+    return fields
+
+
+def _standing(goal: Goal | None) -> str | None:
+    return None if goal is None else f"{goal.status}, {goal.priority} priority"
+
+
+def _note(tx: Tx, agent_id: AgentId, document: AgentDocument) -> list[FieldChange]:
+    there = {note.key: note.text for note in notes.notes_of(tx, agent_id)}
+    fields: list[FieldChange] = []
+    for key, text in document.notes.items():
+        if there.get(key) != text:
+            from_outside.set_note(tx, agent_id, key, text)
+            old = there.get(key)
+            fields.append(FieldChange(f"notes.{key}", None if old is None else masked(old), masked(text)))
+    return fields
+
+
+def _plan(tx: Tx, agent_id: AgentId, document: AgentDocument) -> list[FieldChange]:
+    there = {plan.name: plan for plan in agenda.plans_of(tx, agent_id) if plan.kind == "plan"}
+    fields: list[FieldChange] = []
+    for intent in document.plans:
+        old = there.get(intent.name)
+        if _is_past(tx, intent, document.zone) or (old is not None and _is_as_meant(tx, old, intent, document.zone)):
+            continue
+        new = from_outside.set_plan(tx, agent_id, PlanDraft(intent.name, intent.instruction, intent.when))
+        fields.append(FieldChange(f"plans.{intent.name}", _in_words(old), _in_words(new)))
+    return fields
+
+
+def _is_past(tx: Tx, intent: Intent, home: str) -> bool:
+    """Whether its one time has come already: a file keeps what was planned in it."""
+    if intent.at is None:
+        return False
+    at = datetime.fromisoformat(intent.at.strip())
+    return instant(at if at.tzinfo else at.replace(tzinfo=named_zone(intent.zone or home))) <= tx.now
+
+
+def _is_as_meant(tx: Tx, plan: Plan, intent: Intent, home: str) -> bool:
+    if plan.instruction != intent.instruction or plan.state == "failed":
+        return False
+    if intent.after is not None:
+        return isinstance(plan.schedule, Once)  # reckoned from when it was first applied
+    wanted = intent.when.schedule(home, tx.now)
+    if isinstance(wanted, Once) and isinstance(plan.schedule, Once) and wanted.zone == plan.schedule.zone:
+        return abs(wanted.at - plan.schedule.at) < SECOND  # files tell times to the second
+    return plan.schedule == wanted
+
+
+def _in_words(plan: Plan | None) -> str | None:
+    return None if plan is None else f"{describe(plan.schedule)}: {masked(plan.instruction)}"
+
+
+# An agent as a document
+
+
+def document_of(tx: Tx, organization_id: OrganizationId, handle: str) -> AgentDocument:
+    """A document that says what the agent is, where it is, and what it means to do. Its timers are no part of it."""
+    entity = directory.find_entity(tx, organization_id, handle)
+    if entity.kind != "agent" or registry.status(tx, entity.id) == "dead":
+        raise NotFound("living agent", handle)
+    agent = registry.get(tx, entity.id)
+    return AgentDocument(
+        **{name: getattr(agent.definition, name) for name in AgentDefinition.model_fields},
+        name=entity.name,
+        handle=entity.handle,
+        spaces=tuple(_place(tx, space, agent.id) for space in directory.spaces_of(tx, agent.id)),
+        goals=tuple(_aim_of(goal) for goal in sorted(goals.goals_of(tx, agent.id), key=lambda each: each.number)),
+        notes={note.key: note.text for note in notes.notes_of(tx, agent.id)},
+        plans=tuple(
+            _intent_of(plan, agent.definition.zone) for plan in agenda.plans_of(tx, agent.id) if plan.kind == "plan"
+        ),
+    )
+
+
+def _place(tx: Tx, space: Space, agent_id: AgentId) -> Place:
+    attention: Attention = next(
+        each.attention for each in directory.members(tx, space.id) if each.entity.id == agent_id
+    )
+    return Place(name=space.name, attention=None if attention == "all" else attention)
+
+
+def _aim_of(goal: Goal) -> Aim:
+    return Aim(
+        text=goal.text,
+        status=None if goal.status == "active" else goal.status,
+        priority=None if goal.priority == "normal" else goal.priority,
+    )
+
+
+def _intent_of(plan: Plan, home: str) -> Intent:
+    zone = None if plan.schedule.zone == home else plan.schedule.zone
+    match plan.schedule:
+        case Cron(expression=expression):
+            return Intent(name=plan.name, instruction=plan.instruction, cron=expression, zone=zone)
+        case Once(at=at):
+            told = moment(at).isoformat(timespec="seconds")
+            return Intent(name=plan.name, instruction=plan.instruction, at=told, zone=zone)
+        case Heartbeat():
+            raise AssertionError("a heartbeat is no plan")

@@ -1,0 +1,165 @@
+"""What an agent is given to think with: its models, tools and limits, by its definition and what this process has."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from pydantic_ai.models import Model
+
+from denizen.access import secrets
+from denizen.access.vault import Vault
+from denizen.agents.registry import Agent
+from denizen.bus.port import Bus
+from denizen.clock import Clock
+from denizen.consciousness.window import Budget, budget
+from denizen.cycles.budgets import Allowance, allowance
+from denizen.cycles.cycle import Faculties
+from denizen.cycles.routing import Choose
+from denizen.cycles.stopping import Stop
+from denizen.cycles.triage import Judge, Sieve
+from denizen.errors import InvalidInput
+from denizen.models.catalog import Models
+from denizen.models.embedders import Embedder
+from denizen.models.prices import Price, Usage, expected_cost
+from denizen.storage.database import Database
+from denizen.tools.asking import ask_tool
+from denizen.tools.errands import Errands
+from denizen.tools.outside import Outside
+from denizen.tools.prebuilt import PREBUILT
+from denizen.tools.recalling import recall_tool
+from denizen.tools.settings import ClientTool
+from denizen.tools.tool import CustomTool, OutsideTool, Toolbox
+
+
+@dataclass(frozen=True)
+class Equipment:
+    """What this process has for its agents. Tools and models may be added while it is in use."""
+
+    db: Database
+    bus: Bus
+    clock: Clock
+    models: Models
+    default_model: str
+    tools: Mapping[str, OutsideTool]
+    prices: Mapping[str, Price]
+    stops: Mapping[str, Stop]
+    routes: Mapping[str, Choose]
+    triages: Mapping[str, Judge]
+    vault: Vault
+    embedder: Embedder | None
+    errands: Errands
+    outside: Outside
+
+    async def equip(self, agent: Agent) -> tuple[Faculties, Budget]:
+        """What this agent thinks with, and how much a request of it may hold. Raises where something is missing."""
+        definition = agent.definition
+        self._check_names(agent)
+        routed = [name for route in definition.cycle.routing for name in route.models]
+        models = await self._resolve_all(agent, [definition.model, *routed])
+        sieve = await self._sieve(agent)
+        limits = await self._limits(agent, models, sieve)
+        model_name = self._named(definition.model)
+        faculties = Faculties(
+            db=self.db,
+            bus=self.bus,
+            clock=self.clock,
+            model=models[model_name],
+            model_name=model_name,
+            toolbox=Toolbox([*PREBUILT, recall_tool(self.db, self.embedder), *await self._custom_tools(agent)]),
+            settings=definition.cycle,
+            prices=self.prices,
+            errands=self.errands,
+            stops=self.stops,
+            models=models,
+            default_model=self.default_model,
+            routes=self.routes,
+            sieve=None if sieve is None else replace(sieve, allowance=limits),
+            allowance=limits,
+        )
+        # Whichever of its models it comes to, the request fits.
+        contexts = [each.context_window for each in models.values() if each.context_window is not None]
+        return faculties, budget(definition.window, min(contexts, default=None))
+
+    async def model_for(self, agent: Agent, name: str) -> tuple[str, Model]:
+        """The model of that name, paid as this agent's own is; `default` is told by the name it stands for."""
+        ((real, model),) = (await self._resolve_all(agent, [name])).items()
+        return real, model
+
+    def _named(self, model: str) -> str:
+        return self.default_model if model == "default" else model
+
+    def _check_names(self, agent: Agent) -> None:
+        """Everything that the definition names is registered here."""
+        definition, cycle = agent.definition, agent.definition.cycle
+        judges = [cycle.triage.by] if cycle.triage is not None and cycle.triage.by is not None else []
+        tools = [each for each in definition.tools if isinstance(each, str)]
+        routes = [route.by for route in cycle.routing if route.by is not None]
+        for names, known, what, where in (
+            (tools, self.tools, "uses tools that", "tools=[...]"),
+            (cycle.stop_when, self.stops, "stops by what", "stops={...}"),
+            (routes, self.routes, "is routed by what", "routes={...}"),
+            (judges, self.triages, "has its events sifted by what", "triages={...}"),
+        ):
+            missing = [name for name in names if name not in known]
+            if missing:
+                raise InvalidInput(
+                    f"The agent @{agent.entity.handle} {what} this runtime does not have: {', '.join(missing)}. "
+                    f"Hand them to Runtime({where})."
+                )
+
+    async def _resolve_all(self, agent: Agent, names: Iterable[str]) -> dict[str, Model]:
+        real = dict.fromkeys(map(self._named, names))
+        return {name: self.models.resolve(name, await self._provider_key(agent, name)) for name in real}
+
+    async def _sieve(self, agent: Agent) -> Sieve | None:
+        triage = agent.definition.cycle.triage
+        if triage is None:
+            return None
+        if triage.model is None:
+            return Sieve(triage, functions=self.triages)
+        ((name, model),) = (await self._resolve_all(agent, [triage.model])).items()
+        return Sieve(triage, model, name, self.triages, self.prices)
+
+    async def _limits(self, agent: Agent, models: Mapping[str, Model], sieve: Sieve | None) -> Allowance | None:
+        """What this agent may use; raises if that is in dollars, and nobody knows what a model of it costs."""
+        own, shared = agent.definition.budget, agent.shared_budget
+        limits = allowance(agent.entity.organization_id, own, shared)
+        if not any(each is not None and each.in_dollars for each in (own, shared)):
+            return limits
+        asked = {**models, **({sieve.model_name: sieve.model} if sieve is not None and sieve.model is not None else {})}
+        for name, model in asked.items():
+            # Reading the price list takes its time, the first time.
+            if await asyncio.to_thread(expected_cost, model, Usage(1, 1), self.prices, asked=name) is None:
+                raise InvalidInput(
+                    f"The agent @{agent.entity.handle} has a budget in dollars, and nobody here knows what {name!r} "
+                    f'costs. Give its price in dollars per million tokens under [prices] in denizen.toml ("{name}" = '
+                    "{ input = 1, output = 4 }) or with Runtime(prices={...}), or set its budget in tokens."
+                )
+        return limits
+
+    async def _provider_key(self, agent: Agent, model_name: str) -> str | None:
+        """What this agent's model is paid with; None: the server's own key, or none."""
+        name = self.models.key_name(model_name)
+        if name is None:
+            return None
+        home, pays = agent.entity.organization_id, agent.definition.pays
+        return await self.db.read(secrets.paying_key, self.vault, home, name, pays, agent.entity.handle)
+
+    async def _custom_tools(self, agent: Agent) -> list[CustomTool]:
+        """What the agent has beside the tools of every agent."""
+        definition = agent.definition
+        named = secrets.names_in(definition.model_dump_json(include={"tools", "mcp"}))
+        home = agent.entity.organization_id
+        values = await self.db.read(secrets.resolve_all, self.vault, home, named) if named else {}
+        tools: list[CustomTool] = []
+        for each in definition.tools:
+            if isinstance(each, str):
+                tools.append(self.tools[each])
+            elif isinstance(each, ClientTool):
+                tools.append(ask_tool(each))
+            else:
+                tools.append(await self.outside.http_tool(each, values.get))
+        taken = [each.name for each in (*PREBUILT, *tools)]
+        return [*tools, *(await self.outside.mcp_tools(definition.mcp, values.get, taken))]

@@ -1,0 +1,243 @@
+"""A new agent with the past of another, up to one of its cycles. The other is not touched.
+
+One transaction copies everything that happened to it: the log with the eras it was thought in, the cycles and their
+effects, what can be recalled of them. The copy is exact, so every request up to there can be replayed from the new
+agent as well. Goals and notes have no history: they are copied as they are now. What would make two agents do the same
+thing is left behind: memberships, waiting events, plans and the heartbeat.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import FromClause, Table, Text, bindparam, cast, func, insert, select, update
+
+from denizen.agents import registry
+from denizen.agents.registry import Agent
+from denizen.consciousness import lease as leases
+from denizen.consciousness.recall import settling
+from denizen.consciousness.recall.passages import RECALLABLE, VECTORS_IN_A_ROW
+from denizen.consciousness.recall.postings import BLOCK, block_of
+from denizen.consciousness.replay import entries_of_cycle
+from denizen.errors import InvalidInput
+from denizen.ids import AgentId
+from denizen.storage.database import Statement, Tx, insert_into, statement
+from denizen.storage.schema import (
+    cycles,
+    effects,
+    events,
+    goals,
+    layers,
+    log,
+    minds,
+    notes,
+    overflow,
+    passages,
+    postings,
+    recalls,
+    selves,
+    vectors,
+)
+from denizen.storage.schema import leases as leases_table
+
+_LEVELS: Final = 18
+"""Ten to this power is more cycles than anyone lives."""
+
+_fork = cast(bindparam("fork"), Text)
+_cycle_id = _fork + "-" + cast(cycles.c.number, Text)
+"""Each copied cycle has the id of its agent and its own number: the same however often the transaction runs."""
+_lived = (cycles.c.agent_id == bindparam("agent"), cycles.c.number.is_not(None), cycles.c.number <= bindparam("last"))
+
+
+def _copy(table: Table, source: FromClause, *where: Any, order: Any = None, **changed: Any) -> Statement:
+    """The rows of `table` in `source` are there once more, with these columns changed."""
+    names = [column.name for column in table.c if column is not table.autoincrement_column]
+    wanted = select(*(changed.get(name, table.c[name]) for name in names)).select_from(source).where(*where)
+    return statement(insert(table).from_select(names, wanted if order is None else wanted.order_by(order)))
+
+
+def _of_cycles(table: Table, **changed: Any) -> Statement:
+    joined = table.join(cycles, cycles.c.id == table.c.cycle_id)
+    # Said of both where both have it: the log is indexed by its agent.
+    mine = [table.c.agent_id == bindparam("agent")] if "agent_id" in table.c else []
+    return _copy(table, joined, *_lived, *mine, order=table.autoincrement_column, cycle_id=_cycle_id, **changed)
+
+
+def _of_agent(table: Table, *where: Any) -> Statement:
+    return _copy(table, table, table.c.agent_id == bindparam("agent"), *where, agent_id=_fork)
+
+
+_copied: Final = (
+    _copy(cycles, cycles, *_lived, id=_cycle_id, agent_id=_fork, attempts=0, not_before=0, handed_back=0),
+    _of_cycles(log, agent_id=_fork),
+    _of_cycles(effects),
+    # A pointer in the log names the id that the text had: `log.long_text` looks for it with the agent before it.
+    _of_cycles(
+        overflow, id=_fork + ":" + func.replace(overflow.c.id, cast(bindparam("agent"), Text) + ":", ""), agent_id=_fork
+    ),
+    # What those cycles were woken by, so that it can be read, and found by whoever forgets.
+    _of_cycles(events, agent_id=_fork),
+    _of_agent(passages, passages.c.cycle <= bindparam("last")),
+)
+_kept_now: Final = (_of_agent(goals), _of_agent(notes))
+_copy_selves = _of_agent(selves, selves.c.era <= bindparam("era"))
+_copy_layers = _of_agent(layers, layers.c.level == bindparam("level"), layers.c.first <= bindparam("latest"))
+
+
+def fork(tx: Tx, agent_id: AgentId, *, handle: str, at: int | None = None, name: str | None = None) -> Agent:
+    """A new agent, asleep and in no space, that has lived the cycles of this one up to `at`; without it, all of them.
+
+    Raises `InvalidInput` where it has not lived so many.
+    """
+    original = registry.get(tx, agent_id)
+    state = _state_after(tx, original, at)
+    definition = original.definition.model_copy(update={"heartbeat": None})
+    home = original.entity.organization_id
+    made = registry.create(tx, home, name=name or original.name, handle=handle, definition=definition)
+    whose = {"agent": agent_id, "fork": made.id}
+    for each in _copied:
+        tx.run(each, **whose, last=state.cycle)
+    for each in _kept_now:
+        tx.run(each, **whose)
+    tx.run(_copy_selves, **whose, era=state.era)
+    for level in range(1, _LEVELS):
+        # Only groups whose cycles are all there.
+        tx.run(_copy_layers, **whose, level=level, latest=state.cycle - 10**level + 1)
+    _copy_index(tx, agent_id, made.id)
+    tx.run(
+        _set_mind,
+        agent=made.id,
+        cycles=state.cycle,
+        ended_at=state.ended_at,
+        first=state.window_from,
+        new_era=state.era,
+    )
+    # Somebody has thought for it, if under another name: the next holder is not the first.
+    leases.seize(tx, made.id)
+    return made
+
+
+# Where it begins
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """A mind as it was after a cycle."""
+
+    cycle: int
+    ended_at: int
+    era: int
+    window_from: int
+
+
+_lease = statement(
+    select(leases_table.c.epoch).where(leases_table.c.agent_id == bindparam("agent_id")).with_for_update(read=True)
+)
+_mind = statement(
+    select(minds.c.cycle_count, minds.c.era, minds.c.window_from, minds.c.last_cycle_at)
+    .where(minds.c.agent_id == bindparam("agent_id"))
+    # Neither a cycle nor a redaction ends while we copy.
+    .with_for_update()
+)
+_ended = statement(
+    select(cycles.c.ended_at).where(cycles.c.agent_id == bindparam("agent_id"), cycles.c.number == bindparam("number"))
+)
+# An era of its own begins with its first cycle: it is someone else now, somewhere else.
+_set_mind = statement(
+    update(minds)
+    .where(minds.c.agent_id == bindparam("agent"))
+    .values(
+        cycle_count=bindparam("cycles"),
+        last_cycle_at=bindparam("ended_at"),
+        window_from=bindparam("first"),
+        era=bindparam("new_era"),
+        era_version=0,
+    )
+)
+
+
+def _state_after(tx: Tx, original: Agent, at: int | None) -> _State:
+    # The lease first, as every write of a cycle and whoever forgets takes it first.
+    tx.one(_lease, agent_id=original.id)
+    row = tx.one(_mind, agent_id=original.id)
+    assert row is not None
+    count, era, window_from, last_cycle_at = row
+    if count == 0:
+        raise InvalidInput(f"The agent @{original.entity.handle} has lived no cycle yet: there is no past to copy.")
+    wanted = count if at is None else at
+    if not 1 <= wanted <= count:
+        raise InvalidInput(
+            f"The agent @{original.entity.handle} has no cycle {wanted:,}: its cycles are 1 to {count:,}."
+        )
+    if wanted == count:
+        return _State(count, last_cycle_at, era, window_from)
+    ended = tx.one(_ended, agent_id=original.id, number=wanted)
+    answers = [each for each in entries_of_cycle(tx, original.id, wanted) if each.kind == "response"]
+    assert ended is not None
+    # Only the last cycle of a life can have ended without an answer: that of an agent that was deleted.
+    made_of = json.loads(answers[-1].request or "")
+    return _State(wanted, ended[0], made_of["era"], made_of["from"])
+
+
+# What can be recalled
+
+_index = statement(
+    select(
+        recalls.c.passages, recalls.c.forgotten, recalls.c.length, recalls.c.settled, recalls.c.embedder,
+        recalls.c.embedded,
+    ).where(recalls.c.agent_id == bindparam("agent_id"))
+)  # fmt: skip
+_counted = statement(
+    select(
+        func.coalesce(func.max(passages.c.number), 0),
+        func.count().filter(passages.c.kind == "forgotten"),
+    ).where(passages.c.agent_id == bindparam("agent_id"))
+)
+_add_index = insert_into(recalls, "agent_id", "passages", "forgotten", "length", "settled", "embedder", "embedded")
+_copy_postings = _of_agent(postings, postings.c.block < bindparam("end"), postings.c.block >= bindparam("oldest"))
+_copy_vectors = _of_agent(vectors, vectors.c.embedder == bindparam("name"), vectors.c.first <= bindparam("newest"))
+
+
+def _copy_index(tx: Tx, agent_id: AgentId, fork_id: AgentId) -> None:
+    """The passages of the fork, which are copied, are found by their words and, but for the last few, by meaning."""
+    row = tx.one(_index, agent_id=agent_id)
+    if row is None:
+        return
+    copied = tx.one(_counted, agent_id=fork_id)
+    assert copied is not None  # sums always give a row
+    _, _, length, settled, embedder, embedded = row
+    newest, forgotten = copied
+    whole_rows = newest // VECTORS_IN_A_ROW * VECTORS_IN_A_ROW
+    whose = {"agent": agent_id, "fork": fork_id}
+    kept = _copy_postings_until(tx, agent_id, fork_id, min(newest, settled))
+    tx.run(_copy_vectors, **whose, name=embedder, newest=whole_rows)
+    tx.run(
+        _add_index,
+        agent_id=fork_id,
+        passages=newest,
+        forgotten=forgotten,
+        # How many terms each passage has is not kept; only the mean of all is ever needed.
+        length=length * kept // max(settled, 1),
+        settled=kept,
+        embedder=embedder,
+        embedded=min(embedded, whole_rows),
+    )
+
+
+def _copy_postings_until(tx: Tx, agent_id: AgentId, fork_id: AgentId, newest: int) -> int:
+    """Of the index of words, the blocks and segments that end before or with this passage are the fork's; gives where.
+
+    The rest of its passages are searched as they are until they are settled.
+    """
+    segments = [first for first, _ in settling.all_segments(tx, agent_id)]
+    whole = min(block_of(newest + 1), block_of(segments[0]) if segments else block_of(newest + 1))
+    ends = [first - 1 for first in segments[1:] if first - 1 <= newest]
+    last = max(ends, default=whole * BLOCK - 1 if whole else 0)
+    if segments and settling.extent(tx, agent_id).settled == newest:
+        last = newest
+    tx.run(_copy_postings, agent=agent_id, fork=fork_id, oldest=-last, end=whole)
+    if newest > last:
+        tx.announce(RECALLABLE, {"agent": fork_id})
+    return last

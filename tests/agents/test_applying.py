@@ -1,0 +1,277 @@
+"""Definition files applied to a house: created, changed, left alone; all of it or nothing; and written out again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from denizen import ManualClock, Runtime, reply, scripted, skip
+from denizen.agents import applying
+from denizen.agents.differences import Change, FieldChange
+from denizen.agents.documents import AgentDocument
+from denizen.agents.files import Source, read, render
+from denizen.errors import DefinitionsInvalid, NotFound
+from denizen.ids import OrganizationId
+from denizen.spaces import directory
+from denizen.storage.database import Row, Tx, statement
+from denizen.storage.schema import agents, minds, plans
+from tests.world import World
+
+TEAM = """
+name: Pat
+instructions: You plan.
+spaces: [Planning, {name: Ops, attention: mentions}]
+goals: [Ship it, {text: Rest, status: long-term, priority: low}]
+notes: {server: It is called hal.}
+plans:
+  - {name: Report, cron: 0 17 * * FRI, instruction: Sum up the week.}
+  - {name: Launch, at: "2026-03-01T09:00", zone: Europe/Berlin, instruction: Launch it.}
+heartbeat: {every_minutes: 60}
+---
+kind: person
+name: Noor
+---
+kind: space
+name: Planning
+private: true
+members: [noor, pat]
+"""
+
+
+async def applied(denizen: Runtime, *texts: str, **options: Any) -> list[Change]:
+    files = [Source(f"{number}.yaml", text) for number, text in enumerate(texts, start=1)]
+    return await denizen.apply(read(files), **options)
+
+
+def in_short(changes: Sequence[Change]) -> list[str]:
+    return [f"{each.kind} {each.name} {each.action}" for each in changes]
+
+
+_versions = statement(select(agents.c.id, agents.c.version, minds.c.era, minds.c.news).join(minds))
+_times = statement(select(plans.c.id, plans.c.next_run).order_by(plans.c.id))
+
+
+def as_stored(tx: Tx) -> list[Row]:
+    """Versions, eras and news of agents, and when their plans are due."""
+    return tx.all(_versions) + tx.all(_times)
+
+
+def members(tx: Tx, home: OrganizationId, name: str) -> list[str]:
+    (space,) = directory.find_spaces(tx, home, name)
+    return [f"{each.entity.handle} {each.attention}" for each in directory.members(tx, space.id)]
+
+
+async def exported(denizen: Runtime, handle: str) -> AgentDocument:
+    entity = await denizen.find(handle)
+    return await denizen.db.read(applying.document_of, entity.organization_id, handle)
+
+
+async def test_a_file_makes_an_agent_and_all_it_names(world: World) -> None:
+    """Its definition, where it is, what it means to do; a space that is missing is made, with the creator in it."""
+    denizen = world.denizen
+    owner = await denizen.create_person("Owner")
+    changes = await applied(denizen, TEAM, creator=owner)
+
+    assert in_short(changes) == [
+        "space Ops created",
+        "agent pat created",
+        "person noor created",
+        "space Planning created",
+    ]
+    pat = await denizen.find("pat")
+    agent = await denizen.get_agent(pat.id)
+    assert (agent.name, agent.definition.instructions, agent.version) == ("Pat", "You plan.", 1)
+    home = pat.organization_id
+    assert await denizen.db.read(members, home, "Planning") == ["owner all", "noor all", "pat all"]
+    assert await denizen.db.read(members, home, "Ops") == ["owner all", "pat mentions"]
+    assert [(goal.text, goal.status, goal.priority) for goal in await denizen.goals(agent)] == [
+        ("Ship it", "active", "normal"),
+        ("Rest", "long-term", "low"),
+    ]
+    assert [(note.key, note.text) for note in await denizen.notes(agent)] == [("server", "It is called hal.")]
+    assert [plan.name for plan in await denizen.plans(agent)] == ["Heartbeat", "Report", "Launch"]
+
+
+async def test_applying_again_changes_nothing(world: World) -> None:
+    """No new version, no new era, no news; also what the house writes out is what it has."""
+    denizen = world.denizen
+    await applied(denizen, TEAM)
+    before = await denizen.db.read(as_stored)
+    for text in (TEAM, render([await exported(denizen, "pat")])):
+        changes = await applied(denizen, text)
+        assert {each.action for each in changes} == {"unchanged"}
+        assert [each.fields for each in changes] == [()] * len(changes)
+    assert await denizen.db.read(as_stored) == before
+    assert (await denizen.get_agent((await denizen.find("pat")).id)).version == 1
+
+
+async def test_what_is_written_out_makes_the_same_in_another_house(world: World) -> None:
+    """A file is all that an agent needs to move, but for its past."""
+    denizen = world.denizen
+    await applied(denizen, TEAM)
+    document = await exported(denizen, "pat")
+    async with Runtime(clock=ManualClock()) as other:
+        await applied(other, render([document]))
+        assert await exported(other, "pat") == document
+
+
+async def test_what_changed_is_told_field_by_field(world: World) -> None:
+    """And what the file does not name is left as it is."""
+    denizen = world.denizen
+    await applied(denizen, TEAM)
+    pat = await denizen.get_agent((await denizen.find("pat")).id)
+    await denizen.set_goal(pat, number=1, status="done")
+    await denizen.set_note(pat, "mine", "Noor likes tea.")
+    (change,) = await applied(
+        denizen,
+        "name: Patricia\nhandle: pat\ninstructions: You plan well.\nspaces: [{name: Ops, attention: all}]\n"
+        "goals: [Ship it, {text: Rest, status: paused}]\nnotes: {server: It is called bob.}\n"
+        "plans: [{name: Report, cron: 0 18 * * FRI, instruction: Sum up the week.}]\n",
+    )
+    assert change == Change(
+        "agent",
+        "pat",
+        "changed",
+        (
+            FieldChange("name", "Pat", "Patricia"),
+            FieldChange("instructions", "You plan.", "You plan well."),
+            FieldChange("heartbeat.every_minutes", 60, None),
+            FieldChange("spaces.Ops", "mentions", "all"),
+            FieldChange("goals.Rest", "long-term, low priority", "paused, low priority"),
+            FieldChange("notes.server", "It is called hal.", "It is called bob."),
+            FieldChange(
+                "plans.Report",
+                "recurring, cron: 0 17 * * FRI, UTC: Sum up the week.",
+                "recurring, cron: 0 18 * * FRI, UTC: Sum up the week.",
+            ),
+        ),
+    )
+    after = await denizen.get_agent(pat.id)
+    assert (after.name, after.version, after.definition.heartbeat) == ("Patricia", 2, None)
+    assert [note.key for note in await denizen.notes(pat)] == ["mine", "server"]
+    assert {goal.text: goal.status for goal in await denizen.goals(pat)} == {"Ship it": "done", "Rest": "paused"}
+    assert [plan.name for plan in await denizen.plans(pat)] == ["Report", "Launch"]
+
+
+async def test_a_dry_run_tells_the_same_and_does_nothing(world: World) -> None:
+    """It is the very same work, undone."""
+    denizen = world.denizen
+    rehearsed = await applied(denizen, TEAM, dry_run=True)
+    with pytest.raises(NotFound):
+        await denizen.find("pat")
+    assert rehearsed == await applied(denizen, TEAM)
+
+
+async def test_if_anything_cannot_be_nothing_is(world: World) -> None:
+    """Every problem is told, with the place of its document, and no document is applied."""
+    denizen = world.denizen
+    await denizen.create_person("Eli")
+    gone = await denizen.create_agent("Gone")
+    await denizen.delete_agent(gone)
+    for _ in range(2):
+        await denizen.create_space("Twin")
+    with pytest.raises(DefinitionsInvalid) as failure:
+        await applied(
+            denizen,
+            "name: Pat\n---\nname: Eli\n---\nname: Gone\n---\nname: Zoe\nspaces: [Twin]\n",
+            "kind: space\nname: Ops\nmembers: [ely]\n",
+        )
+    assert failure.value.problems == (
+        "1.yaml:3: The handle @eli is taken: its owner's kind is human. Choose another.",
+        "1.yaml:5: The agent @gone was deleted: choose another handle.",
+        "2.yaml:1: members: nobody has the handle @ely. Did you mean @eli?",
+        "1.yaml:7: There are 2 spaces named 'Twin': a file cannot say which one it means.",
+    )
+    with pytest.raises(NotFound):
+        await denizen.find("pat")
+
+
+async def test_times_that_are_past_are_not_planned_again(world: World) -> None:
+    """A file keeps what was planned in it; `after` counts from when it was first applied."""
+    denizen = world.denizen
+    text = (
+        "name: Pat\nplans:\n  - {name: Soon, after: 2 hours, instruction: Look.}\n"
+        '  - {name: Then, at: "2026-01-05T10:00", instruction: Go.}\n'
+    )
+    await applied(denizen, text)
+    pat = await denizen.get_agent((await denizen.find("pat")).id)
+    due = [(plan.name, plan.next_run) for plan in await denizen.plans(pat)]
+    world.clock.advance(1800)
+    assert in_short(await applied(denizen, text)) == ["agent pat unchanged"]
+    assert [(plan.name, plan.next_run) for plan in await denizen.plans(pat)] == due
+    await denizen.delete_plan(pat, "Then")
+    world.clock.advance(3600)
+    assert in_short(await applied(denizen, text)) == ["agent pat unchanged"]
+    assert [plan.name for plan in await denizen.plans(pat)] == ["Soon"]
+
+
+async def test_a_space_and_a_person_are_changed_too(world: World) -> None:
+    """Whether it is private, who is in it, what they are called; members that are not named stay."""
+    denizen = world.denizen
+    await applied(denizen, "kind: person\nname: Noor\n---\nkind: space\nname: Ops\nmembers: [noor]\n---\nname: Pat\n")
+    changes = await applied(
+        denizen,
+        "kind: space\nname: Ops\nprivate: true\nmembers: [{handle: pat, attention: mentions}]\n---\n"
+        "kind: person\nname: Noor Al-Amin\nhandle: noor\n",
+    )
+    assert changes == [
+        Change(
+            "space",
+            "Ops",
+            "changed",
+            (FieldChange("private", False, True), FieldChange("members.pat", None, "mentions")),
+        ),
+        Change("person", "noor", "changed", (FieldChange("name", "Noor", "Noor Al-Amin"),)),
+    ]
+    noor = await denizen.find("noor")
+    assert noor.name == "Noor Al-Amin"
+    assert await denizen.db.read(members, noor.organization_id, "Ops") == ["noor all", "pat mentions"]
+    (ops,) = await denizen.db.read(directory.find_spaces, noor.organization_id, "Ops")
+    assert ops.private
+
+
+async def test_a_suspended_agent_may_be_defined_anew(world: World) -> None:
+    """And stays suspended."""
+    denizen = world.denizen
+    await applied(denizen, "name: Pat\n")
+    pat = await denizen.get_agent((await denizen.find("pat")).id)
+    await denizen.suspend_agent(pat)
+    assert in_short(await applied(denizen, "name: Pat\ninstructions: New.\n")) == ["agent pat changed"]
+    assert await denizen.status(pat) == "suspended"
+
+
+async def test_a_living_agent_takes_what_another_process_applied(database_url: str) -> None:
+    """With its next cycle: its name, its role and its plans, without a restart."""
+    model = scripted(reply("Hello."), "Greeted Noor.", reply("Aye."), "Answered Noor.", skip(), name="parrot")
+    clock = ManualClock()
+    async with (
+        Runtime(database_url, clock=clock, models={"parrot": model}) as here,
+        Runtime(database_url, clock=clock) as elsewhere,
+    ):
+        noor = await here.create_person("Noor")
+        await applied(here, "name: Pol\nmodel: parrot\ninstructions: Speak.\nspaces: [Deck]\n", creator=noor)
+        (deck,) = await here.db.read(directory.spaces_of, noor.id)
+        async with here.living():
+            await here.post(deck, noor, "Hello!")
+            await here.run_until_idle()
+            await applied(elsewhere, "name: Polly\nhandle: pol\nmodel: parrot\ninstructions: Speak like a pirate.\n")
+            await here.post(deck, noor, "Who are you?")
+            await here.run_until_idle()
+        first, last = (str(model.requests[index][0]) for index in (0, -1))
+        assert ('name: "Pol"' in first, 'name: "Polly"' in last) == (True, True)
+        assert ("pirate" in first, "pirate" in last) == (False, True)
+        assert await here.transcript(deck) == ["Noor: Hello!", "Polly: Hello.", "Noor: Who are you?", "Polly: Aye."]
+
+
+async def test_two_who_apply_the_same_at_once_make_it_once(database_url: str) -> None:
+    """The second finds what the first has made."""
+    async with Runtime(database_url) as here, Runtime(database_url) as there:
+        await here.create_person("Noor")
+        done = await asyncio.gather(applied(here, TEAM), applied(there, TEAM))
+        assert sorted({each.action for changes in done for each in changes}) == ["created", "unchanged"]
+        home = (await here.find("noor")).organization_id
+        assert await here.db.read(members, home, "Ops") == ["pat mentions"]
