@@ -10,6 +10,7 @@ import pytest
 
 from denizen.client import (
     Aborted,
+    Call,
     Client,
     Connected,
     Delta,
@@ -22,7 +23,7 @@ from denizen.client import (
 )
 from denizen.errors import InvalidInput, RequestRefused, ServerError, ServerUnreachable, TokenRefused
 from denizen.ids import new_id
-from tests.cli.chat.houses import House, open_house
+from tests.cli.chat.houses import CONFIRM, House, asking, open_house
 
 
 @pytest.fixture
@@ -92,6 +93,25 @@ async def test_what_the_server_refuses_has_its_code_and_its_sentence(client: Cli
     with pytest.raises(RequestRefused) as refused:
         await client.post(house.cellar.id, "another thing", key=key)
     assert refused.value.problem == "idempotency_key_reused"
+
+
+async def test_a_second_answer_is_refused_with_its_code(sqlite_url: str) -> None:
+    async with (
+        open_house(sqlite_url, ada=asking(), tools=[CONFIRM]) as house,
+        Client(house.url, house.token) as client,
+        asyncio.timeout(60),
+        aclosing(client.stream(house.room.id, after=0)) as stream,
+    ):
+        await client.post(house.room.id, "Go", key=new_id())
+        asked = await anext(event async for event in stream if isinstance(event, Call))
+        assert (asked.state, await client.calls(), await client.call(asked.id)) == ("waiting", [asked], asked)
+        assert (await client.answer(asked.id, ["on", "Monday"])).result == '["on","Monday"]'
+        with pytest.raises(RequestRefused) as refused:
+            await client.answer(asked.id, "no")
+        assert (refused.value.problem, refused.value.status) == ("already_settled", 409)
+        with pytest.raises(RequestRefused) as refused:
+            await client.answer("../me", "no")
+        assert refused.value.status == 404
 
 
 async def test_another_program_is_no_denizen() -> None:

@@ -95,6 +95,26 @@ class Message(_Value):
     created_at: datetime
 
 
+class Call(_Value):
+    """A tool call of an agent that people see. Those of mode `pause` and `async` they may answer."""
+
+    id: str
+    agent_id: str
+    space_id: str | None
+    after_seq: int = 0
+    """The number of the message behind which it stands."""
+    tool: str
+    mode: str
+    state: str
+    """`waiting`, until it is answered, interrupted, expired or cancelled; `late`: answered after that."""
+    arguments: JsonValue = None
+    result: str | None = None
+    created_at: datetime
+    expires_at: datetime | None = None
+    settled_at: datetime | None = None
+    settled_by: str | None = None
+
+
 class Health(_Value):
     """The server answers."""
 
@@ -152,7 +172,7 @@ class Status:
 
 
 Frame: TypeAlias = Started | Delta | Aborted | Status
-StreamEvent: TypeAlias = Message | Frame | Connected | Lost
+StreamEvent: TypeAlias = Message | Call | Frame | Connected | Lost
 
 
 def frame_from(payload: Mapping[str, JsonValue]) -> Frame | None:
@@ -185,6 +205,10 @@ class _Agents(_Value):
 
 class _Page(_Value):
     messages: list[Message]
+
+
+class _Calls(_Value):
+    calls: list[Call]
 
 
 class _Problem(_Value):
@@ -247,8 +271,20 @@ class Client:
             Message, "POST", f"{_path(space_id)}/messages", json={"text": text}, headers={"Idempotency-Key": key}
         )
 
+    async def calls(self) -> list[Call]:
+        """What agents ask and oneself may answer, the oldest first."""
+        return (await self._ask(_Calls, "GET", "/api/calls")).calls
+
+    async def call(self, call_id: str) -> Call:
+        """A call as it stands."""
+        return await self._ask(Call, "GET", f"/api/calls/{quote(call_id, safe='')}")
+
+    async def answer(self, call_id: str, result: JsonValue) -> Call:
+        """The call has this result, and its agent goes on with it. One that has an answer is refused another: 409."""
+        return await self._ask(Call, "POST", f"/api/calls/{quote(call_id, safe='')}/answer", json={"result": result})
+
     async def stream(self, space_id: str, *, after: int) -> AsyncGenerator[StreamEvent]:
-        """What is said after that number, and live what is being written, for ever."""
+        """What is said after that number, and live what is being written and asked, for ever."""
         pause = FIRST_PAUSE_SECONDS
         while True:
             try:
@@ -307,17 +343,19 @@ class Client:
         return ServerUnreachable(f"No Denizen server answers at {self.url}. {why}".strip())
 
 
-async def _events(response: httpx2.Response) -> AsyncIterator[Message | Frame]:
+async def _events(response: httpx2.Response) -> AsyncIterator[Message | Call | Frame]:
     async for sent in httpx2.EventSource(response):
         # An event without data is none: it only says when to try again.
         if sent.data and (event := _event(sent)) is not None:
             yield event
 
 
-def _event(sent: httpx2.ServerSentEvent) -> Message | Frame | None:
+def _event(sent: httpx2.ServerSentEvent) -> Message | Call | Frame | None:
     try:
         if sent.event == "message":
             return Message.model_validate_json(sent.data)
+        if sent.event == "call":
+            return Call.model_validate_json(sent.data)
         return frame_from(_payload.validate_json(sent.data))
     except ValidationError as error:
         raise ServerError("The server sent an event that is none of Denizen's.") from error

@@ -23,6 +23,12 @@ GUARDED: list[tuple[str, str]] = [
     ("GET", "/api/spaces/{space}/messages"),
     ("POST", "/api/spaces/{space}/messages"),
     ("GET", "/api/spaces/{space}/stream"),
+    ("POST", "/api/agents/{agent_id}/trigger"),
+    ("GET", "/api/agents/{agent_id}/webhooks"),
+    ("POST", "/api/agents/{agent_id}/webhooks"),
+    ("DELETE", "/api/agents/{agent_id}/webhooks/{webhook_id}"),
+    ("DELETE", "/api/spaces/{space}/messages/{message_id}"),
+    ("PATCH", "/api/spaces/{space}/messages/{message_id}"),
 ]
 OF_A_SPACE = [(method, path) for method, path in GUARDED if "{space}" in path]
 
@@ -53,8 +59,8 @@ async def cast(house: House) -> Cast:
 
 async def ask(house: House, method: str, path: str, space: str, headers: dict[str, str]) -> tuple[int, str, str]:
     """The status and the answer, with the id of the space blotted out."""
-    body = {"text": "Hello?"} if method == "POST" else None
-    answer = await house.client.request(method, path.format(space=space), headers=headers, json=body)
+    body = {"text": "Hello?"} if method in ("POST", "PATCH") else None
+    answer = await house.client.request(method, path.replace("{space}", space), headers=headers, json=body)
     return answer.status_code, answer.text.replace(space, "<space>"), answer.headers.get("www-authenticate", "")
 
 
@@ -63,11 +69,11 @@ def test_every_route_is_on_the_list() -> None:
     routes = create_app.__globals__
     paths = {
         (method, route.path.replace("{space_id}", "{space}"))
-        for room in ("me", "agents", "spaces", "messages")
+        for room in ("me", "agents", "spaces", "messages", "triggers", "webhooks")
         for route in routes[room].router.routes
         for method in route.methods
     }
-    assert paths == set(GUARDED) - {("GET", "/api/openapi.json")}
+    assert paths - {("POST", "/hooks/{webhook_id}")} == set(GUARDED) - {("GET", "/api/openapi.json")}
 
 
 async def no_token(house: House, cast: Cast) -> str:

@@ -33,6 +33,8 @@ async def test_what_is_posted_stands_in_the_space_and_wakes_the_agent(house: Hou
         "reply_to": None,
         "metadata": {"mood": "curious"},
         "created_at": "2026-01-05T09:00:00Z",
+        "edited_at": None,
+        "deleted_at": None,
     }
     await world.run()
     answer = await house.call("GET", f"/api/spaces/{kitchen.id}/messages", noor)
@@ -197,3 +199,27 @@ async def test_field_errors_say_where_and_what_but_not_what_was_sent(small_house
         },
     ]
     assert "secret" not in answer.text
+
+
+async def test_what_was_said_can_be_changed_and_taken_back(house: House) -> None:
+    """By its author; others are told that they may not, and strangers that there is nothing."""
+    world = house.world
+    noor, sam, cleo = await world.person("Noor"), await world.person("Sam"), await world.person("Cleo")
+    kitchen = await world.space("Kitchen", noor, sam)
+    hall = await world.space("Hall", noor)
+    said = await house.say(noor, "Tea at four", kitchen)
+    path = f"/api/spaces/{kitchen.id}/messages/{said['id']}"
+
+    refused = await house.call("PATCH", path, sam, json={"text": "Tea at three"})
+    assert (refused.status_code, refused.json()["code"]) == (403, "not_allowed")
+    assert (await house.call("DELETE", path, cleo)).status_code == 404
+    elsewhere = f"/api/spaces/{hall.id}/messages/{said['id']}"
+    assert (await house.call("PATCH", elsewhere, noor, json={"text": "Tea"})).status_code == 404
+    assert (await house.call("PATCH", path, noor, json={"text": " "})).status_code == 422
+
+    edited = (await house.call("PATCH", path, noor, json={"text": "Tea at **five**"})).json()
+    assert edited == said | {"text": "Tea at **five**", "plain": "Tea at five", "edited_at": "2026-01-05T09:00:00Z"}
+    deleted = (await house.call("DELETE", path, noor)).json()
+    assert (deleted["text"], deleted["seq"], deleted["deleted_at"]) == ("[deleted]", 1, "2026-01-05T09:00:00Z")
+    listed = (await house.call("GET", f"/api/spaces/{kitchen.id}/messages", sam)).json()
+    assert listed["messages"] == [deleted]

@@ -132,12 +132,14 @@ async def test_the_api_describes_itself(small_house: House) -> None:
     described = (await small_house.call("GET", "/api/openapi.json", noor)).json()
     operations = {each["operationId"]: each for path in described["paths"].values() for each in path.values()}
     assert sorted(operations) == [
-        "get_space", "health", "list_agents", "list_spaces", "me", "post_message", "read_messages", "stream",
+        "answer_by_address", "answer_call", "calls_in_space", "create_webhook", "delete_message", "edit_message",
+        "get_call", "get_space", "health", "list_agents", "list_calls", "list_spaces", "list_webhooks", "me",
+        "post_message", "read_messages", "receive_webhook", "revoke_webhook", "stream", "trigger",
     ]  # fmt: skip
     for name, operation in operations.items():
         assert operation["summary"]
         assert "default" in operation["responses"]
-        assert ("security" in operation) == (name != "health")
+        assert ("security" in operation) == (name not in ("health", "receive_webhook", "answer_by_address"))
     schemas = described["components"]["schemas"]
     assert all("examples" in schemas[name] for name in ("PostMessage", "MessageOut", "SpaceOut", "AgentOut", "Me"))
     assert "text/event-stream" in operations["stream"]["responses"]["200"]["content"]

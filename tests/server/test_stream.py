@@ -432,3 +432,19 @@ def check_live_text(events: list[SentEvent], texts: dict[str, str]) -> None:
     for id_, (offset, text) in live.items():
         if id_ in texts:
             assert texts[id_][offset:].startswith(text)
+
+
+async def test_a_reader_hears_that_a_message_was_edited_or_deleted(house: House) -> None:
+    """As it is now, and without an id: the place to resume from stays."""
+    world = house.world
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    kitchen = await world.space("Kitchen", noor, sam)
+    posted = await world.say(noor, "Tea at four", kitchen)
+    async with house.stream(sam, kitchen, after=0) as stream:
+        await stream.until("message")
+        await world.denizen.edit_message(posted.id, "Tea at five", by=noor)
+        edited = (await stream.until("message.edited"))[-1]
+        await world.denizen.delete_message(posted.id, by=noor)
+        deleted = (await stream.until("message.deleted"))[-1]
+    assert (edited.id, edited.data["id"], edited.data["text"]) == (None, posted.id, "Tea at five")
+    assert (deleted.id, deleted.data["id"], deleted.data["text"]) == (None, posted.id, "[deleted]")

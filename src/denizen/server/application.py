@@ -10,12 +10,12 @@ from denizen.app import Runtime
 from denizen.server import problems
 from denizen.server.context import Context, Limits
 from denizen.server.gate import Gate
-from denizen.server.routes import agents, health, me, messages, spaces
+from denizen.server.routes import agents, calls, health, me, messages, spaces, triggers, webhooks
 from denizen.server.schemas import Problem
 
 _DESCRIPTION = """Talk with living agents.
 
-Everything but `/healthz` needs an access token: `Authorization: Bearer dz_…`.
+Everything but `/healthz` and `/hooks/{id}` needs an access token: `Authorization: Bearer dz_…`.
 Errors are `application/problem+json`: decide by their `code`."""
 
 
@@ -35,7 +35,7 @@ def create_app(runtime: Runtime, *, limits: Limits | None = None) -> FastAPI:
         responses={"default": {"model": Problem, "description": "What went wrong."}},
     )
     app.state.context = context
-    for room in (health, me, agents, spaces, messages):
+    for room in (health, me, agents, calls, spaces, messages, triggers, webhooks):
         app.include_router(room.router)
     problems.install(app)
     app.add_middleware(Gate, context=context)

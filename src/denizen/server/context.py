@@ -18,6 +18,8 @@ class Limits:
 
     body_bytes: int = 2 * 1024 * 1024
     """Enough for the longest message, with every character written as an escape."""
+    webhook_bytes: int = 1024 * 1024
+    """Of what a service sends to a webhook, before its signature is looked at."""
     heartbeat_seconds: float = 15
     """How often an idle stream shows that it is alive, and looks whether it missed anything."""
     stream_frames: int = 1_000

@@ -17,8 +17,13 @@ from pydantic import JsonValue
 from denizen.agents.registry import Presence
 from denizen.bus.streams import (
     AgentStatus,
+    CallChanged,
+    CallDelta,
+    CallStarted,
     Freshness,
     MessageCreated,
+    MessageDeleted,
+    MessageEdited,
     StreamAborted,
     StreamDelta,
     StreamFrame,
@@ -74,7 +79,7 @@ class Live:
 
     def hear(self, frame: StreamFrame) -> list[Payload]:
         """What the reader is to be told because of this frame."""
-        if isinstance(frame, MessageCreated):
+        if isinstance(frame, MessageCreated | MessageEdited | MessageDeleted | CallChanged):
             return []
         if frame.epoch is not None and not self._freshness.admit(frame.agent, frame.epoch):
             return []
@@ -89,6 +94,9 @@ class Live:
                 told += self._abort([frame.id] if frame.id in self._writing else [], frame.reason)
             case AgentStatus():
                 told += self._status(frame)
+            case CallStarted() | CallDelta():
+                # Only to look at while it is written: what counts comes with the call itself.
+                told.append(frame.to_payload())
         return told
 
     def _outdated(self, agent: AgentId, epoch: int | None) -> list[MessageId]:

@@ -39,6 +39,9 @@ KINDS: Final[Mapping[str, Kind]] = {
     "bad_request": Kind(400, "The request cannot be understood"),
     "invalid_json": Kind(400, "The body is not JSON"),
     "unauthorized": Kind(401, "An access token is needed"),
+    "signature_wrong": Kind(401, "The signature is wrong"),
+    "signature_expired": Kind(401, "The signature is too old"),
+    "not_allowed": Kind(403, "That is for others to do"),
     "not_found": Kind(404, "Not found"),
     "method_not_allowed": Kind(405, "Method not allowed"),
     "too_large": Kind(413, "The body is too large"),
@@ -46,6 +49,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "host_refused": Kind(421, "This server answers on loopback only"),
     "invalid_input": Kind(422, "Something in the request cannot be accepted"),
     "handle_taken": Kind(409, "The handle is taken"),
+    "already_settled": Kind(409, "The call has its answer already"),
     "idempotency_key_reused": Kind(422, "The idempotency key was used for something else"),
     "model_unknown": Kind(422, "No such model"),
     # What the server could not do, this time
@@ -54,6 +58,8 @@ KINDS: Final[Mapping[str, Kind]] = {
     "outcome_unknown": Kind(503, "The database broke off while writing"),
     "database_read_only": Kind(503, "The database cannot be written to"),
     "disk_full": Kind(507, "The disk is full"),
+    "secret_unreadable": Kind(500, "A secret that is needed cannot be opened"),
+    "secret_key_missing": Kind(500, "There is no key to seal secrets with"),
     "internal": Kind(500, "Something went wrong inside Denizen"),
 }
 

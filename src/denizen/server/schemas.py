@@ -9,14 +9,22 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
+from denizen.access.signatures import Scheme
+from denizen.access.webhooks import Webhook
 from denizen.agents.registry import Agent, Status
 from denizen.clock import moment
+from denizen.errors import InvalidInput
+from denizen.inbox.outside import check_data
 from denizen.server.auth import Caller
 from denizen.spaces.directory import Attention, EntityKind, Member, Organization, Space, SpaceKind
+from denizen.spaces.handles import check_name
 from denizen.spaces.posting import MESSAGE_CHARACTERS, Message
 from denizen.storage.database import storable
+from denizen.tools.calls import Call, Mode, State
 
 METADATA_CHARACTERS = 16_384
+TRIGGER_CHARACTERS = 10_000
+TRIGGER_DATA_CHARACTERS = 256 * 1024
 ABOUT_CHARACTERS = 200
 
 _NOOR = "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41"
@@ -87,6 +95,16 @@ class Author(BaseModel):
     name: str
 
 
+class EditMessage(BaseModel):
+    """What a message shall say instead."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"text": "Good morning, @ada. Did the *second* build pass?"}]}
+    )
+
+    text: Annotated[str, Field(description=f"Markdown, up to {MESSAGE_CHARACTERS:,} characters. `@handle` mentions.")]
+
+
 class MessageOut(BaseModel):
     """Something said in a space. `seq` is its place there: 1, 2, 3, without holes."""
 
@@ -101,6 +119,8 @@ class MessageOut(BaseModel):
         reply_to=None,
         metadata={},
         created_at="2026-01-05T09:00:00Z",
+        edited_at=None,
+        deleted_at=None,
     )
 
     id: str
@@ -113,6 +133,8 @@ class MessageOut(BaseModel):
     reply_to: str | None
     metadata: Mapping[str, JsonValue]
     created_at: datetime
+    edited_at: Annotated[datetime | None, Field(description="When its text was last changed.")]
+    deleted_at: Annotated[datetime | None, Field(description="Since when its text is gone; its place stays.")]
 
     @classmethod
     def of(cls, message: Message) -> MessageOut:
@@ -127,6 +149,8 @@ class MessageOut(BaseModel):
             reply_to=message.reply_to,
             metadata=message.metadata,
             created_at=moment(message.created_at),
+            edited_at=None if message.edited_at is None else moment(message.edited_at),
+            deleted_at=None if message.deleted_at is None else moment(message.deleted_at),
         )
 
 
@@ -228,6 +252,191 @@ class AgentList(BaseModel):
     """The agents of your organization that are not dead."""
 
     agents: list[AgentOut]
+
+
+class TriggerAgent(BaseModel):
+    """Something that happened outside, for one agent."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"service": "CI", "text": "The build failed.", "data": {"branch": "main", "run": 4711}}]
+        },
+    )
+
+    service: Annotated[str, Field(description="What the event comes from, as the agent is told it.")]
+    text: Annotated[str, Field(max_length=TRIGGER_CHARACTERS, description="What happened, in words.")] = ""
+    data: Annotated[JsonValue, Field(description="What happened, as data.")] = None
+    id: Annotated[
+        str | None,
+        Field(min_length=1, max_length=200, description="The service's own id of it: told twice is told once."),
+    ] = None
+    urgent: Annotated[bool, Field(description="The agent sees it at its next step instead of after its cycle.")] = False
+
+    @field_validator("service")
+    @classmethod
+    def _has_a_name(cls, service: str) -> str:
+        try:
+            return check_name(service)
+        except InvalidInput as error:
+            raise ValueError(str(error)) from error
+
+    @field_validator("data")
+    @classmethod
+    def _can_be_kept(cls, data: JsonValue) -> JsonValue:
+        try:
+            check_data(data, TRIGGER_DATA_CHARACTERS)
+        except InvalidInput as error:
+            raise ValueError(str(error).removeprefix("data: ")) from error
+        return data
+
+
+class TriggerAccepted(BaseModel):
+    """The event is in the agent's inbox."""
+
+    model_config = _example(id=_MESSAGE)
+
+    id: Annotated[str, Field(description="Of the event; the same when it was told again.")]
+
+
+class CreateWebhook(BaseModel):
+    """An address for a service to tell an agent of things."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"name": "GitHub, website", "scheme": "github"}]}
+    )
+
+    name: Annotated[str, Field(description="What the agent is told that the events come from.")]
+    scheme: Annotated[Scheme, Field(description="How the service signs.")] = "generic"
+    secret: Annotated[
+        str | None, Field(description="Where the service has chosen it, as Slack does; else one is made.")
+    ] = None
+    urgent: Annotated[bool, Field(description="The agent sees events at its next step.")] = False
+
+
+class WebhookOut(BaseModel):
+    """A webhook of an agent."""
+
+    model_config = _example(
+        id=_MESSAGE,
+        name="GitHub, website",
+        scheme="github",
+        urgent=False,
+        path=f"/hooks/{_MESSAGE}",
+        created_at="2026-01-05T09:00:00Z",
+        revoked_at=None,
+        last_used_at=None,
+    )
+
+    id: str
+    name: str
+    scheme: Scheme
+    urgent: bool
+    path: Annotated[str, Field(description="Where the service sends to, on this server.")]
+    created_at: datetime
+    revoked_at: datetime | None
+    last_used_at: Annotated[datetime | None, Field(description="To the minute.")]
+
+    @classmethod
+    def of(cls, webhook: Webhook) -> WebhookOut:
+        return cls(
+            id=webhook.id,
+            name=webhook.name,
+            scheme=webhook.scheme,
+            urgent=webhook.urgent,
+            path=webhook.path,
+            created_at=moment(webhook.created_at),
+            revoked_at=None if webhook.revoked_at is None else moment(webhook.revoked_at),
+            last_used_at=None if webhook.last_used_at is None else moment(webhook.last_used_at),
+        )
+
+
+class WebhookCreated(BaseModel):
+    """A new webhook, and its secret, which is not shown again."""
+
+    webhook: WebhookOut
+    secret: Annotated[str, Field(description="Give it to the service.")]
+
+
+class WebhookList(BaseModel):
+    """The webhooks of an agent, the revoked ones too."""
+
+    webhooks: list[WebhookOut]
+
+
+class CallOut(BaseModel):
+    """A tool call of an agent that people see or answer."""
+
+    model_config = _example(
+        id=_MESSAGE,
+        agent_id=_ADA,
+        space_id=_KITCHEN,
+        after_seq=7,
+        tool="confirm_action",
+        mode="pause",
+        state="waiting",
+        arguments={"question": "Deploy v2.1?"},
+        result=None,
+        created_at="2026-01-05T09:00:00Z",
+        expires_at="2026-01-06T09:00:00Z",
+        settled_at=None,
+        settled_by=None,
+    )
+
+    id: str
+    agent_id: str
+    space_id: str | None
+    after_seq: Annotated[int, Field(description="The number of the message behind which it stands.")]
+    tool: str
+    mode: Annotated[Mode, Field(description="`pause`, `async`: you may answer it. The others only show.")]
+    state: State
+    arguments: JsonValue
+    result: str | None
+    created_at: datetime
+    expires_at: datetime | None
+    settled_at: datetime | None
+    settled_by: str | None
+
+    @classmethod
+    def of(cls, call: Call) -> CallOut:
+        return cls(
+            id=call.id,
+            agent_id=call.agent_id,
+            space_id=call.space_id,
+            after_seq=call.after_seq,
+            tool=call.tool,
+            mode=call.mode,
+            state=call.state,
+            arguments=call.parsed_arguments,
+            result=call.result,
+            created_at=moment(call.created_at),
+            expires_at=None if call.expires_at is None else moment(call.expires_at),
+            settled_at=None if call.settled_at is None else moment(call.settled_at),
+            settled_by=call.settled_by or None,
+        )
+
+
+class CallList(BaseModel):
+    """Tool calls of agents."""
+
+    calls: list[CallOut]
+
+
+class AnswerCall(BaseModel):
+    """The answer to what an agent has asked."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"result": {"confirmed": True}}]})
+
+    result: Annotated[JsonValue, Field(description="What the agent is told: text as it is, anything else as JSON.")]
+
+    @field_validator("result")
+    @classmethod
+    def _can_be_kept(cls, result: JsonValue) -> JsonValue:
+        try:
+            check_data(result, TRIGGER_DATA_CHARACTERS)
+        except InvalidInput as error:
+            raise ValueError(str(error).removeprefix("data: ")) from error
+        return result
 
 
 class OrganizationOut(BaseModel):

@@ -22,16 +22,28 @@ from denizen.access import tokens
 from denizen.agents import registry
 from denizen.agents.registry import Presence
 from denizen.bus.port import Frame, Gap, Subscription
-from denizen.bus.streams import MessageCreated, StreamFrame, StreamStarted, agent_topic, from_payload, space_topic
+from denizen.bus.streams import (
+    CallChanged,
+    MessageCreated,
+    MessageDeleted,
+    MessageEdited,
+    StreamFrame,
+    StreamStarted,
+    agent_topic,
+    from_payload,
+    space_topic,
+)
 from denizen.errors import DenizenError, NotAMember, NotFound, SubscriberTooSlow
-from denizen.ids import AgentId, EntityId, SpaceId
+from denizen.ids import AgentId, CallId, EntityId, MessageId, SpaceId
 from denizen.server.auth import Caller
 from denizen.server.context import Context
 from denizen.server.live import Live, Payload
-from denizen.server.schemas import MessageOut
+from denizen.server.schemas import CallOut, MessageOut
 from denizen.spaces import directory, posting
 from denizen.spaces.posting import Message
 from denizen.storage.database import Tx
+from denizen.tools import calls
+from denizen.tools.calls import Call
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -45,6 +57,17 @@ _LINE_BREAKS: Final = str.maketrans({char: f"\\u{ord(char):04x}" for char in "\u
 def message_event(message: Message) -> bytes:
     """A message, under its sequence number as id."""
     return _event("message", MessageOut.of(message).model_dump_json(), message.seq)
+
+
+def change_event(message: Message) -> bytes:
+    """A message that was edited or deleted, as it is now. Its number is no place to resume from."""
+    name = "message.edited" if message.deleted_at is None else "message.deleted"
+    return _event(name, MessageOut.of(message).model_dump_json())
+
+
+def call_event(call: Call) -> bytes:
+    """A call that is shown in the space, as it stands. Without an id: whoever comes back looks again."""
+    return _event("call", CallOut.of(call).model_dump_json())
 
 
 def live_event(payload: Payload) -> bytes:
@@ -137,6 +160,11 @@ def _look(tx: Tx, reader: _Reader, after: int) -> _View:
     return _View(messages, registry.present(tx, reader.space_id))
 
 
+def _changed(tx: Tx, reader: _Reader, message_id: MessageId) -> Message:
+    directory.require_member(tx, reader.space_id, reader.entity_id)
+    return posting.get_message(tx, message_id)
+
+
 class _Narrator:
     """Tells one reader what happens, from the message after `after` on."""
 
@@ -148,6 +176,7 @@ class _Narrator:
         self._send = send
         self._live = Live(reader.space_id)
         self._heard = _Heard(context.limits.stream_frames)
+        self._last_call: tuple[CallId, str] | None = None
 
     async def narrate(self) -> None:
         """Returns when the bus is closed; raises when the reader may not read any more, or is too slow."""
@@ -155,6 +184,7 @@ class _Narrator:
         async with self._hearing([space_topic(self._reader.space_id)]):
             await self._say(_WELCOME)
             agents = await self._look()
+            await self._say_open_calls()
             while not self._heard.over:
                 async with self._hearing([agent_topic(each) for each in sorted(agents)]):
                     agents = await self._tell_while_present(agents)
@@ -177,6 +207,16 @@ class _Narrator:
                 return await self._look()
             case MessageCreated():
                 return await self._look() if item.seq > self._after else present
+            case MessageEdited() | MessageDeleted():
+                # One that the reader does not have yet comes as it is now.
+                if item.seq <= self._after:
+                    await self._say_changed(item.id)
+                return present
+            case CallChanged():
+                # Frames of the agent's own topic come here as well, of calls in other spaces too.
+                if item.space == self._reader.space_id:
+                    await self._say_call(item.id)
+                return present
             case StreamStarted():
                 # Whoever left the space since the last message does not get to read the next one as it is written.
                 present = await self._look()
@@ -198,6 +238,25 @@ class _Narrator:
                 await self._say(b"".join(told))
             if len(view.messages) < PAGE:
                 return frozenset(each.agent_id for each in view.agents)
+
+    async def _say_open_calls(self) -> None:
+        """Whoever comes sees what still waits; what was settled long ago is found with the messages."""
+        waiting = await self._runtime.db.read(calls.waiting_in, self._reader.space_id)
+        if waiting:
+            await self._say(b"".join(call_event(each) for each in waiting))
+
+    async def _say_changed(self, message_id: MessageId) -> None:
+        """The message as it stands now: a frame may be older than what it tells of."""
+        message = await self._runtime.db.read(_changed, self._reader, message_id)
+        await self._say(change_event(message))
+
+    async def _say_call(self, call_id: CallId) -> None:
+        """The call as it stands now: a frame may be older than what it tells of."""
+        call = await self._runtime.db.read(calls.require_visible, call_id, self._reader.entity_id)
+        # It is heard of from the space and from its agent.
+        if self._last_call != (call.id, call.state):
+            self._last_call = (call.id, call.state)
+            await self._say(call_event(call))
 
     async def _say_live(self, payloads: Iterable[Payload]) -> None:
         told = b"".join(live_event(each) for each in payloads)

@@ -13,7 +13,7 @@ from denizen.server.auth import Authenticated
 from denizen.server.context import context_of
 from denizen.server.problems import Problem
 from denizen.server.routes.spaces import enter
-from denizen.server.schemas import MessageOut, MessagePage, PostMessage
+from denizen.server.schemas import EditMessage, MessageOut, MessagePage, PostMessage
 from denizen.server.sse import EventStream
 from denizen.spaces import posting
 from denizen.spaces.directory import Space
@@ -81,6 +81,31 @@ def _space_of(tx: Tx, message_id: str) -> SpaceId | None:
 
 def _reused() -> Problem:
     return Problem("idempotency_key_reused", "You posted another message with this Idempotency-Key: choose a new one.")
+
+
+@router.patch("/api/spaces/{space_id}/messages/{message_id}", summary="Say it otherwise")
+async def edit_message(
+    request: Request, caller: Authenticated, space_id: str, message_id: str, said: EditMessage
+) -> MessageOut:
+    """The message says this now; agents that have read it are told. For its author, and for whoever runs the space."""
+    runtime = context_of(request).runtime
+    chosen = await runtime.db.read(_in_space, space_id, message_id, caller.entity.id)
+    return MessageOut.of(await runtime.edit_message(chosen, said.text, by=caller.entity.id))
+
+
+@router.delete("/api/spaces/{space_id}/messages/{message_id}", summary="Take it back")
+async def delete_message(request: Request, caller: Authenticated, space_id: str, message_id: str) -> MessageOut:
+    """The text of the message is gone, its place stays; agents that have read it are told."""
+    runtime = context_of(request).runtime
+    chosen = await runtime.db.read(_in_space, space_id, message_id, caller.entity.id)
+    return MessageOut.of(await runtime.delete_message(chosen, by=caller.entity.id))
+
+
+def _in_space(tx: Tx, space_id: str, message_id: str, reader: EntityId) -> MessageId:
+    space = enter(tx, space_id, reader)
+    if _space_of(tx, message_id) != space.id:
+        raise NotFound("message", message_id)
+    return MessageId(message_id)
 
 
 @router.get("/api/spaces/{space_id}/messages", summary="What was said")

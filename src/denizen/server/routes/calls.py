@@ -1,0 +1,78 @@
+"""What agents ask people, and the tool calls that people see: listed, looked at, answered."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from pydantic import JsonValue
+
+from denizen.ids import EntityId
+from denizen.server.auth import Authenticated
+from denizen.server.context import context_of
+from denizen.server.routes.spaces import enter
+from denizen.server.schemas import AnswerCall, CallList, CallOut
+from denizen.storage.database import Tx, storable
+from denizen.tools import calls
+from denizen.tools.functions import as_text
+
+router = APIRouter()
+
+
+@router.get("/api/calls", summary="What agents ask you")
+async def list_calls(request: Request, caller: Authenticated) -> CallList:
+    """The calls that wait for an answer which you may give, the oldest first."""
+    found = await context_of(request).runtime.db.read(calls.open_to, caller.entity.id)
+    return CallList(calls=[CallOut.of(each) for each in found])
+
+
+@router.get("/api/calls/{call_id}", summary="One call")
+async def get_call(request: Request, caller: Authenticated, call_id: str) -> CallOut:
+    runtime = context_of(request).runtime
+    return CallOut.of(await runtime.db.read(calls.require_visible, storable(call_id), caller.entity.id))
+
+
+@router.post("/api/calls/{call_id}/answer", summary="Answer a call")
+async def answer_call(request: Request, caller: Authenticated, call_id: str, given: AnswerCall) -> CallOut:
+    """The call has this result, and the agent goes on with it. The first answer stands: another one is answered 409."""
+    runtime = context_of(request).runtime
+    result = as_text(given.result)
+    answered = await runtime.db.write(calls.answer_as, storable(call_id), result, caller.entity.id)
+    return CallOut.of(answered)
+
+
+@router.get("/api/spaces/{space_id}/calls", summary="The calls that are shown in a space")
+async def calls_in_space(
+    request: Request,
+    caller: Authenticated,
+    space_id: str,
+    after: Annotated[int, Query(ge=0, description="From behind the message of this number on.")] = 0,
+    before: Annotated[int | None, Query(ge=0, description="Up to behind the message of this number.")] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 200,
+) -> CallList:
+    """In their order. `after_seq` says behind which message each of them stands."""
+    read = context_of(request).runtime.db.read
+    found = await read(_in_space, space_id, caller.entity.id, after, 2**62 if before is None else before, limit)
+    return CallList(calls=[CallOut.of(each) for each in found])
+
+
+def _in_space(tx: Tx, space_id: str, reader: EntityId, first: int, last: int, limit: int) -> list[calls.Call]:
+    return calls.in_space(tx, enter(tx, space_id, reader).id, first=first, last=last, limit=limit)
+
+
+@router.post("/hooks/calls/{call_id}", summary="Where a service that has taken a call answers; without a token")
+async def answer_by_address(
+    request: Request, call_id: str, key: Annotated[str, Query(description="Of the address that it was told.")]
+) -> CallOut:
+    """The body is the result: JSON as data, anything else as text. The first answer stands."""
+    body = await request.body()
+    runtime = context_of(request).runtime
+    return CallOut.of(await runtime.answer_from_service(storable(call_id), storable(key), _result(body)))
+
+
+def _result(body: bytes) -> JsonValue:
+    try:
+        return json.loads(body)
+    except ValueError:
+        return body.decode(errors="replace")

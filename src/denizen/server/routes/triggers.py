@@ -1,0 +1,85 @@
+"""Telling an agent of something that happened outside."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+from uuid import UUID, uuid5
+
+from fastapi import APIRouter, Header, Request
+from pydantic import JsonValue
+
+from denizen.agents import registry
+from denizen.agents.registry import Agent
+from denizen.errors import NotFound
+from denizen.ids import AgentId, new_id
+from denizen.inbox import delivery
+from denizen.inbox.events import Event
+from denizen.inbox.outside import storable_data
+from denizen.server.auth import Authenticated, Caller
+from denizen.server.context import context_of
+from denizen.server.problems import Problem
+from denizen.server.schemas import TriggerAccepted, TriggerAgent
+from denizen.spaces import directory
+from denizen.storage.database import Tx, storable
+
+router = APIRouter()
+
+_KEYS: Final = UUID("0a5a3c0e-6a0b-4f6e-9a57-5d2f4f1f7c3b")
+"""Under which idempotency keys, and ids of services, become the ids of events."""
+
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=200,
+        description="Your own name for this request: asking again with the same key is asking once.",
+        examples=["3f0c2f57-1d5e-4c1a-9f0e-1b2c3d4e5f60"],
+    ),
+]
+
+
+@router.post("/api/agents/{agent_id}/trigger", status_code=202, summary="Tell an agent of something that happened")
+async def trigger(
+    request: Request, caller: Authenticated, agent_id: str, event: TriggerAgent, key: IdempotencyKey = None
+) -> TriggerAccepted:
+    """The event is in the agent's inbox, and wakes it, when this answers. `agent_id` is its id, or its `@handle`."""
+    runtime = context_of(request).runtime
+    agent = await runtime.db.read(find_agent, agent_id, caller)
+    chosen = _event_id(caller, event, key)
+    await runtime.trigger(agent, event.service, event.data, text=event.text, id=chosen, urgent=event.urgent)
+    if key is not None and event.id is None:
+        _check_same(await runtime.db.read(delivery.find, agent.id, chosen), event)
+    return TriggerAccepted(id=chosen)
+
+
+def find_agent(tx: Tx, named: str, caller: Caller) -> Agent:
+    """The living agent of the caller's organization of this id or `@handle`: the door of every route below an agent."""
+    wanted = storable(named)
+    try:
+        if wanted.startswith("@"):
+            wanted = directory.find_entity(tx, caller.entity.organization_id, wanted).id
+        agent = registry.get(tx, AgentId(wanted))
+        if agent.entity.organization_id == caller.entity.organization_id and registry.status(tx, agent.id) != "dead":
+            return agent
+    except NotFound:
+        pass
+    # One answer for what is not there and for what is not the caller's.
+    raise NotFound("agent", named)
+
+
+def _event_id(caller: Caller, event: TriggerAgent, key: str | None) -> str:
+    """Made from what the caller calls it, so that nobody can take another's id."""
+    if event.id is not None:
+        return str(uuid5(_KEYS, storable(f"{caller.entity.id} id {event.service}\n{event.id}")))
+    return new_id() if key is None else str(uuid5(_KEYS, f"{caller.entity.id} key {key}"))
+
+
+def _check_same(kept: Event | None, event: TriggerAgent) -> None:
+    told: dict[str, JsonValue] = {"service": event.service, "text": event.text}
+    if event.data is not None:
+        told["data"] = event.data
+    if kept is None or kept.payload != storable_data(told):
+        raise Problem(
+            "idempotency_key_reused", "You told this agent something else with this Idempotency-Key: choose a new one."
+        )

@@ -1,0 +1,61 @@
+"""Webhooks: making and revoking them, and the addresses where services send to."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request, Response
+
+from denizen.access import webhooks
+from denizen.access.webhooks import Webhook
+from denizen.errors import NotFound
+from denizen.server.auth import Authenticated, Caller
+from denizen.server.context import context_of
+from denizen.server.routes.triggers import find_agent
+from denizen.server.schemas import CreateWebhook, WebhookCreated, WebhookList, WebhookOut
+from denizen.storage.database import Tx
+
+router = APIRouter()
+
+
+@router.get("/api/agents/{agent_id}/webhooks", summary="The webhooks of an agent")
+async def list_webhooks(request: Request, caller: Authenticated, agent_id: str) -> WebhookList:
+    found = await context_of(request).runtime.db.read(_list, agent_id, caller)
+    return WebhookList(webhooks=[WebhookOut.of(each) for each in found])
+
+
+@router.post("/api/agents/{agent_id}/webhooks", status_code=201, summary="Make an address for a service")
+async def create_webhook(
+    request: Request, caller: Authenticated, agent_id: str, wanted: CreateWebhook
+) -> WebhookCreated:
+    """The secret is shown this once: give it to the service, which signs with it what it sends."""
+    runtime = context_of(request).runtime
+    agent = await runtime.db.read(find_agent, agent_id, caller)
+    webhook, secret = await runtime.create_webhook(
+        agent, wanted.name, scheme=wanted.scheme, secret=wanted.secret, urgent=wanted.urgent
+    )
+    return WebhookCreated(webhook=WebhookOut.of(webhook), secret=secret)
+
+
+@router.delete("/api/agents/{agent_id}/webhooks/{webhook_id}", status_code=204, summary="Close that address")
+async def revoke_webhook(request: Request, caller: Authenticated, agent_id: str, webhook_id: str) -> None:
+    runtime = context_of(request).runtime
+    await runtime.revoke_webhook(await runtime.db.read(_one, agent_id, webhook_id, caller))
+
+
+@router.post("/hooks/{webhook_id}", summary="Where a service sends to; signed, and without a token")
+async def receive_webhook(request: Request, webhook_id: str) -> Response:
+    """What was sent is in the agent's inbox when this answers 200. The same content sent again is told once."""
+    runtime = context_of(request).runtime
+    greeting = await runtime.receive_webhook(webhook_id, request.headers, await request.body())
+    return Response(None if greeting is None else greeting.answer, media_type="text/plain")
+
+
+def _list(tx: Tx, agent_id: str, caller: Caller) -> list[Webhook]:
+    return webhooks.webhooks_of(tx, find_agent(tx, agent_id, caller).id)
+
+
+def _one(tx: Tx, agent_id: str, webhook_id: str, caller: Caller) -> Webhook:
+    agent = find_agent(tx, agent_id, caller)
+    webhook = webhooks.get(tx, webhook_id)
+    if webhook.agent_id != agent.id:
+        raise NotFound("webhook", webhook_id)
+    return webhook

@@ -1,0 +1,89 @@
+"""What agents ask, over HTTP: seen as it happens, answered once, by those who may."""
+
+from __future__ import annotations
+
+import asyncio
+
+from denizen import call, reply, tool
+from denizen.ids import new_id
+from denizen.spaces.directory import Entity, Space
+from denizen.tools.settings import ClientTool
+from tests.server.conftest import House
+
+CONFIRM = ClientTool(name="confirm", description="Ask whether you may.")
+
+
+async def asked(house: House) -> tuple[Entity, Entity, Space, str]:
+    """Ada has asked something in the kitchen, where Noor is and Sam is not."""
+    world = house.world
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    ada = await world.agent("Ada", call("confirm"), reply("Done."), "Done.", tools=[CONFIRM])
+    kitchen = await world.space("Kitchen", noor, ada)
+    await world.say(noor, "Do it", kitchen)
+    await world.run()
+    (waiting,) = (await house.call("GET", "/api/calls", noor)).json()["calls"]
+    return noor, sam, kitchen, waiting["id"]
+
+
+async def test_a_call_is_answered_once(house: House) -> None:
+    noor, _, kitchen, call_id = await asked(house)
+    path = f"/api/calls/{call_id}/answer"
+    answers = await asyncio.gather(*(house.call("POST", path, noor, json={"result": n}) for n in range(4)))
+    assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409]
+    (heard,) = [answer.json() for answer in answers if answer.status_code == 200]
+    assert (heard["state"], heard["settled_by"], heard["arguments"]) == ("answered", noor.id, {})
+    refused = next(answer for answer in answers if answer.status_code == 409)
+    assert refused.json()["code"] == "already_settled"
+    await house.world.run()
+    assert await house.world.transcript(kitchen) == ["Noor: Do it", "Ada: Done."]
+    assert (await house.call("GET", "/api/calls", noor)).json() == {"calls": []}
+
+
+async def test_unknown_calls_and_those_of_others_are_not_found(house: House) -> None:
+    _, sam, kitchen, call_id = await asked(house)
+    for who_may_not, asked_for in [(sam, call_id), (sam, new_id()), (sam, "nothing%00")]:
+        path = f"/api/calls/{asked_for}"
+        for answer in [
+            await house.call("GET", path, who_may_not),
+            await house.call("POST", f"{path}/answer", who_may_not, json={"result": True}),
+        ]:
+            assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+    assert (await house.call("GET", f"/api/spaces/{kitchen.id}/calls", sam)).status_code == 404
+
+
+async def test_an_answer_is_checked_at_the_door(small_house: House) -> None:
+    noor, _, _, call_id = await asked(small_house)
+    for body in [{}, {"result": 1, "more": 2}, {"result": "x" * 300_000}]:
+        answer = await small_house.call("POST", f"/api/calls/{call_id}/answer", noor, json=body)
+        assert (answer.status_code, answer.json()["code"]) == (422, "invalid_input")
+    assert (await small_house.call("GET", f"/api/calls/{call_id}", noor)).json()["state"] == "waiting"
+
+
+async def test_a_reader_sees_what_waits_and_what_becomes_of_it(house: House) -> None:
+    noor, _, kitchen, call_id = await asked(house)
+    async with house.stream(noor, kitchen) as stream:
+        (*_, waiting) = await stream.until("call")
+        assert (waiting.data["id"], waiting.data["state"]) == (call_id, "waiting")
+        await house.call("POST", f"/api/calls/{call_id}/answer", noor, json={"result": "yes"})
+        (*_, settled) = await stream.until("call")
+        assert (settled.data["id"], settled.data["state"], settled.data["result"]) == (call_id, "answered", "yes")
+    shown = (await house.call("GET", f"/api/spaces/{kitchen.id}/calls", noor)).json()["calls"]
+    assert [(each["id"], each["after_seq"]) for each in shown] == [(call_id, 1)]
+
+
+async def test_a_call_that_only_shows_cannot_be_answered(small_house: House) -> None:
+    @tool(visible=True)
+    async def look() -> str:
+        """Look."""
+        return "A view."
+
+    world = small_house.world
+    noor = await world.person("Noor")
+    ada = await world.agent("Ada", call("look"), reply("Nice."), "Looked.", tools=[look])
+    kitchen = await world.space("Kitchen", noor, ada)
+    await world.say(noor, "Look", kitchen)
+    await world.run()
+    (shown,) = (await small_house.call("GET", f"/api/spaces/{kitchen.id}/calls", noor)).json()["calls"]
+    assert (shown["tool"], shown["state"], shown["result"]) == ("look", "answered", "A view.")
+    answer = await small_house.call("POST", f"/api/calls/{shown['id']}/answer", noor, json={"result": "no"})
+    assert answer.status_code == 404
