@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 from typer.testing import CliRunner, Result
 
 from denizen.cli.main import app
+from denizen.telemetry.logs import CHATTY
 
 Run = Callable[..., Result]
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_before() -> Iterator[None]:
+    """A command sets up logging for its process, which here is everyone's: the next test finds nothing of it."""
+    root = logging.getLogger()
+    handlers, level, levels = list(root.handlers), root.level, {name: logging.getLogger(name).level for name in CHATTY}
+    yield
+    structlog.reset_defaults()
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    for name, before in levels.items():
+        logging.getLogger(name).setLevel(before)
 
 
 @pytest.fixture

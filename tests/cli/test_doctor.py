@@ -127,6 +127,24 @@ def test_dead_events_are_noted(run: Run, database_url: str) -> None:
     assert report.said("Events").startswith("3 dead events of 3 agents")
 
 
+def test_how_far_lives_are_embedded_is_told(run: Run, database_url: str) -> None:
+    """Only where agents should recall by meaning; vectors of another embedder do not count."""
+    asyncio.run(make_world(database_url))
+    new = "INSERT INTO recalls (agent_id, passages, embedder, embedded) SELECT id, 8, '{0}', {1} FROM agents"
+    change(database_url, new.format("openai:small", 5))
+    assert "Recall" not in Report(run, DATABASE_URL=database_url).checks
+    report = Report(run, DATABASE_URL=database_url, DENIZEN_EMBEDDER="openai:small")
+    assert (report.well, report.status("Recall")) == (True, "note")
+    assert report.said("Recall") == "By meaning, with openai:small: 20 of 32 passages."
+    assert (
+        Report(run, DATABASE_URL=database_url, DENIZEN_EMBEDDER="openai:large")
+        .said("Recall")
+        .endswith(": 0 of 32 passages.")
+    )
+    change(database_url, "UPDATE recalls SET embedded = passages")
+    assert Report(run, DATABASE_URL=database_url, DENIZEN_EMBEDDER="openai:small").status("Recall") == "ok"
+
+
 def test_awake_agents_and_living_processes_are_counted(run: Run, database_url: str) -> None:
     """By the same clock as their leases."""
     asyncio.run(make_world(database_url))

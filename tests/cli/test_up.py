@@ -66,6 +66,16 @@ def test_a_broken_configuration_is_told_with_its_place_and_the_nearest_name(tmp_
     assert "settings_invalid" in said
 
 
+def test_a_broken_file_of_tools_is_told_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "kitchen.py").write_text("import denizen\n\n1 / 0\n")
+    said = refused(tmp_path, DENIZEN_TOOLS="kitchen.py,nope.py", DENIZEN_PORT="0", DENIZEN_MODEL="demo")
+    assert (
+        f"kitchen.py cannot be loaded: ZeroDivisionError: division by zero ({tmp_path / 'kitchen.py'}, line 3)." in said
+    )
+    assert "there is no file" in said
+    assert "settings_invalid" in said
+
+
 def test_a_host_beyond_this_machine_is_refused(tmp_path: Path) -> None:
     assert "loopback" in refused(tmp_path, DENIZEN_HOST="0.0.0.0", DENIZEN_PORT="0")
 

@@ -34,19 +34,22 @@ _LOCK_OF_LINUX: Final = ("hhqqi4x", (0, 1, 2, 3, 4))
 _LOCK_OF_MACOS: Final = ("qqihh", (2, 3, 4, 0, 1))
 
 
-def examine(url: str) -> list[Finding]:
-    """What there is to say about the database at `url` and about who lives in it. Blocks; call it in a thread."""
+def examine(url: str, embedder: str = "none") -> list[Finding]:
+    """What there is to say about the database at `url` and about who lives in it. Blocks; call it in a thread.
+
+    `embedder` is what the vectors are known by with which agents should recall.
+    """
     scheme, _, rest = url.partition("://")
     if scheme.startswith("postgresql"):
-        return list(_examine_postgresql(f"postgresql://{rest}"))
+        return list(_examine_postgresql(f"postgresql://{rest}", embedder))
     name = rest.removeprefix("/")
     if name in ("", ":memory:"):
         said = "SQLite in a temporary file: everything is forgotten when Denizen stops."
         return [Finding("Database", "note", said, "Set DATABASE_URL=sqlite:///path to keep it.")]
-    return list(_examine_sqlite(Path(name).absolute()))
+    return list(_examine_sqlite(Path(name).absolute(), embedder))
 
 
-def _examine_sqlite(path: Path) -> Iterator[Finding]:
+def _examine_sqlite(path: Path, embedder: str) -> Iterator[Finding]:
     from denizen.storage.sqlite_errors import translate
 
     if not is_there(path):
@@ -63,7 +66,8 @@ def _examine_sqlite(path: Path) -> Iterator[Finding]:
             query("SELECT count(*) FROM sqlite_master")  # the first that reads the file
             yield _sqlite_itself(path, holder)
             yield _integrity(connection, path)
-            yield from _contents(query, query("SELECT name FROM sqlite_master WHERE name = 'alembic_version'"), _now)
+            versioned = query("SELECT name FROM sqlite_master WHERE name = 'alembic_version'")
+            yield from _contents(query, versioned, _now, embedder)
     except sqlite3.Error as error:
         yield Finding("Database", "problem", str(translate(error, path)))
 
@@ -122,7 +126,7 @@ def _holder(path: Path) -> int | None:
     return None if kind == fcntl.F_UNLCK else process
 
 
-def _examine_postgresql(conninfo: str) -> Iterator[Finding]:
+def _examine_postgresql(conninfo: str, embedder: str) -> Iterator[Finding]:
     import psycopg
 
     from denizen.storage.postgresql_errors import describe, translate
@@ -143,7 +147,7 @@ def _examine_postgresql(conninfo: str) -> Iterator[Finding]:
             version, used = query("SELECT current_setting('server_version'), pg_database_size(current_database())")
             yield Finding("Database", "ok", f"PostgreSQL {version.split()[0]}, {name}, {size(used)}.")
             versioned = query("SELECT to_regclass('alembic_version')")[0]
-            yield from _contents(query, versioned, lambda: int(query(_SERVER_TIME)[0]))
+            yield from _contents(query, versioned, lambda: int(query(_SERVER_TIME)[0]), embedder)
     except psycopg.Error as error:
         yield Finding("Database", "problem", str(translate(error, name)))
 
@@ -155,7 +159,7 @@ def _now() -> int:
     return time.time_ns() // 1_000
 
 
-def _contents(query: Query, versioned: object, now: Callable[[], int]) -> Iterator[Finding]:
+def _contents(query: Query, versioned: object, now: Callable[[], int], embedder: str) -> Iterator[Finding]:
     """The schema, and who lives in it where it is one that we know."""
     row = query("SELECT version_num FROM alembic_version") if versioned else None
     if row is None:
@@ -167,6 +171,8 @@ def _contents(query: Query, versioned: object, now: Callable[[], int]) -> Iterat
         moment = now()
         yield _instances(query, moment)
         yield from _agents(query, moment)
+    if row[0] == HEAD and embedder != "none":
+        yield _embedded(query, embedder)
 
 
 def _schema(revision: str) -> Finding:
@@ -202,6 +208,18 @@ def _agents(query: Query, now: int) -> Iterator[Finding]:
     if events:
         said = f"{counted(events, 'dead event')} of {counted(agents, 'agent')}: each failed again and again."
         yield Finding("Events", "note", said, "Look into the log for why, and requeue them.")
+
+
+def _embedded(query: Query, embedder: str) -> Finding:
+    quoted = embedder.replace("'", "''").replace("%", "%%")
+    done, there = query(
+        f"SELECT coalesce(sum(CASE WHEN embedder = '{quoted}' THEN embedded ELSE 0 END), 0), "  # noqa: S608
+        "coalesce(sum(passages), 0) FROM recalls"
+    )
+    said = f"By meaning, with {embedder}: {int(done):,} of {counted(int(there), 'passage')}."
+    if done < there:
+        return Finding("Recall", "note", said, "Nothing to do: while Denizen is up, the rest follows.")
+    return Finding("Recall", "ok", said)
 
 
 def _size(path: Path) -> int:

@@ -16,9 +16,10 @@ import typer
 from rich.text import Text
 
 from denizen import __version__
+from denizen.access.vault import KEY_FILE
 from denizen.cli.console import print_json, stdout
 from denizen.cli.findings import Finding, Status, guarded, in_thread, is_there, may_write, size
-from denizen.errors import ModelError, SettingsError
+from denizen.errors import InvalidInput, ModelError, SettingsError
 from denizen.masking import masked
 from denizen.settings import Loaded, Settings, export_dotenv, load
 
@@ -72,9 +73,10 @@ async def examine(settings: Settings) -> list[Finding]:
     """What all the checks of these settings find, in a fixed order. They run together."""
     checks = {
         "Home": lambda: in_thread(lambda: _home(settings.home)),
-        "Database": lambda: in_thread(lambda: _database(settings.database_url)),
+        "Database": lambda: in_thread(lambda: _database(settings)),
         "Redis": lambda: _redis(settings.redis_url),
         "Model": lambda: _model(settings),
+        "Recall": lambda: in_thread(lambda: _recall(settings.embedder)),
         "Server": lambda: _server(settings.host, settings.port),
     }
     async with asyncio.TaskGroup() as tasks:
@@ -108,7 +110,16 @@ def _home(home: Path) -> list[Finding]:
         found = Finding("Home", "ok", f"{home}, writable.")
     else:
         found = Finding("Home", "note", f"{home} is not there yet.", "Nothing to do: the first `denizen up` makes it.")
-    return [found, _room(nearest)]
+    return [found, *_key_file(home / KEY_FILE), _room(nearest)]
+
+
+def _key_file(path: Path) -> list[Finding]:
+    """Whether the key of the secrets is its owner's alone; nothing, where none was made."""
+    if not is_there(path):
+        return []
+    if path.stat().st_mode & 0o077:
+        return [Finding("Secrets", "problem", f"Others on this machine may read {path}.", f"Run `chmod 600 {path}`.")]
+    return [Finding("Secrets", "ok", f"Sealed with the key in {path}.")]
 
 
 def _room(folder: Path) -> Finding:
@@ -121,10 +132,22 @@ def _room(folder: Path) -> Finding:
     return Finding("Disk", "ok", said)
 
 
-def _database(url: str) -> list[Finding]:
+def _database(settings: Settings) -> list[Finding]:
     from denizen.cli.database_check import examine as examine_database
+    from denizen.models.embedders import known_as
 
-    return examine_database(url)
+    return examine_database(settings.database_url, known_as(settings.embedder))
+
+
+def _recall(name: str) -> list[Finding]:
+    """Whether agents can recall by meaning as they should; how far they can is told by the database."""
+    from denizen.models.embedders import check_installed
+
+    try:
+        check_installed(name)
+    except InvalidInput as error:
+        return [Finding("Recall", "problem", str(error), "Or set DENIZEN_EMBEDDER=none: agents recall by words then.")]
+    return []
 
 
 async def _redis(url: str | None) -> list[Finding]:

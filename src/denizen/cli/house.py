@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from denizen.errors import SettingsError
 from denizen.settings import Settings
@@ -38,6 +38,8 @@ async def open_house(settings: Settings) -> AsyncGenerator[House]:
     from denizen.agents.residents import Pace
     from denizen.app import Runtime
     from denizen.models.discovery import choose_model
+    from denizen.models.prices import Price
+    from denizen.tools.loading import load_tools
     from denizen.welcome import welcome
 
     make_home(settings.home)
@@ -46,12 +48,40 @@ async def open_house(settings: Settings) -> AsyncGenerator[House]:
         settings.database_url,
         redis_url=settings.redis_url,
         default_model=choice.name,
+        embedder=settings.embedder,
+        tools=load_tools(settings.tools),
+        prices={name: Price(**each.model_dump()) for name, each in settings.prices.items()},
         pace=Pace(**settings.agents.model_dump()),
+        public_url=settings.public_url or f"http://{settings.host}:{settings.port}",
+        **how_secrets_are_kept(settings),
     )
     if choice.ollama_url is not None:
         runtime.models.ollama_url = choice.ollama_url
     async with runtime:
         yield House(runtime, await welcome(runtime, owner_name()), choice)
+
+
+@asynccontextmanager
+async def open_records(settings: Settings) -> AsyncGenerator[tuple[Runtime, World]]:
+    """Inside, what the house keeps can be read and written. No model is looked for, and nobody lives."""
+    from denizen.app import Runtime
+    from denizen.welcome import welcome
+
+    make_home(settings.home)
+    async with Runtime(settings.database_url, **how_secrets_are_kept(settings)) as runtime:
+        yield runtime, await welcome(runtime, owner_name())
+
+
+def how_secrets_are_kept(settings: Settings) -> dict[str, Any]:
+    """What a runtime has to know about the key of the secrets, and those that the environment shares."""
+    from denizen.access.secrets import shared_in
+    from denizen.access.vault import KEY_FILE
+
+    return {
+        "secret_key": None if settings.secret_key is None else settings.secret_key.get_secret_value(),
+        "secret_key_file": settings.home / KEY_FILE,
+        "shared_secrets": shared_in(os.environ),
+    }
 
 
 def make_home(home: Path) -> None:

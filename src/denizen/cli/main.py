@@ -34,6 +34,12 @@ class Entry:
 COMMANDS: Final = (
     Entry("up", "denizen.cli.up:up", "Start the server and let the agents live.", "Live with agents"),
     Entry("chat", "denizen.cli.chat.command:chat", "Talk with agents in the terminal.", "Live with agents"),
+    Entry("apply", "denizen.cli.apply:apply", "Make agents what files say they are.", "Live with agents"),
+    Entry("webhooks", "denizen.cli.webhooks:app", "Let services tell agents what happens.", "Live with agents"),
+    Entry("inspect", "denizen.cli.inspect:inspect", "Show how an agent is.", "Look into agents"),
+    Entry("replay", "denizen.cli.replay:replay", "Show what a model was asked, and ask another.", "Look into agents"),
+    Entry("fork", "denizen.cli.fork:fork", "Make a new agent with the past of another.", "Look into agents"),
+    Entry("secrets", "denizen.cli.secrets:app", "Keep the keys of providers and services.", "Look after it"),
     Entry("doctor", "denizen.cli.doctor:doctor", "Check that everything is well, and say what to do.", "Look after it"),
     Entry("config", "denizen.cli.config:app", "Show every setting and where it came from.", "Look after it"),
 )

@@ -4,25 +4,48 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pydantic_ai.messages import ModelMessage
+from pydantic_ai.messages import ModelMessage, ToolReturnPart
 
 from denizen import Runtime
 from denizen.access import tokens
 from denizen.agents.registry import Agent
-from denizen.models.scripted import ScriptedModel, forever, reply
+from denizen.models.scripted import ScriptedModel, Turn, call, forever, reply
 from denizen.server.application import create_app
 from denizen.server.serving import bind, serve_on
 from denizen.spaces.directory import Entity, Space
+from denizen.tools.settings import ClientTool
+from denizen.tools.tool import OutsideTool
+
+CONFIRM = ClientTool(
+    name="confirm_action",
+    description="Ask the people in the space.",
+    parameters={"type": "object", "properties": {"question": {"type": "string"}}, "required": ["question"]},
+)
 
 
 def echoing(name: str) -> ScriptedModel:
     """A model that always says the same thing, once in a cycle."""
     return forever(lambda messages, _: "Done." if has_replied(messages) else reply(f"{name} hears you."))
+
+
+def asking() -> ScriptedModel:
+    """A model with the tool `CONFIRM` that first asks and then says what it was answered."""
+    return forever(lambda messages, _: _ask_then_tell(messages))
+
+
+def _ask_then_tell(messages: list[ModelMessage]) -> Turn:
+    match [part for part in messages[-1].parts if isinstance(part, ToolReturnPart)]:
+        case [ToolReturnPart(tool_name="confirm_action") as answer]:
+            return reply(f"So it is {answer.model_response_str()}.")
+        case []:
+            return call("confirm_action", question="Deploy v2.1?", where="the barn")
+        case _:
+            return "Done."
 
 
 def has_replied(messages: list[ModelMessage]) -> bool:
@@ -69,13 +92,24 @@ class House:
 
 @asynccontextmanager
 async def open_house(
-    url: str, *, ada: ScriptedModel | None = None, bo: ScriptedModel | None = None
+    url: str,
+    *,
+    ada: ScriptedModel | None = None,
+    bo: ScriptedModel | None = None,
+    tools: Sequence[OutsideTool | ClientTool] = (),
 ) -> AsyncGenerator[House]:
-    """The house, its agents living, its server listening."""
+    """The house, its agents living, its server listening; `tools` are Ada's."""
     async with Runtime(url) as runtime:
         noor = await runtime.create_person("Noor")
         agents = [
-            await runtime.create_agent("Ada", model=ada or echoing("Ada"), instructions="You keep the house."),
+            await runtime.create_agent(
+                "Ada",
+                model=ada or echoing("Ada"),
+                instructions="You keep the house.",
+                tools=list(tools),
+                # Her words show as she writes them, not a few words late.
+                private_guard={"enabled": False},
+            ),
             await runtime.create_agent("Bo", model=bo or echoing("Bo"), instructions="You mend things."),
         ]
         kitchen = await runtime.create_space("Kitchen", [noor, *agents])

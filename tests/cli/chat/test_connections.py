@@ -8,9 +8,10 @@ from contextlib import aclosing
 import pytest
 
 from denizen.cli.chat.connection import Connection
-from denizen.client import Connected, Delta, Message, Started, Status, StreamEvent
+from denizen.client import Call, Connected, Delta, Message, Started, Status, StreamEvent
 from denizen.errors import DenizenError
 from denizen.ids import new_id
+from tests.cli.chat.conftest import Way
 from tests.cli.chat.houses import House
 
 
@@ -109,6 +110,49 @@ async def test_someone_who_joins_is_heard_too(connection: Connection, house: Hou
             if isinstance(event, Message) and event.author.name == "Bo":
                 break
     assert messages_of(told) == [(1, "Noor", "Welcome"), (2, "Bo", "Bo hears you.")]
+
+
+async def test_what_an_agent_asks_is_heard_and_answered_once(house_that_asks: House, way: Way) -> None:
+    """Everyone sees it wait, and who answered what; the agent goes on with the first answer."""
+    house, told = house_that_asks, list[Call]()
+    async with way(house) as connection, asyncio.timeout(60):
+        async with aclosing(connection.stream(house.room.id, after=0)) as stream:
+            async for event in stream:
+                if isinstance(event, Connected):
+                    await connection.post(house.room.id, "Go", key=new_id())
+                elif isinstance(event, Call) and event not in told:  # a call may be told of more than once
+                    told.append(event)
+                    if event.state == "waiting":
+                        assert await connection.calls() == [event]
+                        assert (await connection.answer(event.id, {"confirmed": True})).state == "answered"
+                elif isinstance(event, Message) and event.author.name == "Ada":
+                    break
+        asked, settled = told
+        assert (asked.tool, asked.mode, asked.agent_id, asked.space_id) == (
+            "confirm_action",
+            "pause",
+            house.ada.id,
+            house.room.id,
+        )
+        assert asked.arguments == {"question": "Deploy v2.1?", "where": "the barn"}
+        assert settled == await connection.call(asked.id)
+        assert (settled.state, settled.result, settled.settled_by) == ("answered", '{"confirmed":true}', house.noor.id)
+        assert await connection.calls() == []
+        with pytest.raises(DenizenError, match="The first one stands"):
+            await connection.answer(asked.id, "no")
+        with pytest.raises(DenizenError, match="There is no call"):
+            await connection.call(new_id())
+    assert await house.runtime.transcript(house.room) == ["Noor: Go", 'Ada: So it is {"confirmed":true}.']
+
+
+async def test_what_waits_is_told_to_whoever_comes(house_that_asks: House, way: Way) -> None:
+    house = house_that_asks
+    async with way(house) as connection, asyncio.timeout(60):
+        await connection.post(house.room.id, "Go", key=new_id())
+        for _ in range(2):
+            async with aclosing(connection.stream(house.room.id, after=1)) as stream:
+                told = await anext(event async for event in stream if isinstance(event, Call))
+                assert (told.state, told.after_seq) == ("waiting", 1)
 
 
 @pytest.mark.parametrize("what", ["empty", "elsewhere"])

@@ -23,7 +23,7 @@ def run(*events: Event, state: Conversation | None = None) -> tuple[Conversation
     state, shown = state or Conversation(), []
     for event in events:
         state, messages = feed(state, event, now=0)
-        shown += [each.seq for each in messages]
+        shown += [each.seq for each in messages if isinstance(each, Message)]
     return state, shown
 
 
@@ -93,6 +93,13 @@ def test_one_sees_with_what_an_agent_is_busy() -> None:
     assert (dict(state.doing), thinking(state, 0)) == ({}, ())
 
 
+def test_one_sees_who_waits_for_an_answer() -> None:
+    state, _ = run(Status("ada", "alive"), Status("ada", "paused"))
+    assert (state.paused, thinking(state, 0)) == ({"ada"}, ())
+    assert run(Status("ada", "alive"), state=state)[0].paused == frozenset()
+    assert run(Lost("gone"), state=state)[0].paused == frozenset()
+
+
 def test_nobody_thinks_for_ever() -> None:
     """An agent of which nothing more is heard is not said to be thinking, unless it is known that it is."""
     alive = Agent(id="ada", handle="ada", name="Ada", status="alive", model="demo", about="")
@@ -127,10 +134,10 @@ def test_any_interleaving_shows_each_message_once_and_in_order(data: st.DataObje
     messages = [message(seq) for seq in range(1, count + 1)]
     again = data.draw(st.lists(st.sampled_from(messages), max_size=5)) if messages else []
     frames = data.draw(st.lists(_frames, max_size=30))
-    state, shown = Conversation(), []
+    state, shown = Conversation(), list[Message]()
     for event in data.draw(st.permutations([*messages, *again, *frames])):
         state, new = feed(state, event, 0)
-        shown += new
+        shown += [each for each in new if isinstance(each, Message)]
         assert not {each.id for each in shown} & state.writing.keys(), "a message stands beside its own live text"
     assert [each.seq for each in shown] == list(range(1, count + 1))
 

@@ -78,6 +78,26 @@ async def test_it_waits_for_agents_that_answer_each_other_and_not_for_those_who_
     assert ran.status == 0
 
 
+async def test_an_agent_that_asks_is_not_finished(house_that_asks: House, tmp_path: Path) -> None:
+    """It is told, with how to answer it; whoever says more meanwhile is told again, and programs get it all."""
+    house = house_that_asks
+    environ = house.environ(tmp_path)
+    ran = await chat("@ada", "--once", "Go", environ=environ, cwd=tmp_path)
+    assert ran == Ran(
+        1,
+        "",
+        "Ada waits for an answer: Deploy v2.1? where: the barn\n"
+        "Give it in `denizen chat 'Noor and Ada'` with /yes, /no, or /answer and your own words.\n",
+    )
+
+    again = await chat("@ada", "--once", "Well?", "--json", environ=environ, cwd=tmp_path)
+    told = json.loads(again.out)
+    assert (again.status, told["finished"], told["replies"]) == (1, False, [])
+    (question,) = told["questions"]
+    await house.runtime.answer(question["id"], "yes", by=house.noor)
+    assert (question["arguments"]["question"], question["state"]) == ("Deploy v2.1?", "waiting")
+
+
 async def test_without_a_server_the_agents_live_in_the_process(tmp_path: Path, environ: dict[str, str]) -> None:
     """The first world is made, the demo model answers, and the next run finds what was said."""
     environ["DENIZEN_PORT"] = str(free_port())

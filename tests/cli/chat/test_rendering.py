@@ -6,11 +6,13 @@ import io
 from datetime import UTC, datetime
 
 import pytest
+from pydantic import JsonValue
 from rich.console import Console, ConsoleRenderable
 
 from denizen.cli.chat import rendering
+from denizen.cli.chat.questions import Asked, Ended, Questions, Used
 from denizen.cli.chat.screen import fit
-from denizen.client import Author, Message
+from denizen.client import Author, Call, Message
 
 
 def message(text: str, *, name: str = "Ada", day: int = 5) -> Message:
@@ -47,6 +49,39 @@ def test_a_day_is_told_once() -> None:
     assert "January" not in shown(*rendering.conversation([message("d", day=6)], "me", day)[0])
 
 
+def question(tool: str = "confirm_action", text: str = "Deploy **v2.1**?", **more: JsonValue) -> Call:
+    at = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
+    arguments: JsonValue = {"question": text, **more}
+    return Call(
+        id="c", agent_id="a", space_id="s", tool=tool, mode="pause", state="waiting", arguments=arguments, created_at=at
+    )
+
+
+def test_a_question_says_who_asks_what_and_how_to_answer() -> None:
+    asked = Asked(question(where="the barn"), None, {})
+    assert shown(*rendering.news_block(asked, {"a": "Ada"}), columns=60) == (
+        "Ada  asks: confirm action\n  Deploy v2.1?\n  where: the barn\n  /yes, /no, or /answer and your own words\n"
+    )
+
+
+def test_one_of_several_questions_has_its_number_and_names_the_others() -> None:
+    asked = Asked(question(), 2, {1: question(text="Water the plants?")})
+    assert shown(*rendering.news_block(asked, {}), columns=60) == (
+        "Someone  asks 2: confirm action\n"
+        "  Deploy v2.1?\n"
+        "  /yes 2, /no 2, or /answer 2 and your own words\n"
+        "  Besides waits: 1 “Water the plants?”\n"
+    )
+
+
+def test_all_that_waits_can_be_listed() -> None:
+    known = {1: question(), 3: question(text="Still?").model_copy(update={"state": "expired"})}
+    listed = shown(rendering.table_of_questions(Questions(known), {"a": "Ada"}), columns=100)
+    assert [line.split()[:3] for line in listed.splitlines()] == [["1", "Ada", "Deploy"], ["3", "Ada", "Still?"]]
+    assert "a late answer reaches the agent" in listed
+    assert shown(rendering.table_of_questions(Questions(), {})) == "Nobody waits for an answer here.\n"
+
+
 @pytest.mark.parametrize("columns", [12, 40, 100])
 def test_nothing_is_wider_than_the_terminal(columns: int) -> None:
     """Long words, code and names are folded or cut."""
@@ -62,6 +97,10 @@ def test_a_text_cannot_steer_the_terminal(evil: str) -> None:
         seen = shown(*rendering.message_block(message(text, name=f"A{evil}"), "me"))
         assert evil not in seen
         assert "\ufffd" in seen
+    asked = question(tool=f"x{evil}", text=f"before {evil} after", where=evil)
+    for news in (Asked(asked, 2, {1: asked}), Ended(asked, 2), Used(asked)):
+        assert evil not in shown(*rendering.news_block(news, {"a": f"A{evil}"})).replace("\ufffd", "")
+    assert evil not in shown(rendering.table_of_questions(Questions({1: asked}), {}))
 
 
 def test_colours_are_steady_and_ones_own_is_nobody_elses() -> None:

@@ -10,9 +10,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from pydantic_ai.messages import ModelMessage, ToolReturnPart
 
-from denizen.models.scripted import ScriptedModel, forever, reply
-from tests.cli.chat.houses import House, has_replied, open_house
+from denizen import tool
+from denizen.models.scripted import ScriptedModel, Turn, call, forever, reply
+from tests.cli.chat.houses import CONFIRM, House, has_replied, open_house
 from tests.cli.chat.terminal import Terminal, terminal
 from tests.cli.conftest import free_port
 
@@ -105,6 +107,44 @@ async def house_said(url: str) -> list[str]:
         return [row[0] for row in await runtime.db.read(lambda tx: tx.all(rows))]
 
 
+async def test_a_question(sqlite_url: str, tmp_path: Path) -> None:
+    """Ada looks something up and asks: that is seen, the bar says that she waits, and a short answer lets her go on."""
+    moves = ["look_up", "confirm_action"]
+
+    @tool(visible=True)
+    async def look_up(word: str) -> str:
+        return f"{word}: a place"
+
+    def decide(messages: list[ModelMessage], _: object) -> Turn:
+        match moves:
+            case ["look_up", *_]:
+                return call(moves.pop(0), word="hall")
+            case ["confirm_action"]:
+                return call(moves.pop(0), question="Deploy v2.1?")
+            case _:
+                return "Done." if messages_sent(messages) else reply("Deployed.")
+
+    async with (
+        open_house(sqlite_url, ada=forever(decide), tools=[look_up, CONFIRM]) as house,
+        sitting(house, tmp_path, "@ada") as screen,
+    ):
+        await screen.until("Ada will hear you.")
+        screen.type("Go\r")
+        await screen.until("Ada used look_up(word: hall) → hall: a place")
+        await screen.until("  /yes, /no, or /answer and your own words")
+        await screen.until(lambda: in_order(screen, "Ada  asks: confirm action", "Deploy v2.1?"))
+        await screen.until(lambda: screen.bar() == " Noor and Ada · Ada waits for an answer · /help")
+        screen.type("/yes\r")
+        await screen.until("You answered “Deploy v2.1?”: yes")
+        await screen.until("  Deployed.")
+        await screen.until(lambda: screen.bar() == " Noor and Ada · with Ada · /help")
+
+
+def messages_sent(messages: list[ModelMessage]) -> bool:
+    """Whether the last message is what became of a reply."""
+    return any(isinstance(part, ToolReturnPart) and part.tool_name == "send_message" for part in messages[-1].parts)
+
+
 async def test_what_is_typed_while_the_server_is_away_is_said_when_it_is_back(house: House, tmp_path: Path) -> None:
     """Nothing is lost and nothing is doubled, neither what others said meanwhile."""
     async with sitting(house, tmp_path, "cellar") as screen:
@@ -165,6 +205,7 @@ async def test_commands(house: House, tmp_path: Path) -> None:
         await screen.until("There is no command /hlep. Did you mean /help?")
         screen.type("/help\r")
         await screen.until("what was said before")
+        await screen.until("answer what an agent asks")
         screen.type("/agents\r")
         await screen.until("You mend things.")
         screen.type("/spaces\r")

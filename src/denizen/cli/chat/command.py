@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import sys
-from typing import Annotated, Any, TextIO, cast
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Final, TextIO, cast
 
 import typer
 
-from denizen.cli.chat import rendering
+from denizen.cli.chat import rendering, wording
 from denizen.cli.chat.connection import Connection
 from denizen.cli.chat.once import Heard, say_once
 from denizen.cli.chat.opening import opened
 from denizen.cli.chat.remembering import Remembering
 from denizen.cli.chat.talk import Talk, first_space
 from denizen.cli.console import begin, is_verbose, print_json, stderr, stdout
-from denizen.client import Message, Space
+from denizen.client import Call, Message, Space
 from denizen.clock import SystemClock
 from denizen.errors import DenizenError, InvalidInput
 from denizen.settings import Settings
 from denizen.telemetry.logs import Level, configure_logging
+
+QUESTION_CHARACTERS: Final = 500
 
 
 def chat(
@@ -98,9 +102,12 @@ class _Chatting:
         heard = await say_once(connection, space, text, seconds=seconds, on_reply=show)
         if as_json:
             print_json(_as_object(space, heard))
+        for line in _unanswered(heard.questions, space):
+            stderr().print(rendering.note(line), soft_wrap=True)
         if heard.unfinished:
-            names = ", ".join(member.name for member in heard.unfinished)
-            stderr().print(rendering.note(f"Not finished after {seconds:g} seconds: {names}."))
+            slow = ", ".join(member.name for member in heard.unfinished)
+            stderr().print(rendering.note(f"Not finished after {seconds:g} seconds: {slow}."))
+        if heard.unfinished or heard.questions:
             raise typer.Exit(1)
 
     async def _in_lines(self, connection: Connection, remembering: Remembering) -> None:
@@ -138,8 +145,19 @@ def _as_object(space: Space, heard: Heard) -> dict[str, Any]:
         "space": {"id": space.id, "name": space.name},
         "message": heard.said.model_dump(mode="json"),
         "replies": [reply.model_dump(mode="json") for reply in heard.replies],
-        "finished": not heard.unfinished,
+        "questions": [question.model_dump(mode="json") for question in heard.questions],
+        "finished": not heard.unfinished and not heard.questions,
     }
+
+
+def _unanswered(questions: Sequence[Call], space: Space) -> Iterator[str]:
+    """What agents wait for, and how they can be answered."""
+    names = {member.id: member.name for member in space.members}
+    for call in questions:
+        asked = wording.shortened(wording.whole(call), QUESTION_CHARACTERS)
+        yield f"{names.get(call.agent_id, 'Someone')} waits for an answer: {asked}"
+    if questions:
+        yield f"Give it in `denizen chat {shlex.quote(space.name)}` with /yes, /no, or /answer and your own words."
 
 
 def _first(group: BaseExceptionGroup[DenizenError]) -> DenizenError:

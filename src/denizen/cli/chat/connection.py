@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from typing import Protocol
 
-from denizen.client import Agent, Me, Message, Space, StreamEvent
+from pydantic import JsonValue
+
+from denizen.client import Agent, Call, Me, Message, Space, StreamEvent
 
 
 class Connection(Protocol):
@@ -34,8 +36,21 @@ class Connection(Protocol):
         """The message stands in the space. Posting again with the same key is posting once."""
         ...
 
+    async def calls(self) -> list[Call]:
+        """What agents ask and this person may answer, the oldest first."""
+        ...
+
+    async def call(self, call_id: str) -> Call:
+        """A call as it stands."""
+        ...
+
+    async def answer(self, call_id: str, result: JsonValue) -> Call:
+        """The call has this result, and its agent goes on with it. One that has an answer is refused another."""
+        ...
+
     def stream(self, space_id: str, *, after: int) -> AsyncGenerator[StreamEvent]:
-        """What is said after that number, each message once and in order, and live what is being written, for ever.
+        """What is said after that number, each message once and in order, and live what is being written, and the
+        calls that people see, for ever.
 
         Each stretch begins with `Connected`; where it breaks off, `Lost` is said, and it is tried again.
         """

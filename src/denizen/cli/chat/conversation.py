@@ -2,7 +2,7 @@
 
 A message is handed out for showing exactly once, in the order of sequence numbers. What is being written is visible
 from its first piece until its message is there or it is aborted, never beside its own message. Who thinks is known
-for as long as that is confirmed now and then.
+for as long as that is confirmed now and then. What agents ask is kept in `questions`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, assert_never
 
-from denizen.client import Aborted, Agent, Connected, Delta, Lost, Message, Started, Status, StreamEvent
+from denizen.cli.chat.questions import News, Questions, hear
+from denizen.client import Aborted, Agent, Call, Connected, Delta, Lost, Message, Started, Status, StreamEvent
 
 STATUS_SECONDS: Final = 45
 """An agent of which nothing was heard for so long is not said to be thinking any more."""
@@ -58,6 +59,9 @@ class Conversation:
     """The agents that think, and until when that may be believed."""
     doing: Mapping[str, str] = field(default_factory=lambda: _NONE)
     """The tools that agents are using, by agent."""
+    paused: frozenset[str] = frozenset()
+    """The agents that wait for an answer."""
+    questions: Questions = field(default_factory=Questions)
     early: Mapping[int, Message] = field(default_factory=lambda: _NONE)
     """Messages that came before one they follow."""
     said: tuple[str, ...] = ()
@@ -67,11 +71,14 @@ class Conversation:
 Event: TypeAlias = StreamEvent | Presence
 
 
-def feed(state: Conversation, event: Event, now: float) -> tuple[Conversation, tuple[Message, ...]]:
-    """The conversation after this event, and the messages that are to be shown now. `now` is in seconds."""
+def feed(state: Conversation, event: Event, now: float) -> tuple[Conversation, tuple[Message | News, ...]]:
+    """The conversation after this event, and what is to be shown now. `now` is in seconds."""
     match event:
         case Message():
             return _message(state, event)
+        case Call():
+            questions, news = hear(state.questions, event)
+            return replace(state, questions=questions), () if news is None else (news,)
         case Started():
             return _started(state, event), ()
         case Delta():
@@ -88,7 +95,7 @@ def feed(state: Conversation, event: Event, now: float) -> tuple[Conversation, t
             return replace(state, lost=False), ()
         case Lost():
             # Whether what was being written is finished, and who still thinks, will be told anew.
-            return replace(state, lost=True, writing=_NONE, thinking=_NONE), ()
+            return replace(state, lost=True, writing=_NONE, thinking=_NONE, paused=frozenset()), ()
         case _:
             assert_never(event)
 
@@ -142,6 +149,8 @@ def _delta(state: Conversation, event: Delta, now: float) -> Conversation:
 
 
 def _status(state: Conversation, agent_id: str, status: str, now: float) -> Conversation:
+    paused = state.paused | {agent_id} if status == "paused" else state.paused - {agent_id}
+    state = replace(state, paused=paused)
     if status == "alive":
         return replace(state, thinking={**state.thinking, agent_id: now + STATUS_SECONDS})
     if agent_id not in state.thinking:

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
+
+from pydantic import JsonValue
 
 from denizen.agents import registry
 from denizen.agents.registry import Presence
 from denizen.app import Runtime
 from denizen.bus.port import Gap, Subscription
-from denizen.bus.streams import MessageCreated, agent_topic, from_payload, space_topic
-from denizen.client import Agent, Author, Connected, Lost, Me, Member, Message, Space, StreamEvent, frame_from
+from denizen.bus.streams import CallChanged, MessageCreated, agent_topic, from_payload, space_topic
+from denizen.client import Agent, Author, Call, Connected, Lost, Me, Member, Message, Space, StreamEvent, frame_from
 from denizen.clock import moment
 from denizen.errors import StorageError, SubscriberTooSlow
-from denizen.ids import EntityId, MessageId, SpaceId
+from denizen.ids import CallId, EntityId, MessageId, SpaceId
 from denizen.server.live import Live, Payload
 from denizen.spaces import directory, posting
 from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx
+from denizen.tools import calls
 
 LOOK_SECONDS: Final = 2.0
 """How often a quiet space is looked at: another process may write to the same database."""
@@ -63,6 +66,15 @@ class Local:
         posted = await self._runtime.post(SpaceId(space_id), self._person, text, id=MessageId(key))
         return message_from(await self._runtime.db.read(posting.get_message, posted.id))
 
+    async def calls(self) -> list[Call]:
+        return [call_from(each) for each in await self._runtime.waiting_calls(self._person)]
+
+    async def call(self, call_id: str) -> Call:
+        return call_from(await self._runtime.db.read(calls.require_visible, call_id, self._person.id))
+
+    async def answer(self, call_id: str, result: JsonValue) -> Call:
+        return call_from(await self._runtime.answer(call_id, result, by=self._person))
+
     async def stream(self, space_id: str, *, after: int) -> AsyncGenerator[StreamEvent]:
         reader = _Reader(self._runtime, SpaceId(space_id), self._person.id, after)
         connected = False
@@ -99,6 +111,8 @@ class _Reader:
         self._person_id = person_id
         self._after = after
         self._live = Live(space_id)
+        self._waiting: frozenset[CallId] = frozenset()
+        """The calls that the reader was told to be without a result."""
         self._agents: frozenset[EntityId] = frozenset()
         self._listening_to = self._agents
 
@@ -115,11 +129,12 @@ class _Reader:
         """Everything the reader was not told yet."""
         events: list[StreamEvent] = []
         while True:
-            view = await self._runtime.db.read(_look, self._space_id, self._person_id, self._after)
+            view = await self._runtime.db.read(_look, self._space_id, self._person_id, self._after, self._waiting)
             for message in view.messages:
                 self._live.said(message.id)
                 self._after = message.seq
             events += [message_from(each) for each in view.messages]
+            events += self._tell(view.calls)
             events += _frames(self._live.seen(view.agents))
             if len(view.messages) < PAGE:
                 self._agents = frozenset(each.agent_id for each in view.agents)
@@ -142,7 +157,23 @@ class _Reader:
             return []
         if isinstance(frame, MessageCreated):
             return await self.look() if frame.seq > self._after else []
+        if isinstance(frame, CallChanged):
+            return await self._hear_of_call(frame)
         return _frames(self._live.hear(frame))
+
+    async def _hear_of_call(self, frame: CallChanged) -> list[StreamEvent]:
+        # The frames of an agent are of its calls in other spaces too.
+        if frame.space != self._space_id:
+            return []
+        call = await self._runtime.db.read(calls.require_visible, frame.id, self._person_id)
+        return [*self._tell([call])]
+
+    def _tell(self, found: Iterable[calls.Call]) -> Iterator[StreamEvent]:
+        for call in found:
+            if call.state == "waiting" and call.id in self._waiting:
+                continue
+            self._waiting = self._waiting | {call.id} if call.state == "waiting" else self._waiting - {call.id}
+            yield call_from(call)
 
     def lost(self) -> list[StreamEvent]:
         """Frames were lost: what was being written is not followed any further."""
@@ -153,11 +184,16 @@ class _Reader:
 class _View:
     messages: list[posting.Message]
     agents: list[Presence]
+    calls: list[calls.Call]
+    """Those without a result, and what became of those that had none before."""
 
 
-def _look(tx: Tx, space_id: SpaceId, person_id: EntityId, after: int) -> _View:
+def _look(tx: Tx, space_id: SpaceId, person_id: EntityId, after: int, waited: frozenset[CallId]) -> _View:
     directory.require_member(tx, space_id, person_id)
-    return _View(posting.messages_after(tx, space_id, after, limit=PAGE), registry.present(tx, space_id))
+    messages = posting.messages_after(tx, space_id, after, limit=PAGE)
+    waiting = calls.waiting_in(tx, space_id)
+    settled = [calls.get(tx, each) for each in sorted(waited - {call.id for call in waiting})]
+    return _View(messages, registry.present(tx, space_id), [*settled, *waiting])
 
 
 def _frames(payloads: Iterable[Payload]) -> list[StreamEvent]:
@@ -206,4 +242,23 @@ def message_from(message: posting.Message) -> Message:
         mentions=message.mentions,
         reply_to=message.reply_to,
         created_at=moment(message.created_at),
+    )
+
+
+def call_from(call: calls.Call) -> Call:
+    """The call as a server would tell it."""
+    return Call(
+        id=call.id,
+        agent_id=call.agent_id,
+        space_id=call.space_id,
+        after_seq=call.after_seq,
+        tool=call.tool,
+        mode=call.mode,
+        state=call.state,
+        arguments=call.parsed_arguments,
+        result=call.result,
+        created_at=moment(call.created_at),
+        expires_at=None if call.expires_at is None else moment(call.expires_at),
+        settled_at=None if call.settled_at is None else moment(call.settled_at),
+        settled_by=call.settled_by or None,
     )

@@ -1,4 +1,7 @@
-"""Saying one thing and hearing what comes of it, for scripts: post, listen until the agents have finished, leave."""
+"""Saying one thing and hearing what comes of it, for scripts: post, listen until the agents have finished, leave.
+
+An agent that asks something has done what it can: nobody here will answer it.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from denizen.cli.chat.connection import Connection
+from denizen.cli.chat.questions import concerns
 from denizen.cli.chat.settling import Settling
-from denizen.client import Connected, Lost, Member, Message, Space, StreamEvent
-from denizen.errors import ServerUnreachable
+from denizen.client import Call, Connected, Lost, Member, Message, Space, StreamEvent
+from denizen.errors import ServerUnreachable, StorageError
 from denizen.ids import new_id
 
 QUIET_SECONDS: Final = 3.0
@@ -27,6 +31,8 @@ class Heard:
     """Everything that others said in the space afterwards."""
     unfinished: tuple[Member, ...]
     """The agents that were not done when time was up."""
+    questions: tuple[Call, ...] = ()
+    """What agents wait for before they go on, and what they asked because of it."""
 
 
 async def say_once(
@@ -53,6 +59,8 @@ class _Listening:
         self._events: asyncio.Queue[StreamEvent] = asyncio.Queue()
         self._listens = asyncio.Event()
         self._seen: list[Message] = []
+        self._shown: set[str] = set()
+        """The ids of the calls that were shown."""
 
     async def pump(self) -> None:
         async with aclosing(self._connection.stream(self._space.id, after=self._space.last_seq)) as events:
@@ -74,7 +82,15 @@ class _Listening:
         except TimeoutError:
             pass
         replies = tuple(each for each in self._seen if each.seq > said.seq)
-        return Heard(said, replies, tuple(self._settling.waiting_for))
+        return Heard(said, replies, tuple(self._settling.waiting_for), await self._questions(said.seq))
+
+    async def _questions(self, since: int) -> tuple[Call, ...]:
+        try:
+            asked = [each for each in await self._connection.calls() if concerns(each, self._space)]
+        except (ServerUnreachable, StorageError):
+            return ()
+        new = [each.id for each in asked if each.id in self._shown and each.after_seq >= since]
+        return tuple(each for each in asked if each.mode == "pause" or each.id in new)
 
     async def _next(self) -> None:
         """Take the next thing that happens into account; after a quiet while, how the agents are."""
@@ -85,6 +101,8 @@ class _Listening:
             self._settling.excuse(await self._connection.agents())
             return
         self._settling.feed(event)
-        if isinstance(event, Message):
+        if isinstance(event, Call):
+            self._shown.add(event.id)
+        elif isinstance(event, Message):
             self._seen.append(event)
             self._on_reply(event)

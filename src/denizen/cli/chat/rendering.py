@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from typing import Final
 
@@ -18,6 +18,8 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from denizen.cli.chat import wording
+from denizen.cli.chat.questions import Asked, Ended, News, Questions, Used
 from denizen.cli.chat.typed import COMMANDS
 from denizen.client import Agent, Member, Message, Space
 
@@ -25,6 +27,10 @@ COLOURS: Final = ("cyan", "magenta", "yellow", "blue", "bright_cyan", "bright_ma
 OWN_COLOUR: Final = "green"
 MARKDOWN_CHARACTERS: Final = 20_000
 """Longer texts are shown as they are: laying them out would take longer than reading them."""
+DETAIL_CHARACTERS: Final = 500
+"""Longer arguments of a question are cut."""
+WAITS: Final = "waits for an answer"
+"""How an agent is that is `paused`."""
 _INDENT: Final = "  "
 _INVISIBLE: Final = ("Cc", "Cs", "Co", "Zl", "Zp")
 _BIDI: Final = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -133,6 +139,32 @@ def note(sentence: str, style: str = "dim") -> Text:
     return Text(printable(sentence), style=style)
 
 
+def news_block(news: News, names: Mapping[str, str]) -> Iterator[ConsoleRenderable]:
+    """What is new about a call; `names` are those of the members, by id."""
+    match news:
+        case Asked():
+            yield from _question(news, names)
+        case Ended(call, number):
+            yield note(wording.ended(call, number, names.get(call.settled_by or "", "Someone")))
+        case Used(call):
+            yield note(wording.used(call, names.get(call.agent_id, "Someone")))
+
+
+def _question(asked: Asked, names: Mapping[str, str]) -> Iterator[ConsoleRenderable]:
+    call, number = asked.call, "" if asked.number is None else f" {asked.number}"
+    yield author_line(
+        names.get(call.agent_id, "Someone"), f"asks{number}: {printable(wording.in_words(call))}", own=False
+    )
+    if asked_for := wording.sentence(call):
+        yield body(asked_for)
+    for line in wording.details(call):
+        yield _Indented(Text(printable(wording.shortened(line, DETAIL_CHARACTERS))))
+    yield _Indented(note(f"/yes{number}, /no{number}, or /answer{number} and your own words"))
+    if asked.others:
+        besides = ", ".join(f"{each} “{wording.in_short(other)}”" for each, other in asked.others.items())
+        yield _Indented(note(f"Besides waits: {besides}"))
+
+
 def plain_line(message: Message) -> str:
     """The message for where there is no terminal: the author, a colon, the text."""
     return f"{printable(message.author.name)}: {printable(message.text)}"
@@ -150,11 +182,29 @@ def table_of_spaces(spaces: Sequence[Space], here: str, unread: Mapping[str, int
     return table
 
 
-def table_of_members(members: Sequence[Member], thinking: Sequence[str], own_id: str) -> Table:
+def table_of_questions(questions: Questions, names: Mapping[str, str]) -> ConsoleRenderable:
+    """What waits for an answer, and what may still be given one."""
+    if not questions.known:
+        return note("Nobody waits for an answer here.")
+    table = _table(4)
+    for number, call in questions.known.items():
+        name = names.get(call.agent_id, "Someone")
+        how = "" if call.state == "waiting" else "waits no longer; a late answer reaches the agent"
+        table.add_row(
+            Text(f"  {number}", style="cyan"),
+            Text(printable(name), style=colour_of(name, own=False)),
+            Text(printable(wording.whole(call))),
+            Text(how, style="dim"),
+        )
+    return table
+
+
+def table_of_members(members: Sequence[Member], thinking: Sequence[str], paused: Collection[str], own_id: str) -> Table:
     """Who is in the space."""
     table = _table(3)
     for member in members:
         how = "you" if member.id == own_id else "thinking" if member.id in thinking else member.kind
+        how = WAITS if member.id in paused else how
         name = Text(printable(member.name), style=colour_of(member.name, own=member.id == own_id))
         table.add_row(Text("  ") + name, Text(f"@{member.handle}"), Text(how, style="dim"))
     return table
@@ -165,7 +215,7 @@ def table_of_agents(agents: Sequence[Agent]) -> Table:
     table = _table(3)
     for agent in agents:
         name = Text(printable(agent.name), style=colour_of(agent.name, own=False))
-        how = "thinking" if agent.status == "alive" else agent.status
+        how = {"alive": "thinking", "paused": WAITS}.get(agent.status, agent.status)
         table.add_row(Text("  ") + name, Text(f"@{agent.handle} {how}"), Text(printable(agent.about), style="dim"))
     return table
 

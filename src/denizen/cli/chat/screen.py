@@ -284,7 +284,7 @@ def bar_text(talk: Talk, columns: int, *, leaving: bool) -> str:
         return fit([("Where to?" if talk.choosing else "…", 0), ("/help", 1)], columns)
     thinkers = [talk.how(member) for member in talk.thinkers()]
     others = [member.name for member in talk.members() if member.id != talk.me.id]
-    new = [f"{space.name}: {talk.unread[space.id]} new" for space in talk.spaces if talk.unread.get(space.id)]
+    paused = [member.name for member in talk.paused()]
     return fit(
         [
             (rendering.printable(talk.space.name), 1),
@@ -292,12 +292,29 @@ def bar_text(talk: Talk, columns: int, *, leaving: bool) -> str:
             (f"{rendering.printable(_and(thinkers))} {'is' if len(thinkers) == 1 else 'are'} thinking", 2)
             if thinkers
             else ("", 2),
-            (rendering.printable(", ".join(new)), 3),
-            (rendering.printable(f"with {', '.join(others)}" if others and not thinkers else ""), 4),
+            (f"{rendering.printable(_and(paused))} {_waits(paused)}" if paused else "", 2),
+            (rendering.printable(", ".join(_elsewhere(talk))), 3),
+            (rendering.printable(f"with {', '.join(others)}" if others and not thinkers + paused else ""), 4),
             ("/help", 5),
         ],
         columns,
     )
+
+
+def _waits(names: Sequence[str]) -> str:
+    return rendering.WAITS if len(names) == 1 else "wait for an answer"
+
+
+def _elsewhere(talk: Talk) -> list[str]:
+    """What there is in other spaces."""
+    told: list[str] = []
+    here = talk.space.id if talk.space is not None else ""
+    for space in talk.spaces:
+        new = f"{talk.unread[space.id]} new" if talk.unread.get(space.id) else ""
+        question = "a question" if space.id in talk.asked_in and space.id != here else ""
+        if new or question:
+            told.append(f"{space.name}: {' and '.join(filter(None, (new, question)))}")
+    return told
 
 
 def fit(parts: Iterable[tuple[str, int]], columns: int) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -18,11 +18,13 @@ from denizen.cli.chat import rendering
 from denizen.cli.chat.connection import Connection
 from denizen.cli.chat.conversation import Conversation, Event, Presence, feed, thinking
 from denizen.cli.chat.finding import find_space
+from denizen.cli.chat.questions import News, concerns, read_answer
 from denizen.cli.chat.remembering import Remembering
 from denizen.cli.chat.typed import Command, Mistyped, Say, read_line
-from denizen.client import Connected, Lost, Me, Member, Message, Space
+from denizen.client import Call, Connected, Lost, Me, Member, Message, Space
 from denizen.clock import SECOND, Clock
 from denizen.errors import (
+    AlreadySettled,
     DenizenError,
     InvalidInput,
     NotAMember,
@@ -94,6 +96,8 @@ class Talk:
         """There are several spaces to go to, and none was chosen yet."""
         self.state = Conversation()
         self.unread: dict[str, int] = {}
+        self.asked_in: frozenset[str] = frozenset()
+        """The spaces where an agent waits for an answer that this person may give."""
         self.outgoing: list[Outgoing] = []
         self._connection = connection
         self._display = display
@@ -119,6 +123,10 @@ class Talk:
         """The name of someone who thinks, and with which tool, if with any."""
         tool = self.state.doing.get(member.id)
         return member.name if tool is None else f"{member.name} (with {tool})"
+
+    def paused(self) -> list[Member]:
+        """The members of the space that wait for an answer."""
+        return [member for member in self.members() if member.id in self.state.paused]
 
     def members(self) -> Sequence[Member]:
         return self.space.members if self.space is not None else ()
@@ -182,6 +190,8 @@ class Talk:
             await self._note(f"Nothing was said here yet. {_others(space, self.me)} will hear you.")
         self._remember()
         self._following = self._tasks.create_task(self._follow(space.id), name=f"stream of {space.id}")
+        with suppress(*AWAY):
+            await self._look_for_questions()
         self._display.refresh()
 
     async def _show_history(self, history: Sequence[Message], seen: int) -> None:
@@ -208,12 +218,22 @@ class Talk:
             await self._note("You are not in this space any more. /spaces shows where you are.", "yellow")
 
     async def _feed(self, event: Event) -> None:
-        self.state, messages = feed(self.state, event, self.now())
+        self.state, shown = feed(self.state, event, self.now())
+        messages = [each for each in shown if isinstance(each, Message)]
         if messages:
             for message in messages:
                 self._arrived(message)
             await self._display.say(messages, self.me.id)
+        for each in shown:
+            if not isinstance(each, Message):
+                await self._tell(each)
         self._display.refresh()
+
+    async def _tell(self, news: News) -> None:
+        await self._display.show(*rendering.news_block(news, self._names()))
+
+    def _names(self) -> dict[str, str]:
+        return {member.id: member.name for member in self.members()} | {self.me.id: "You"}
 
     def _arrived(self, message: Message) -> None:
         self._seen[message.space_id] = message.seq
@@ -272,10 +292,31 @@ class Talk:
             try:
                 self.spaces = await self._connection.spaces()
                 agents = await self._connection.agents()
+                await self._look_for_questions()
             except AWAY:
                 continue
             self._count_unread()
             await self._feed(Presence(tuple(agents)))
+
+    async def _look_for_questions(self) -> None:
+        """What the stream does not tell is known: what is asked in other spaces, or in none at all, and what was
+        settled while the connection was away."""
+        space, before = self.space, self.state.questions.waiting.values()
+        asked = await self._connection.calls()
+        self.asked_in = frozenset(each.space_id for each in asked if each.space_id and each.mode == "pause")
+        still = {each.id for each in asked}
+        gone = [await self._as_it_stands(each) for each in before if each.id not in still]
+        nowhere = [each for each in asked if each.space_id is None and concerns(each, space)]
+        for call in [*gone, *nowhere]:
+            if space is not None and self.space is not None and space.id == self.space.id:
+                await self._feed(call)
+
+    async def _as_it_stands(self, call: Call) -> Call:
+        try:
+            return await self._connection.call(call.id)
+        except (RequestRefused, NotFound):
+            # Its agent left our spaces, or it was forgotten: it is not for us to answer any more.
+            return call.model_copy(update={"state": "cancelled"})
 
     def _count_unread(self) -> None:
         here = self.space.id if self.space is not None else ""
@@ -334,17 +375,34 @@ class Talk:
                 await self._list_spaces()
             case "/who":
                 ids = [member.id for member in self.thinkers()]
-                await self._display.show(rendering.table_of_members(self.members(), ids, self.me.id))
+                await self._display.show(rendering.table_of_members(self.members(), ids, self.state.paused, self.me.id))
             case "/agents":
                 await self._display.show(rendering.table_of_agents(await self._connection.agents()))
             case "/more":
                 await self._more()
+            case "/answer" if not argument:
+                await self._display.show(rendering.table_of_questions(self.state.questions, self._names()))
+            case "/answer" | "/yes" | "/no":
+                await self._answer(name, argument)
             case _:
                 await self._display.show(rendering.table_of_commands())
 
     async def _list_spaces(self) -> None:
         here = self.space.id if self.space is not None else ""
         await self._display.show(rendering.table_of_spaces(self.spaces, here, self.unread, self.me.id))
+
+    async def _answer(self, command: str, typed: str) -> None:
+        call, result = read_answer(self.state.questions, command, typed)
+        try:
+            answered = await self._connection.answer(call.id, result)
+        except AWAY as error:
+            await self._note(f"Not answered: {error}", "red")
+            self._display.give_back(f"{command} {typed}".strip())
+        except (AlreadySettled, RequestRefused) as error:
+            await self._note(f"Not answered: {error}", "yellow")
+            await self._feed(await self._as_it_stands(call))
+        else:
+            await self._feed(answered)
 
     async def _more(self) -> None:
         if self.space is None or self._oldest <= 1:

@@ -12,6 +12,9 @@ COMMANDS: Final = {
     "/who": "who is here",
     "/agents": "all agents, and how they are",
     "/more": "what was said before",
+    "/answer": "TEXT  answer what an agent asks; without a text, what waits",
+    "/yes": "answer yes; where several wait: /yes 2, /answer 2 TEXT",
+    "/no": "answer no",
     "/help": "this list",
     "/quit": "leave (also Ctrl-D)",
 }
