@@ -8,10 +8,12 @@ import multiprocessing
 import os
 import re
 import sys
+import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -20,7 +22,7 @@ from typing import Any, Final
 
 from sqlalchemy import select
 
-from bench._crash_child import HastyClock, Life, Post, live, read_journal
+from bench._crash_child import HastyClock, Life, Post, append_line, live, read_journal
 from denizen.checker import Violation, check_database
 from denizen.storage.database import Database, Tx, statement
 from denizen.storage.opening import open_database
@@ -59,6 +61,30 @@ def processes() -> Any:
     return context
 
 
+class _Service(BaseHTTPRequestHandler):
+    """Writes each number that it is told, with the key of the request, into the book it is told, and says so."""
+
+    def do_POST(self) -> None:
+        told = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        append_line(Path(told["book"]), f"{told['number']} {self.headers['Idempotency-Key']}")
+        answer = f"noted {told['number']}".encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name is not ours
+        """Nothing: what counts is in the book."""
+
+
+@cache
+def service() -> str:
+    """The address of a service that outlives the processes."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Service)
+    threading.Thread(target=server.serve_forever, daemon=True, name="service of the towns").start()
+    return f"127.0.0.1:{server.server_address[1]}"
+
+
 @dataclass
 class Town:
     """A database that outlives its processes."""
@@ -71,7 +97,7 @@ class Town:
     def begin(self, bursts: tuple[tuple[Post, ...], ...] = (), **how: Any) -> tuple[BaseProcess, Connection]:
         """A new process, and where it tells how it is."""
         self.lives += 1
-        life = Life(self.lives, self.url, self.folder, self.began, bursts, **how)
+        life = Life(self.lives, self.url, self.folder, self.began, service(), bursts, **how)
         context = processes()
         hearing, telling = context.Pipe(duplex=False)
         process = context.Process(target=live, args=(life, telling), name=f"life {life.number}", daemon=True)
@@ -202,12 +228,30 @@ def _outside(folder: Path, answers: list[tuple[int, str, str]]) -> list[str]:
     """A reported effect happens at most once, and the model knows of it or knows that it does not know."""
     noted, marked = _lines(folder / "note"), _lines(folder / "mark")
     wrong = [f"#{number} was noted {times} times" for number, times in noted.items() if times > 1]
+    sent, fetched = _requests(folder / "send"), _requests(folder / "fetch")
+    wrong += [f"#{number} was sent {len(keys)} times" for number, keys in sent.items() if len(keys) > 1]
+    wrong += [f"#{number} was fetched as different calls" for number, keys in fetched.items() if len(set(keys)) > 1]
     for number, kind, outcome in answers:
+        if kind == "fetch" and (outcome != "noted" or number not in fetched):
+            wrong.append(f"#{number} was never fetched")
+        if kind == "send" and outcome == "noted" and number not in sent:
+            wrong.append(f"#{number} was not sent, though its answer says so")
         if kind in ("mark", "both") and not marked[number]:
             wrong.append(f"#{number} was never marked")
+        if kind == "confirm" and outcome != "confirmed":
+            wrong.append(f"#{number} was answered without having been confirmed")
         if kind == "note" and outcome == "noted" and not noted[number]:
             wrong.append(f"#{number} was not noted, though its answer says so")
     return wrong
+
+
+def _requests(path: Path) -> dict[int, list[str]]:
+    """The keys of the requests that the service was sent, by number."""
+    found: dict[int, list[str]] = {}
+    for line in _text(path).splitlines():
+        number, key = line.split()
+        found.setdefault(int(number), []).append(key)
+    return found
 
 
 def _lines(path: Path) -> Counter[int]:

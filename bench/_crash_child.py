@@ -30,14 +30,15 @@ from denizen.agents.registry import Agent
 from denizen.agents.residents import Pace
 from denizen.clock import Instant, SystemClock
 from denizen.cycles.records import calls_of, open_cycle_id
-from denizen.errors import ModelRejected, ModelUnreachable, NotFound
+from denizen.errors import AlreadySettled, ModelRejected, ModelUnreachable, NotFound
 from denizen.ids import AgentId, MessageId, SpaceId
 from denizen.models.scripted import Call, Info, Piece, ScriptedModel, Turn, call, forever, reply, skip
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx, statement
-from denizen.storage.schema import cycles, events, log
-from denizen.tools.tool import OutsideTool
+from denizen.storage.schema import calls, cycles, events, log, plans
+from denizen.tools.settings import ClientTool, HttpTool
+from denizen.tools.tool import OnCrash, OutsideTool
 
 HASTE: Final = 200
 """How many times faster than ours the town's clock runs: a lease of 30 s is over in 0.15."""
@@ -48,7 +49,17 @@ AGENTS: Final = ("ada", "bo", "cleo")
 PEOPLE: Final = ("noor", "finn")
 SPACES: Final = {"desk": ("noor", "ada"), "den": ("finn", "bo"), "square": ("noor", "finn", "ada", "bo", "cleo")}
 
+AFTERWARDS: Final = {"later": "late", "timer": "rung"}
+"""Kinds of questions that are answered in another cycle, and what they are called there."""
+CONFIRM: Final = ClientTool(
+    name="confirm",
+    description="Ask a person before you answer.",
+    parameters={"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]},
+)
+
 _TASK = re.compile(r"#(\d+) for (\w+) in (\w+): (\w+)")
+_COMING = re.compile(r"^Next: .*$", re.MULTILINE)
+"""The line of an inbox message that tells which timers are still to ring."""
 _ANSWER = re.compile(r"^re #(\d+) ")
 _SPACE = re.compile(r"spaceId: ([0-9a-f-]{36})")
 
@@ -64,7 +75,9 @@ class Post:
     kind: str
     """plain; note, mark: by an outside tool; both: by both, and the answer in the same response; silent: after a
     reminder; balk, falter: the model fails before or after the answer; stammer: its stream breaks; linger: its last
-    words take so long that the process is told to stop."""
+    words take so long that the process is told to stop; send, fetch: by a request over HTTP; confirm: a person is
+    asked first; later, timer: answered in another cycle, woken by the result of a call that nobody waited for or by a
+    timer."""
 
     @property
     def text(self) -> str:
@@ -85,6 +98,8 @@ class Life:
     folder: Path
     began: int
     """When the town was founded, in nanoseconds."""
+    outside: str
+    """Where the service is that tools reach over HTTP."""
     bursts: tuple[tuple[Post, ...], ...] = ()
     """What is asked; all of a burst is answered before the next, if `patient`."""
     kill: tuple[str, int] | None = None
@@ -172,6 +187,9 @@ class _Cycle:
         return {int(found[1]) for each in texts if (found := _ANSWER.match(each))}
 
     def noted(self, tool_name: str) -> set[int]:
+        if tool_name == "timer":
+            set_for = [str(arguments["reason"]) for name, arguments in self.called if name == "set_timer"]
+            return {int(found[1]) for each in set_for if (found := _TASK.match(each))}
         return {arguments["number"] for name, arguments in self.called if name == tool_name}
 
 
@@ -203,7 +221,7 @@ class Script:
         self.town.journal.write("asked", cycle=cycle_id, step=cycle.steps)
         tasks = [
             _Task(int(number), space, kind)
-            for number, agent, space, kind in _TASK.findall(cycle.inbox)
+            for number, agent, space, kind in _TASK.findall(_COMING.sub("", cycle.inbox))
             if agent == self.handle
         ]
         return self._turn(cycle, tasks) if tasks else skip("not for me")
@@ -214,8 +232,8 @@ class Script:
         if all(task.kind == "silent" for task in tasks) and "[REMINDER]" not in cycle.heard and not cycle.called:
             return "Somebody should answer that."
         outside = self._outside(cycle, tasks)
-        open_tasks = [task for task in tasks if task.number not in cycle.answered()]
-        if outside and not all(task.kind == "both" for task in open_tasks):
+        open_tasks = [task for task in tasks if task.number not in cycle.answered() and task.kind not in AFTERWARDS]
+        if outside and not (open_tasks and all(task.kind == "both" for task in open_tasks)):
             return outside
         if open_tasks:
             return [*outside, *self._answers(cycle, open_tasks)]
@@ -238,15 +256,26 @@ class Script:
 
     def _outside(self, cycle: _Cycle, tasks: list[_Task]) -> list[Piece]:
         return [
-            call(name, number=task.number)
+            self._call(name, task)
             for task in tasks
-            for name in ("note", "mark")
-            if task.kind in (name, "both") and task.number not in cycle.noted(name)
+            for name in ("note", "mark", "send", "fetch", "confirm", "later", "timer")
+            if task.kind == name or (task.kind == "both" and name in ("note", "mark"))
+            if task.number not in cycle.noted(name)
         ]
+
+    def _call(self, name: str, task: _Task) -> Piece:
+        told = f"#{task.number} for {self.handle} in {task.space}: {AFTERWARDS.get(name)}"
+        if name == "timer":
+            return call("set_timer", after="1 minute", reason=told)
+        if name in ("send", "fetch"):
+            return call(name, number=task.number, book=str(self.town.life.folder / name))
+        return call(name, number=task.number, then=told) if name == "later" else call(name, number=task.number)
 
     def _answers(self, cycle: _Cycle, tasks: list[_Task]) -> list[Piece]:
         pieces: list[Piece] = []
-        several = len(set(_SPACE.findall(cycle.inbox))) > 1
+        # What comes afterwards may come from no space.
+        afterwards = any(task.kind in AFTERWARDS.values() for task in tasks)
+        several = afterwards or len(set(_SPACE.findall(cycle.inbox))) > 1
         for task in tasks:
             if several:
                 pieces.append(call("enter_space", space_id=self.town.spaces[task.space]))
@@ -255,8 +284,8 @@ class Script:
 
 
 def _said(task: _Task, handle: str, cycle: _Cycle) -> Call:
-    known = f"noted {task.number}" in cycle.heard
-    return reply(_answer(task, handle, "noted" if known else "unknown"))
+    outcome = next((word for word in ("noted", "confirmed") if f"{word} {task.number}" in cycle.heard), "unknown")
+    return reply(_answer(task, handle, outcome))
 
 
 def _answer(task: _Task, handle: str, outcome: str) -> str:
@@ -307,7 +336,7 @@ class Town:
         return await self.runtime.create_agent(
             handle.title(),
             model=f"script:{handle}",
-            tools=["note", "mark"],
+            tools=["note", "mark", "later", CONFIRM, *http_tools(self.life.outside)],
             window={"result_characters": 500},
         )
 
@@ -324,9 +353,19 @@ class Town:
         self.journal.write("posted", number=post.number)
 
     async def quiet(self) -> None:
-        """No agent has anything to do, nor will have."""
+        """No agent has anything to do, nor will have. Meanwhile people answer what they are asked."""
         while await self.runtime.db.read(_unsettled):
+            for person in self.people.values():
+                await self._answer(person)
             await self.clock.sleep(1)
+
+    async def _answer(self, person: Entity) -> None:
+        for asked in await self.runtime.waiting_calls(person):
+            number = json.loads(asked.arguments)["number"]
+            try:
+                await self.runtime.answer(asked, f"confirmed {number}", by=person)
+            except AlreadySettled:
+                continue
 
 
 async def _found_or(find: Callable[[], Awaitable[Any]], create: Callable[[], Awaitable[Any]]) -> Any:
@@ -351,7 +390,31 @@ def outside_tools(folder: Path) -> list[OutsideTool]:
         append_line(folder / "mark", str(number))
         return f"marked {number}. " + "A long story follows. " * 50
 
-    return [note, mark]
+    @tool(on_crash="retry", background=True)
+    def later(number: int, then: str) -> str:
+        """Think of a number, and say something about it when nobody waits any more."""
+        append_line(folder / "later", str(number))
+        return then
+
+    return [note, mark, later]
+
+
+def http_tools(address: str) -> list[HttpTool]:
+    """The same two over HTTP, done by a service that no kill reaches: it writes into the book that it is told."""
+    properties = {"number": {"type": "integer"}, "book": {"type": "string"}}
+    both: list[tuple[str, OnCrash]] = [("send", "report"), ("fetch", "retry")]
+    return [
+        HttpTool(
+            name=name,
+            description="Tell a service a number.",
+            method="POST",
+            url=f"http://{address}/{name}",
+            parameters={"type": "object", "properties": properties, "required": ["number", "book"]},
+            allow_private=(address,),
+            on_crash=on_crash,
+        )
+        for name, on_crash in both
+    ]
 
 
 def _spaces_of_people(tx: Tx, people: Sequence[str]) -> dict[str, SpaceId]:
@@ -366,8 +429,13 @@ _open_events = statement(
 )
 
 
+_open_calls = statement(select(func.count()).select_from(calls).where(calls.c.state == "waiting"))
+_open_plans = statement(select(func.count()).select_from(plans).where(plans.c.state == "waiting"))
+
+
 def _unsettled(tx: Tx) -> int:
-    return sum(row[0] for query in (_open_cycles, _open_events) if (row := tx.one(query)) is not None)
+    queries = (_open_cycles, _open_events, _open_calls, _open_plans)
+    return sum(row[0] for query in queries if (row := tx.one(query)) is not None)
 
 
 _responses = statement(select(log.c.cycle_id, func.count()).where(log.c.kind == "response").group_by(log.c.cycle_id))

@@ -16,6 +16,7 @@ from sqlalchemy import bindparam, update
 from denizen import Runtime
 from denizen.agents.registry import Agent
 from denizen.consciousness import log
+from denizen.cycles.catching_up import catch_up
 from denizen.ids import AgentId, CycleId, new_id
 from denizen.storage.database import Tx, insert_into, statement
 from denizen.storage.schema import cycles, minds
@@ -30,6 +31,8 @@ async def age(runtime: Runtime, agent: Agent, messages: int) -> None:
     """The agent has this many messages of 1,200 characters behind it, four to a cycle."""
     for first in range(0, messages, 400):
         await runtime.db.write(_write_past, agent.id, first, min(400, messages - first))
+    # A real life could be recalled all along; otherwise what is measured next would pay for it.
+    await catch_up(runtime.db, agent.id)
 
 
 def _write_past(tx: Tx, agent_id: AgentId, first: int, count: int) -> None:
@@ -47,12 +50,13 @@ def _write_past(tx: Tx, agent_id: AgentId, first: int, count: int) -> None:
             summary="Answered Noor.",
         )
         kinds = ("inbox", "response", "results", "response")
-        past = zip(kinds, _messages(), strict=True)
+        past = zip(kinds, messages_of_a_cycle(), strict=True)
         log.append(tx, agent_id, [log.entry(at + 1 + i, cycle_id, kind, each) for i, (kind, each) in enumerate(past)])
     tx.run(_count, agent=agent_id, count=(first + count) // 4)
 
 
-def _messages() -> list[ModelMessage]:
+def messages_of_a_cycle() -> list[ModelMessage]:
+    """An inbox, a call, its result and last words."""
     return [
         ModelRequest(parts=[UserPromptPart(TEXT)]),
         ModelResponse(parts=[ToolCallPart("send_message", {"text": TEXT}, "call_0")]),

@@ -26,7 +26,10 @@ from bench._crash_child import SPACES, Post, read_journal
 
 LONGEST_SECONDS: Final = 0.4
 """How long a process lives before it is killed at a random instant, at most; it is quiet before, as often as not."""
-KINDS: Final = ("plain", "plain", "note", "note", "mark", "both", "both", "silent", "balk", "falter", "stammer")
+KINDS: Final = (
+    *("plain", "plain", "note", "note", "mark", "both", "both", "silent", "balk", "falter", "stammer"),
+    *("send", "fetch", "confirm", "later", "timer"),
+)
 
 
 def main(arguments: list[str]) -> int:

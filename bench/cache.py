@@ -1,0 +1,131 @@
+"""How much of each request a provider's prompt cache can serve: what is an unchanged prefix of the request before it.
+
+    python -m bench.cache [--cycles N]
+
+An agent lives N cycles of two requests each, a minute apart, while its goals, plans and notes change, and people come
+and go. Beside our layout stands the one of the documents Denizen was built from, over the same history: a system prompt
+with the time in it, written anew for each cycle. There it stands at the very end of that prompt, which is the best
+place it could have. Tokens are characters ÷ 4.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from typing import Any
+
+from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, ToolReturnPart
+
+from denizen import ManualClock, Runtime, forever, reply
+from denizen.clock import moment
+from denizen.models import codec
+from denizen.models.scripted import Info
+
+SAYS = "The kettle is on, the report is due on Friday, and Sarah would rather see charts than tables. " * 4
+
+
+class Share:
+    """Counts, request by request, how many characters the request before it began with as well."""
+
+    def __init__(self) -> None:
+        self._before: list[str] = []
+        self.all = 0
+        self.unchanged = 0
+
+    def add(self, parts: list[str]) -> None:
+        same = 0
+        for old, new in zip(self._before, parts, strict=False):
+            if old != new:
+                same += next((at for at, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), 0)
+                break
+            same += len(new)
+        if self._before:
+            self.all += sum(map(len, parts))
+            self.unchanged += same
+        self._before = parts
+
+    @property
+    def share(self) -> float:
+        return round(self.unchanged / self.all, 4)
+
+
+class Listener:
+    """A scripted model that answers each question once, and looks at what it is sent."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self.clock = clock
+        self.ours = Share()
+        self.seed_layout = Share()
+        self._encoded: dict[int, tuple[ModelMessage, str]] = {}
+        self._cycle_began = ""
+
+    def decide(self, messages: list[ModelMessage], _info: Info) -> Any:
+        first, rest = messages[0], [self._text(each) for each in messages[1:]]
+        second_step = isinstance(messages[-1].parts[0], ToolReturnPart)
+        if not second_step:
+            self._cycle_began = moment(self.clock.now()).isoformat()
+        self.ours.add([_self(first), *rest])
+        self.seed_layout.add([f"{_self(first)}\nNow: {self._cycle_began}", *rest])
+        return "Answered Noor about the kettle. Nothing is pending." if second_step else reply(SAYS)
+
+    def _text(self, message: ModelMessage) -> str:
+        # By identity: a warm agent sends the same objects again.
+        known = self._encoded.get(id(message))
+        if known is None or known[0] is not message:
+            known = self._encoded[id(message)] = (message, codec.dump(message))
+        return known[1]
+
+
+def _self(message: ModelMessage) -> str:
+    assert isinstance(message, ModelRequest)
+    (part,) = message.parts
+    assert isinstance(part, SystemPromptPart)
+    return str(part.content)
+
+
+async def live(cycles: int) -> Listener:
+    """So many cycles, and something changes around the agent in every third."""
+    clock = ManualClock()
+    listener = Listener(clock)
+    async with Runtime(clock=clock) as runtime:
+        noor = await runtime.create_person("Noor")
+        sam = await runtime.create_person("Sam")
+        ada = await runtime.create_agent("Ada", model=forever(listener.decide, record=False))
+        kitchen = await runtime.create_space("Kitchen", [noor, ada])
+        async with runtime.living() as residents:
+            for number in range(cycles):
+                match number % 12:
+                    case 0:
+                        await runtime.set_goal(ada, f"Bake bread number {number}.")
+                    case 3:
+                        await runtime.set_plan(ada, "Report", f"Report on day {number}.", cron=f"{number % 60} 9 * * *")
+                    case 6:
+                        await runtime.join(kitchen, sam)
+                    case 9:
+                        await runtime.leave(kitchen, sam)
+                        await runtime.set_note(ada, "kettle", f"The kettle was last filled in cycle {number}.")
+                    case _:
+                        pass
+                clock.advance(60)
+                await runtime.post(kitchen, noor, f"Question {number}: {SAYS}")
+                await residents.run_until_idle()
+    return listener
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cycles", type=int, default=500)
+    given = parser.parse_args()
+    heard = asyncio.run(live(given.cycles))
+    result = {
+        "bench": "cache",
+        "cycles": given.cycles,
+        "ours": heard.ours.share,
+        "seed_layout": heard.seed_layout.share,
+    }
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
