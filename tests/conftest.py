@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -10,6 +11,7 @@ from uuid import uuid4
 import pytest
 from hypothesis import HealthCheck, settings
 
+from denizen.storage.migrating import migrate_postgresql, migrate_sqlite
 from tests import servers
 from tests.world import small_world, world  # noqa: F401  fixtures for every folder
 
@@ -73,6 +75,43 @@ def redis_server(tmp_path: Path) -> Iterator[servers.Server]:
 def sqlite_url(tmp_path: Path) -> str:
     """An SQLite database of this test's own; the file does not exist yet."""
     return f"sqlite:///{tmp_path / 'denizen.db'}"
+
+
+@pytest.fixture(scope="session")
+def _migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("migrated") / "denizen.db"
+    migrate_sqlite(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def _migrated_postgres(_postgres_of_the_run: str, worker_id: str) -> Iterator[str]:
+    """The name of a database to copy, one for each worker: nobody else is connected to it."""
+    name = f"migrated_{worker_id}"
+    with servers.fresh_database(_postgres_of_the_run, name) as url:
+        migrate_postgresql(url)
+        yield name
+
+
+@pytest.fixture
+def ready_sqlite_url(tmp_path: Path, _migrated_sqlite: Path) -> str:
+    """An SQLite database of this test's own, with all its tables: most tests are not about making them."""
+    shutil.copy(_migrated_sqlite, tmp_path / "denizen.db")
+    return f"sqlite:///{tmp_path / 'denizen.db'}"
+
+
+@pytest.fixture
+def ready_postgres_url(_postgres_of_the_run: str, _migrated_postgres: str) -> Iterator[str]:
+    """The same on PostgreSQL."""
+    with servers.fresh_database(_postgres_of_the_run, f"test_{uuid4().hex}", template=_migrated_postgres) as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def ready_url(request: pytest.FixtureRequest) -> str:
+    """Either of them: the test runs once on each."""
+    fixture = {"sqlite": "ready_sqlite_url", "postgresql": "ready_postgres_url"}[request.param]
+    return request.getfixturevalue(fixture)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -130,11 +130,12 @@ def shared_postgres(lock: Path) -> Iterator[str]:
 
 
 @contextmanager
-def fresh_database(server_url: str, name: str) -> Iterator[str]:
-    """An empty database on that server, dropped afterwards even if connections to it are still open."""
+def fresh_database(server_url: str, name: str, *, template: str = "template0") -> Iterator[str]:
+    """An empty database on that server, or a copy, dropped afterwards even if connections to it are still open."""
     database = sql.Identifier(name)
     with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(database))
+        create = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+        connection.execute(create.format(database, sql.Identifier(template)))
     try:
         yield server_url.replace("/postgres?", f"/{name}?")
     finally:

@@ -287,14 +287,14 @@ async def listening(world: World, space: Space) -> AsyncGenerator[Callable[[], A
 
 
 @pytest.fixture
-async def world(database_url: str) -> AsyncGenerator[World]:
+async def world(ready_url: str) -> AsyncGenerator[World]:
     """An empty world: the test runs once on SQLite and once on PostgreSQL."""
-    async with open_world(database_url) as world:
+    async with open_world(ready_url) as world:
         yield world
 
 
 @pytest.fixture
-async def small_world(sqlite_url: str) -> AsyncGenerator[World]:
+async def small_world(ready_sqlite_url: str) -> AsyncGenerator[World]:
     """An empty world on SQLite, for what has nothing to do with storage."""
-    async with open_world(sqlite_url) as world:
+    async with open_world(ready_sqlite_url) as world:
         yield world

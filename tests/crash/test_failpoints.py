@@ -7,20 +7,18 @@ from pathlib import Path
 import pytest
 
 from bench._crash import KILLED, Town
-from tests.crash.towns import SCENARIO, Founded
+from bench._crash_child import Post
+from tests.crash.towns import OUTSIDE, SCENARIO, Founded
 
 SETTING_UP = ["_only_organization", "create_entity", "create", "_create_space", "attend"]
 """Writes that found the town."""
 
 LIVING = [
     "acquire",
-    "answer",
-    "answer_as",
     "appear",
     "carry_on",
     "notice",
     "end_cycle",
-    "fire_due",
     "hand_back",
     "open_cycle",
     "post",
@@ -35,6 +33,9 @@ LIVING = [
 ]
 """Writes of a town that lives. A new one makes `test_every_point_is_known` fail until it is added here."""
 
+WITH_OTHERS = ["answer", "answer_as", "fire_due"]
+"""Writes of a town whose agents ask people, run on and set timers."""
+
 BETWEEN = ["model.answered", "tool.called"]
 """Points between writes."""
 
@@ -43,20 +44,30 @@ def around(writes: list[str]) -> list[str]:
     return [f"{when}:{write}" for write in writes for when in ("commit", "committed")]
 
 
-@pytest.fixture(scope="module")
-def passes(founded: Founded, tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
+def passed(founded: Founded, folder: Path, scenario: tuple[tuple[Post, ...], ...]) -> dict[str, int]:
     """How often each point is passed when nobody is killed."""
-    with founded.copy(tmp_path_factory.mktemp("undisturbed") / "town") as town:
-        assert town.live(SCENARIO) == 0
+    with founded.copy(folder / "town") as town:
+        assert town.live(scenario) == 0
         verdict = town.verdict()
-        assert (verdict.wrong, verdict.answered) == ([], 15)
+        assert (verdict.wrong, verdict.answered) == ([], sum(map(len, scenario)))
         return town.points()
 
 
-def test_every_point_is_known(passes: dict[str, int]) -> None:
+@pytest.fixture(scope="module")
+def passes(founded: Founded, tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
+    return passed(founded, tmp_path_factory.mktemp("undisturbed"), SCENARIO)
+
+
+@pytest.fixture(scope="module")
+def passes_outside(founded: Founded, tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
+    return passed(founded, tmp_path_factory.mktemp("outside"), OUTSIDE)
+
+
+def test_every_point_is_known(passes: dict[str, int], passes_outside: dict[str, int]) -> None:
     """The tests below kill at each of them, and at no point that is never passed."""
-    known = {*around(LIVING), *BETWEEN}
-    assert set(passes) - set(around(SETTING_UP)) == known
+    known = {*around(LIVING), *around(WITH_OTHERS), *BETWEEN}
+    assert {*passes, *passes_outside} - set(around(SETTING_UP)) == known
+    assert set(passes) - set(around(SETTING_UP)) == {*around(LIVING), *BETWEEN}
 
 
 @pytest.mark.parametrize("point", [*around(LIVING), *BETWEEN])
@@ -65,12 +76,24 @@ def test_killed_at(point: str, founded: Founded, passes: dict[str, int], tmp_pat
     # How often leases are renewed depends on how busy the machine is: another time it may be less often.
     later = 1 if point.endswith((":renew", ":appear")) else (passes[point] + 1) // 2
     for nth in sorted({1, later}):
-        with founded.copy(tmp_path / str(nth)) as town:
-            assert town.live(SCENARIO, kill=(point, nth)) == KILLED
-            assert town.live(SCENARIO) == 0
-            verdict = town.verdict()
-            assert verdict.wrong == []
-            assert verdict.answered >= 14  # the one question that was being asked may have been lost, unacknowledged
+        killed_once(founded, tmp_path / str(nth), SCENARIO, point, nth)
+
+
+@pytest.mark.parametrize("point", [*around([*WITH_OTHERS, "carry_on", "resume_cycle", "end_cycle"]), *BETWEEN])
+def test_killed_among_others(point: str, founded: Founded, passes_outside: dict[str, int], tmp_path: Path) -> None:
+    """The same while a person is asked, a tool runs on, a timer fires, a request is made."""
+    for nth in sorted({1, (passes_outside[point] + 1) // 2}):
+        killed_once(founded, tmp_path / str(nth), OUTSIDE, point, nth)
+
+
+def killed_once(founded: Founded, folder: Path, scenario: tuple[tuple[Post, ...], ...], point: str, nth: int) -> None:
+    with founded.copy(folder) as town:
+        assert town.live(scenario, kill=(point, nth)) == KILLED
+        assert town.live(scenario) == 0
+        verdict = town.verdict()
+        assert verdict.wrong == []
+        # The one question that was being asked may have been lost, unacknowledged.
+        assert verdict.answered >= sum(map(len, scenario)) - 1
 
 
 @pytest.mark.parametrize("again", around(["acquire", "resume_cycle", "carry_on", "end_cycle"]))

@@ -26,15 +26,19 @@ SCENARIO = (
     (Post(6, "desk", "noor", "ada", "balk"), Post(7, "den", "finn", "bo", "falter")),
     (Post(8, "desk", "noor", "ada", "stammer"), Post(9, "square", "noor", "ada", "plain")),
     (Post(10, "desk", "noor", "ada", "linger"),),
-    (
-        Post(11, "desk", "noor", "ada", "confirm"),
-        Post(12, "den", "finn", "bo", "later"),
-        Post(13, "square", "noor", "cleo", "timer"),
-    ),
-    (Post(14, "desk", "noor", "ada", "send"), Post(15, "den", "finn", "bo", "fetch")),
 )
-"""Every way a cycle can go: tools of both kinds, skips, reminders, failures, broken streams, a stop in the middle,
-questions to people, calls that nobody waits for, timers, requests over HTTP."""
+"""Every way a cycle can go by itself: tools of both kinds, skips, reminders, failures, broken streams, a stop in the
+middle."""
+
+OUTSIDE = (
+    (
+        Post(1, "desk", "noor", "ada", "confirm"),
+        Post(2, "den", "finn", "bo", "later"),
+        Post(3, "square", "noor", "cleo", "timer"),
+    ),
+    (Post(4, "desk", "noor", "ada", "send"), Post(5, "den", "finn", "bo", "fetch")),
+)
+"""What a cycle has to do with others: questions to people, calls that nobody waits for, timers, requests over HTTP."""
 
 
 @dataclass(frozen=True, slots=True)
