@@ -142,6 +142,7 @@ class Runtime:
             await self._closing.aclose()
             raise
         self._closing.push_async_callback(self._db.close)
+        self._closing.push_async_callback(self._outside.close)
         if self.embedder is not None and self._closes_embedder:
             self._closing.push_async_callback(self.embedder.close)
         return self
