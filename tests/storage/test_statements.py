@@ -9,7 +9,7 @@ from sqlalchemy import Select, bindparam, case, delete, exists, func, insert, se
 from sqlalchemy.dialects import postgresql
 
 from denizen.storage.database import Database, Row, Statement, Tx, insert_ignore, statement
-from denizen.storage.schema import events, organizations, spaces, toolsets
+from denizen.storage.schema import events, organizations, overflow, spaces, toolsets
 from tests.storage.conftest import Opening
 from tests.storage.notes import make_counters
 from tests.storage.processes import ROOT
@@ -125,6 +125,22 @@ async def test_a_partial_index_serves_a_query_that_repeats_its_condition(sqlite_
 
     assert "ix_events_open" not in await plan(mine)
     assert "ix_events_open" in await plan(mine.where(events.c.state != "done"))
+
+
+async def test_what_belongs_to_a_message_or_a_cycle_is_found_without_reading_the_rest(
+    sqlite_url: str, opening: Opening
+) -> None:
+    """An edit asks who has read the message, every skip what its cycle had kept: neither may grow with the house."""
+    database = await opening(sqlite_url)
+    ways = {
+        "ix_events_message": select(events.c.agent_id).where(events.c.message_id == bindparam("id")),
+        "ix_overflow_cycle": delete(overflow).where(overflow.c.cycle_id == bindparam("id")),
+    }
+    for index, query in ways.items():
+        explain = statement(text(f"EXPLAIN QUERY PLAN {statement(query).sqlite}"))
+        (step,) = await database.read(lambda tx, explain=explain: tx.all(explain, id="x"))
+        assert f"SEARCH {index.split('_')[1]} USING" in str(step)
+        assert index in str(step)
 
 
 def test_building_a_statement_compiles_nothing() -> None:

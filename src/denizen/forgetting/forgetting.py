@@ -202,7 +202,12 @@ _heard_by = statement(
     .select_from(events.outerjoin(cycles, cycles.c.id == events.c.cycle_id))
     .where(events.c.message_id == bindparam("message_id"))
 )
-_of_cycle = statement(select(messages.c.id).where(messages.c.cycle_id == bindparam("cycle_id")).order_by(messages.c.id))
+_by_agents = statement(
+    select(messages.c.id, messages.c.cycle_id)
+    .where(messages.c.cycle_id.is_not(None), messages.c.id > bindparam("after"))
+    .order_by(messages.c.id)
+    .limit(AT_ONCE)
+)
 _answers_of = statement(
     select(calls.c.result).where(calls.c.settled_by == bindparam("person_id"), calls.c.result.is_not(None))
 )
@@ -242,8 +247,14 @@ def _answers(tx: Tx, message_ids: Iterable[str]) -> list[tuple[str, str, int | N
     return [(agent_id, cycle_id, number) for agent_id, cycle_id, number in rows if cycle_id is not None]
 
 
-def _said_in(tx: Tx, cycle_ids: Iterable[str]) -> list[MessageId]:
-    return [row[0] for each in sorted(cycle_ids) for row in tx.all(_of_cycle, cycle_id=each)]
+def _said_in(tx: Tx, cycle_ids: set[str]) -> list[MessageId]:
+    # No index leads from a cycle to its messages, because only this needs it: all are read, once for all the cycles.
+    found: list[MessageId] = []
+    after = ""
+    while cycle_ids and (rows := tx.all(_by_agents, after=after)):
+        found += [MessageId(id) for id, cycle_id in rows if cycle_id in cycle_ids]
+        after = rows[-1][0]
+    return found
 
 
 def _all_messages(tx: Tx, query: Any, **which: str) -> Iterator[Message]:

@@ -195,6 +195,7 @@ messages = Table(
 
 _OPEN_EVENTS = text("state <> 'done'")
 _NO_MESSAGE = text("message_id IS NULL")
+_OF_A_MESSAGE = text("message_id IS NOT NULL")
 
 events = Table(
     "events",
@@ -216,6 +217,8 @@ events = Table(
     _int("created_at"),
     # A message's event is unique as its message is; what comes from elsewhere is unique by its own id.
     Index("ix_events_id", "agent_id", "id", unique=True, sqlite_where=_NO_MESSAGE, postgresql_where=_NO_MESSAGE),
+    # Who has a message in the inbox, or had: asked when it is edited or forgotten.
+    Index("ix_events_message", "message_id", sqlite_where=_OF_A_MESSAGE, postgresql_where=_OF_A_MESSAGE),
     # In the order of draining, so that taking the first few reads only those.
     Index(
         "ix_events_open",
@@ -295,6 +298,8 @@ overflow = Table(
     _text("cycle_id"),
     _text("text"),
     _int("created_at"),
+    # A cycle that leaves no trace takes its long texts with it.
+    Index("ix_overflow_cycle", "cycle_id"),
 )
 
 toolsets = Table("toolsets", metadata, _key("digest"), _text("tools"))
@@ -467,8 +472,6 @@ reservations = Table(
     _int("cost_micros"),
     Index("ix_reservations_organization", "organization_id"),
 )
-
-_OF_A_MESSAGE = text("message_id IS NOT NULL")
 
 passages = Table(
     "passages",  # what can be recalled: each thing that was said to an agent or by it, or that it did
