@@ -1,4 +1,4 @@
-"""Writes fixtures/0007.jsonl: a small but complete life, one JSON object for each row, parents before children.
+"""Writes fixtures/0009.jsonl: a small but complete life, one JSON object for each row, parents before children.
 
     python -m tests.storage.make_fixture
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).parent / "fixtures" / "0007.jsonl"
+FILE = Path(__file__).parent / "fixtures" / "0009.jsonl"
 START = 1_767_603_600_000_000
 """Microseconds: Monday, 5 January 2026, nine o'clock, UTC."""
 SECOND = 1_000_000
@@ -52,6 +52,8 @@ def people() -> Iterator[Row]:
                 "handle": handle,
                 "name": handle.title(),
                 "metadata": "{}",
+                "role": {"noor": "owner", "sam": "admin"}.get(handle, kind),
+                "left_at": None,
                 "created_at": START,
             },
         )
@@ -106,6 +108,7 @@ def rooms() -> Iterator[Row]:
                 "entity_id": f"entity-{handle}",
                 "role": "owner" if handle == "noor" else "member",
                 "attention": attention,
+                "read_seq": 1,
                 "joined_at": START,
             },
         )
@@ -301,6 +304,8 @@ def tokens() -> Iterator[Row]:
         row = {
             "id": identifier,
             "entity_id": "entity-noor",
+            "kind": "session" if number == 1 else "token",
+            "role": "member",
             "name": f"Laptop {number}",
             "digest": f"{number}" * 64,
             "created_at": START,
@@ -309,6 +314,10 @@ def tokens() -> Iterator[Row]:
             "last_used_at": START if number == 1 else None,
         }
         yield "tokens", row | columns
+    yield (
+        "identities",
+        {"issuer": "https://id.example", "subject": "noor", "entity_id": "entity-noor", "created_at": START},
+    )
 
 
 def intentions() -> Iterator[Row]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import secrets
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from sqlalchemy import bindparam, or_, select, update
 
+from denizen.access.roles import PERSONAL, ROLES, Role
 from denizen.clock import SECOND, Instant
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import EntityId, new_id
@@ -24,6 +25,10 @@ USE_NOTED_SECONDS: Final = 60
 """How exactly it is known when a token was last used."""
 
 
+Kind = Literal["token", "session", "login"]
+"""What a secret is for: programs; a browser; opening one session, once."""
+
+
 @dataclass(frozen=True, slots=True)
 class Token:
     """A way in for one entity. Nothing here opens the door: the secret is shown once, when the token is made."""
@@ -35,6 +40,9 @@ class Token:
     expires_at: Instant | None = None
     revoked_at: Instant | None = None
     last_used_at: Instant | None = None
+    kind: Kind = "token"
+    role: Role = "owner"
+    """Its scope: at most this much its bearer may do."""
 
     def is_good(self, now: Instant) -> bool:
         """Whether it opens the door at that time."""
@@ -53,8 +61,10 @@ _token = (
     tokens.c.expires_at,
     tokens.c.revoked_at,
     tokens.c.last_used_at,
+    tokens.c.kind,
+    tokens.c.role,
 )
-_add = insert_into(tokens, "id", "entity_id", "name", "digest", "created_at", "expires_at")
+_add = insert_into(tokens, "id", "entity_id", "kind", "role", "name", "digest", "created_at", "expires_at")
 _find = statement(select(*_token).where(tokens.c.digest == bindparam("digest")))
 _get = statement(select(*_token).where(tokens.c.id == bindparam("id")))
 _of_entity = statement(select(*_token).where(tokens.c.entity_id == bindparam("entity_id")).order_by(tokens.c.id))
@@ -73,17 +83,30 @@ _note_use = statement(
 )
 
 
-def create(tx: Tx, entity_id: EntityId, name: str, *, expires_at: Instant | None = None) -> tuple[Token, str]:
-    """A new token for this entity, and its secret, which nobody can be shown again."""
-    directory.get_entity(tx, entity_id)
+def create(
+    tx: Tx,
+    entity_id: EntityId,
+    name: str,
+    *,
+    expires_at: Instant | None = None,
+    kind: Kind = "token",
+    role: Role | None = None,
+) -> tuple[Token, str]:
+    """A new token for this entity, and its secret, which nobody can be shown again. No role: its entity's."""
+    entity = directory.get_entity(tx, entity_id)
+    scope = role or ("owner" if entity.kind == "human" else entity.kind)
+    if (scope in PERSONAL) != (entity.kind == "human") or scope not in ROLES:
+        raise InvalidInput(f"A token of {entity.name} cannot have the role {scope!r}.")
     if expires_at is not None and expires_at <= tx.now:
         raise InvalidInput("This token would have expired already: choose a time to come.")
     secret = PREFIX + secrets.token_urlsafe(SECRET_BYTES)
-    token = Token(new_id(), entity_id, check_name(name), tx.now, expires_at)
+    token = Token(new_id(), entity_id, check_name(name), tx.now, expires_at, kind=kind, role=scope)
     tx.run(
         _add,
         id=token.id,
         entity_id=entity_id,
+        kind=kind,
+        role=scope,
         name=token.name,
         digest=_digest(secret),
         created_at=tx.now,

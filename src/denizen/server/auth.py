@@ -1,16 +1,18 @@
-"""Who is asking: the bearer of an access token."""
+"""Who is asking, the bearer of an access token, and what a route asks of them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 import structlog
 from fastapi import Depends, Security
 from fastapi.security import HTTPBearer
 from starlette.requests import HTTPConnection, Request
 
-from denizen.access import tokens
+from denizen.access import roles, tokens
+from denizen.access.roles import Role
 from denizen.access.tokens import Token
 from denizen.app import Runtime
 from denizen.errors import StorageError
@@ -26,10 +28,11 @@ _CHALLENGE = {"WWW-Authenticate": "Bearer"}
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """An entity, and the token it came with."""
+    """An entity, the token it came with, and what the two of them may do."""
 
     entity: Entity
     token: Token
+    role: Role
 
 
 async def authenticate(runtime: Runtime, connection: HTTPConnection) -> Caller:
@@ -47,7 +50,10 @@ async def authenticate(runtime: Runtime, connection: HTTPConnection) -> Caller:
 
 def _find(tx: Tx, secret: str) -> Caller | None:
     token = tokens.find(tx, secret)
-    return None if token is None else Caller(directory.get_entity(tx, token.entity_id), token)
+    role = None if token is None else roles.role_of(tx, token.entity_id)
+    if token is None or role is None:
+        return None
+    return Caller(directory.get_entity(tx, token.entity_id), token, roles.lesser(role, token.role))
 
 
 async def note_use(runtime: Runtime, token: Token) -> None:
@@ -70,3 +76,29 @@ async def _caller(request: Request, _: Annotated[object, Security(_described)]) 
 
 Authenticated = Annotated[Caller, Depends(_caller)]
 """A route's parameter: whoever is asking."""
+
+
+ROLE_ASKED: Final[dict[object, Role]] = {}
+"""What each of the parameters below asks, for the page that tells who may do what."""
+
+
+def _at_least(wanted: Role) -> Callable[..., Coroutine[Any, Any, Caller]]:
+    async def caller(who: Authenticated) -> Caller:
+        require(who, wanted)
+        return who
+
+    ROLE_ASKED[caller] = wanted
+    return caller
+
+
+def require(caller: Caller, wanted: Role) -> None:
+    """Raises `Problem` unless the caller may do what takes this role."""
+    if not roles.reaches(caller.role, wanted):
+        whose = "people" if wanted == "member" else f"{wanted}s"
+        raise Problem("not_allowed", f"This is for {whose} of the organization; you came as {caller.role}.")
+
+
+Person = Annotated[Caller, Depends(_at_least("member"))]
+"""A route's parameter: a person who is asking, not an agent or a service."""
+Admin = Annotated[Caller, Depends(_at_least("admin"))]
+Owner = Annotated[Caller, Depends(_at_least("owner"))]

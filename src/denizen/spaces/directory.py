@@ -67,7 +67,12 @@ _get_organization = statement(
     select(organizations.c.id, organizations.c.name).where(organizations.c.id == bindparam("id"))
 )
 _list_organizations = statement(select(organizations.c.id, organizations.c.name).order_by(organizations.c.id))
-_add_entity = insert_into(entities, "id", "organization_id", "kind", "handle", "name", "metadata", "created_at")
+_add_entity = insert_into(entities, "id", "organization_id", "kind", "handle", "name", "metadata", "role", "created_at")
+_anybody = statement(
+    select(entities.c.id)
+    .where(entities.c.organization_id == bindparam("organization_id"), entities.c.kind == "human")
+    .limit(1)
+)
 _entity = (entities.c.id, entities.c.organization_id, entities.c.kind, entities.c.handle, entities.c.name)
 _get_entity = statement(select(*_entity).where(entities.c.id == bindparam("id")))
 _find_entity = statement(
@@ -107,8 +112,9 @@ def create_entity(
     handle: str,
     metadata: Mapping[str, JsonValue] | None = None,
 ) -> Entity:
-    """Someone new in the organization, under a handle that nobody else there has."""
+    """Someone new in the organization, under a handle that nobody else there has. Its first person owns it."""
     get_organization(tx, organization_id)
+    role = kind if kind != "human" else "member" if tx.one(_anybody, organization_id=organization_id) else "owner"
     entity = Entity(EntityId(new_id()), organization_id, kind, check_handle(handle), check_name(name))
     try:
         tx.run(
@@ -119,6 +125,7 @@ def create_entity(
             handle=entity.handle,
             name=entity.name,
             metadata=json.dumps(metadata or {}, ensure_ascii=False),
+            role=role,
             created_at=tx.now,
         )
     except Conflict as conflict:

@@ -76,8 +76,21 @@ entities = Table(
     _text("handle"),
     _text("name"),
     _text("metadata", "{}"),
+    _text("role", "member"),  # owner, admin, member; agent, service
+    Column("left_at", BigInteger),  # since when a person or service is here no more; NULL: still here
     _int("created_at"),
     UniqueConstraint("organization_id", "handle"),
+)
+
+identities = Table(
+    "identities",  # as whom an identity provider knows people
+    metadata,
+    _key("issuer"),
+    _key("subject"),
+    _ref("entity_id", "entities.id"),
+    _int("created_at"),
+    Index("ix_identities_entity", "entity_id"),
+    sqlite_with_rowid=False,
 )
 
 _HELD = text("held_by IS NOT NULL")
@@ -168,6 +181,7 @@ memberships = Table(
     _key("entity_id", "entities.id"),
     _text("role", "member"),
     _text("attention", "all"),  # all, mentions, none
+    _int("read_seq", 0),  # the number of the last message that the member has read
     _int("joined_at"),
     Index("ix_memberships_entity", "entity_id"),
     sqlite_with_rowid=False,
@@ -326,6 +340,8 @@ tokens = Table(
     metadata,
     _key("id"),
     _ref("entity_id", "entities.id"),
+    _text("kind", "token"),  # token; session of a browser; login, a link that is good for one session
+    _text("role", "owner"),  # at most this much it may do, and never more than its entity
     _text("name"),
     _text("digest"),  # SHA-256 of the secret, which is kept nowhere
     _int("created_at"),

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request, Response
 from denizen.access import webhooks
 from denizen.access.webhooks import Webhook
 from denizen.errors import NotFound
-from denizen.server.auth import Authenticated, Caller
+from denizen.server.auth import Admin, Caller
 from denizen.server.context import context_of
 from denizen.server.routes.triggers import find_agent
 from denizen.server.schemas import CreateWebhook, WebhookCreated, WebhookList, WebhookOut
@@ -17,15 +17,13 @@ router = APIRouter()
 
 
 @router.get("/api/agents/{agent_id}/webhooks", summary="The webhooks of an agent")
-async def list_webhooks(request: Request, caller: Authenticated, agent_id: str) -> WebhookList:
+async def list_webhooks(request: Request, caller: Admin, agent_id: str) -> WebhookList:
     found = await context_of(request).runtime.db.read(_list, agent_id, caller)
     return WebhookList(webhooks=[WebhookOut.of(each) for each in found])
 
 
 @router.post("/api/agents/{agent_id}/webhooks", status_code=201, summary="Make an address for a service")
-async def create_webhook(
-    request: Request, caller: Authenticated, agent_id: str, wanted: CreateWebhook
-) -> WebhookCreated:
+async def create_webhook(request: Request, caller: Admin, agent_id: str, wanted: CreateWebhook) -> WebhookCreated:
     """The secret is shown this once: give it to the service, which signs with it what it sends."""
     runtime = context_of(request).runtime
     agent = await runtime.db.read(find_agent, agent_id, caller)
@@ -36,7 +34,7 @@ async def create_webhook(
 
 
 @router.delete("/api/agents/{agent_id}/webhooks/{webhook_id}", status_code=204, summary="Close that address")
-async def revoke_webhook(request: Request, caller: Authenticated, agent_id: str, webhook_id: str) -> None:
+async def revoke_webhook(request: Request, caller: Admin, agent_id: str, webhook_id: str) -> None:
     runtime = context_of(request).runtime
     await runtime.revoke_webhook(await runtime.db.read(_one, agent_id, webhook_id, caller))
 

@@ -1,0 +1,85 @@
+"""What someone may do in an organization, from the most to the least: owner, admin, member; agents and services apart.
+
+A person has a role. A token has one as well, as its scope: what its bearer may do is the lesser of the two.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from sqlalchemy import bindparam, func, select, update
+
+from denizen.errors import InvalidInput, NotFound
+from denizen.ids import EntityId, OrganizationId
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import entities
+
+Role = Literal["owner", "admin", "member", "agent", "service"]
+PERSONAL: Final[tuple[Role, ...]] = ("owner", "admin", "member")
+"""What people are, the mightiest first."""
+ROLES: Final[tuple[Role, ...]] = (*PERSONAL, "agent", "service")
+ABOUT: Final[dict[Role, str]] = {
+    "owner": "everything, roles and the settings of the organization included",
+    "admin": "agents, their minds, people, keys, budgets",
+    "member": "spaces they are in, and talking to agents",
+    "agent": "speaking and reading in its own spaces",
+    "service": "speaking and reading in its own spaces, and telling agents of what happened",
+}
+
+
+def lesser(role: Role, scope: Role) -> Role:
+    """What is left of a role under a scope. Agents and services stay what they are."""
+    if role not in PERSONAL or scope not in PERSONAL:
+        return role if role not in PERSONAL else scope
+    return PERSONAL[max(PERSONAL.index(role), PERSONAL.index(scope))]
+
+
+def reaches(role: Role, wanted: Role) -> bool:
+    """Whether someone of this role may do what takes the wanted one."""
+    return role in PERSONAL and PERSONAL.index(role) <= PERSONAL.index(wanted)
+
+
+_role = statement(select(entities.c.role).where(entities.c.id == bindparam("entity_id"), entities.c.left_at.is_(None)))
+_set_role = statement(
+    update(entities)
+    .where(entities.c.id == bindparam("entity"), entities.c.kind == "human", entities.c.left_at.is_(None))
+    .values(role=bindparam("new"))
+)
+_owners = statement(
+    select(func.count())
+    .select_from(entities)
+    .where(
+        entities.c.organization_id == bindparam("organization_id"),
+        entities.c.role == "owner",
+        entities.c.left_at.is_(None),
+    )
+)
+_home = statement(select(entities.c.organization_id).where(entities.c.id == bindparam("entity_id")))
+
+
+def role_of(tx: Tx, entity_id: EntityId) -> Role | None:
+    """What the entity may do; None if it is here no more."""
+    row = tx.one(_role, entity_id=entity_id)
+    return None if row is None else row[0]
+
+
+def set_role(tx: Tx, entity_id: EntityId, role: Role) -> None:
+    """The person may do this from now on. An organization keeps at least one owner."""
+    if role not in PERSONAL:
+        raise InvalidInput(f"People are {', '.join(PERSONAL)}; {role!r} is not for them.")
+    if role != "owner" and role_of(tx, entity_id) == "owner":
+        require_another_owner(tx, entity_id)
+    if tx.run(_set_role, entity=entity_id, new=role) == 0:
+        raise NotFound("person", entity_id)
+
+
+def require_another_owner(tx: Tx, entity_id: EntityId) -> None:
+    """Raises if the organization would have no owner without this one."""
+    home = tx.one(_home, entity_id=entity_id)
+    if home is not None and count_owners(tx, home[0]) <= 1:
+        raise InvalidInput("An organization needs an owner: make someone else one first.")
+
+
+def count_owners(tx: Tx, organization_id: OrganizationId) -> int:
+    row = tx.one(_owners, organization_id=organization_id)
+    return 0 if row is None else row[0]

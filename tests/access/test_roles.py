@@ -1,0 +1,60 @@
+"""What people may do, and what their tokens leave of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from denizen.access import roles, tokens
+from denizen.access.roles import PERSONAL, ROLES, Role
+from denizen.errors import InvalidInput, NotFound
+from tests.world import World
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("scope", ROLES)
+def test_a_scope_never_adds_to_a_role(role: Role, scope: Role) -> None:
+    left = roles.lesser(role, scope)
+    for wanted in PERSONAL:
+        if roles.reaches(left, wanted):
+            assert roles.reaches(role, wanted)
+            assert roles.reaches(scope, wanted)
+
+
+def test_owners_may_do_what_admins_may_and_agents_nothing_of_it() -> None:
+    assert [[roles.reaches(role, wanted) for wanted in PERSONAL] for role in ROLES] == [
+        [True, True, True],
+        [False, True, True],
+        [False, False, True],
+        [False, False, False],
+        [False, False, False],
+    ]
+
+
+async def test_the_first_person_owns_the_organization(world: World) -> None:
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    ada = await world.agent("Ada")
+    found = [await world.denizen.db.read(roles.role_of, each.id) for each in (noor, sam, ada)]
+    assert found == ["owner", "member", "agent"]
+
+
+async def test_an_organization_keeps_an_owner(world: World) -> None:
+    db = world.denizen.db
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    with pytest.raises(InvalidInput, match="make someone else one first"):
+        await db.write(roles.set_role, noor.id, "admin")
+    await db.write(roles.set_role, sam.id, "owner")
+    await db.write(roles.set_role, noor.id, "member")
+    assert [await db.read(roles.role_of, each.id) for each in (noor, sam)] == ["member", "owner"]
+
+
+async def test_roles_of_people_are_for_people(world: World) -> None:
+    db = world.denizen.db
+    noor, ada = await world.person("Noor"), await world.agent("Ada")
+    with pytest.raises(NotFound):
+        await db.write(roles.set_role, ada.id, "owner")
+    with pytest.raises(InvalidInput, match="not for them"):
+        await db.write(roles.set_role, noor.id, "service")
+    with pytest.raises(InvalidInput, match="cannot have the role"):
+        await db.write(lambda tx: tokens.create(tx, ada.id, "Ada", role="owner"))
+    with pytest.raises(InvalidInput, match="cannot have the role"):
+        await db.write(lambda tx: tokens.create(tx, noor.id, "Noor", role="agent"))
