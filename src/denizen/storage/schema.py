@@ -524,6 +524,8 @@ postings = Table(
     sqlite_with_rowid=False,
 )
 
+_BEHIND = text("passages - settled >= 32")  # as many as a segment has
+
 recalls = Table(
     "recalls",  # how far the index of each agent's life has come
     metadata,
@@ -534,6 +536,7 @@ recalls = Table(
     _int("settled", 0),  # the newest whose terms are among the postings
     _text("embedder", ""),  # what the vectors were made with; empty: there are none
     _int("embedded", 0),  # the newest that has a vector
+    Index("ix_recalls_behind", "agent_id", sqlite_where=_BEHIND, postgresql_where=_BEHIND),
 )
 
 vectors = Table(

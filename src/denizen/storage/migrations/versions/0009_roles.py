@@ -1,4 +1,4 @@
-"""Who may do what: roles, sessions and identities; how far people have read."""
+"""Who may do what: roles, sessions and identities; how far people have read; an index for lives to be settled."""
 
 from __future__ import annotations
 
@@ -33,6 +33,8 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("issuer", "subject", name="pk_identities"),
         sqlite_with_rowid=False,
     )
+    behind = sa.text("passages - settled >= 32")
+    op.create_index("ix_recalls_behind", "recalls", ["agent_id"], sqlite_where=behind, postgresql_where=behind)
     op.create_index("ix_identities_entity", "identities", ["entity_id"])
     op.execute("UPDATE entities SET role = kind WHERE kind <> 'human'")
     # Whoever was there first has made the house.
