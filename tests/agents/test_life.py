@@ -371,15 +371,16 @@ async def test_a_process_that_stood_still_too_long_finds_its_writes_refused(data
         ada, noor, hall = await in_a_hall(frozen, reply("One moment."), too_late, "Helped Noor, I think.")
         fresh.denizen.models.register("python:ada", scripted(in_time, "Helped Noor."))
         await frozen.say(noor, "Help!", hall)
-        async with frozen.denizen.living(), fresh.denizen.living():
+        async with frozen.denizen.living():
             await too_late.begun.wait()
             fresh.clock.advance(31)
-            await in_time.begun.wait()
-            too_late.go_on.set()
-            await frozen.run()
-            assert await fresh.transcript(hall) == ["Noor: Help!", "Ada: One moment."]
-            in_time.go_on.set()
-            await fresh.run()
+            async with fresh.denizen.living():
+                await in_time.begun.wait()
+                too_late.go_on.set()
+                await frozen.run()
+                assert await fresh.transcript(hall) == ["Noor: Help!", "Ada: One moment."]
+                in_time.go_on.set()
+                await fresh.run()
 
         assert await fresh.transcript(hall) == ["Noor: Help!", "Ada: One moment.", "Ada: Done."]
         assert await fresh.endings(ada) == [(1, "acted", "answered", "Helped Noor.")]

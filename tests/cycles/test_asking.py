@@ -16,6 +16,7 @@ from denizen.bus.streams import agent_topic
 from denizen.errors import AlreadySettled, NotFound
 from denizen.ids import new_id
 from denizen.spaces.directory import Entity, Space
+from denizen.tools import calls
 from denizen.tools.settings import ClientTool
 from tests.world import World, listening
 
@@ -136,6 +137,42 @@ async def test_a_question_that_nobody_answers_ends_by_time(world: World):
     ]
     assert (await world.transcript(hall))[-1] == "Ada: I leave it."
     assert await world.denizen.waiting_calls(noor) == []
+
+
+@pytest.mark.parametrize("mode", ["pause", "async"])
+async def test_a_question_is_not_given_up_because_no_instance_was_seen(world: World, mode: str):
+    """After the machine slept, the first look came before the first sign of life, and took people for dead tools."""
+    turns = [call("confirm", what="deploy"), "Asked."]
+    _, noor, _ = await asked_in_a_hall(world, *turns, tools=[confirm(mode=mode)])
+    world.clock.advance(3_600)
+    given_up = await world.denizen.db.write(calls.attend, world.denizen.instance, world.clock.now())
+    assert given_up == []
+    assert [each.state for each in await world.denizen.waiting_calls(noor)] == ["waiting"]
+
+
+async def test_whoever_looks_does_not_take_its_own_calls_for_abandoned(world: World):
+    started, go_on = asyncio.Event(), asyncio.Event()
+
+    @tool(background=True)
+    async def brew() -> str:
+        """Brew."""
+        started.set()
+        await go_on.wait()
+        return "Tea."
+
+    ada = await world.agent("Ada", call("brew"), "It brews.", reply("Tea is ready."), "Told.", tools=[brew])
+    noor = await world.person("Noor")
+    hall = await world.space("Hall", noor, ada)
+    async with world.denizen.living():
+        await world.say(noor, "Tea, please", hall)
+        await started.wait()
+        db, me, later = world.denizen.db, world.denizen.instance, world.clock.now() + 3_600_000_000
+        assert not await db.read(calls.unattended, me, later)
+        assert await db.write(calls.attend, me, later) == []
+        assert await db.read(calls.unattended, "another", later)
+        go_on.set()
+        await world.run()
+    assert await world.transcript(hall) == ["Noor: Tea, please", "Ada: Tea is ready."]
 
 
 async def test_the_time_people_take_is_not_the_cycles(world: World):

@@ -201,7 +201,7 @@ class Residents:
     async def _attend_calls(self) -> None:
         """Calls whose time is over have expired, and those that a dead instance was carrying out are taken over."""
         since = self._clock.now() - int(LEASE_SECONDS * SECOND)
-        if not await self._db.read(calls.unattended, since):
+        if not await self._db.read(calls.unattended, self._instance, since):
             return
         for call in await self._db.write(calls.attend, self._instance, since):
             agent = await self._db.read(registry.get, call.agent_id)

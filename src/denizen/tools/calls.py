@@ -309,7 +309,13 @@ def _span(seconds: int) -> str:
 
 _waiting_of = statement(select(*_columns).where(calls.c.agent_id == bindparam("agent_id"), _WAITING))
 _overdue = calls.c.expires_at <= bindparam("now")
-_abandoned = calls.c.runner.not_in(select(instances.c.id).where(instances.c.seen_at >= bindparam("since")))
+# Where nobody was seen, NULL is "not in" the empty list: what people were asked has no runner, and is not abandoned.
+# Whoever asks is alive, even if it has not been seen, as after the machine slept.
+_abandoned = and_(
+    calls.c.runner.is_not(None),
+    calls.c.runner != bindparam("instance"),
+    calls.c.runner.not_in(select(instances.c.id).where(instances.c.seen_at >= bindparam("since"))),
+)
 _unattended = statement(select(calls.c.id).where(_WAITING, or_(_overdue, _abandoned)).limit(1))
 _expired = statement(select(*_columns).where(_WAITING, _overdue).order_by(calls.c.expires_at).limit(BATCH))
 _orphans = statement(select(*_columns).where(_WAITING, _abandoned).limit(BATCH))
@@ -320,9 +326,9 @@ _take_over = statement(
 )
 
 
-def unattended(tx: Tx, since: int) -> bool:
-    """Whether there are calls whose time is over, or that were in the hands of an instance not seen since then."""
-    return tx.one(_unattended, now=tx.now, since=since) is not None
+def unattended(tx: Tx, instance: str, since: int) -> bool:
+    """Whether there are calls whose time is over, or that were in the hands of another instance not seen since then."""
+    return tx.one(_unattended, now=tx.now, instance=instance, since=since) is not None
 
 
 def attend(tx: Tx, instance: str, since: int) -> list[Call]:
@@ -331,7 +337,7 @@ def attend(tx: Tx, instance: str, since: int) -> list[Call]:
     for row in tx.all(_expired, now=tx.now):
         _expire(tx, Call(*row))
     again: list[Call] = []
-    for row in tx.all(_orphans, since=since):
+    for row in tx.all(_orphans, instance=instance, since=since):
         call = Call(*row)
         if call.on_crash == "report":
             if settle(tx, call, "answered", UNKNOWN_OUTCOME):
