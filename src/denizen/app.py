@@ -710,7 +710,7 @@ class Runtime:
         return [await rethink(each, other, name, who.id, clock=self.clock, prices=self._prices) for each in asked]
 
     async def fork(
-        self, agent: Agent | AgentId, *, handle: str, at: int | None = None, name: str | None = None
+        self, agent: Agent | AgentId, *, handle: str | None = None, at: int | None = None, name: str | None = None
     ) -> Agent:
         """A new agent with the past of this one up to cycle `at`, in no space; this one is not touched."""
         return await self.db.write(forking.fork, _id(agent), handle=handle, at=at, name=name)

@@ -145,6 +145,8 @@ def test_a_fork_is_made_and_has_the_past(lived: Run) -> None:
     assert without_times(json.loads(same[0])) == without_times(json.loads(same[1]))
     told = json.loads(lived("fork", "@ada", "--handle", "ada-now", "--json").stdout)
     assert (told["handle"], told["name"], told["cycles"]) == ("ada-now", "Ada", 2)
+    unnamed = [json.loads(lived("fork", "@ada", "--at", "1", "--json").stdout)["handle"] for _ in range(2)]
+    assert unnamed == ["ada-2", "ada-3"]
     taken = lived("fork", "@ada", "--handle", "ada-now")
     assert (taken.exit_code, "ada-now" in taken.stderr) == (1, True)
 

@@ -155,6 +155,8 @@ async def answered(text: str, **more: Any) -> str:
         ("what do you remember?", "I remember nothing that I was told to keep."),
         ("what did Zoe say about tea?", 'I remember nothing about "tea" from "Zoe".'),
         ("remember: tea\nat five", 'I keep that in mind: "tea at five".'),
+        ("Hello Ada, remember that tea is at five.", 'I keep that in mind: "tea is at five".'),
+        ("Good morning! What is 2 + 2?", "2 + 2 = 4"),
     ],
 )
 async def test_a_phrase_has_its_answer(text: str, reply: str):

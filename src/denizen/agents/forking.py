@@ -23,6 +23,7 @@ from denizen.consciousness.recall.postings import BLOCK, block_of
 from denizen.consciousness.replay import entries_of_cycle
 from denizen.errors import InvalidInput
 from denizen.ids import AgentId
+from denizen.spaces import directory
 from denizen.storage.database import Statement, Tx, insert_into, statement
 from denizen.storage.schema import (
     cycles,
@@ -86,12 +87,15 @@ _copy_selves = _of_agent(selves, selves.c.era <= bindparam("era"))
 _copy_layers = _of_agent(layers, layers.c.level == bindparam("level"), layers.c.first <= bindparam("latest"))
 
 
-def fork(tx: Tx, agent_id: AgentId, *, handle: str, at: int | None = None, name: str | None = None) -> Agent:
+def fork(
+    tx: Tx, agent_id: AgentId, *, handle: str | None = None, at: int | None = None, name: str | None = None
+) -> Agent:
     """A new agent, asleep and in no space, that has lived the cycles of this one up to `at`; without it, all of them.
 
-    Raises `InvalidInput` where it has not lived so many.
+    Without a handle it gets that of this one and a number. Raises `InvalidInput` where it has not lived so many.
     """
     original = registry.get(tx, agent_id)
+    handle = handle or directory.free_handle(tx, original.entity.organization_id, original.entity.handle)
     state = _state_after(tx, original, at)
     definition = original.definition.model_copy(update={"heartbeat": None})
     home = original.entity.organization_id

@@ -17,7 +17,7 @@ from denizen.settings import Settings
 def fork(
     context: typer.Context,
     agent: Annotated[str, typer.Argument(metavar="AGENT", help="The agent's @handle.")],
-    handle: Annotated[str, typer.Option("--handle", help="The handle of the new agent.")],
+    handle: Annotated[str | None, typer.Option("--handle", help="Of the new agent; else AGENT and a number.")] = None,
     at: Annotated[int | None, typer.Option("--at", min=1, help="The last cycle it shall have lived; else all.")] = None,
     name: Annotated[str | None, typer.Option("--name", help="Its name; else the same as the other's.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
@@ -34,7 +34,9 @@ def fork(
     stdout().print(Text.assemble((f"@{made.entity.handle}", "bold cyan"), told))
 
 
-async def _fork(settings: Settings, agent: str, at: int | None, handle: str, name: str | None) -> tuple[Agent, int]:
+async def _fork(
+    settings: Settings, agent: str, at: int | None, handle: str | None, name: str | None
+) -> tuple[Agent, int]:
     async with open_records(settings) as (runtime, world):
         found = await runtime.find(agent, organization=world.owner.organization_id)
         made = await runtime.fork((await runtime.get_agent(found.id)).id, at=at, handle=handle, name=name)

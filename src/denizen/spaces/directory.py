@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import count
 from typing import Final, Literal
 
 from pydantic import JsonValue
@@ -12,7 +13,7 @@ from sqlalchemy import bindparam, delete, select, update
 
 from denizen.errors import HandleTaken, InvalidInput, NotAMember, NotFound
 from denizen.ids import EntityId, OrganizationId, SpaceId, new_id
-from denizen.spaces.handles import check_handle, check_name
+from denizen.spaces.handles import MAX_HANDLE_CHARS, check_handle, check_name
 from denizen.storage.database import Conflict, Tx, insert_ignore, insert_into, statement
 from denizen.storage.schema import entities, memberships, minds, organizations, spaces
 
@@ -146,6 +147,16 @@ def find_entity(tx: Tx, organization_id: OrganizationId, handle: str) -> Entity:
     if row is None:
         raise NotFound("entity with the handle", handle)
     return Entity(*row)
+
+
+def free_handle(tx: Tx, organization_id: OrganizationId, like: str) -> str:
+    """A handle that nobody in the organization has: this one with the lowest number from 2 on."""
+    for number in count(2):
+        ending = f"-{number}"
+        handle = like[: MAX_HANDLE_CHARS - len(ending)].rstrip("._-") + ending
+        if tx.one(_find_entity, organization_id=organization_id, handle=handle) is None:
+            return handle
+    raise AssertionError("count ends nowhere")
 
 
 def list_entities(tx: Tx, organization_id: OrganizationId) -> list[Entity]:

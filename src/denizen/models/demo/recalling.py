@@ -22,6 +22,11 @@ _POLITE = re.compile(
     r"|tell me|show me|do you know)\b[\s,:]*)+",
     re.IGNORECASE,
 )
+_GREETED = re.compile(
+    r"\A\s*(?:hi|hello|hey|good (?:morning|afternoon|evening|day))(?: \w+)?\s*[,!.;:–—-]+\s+(?=\w+\W+\w)",
+    re.IGNORECASE,
+)
+"""A greeting before what is wanted; alone it is what is wanted."""
 _REPORTED = re.compile(r"\A[^:\n]{1,130} (?:asks|asks me to tell you): ", re.IGNORECASE)
 _REMEMBER = re.compile(
     r"(?:remember|don['’]?t forget|do not forget|note|keep in mind|memori[sz]e)\b(?: this| that)?[\s,:]*(?P<fact>.+)",
@@ -57,7 +62,7 @@ class Moment:
 def essence(text: str, name: str) -> str:
     """What `text` wants, without whom it addresses and without politeness."""
     _, rest = leading_mentions(text[:_LONGEST])
-    rest = _REPORTED.sub("", rest.strip())
+    rest = _GREETED.sub("", _REPORTED.sub("", rest.strip()), count=1)
     for word in sorted({name, name.partition(" ")[0]}, key=len, reverse=True):
         if word and calls_by_name(rest, word):
             rest = re.sub(
