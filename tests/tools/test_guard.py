@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
-from denizen import call, reply, scripted
+from denizen import call, reply, scripted, tool
 from denizen.agents.registry import Agent
 from denizen.consciousness.recall import passages
 from denizen.ids import SpaceId
 from denizen.models.scripted import Turn
 from denizen.spaces.directory import Entity, Space
 from denizen.tools import guard
+from denizen.tools.settings import ClientTool
 from tests.world import World, listening
 
 SECRET = "The spare key lies under the blue pot behind the old greenhouse door."
@@ -267,3 +269,110 @@ async def test_text_that_is_delivered_for_a_silent_agent_is_guarded_too(world: W
     await world.say(bert, "@ada where is the key?", hall)
     await world.run()
     assert await world.transcript(hall) == ["Bert: @ada where is the key?"]
+
+
+# Calls that people see
+
+ON_A_LABEL = {
+    "what": "The spare key\nlies under",
+    "more": [{"line": "the blue pot behind"}, "the old greenhouse door."],
+}
+
+
+def printing(printed: list[str]) -> Any:
+    @tool(name="print_label", visible=True)
+    def print_label(what: str, more: list[Any] | None = None) -> str:
+        """Print a label."""
+        printed.append(what)
+        return "Printed."
+
+    return print_label
+
+
+def asking(**options: Any) -> ClientTool:
+    schema = {"type": "object", "properties": {"what": {"type": "string"}}, "required": ["what"]}
+    return ClientTool(name="confirm", description="Ask whether you may.", parameters=schema, **options)
+
+
+@pytest.mark.parametrize("arguments", [{"what": f"Key: {SECRET}"}, ON_A_LABEL], ids=["whole", "in pieces"])
+async def test_a_call_that_people_see_is_stopped_like_a_message(world: World, arguments: dict[str, Any]):
+    """It is not made, and nobody has seen anything of it, not even while it was written."""
+    printed: list[str] = []
+    model = scripted("Noted.", call("print_label", **arguments), "Kept quiet.", chunk=5)
+    ada, _, bert, den, hall = await told_in_private(world, model=model, tools=[printing(printed)])
+    async with listening(world, hall) as heard:
+        await ask(world, bert, hall)
+        assert not [frame for frame in await heard() if frame["type"].startswith("call.")]
+    assert printed == []
+    assert await world.denizen.calls(hall) == []
+    refusal = (await world.history(ada))[-2]
+    assert refusal.startswith('results: print_label → {"success": false, "error": "private_words"')
+    assert "Not called: what you wrote for it shares 13 consecutive words" in refusal
+    assert "greenhouse" not in refusal
+    (crossing,) = await world.denizen.crossings(ada)
+    assert (crossing.from_space_id, crossing.to_space_id, crossing.words) == (den.id, hall.id, 13)
+
+
+async def test_a_call_with_words_of_its_own_is_made_and_shown(world: World):
+    printed: list[str] = []
+    turns = (call("print_label", what="Key: ask Noor."), "Printed it.")
+    ada, _, bert, _, hall = await told_in_private(world, *turns, tools=[printing(printed)])
+    await ask(world, bert, hall)
+    assert printed == ["Key: ask Noor."]
+    assert [each.parsed_arguments for each in await world.denizen.calls(hall)] == [{"what": "Key: ask Noor."}]
+    assert await world.denizen.crossings(ada) == []
+
+
+async def test_a_call_in_the_private_space_itself_is_made_and_streams(world: World):
+    printed: list[str] = []
+    model = scripted(call("print_label", what=SECRET), "Printed it.", chunk=5)
+    ada = await world.agent("Ada", model=model, tools=[printing(printed)], cycle=QUIET)
+    noor = await world.person("Noor")
+    den = await world.space("Den", noor, ada, private=True)
+    async with listening(world, den) as heard:
+        await world.say(noor, SECRET, den)
+        await world.run()
+        assert [frame["type"] for frame in await heard()].count("call.delta") > 1
+    assert printed == [SECRET]
+
+
+async def test_a_call_that_nobody_sees_is_not_guarded(world: World):
+    """What an agent tells a service is between the two, and their owner's affair."""
+    told: list[str] = []
+
+    @tool
+    def file_away(what: str) -> str:
+        """File it."""
+        told.append(what)
+        return "Filed."
+
+    ada, _, bert, _, hall = await told_in_private(world, call("file_away", what=SECRET), "Filed it.", tools=[file_away])
+    await ask(world, bert, hall)
+    assert told == [SECRET]
+    assert await world.denizen.crossings(ada) == []
+
+
+@pytest.mark.parametrize("options", [{}, {"mode": "async"}, {"visible": False}], ids=["pause", "async", "not shown"])
+async def test_a_question_to_people_is_stopped_like_a_message(world: World, options: dict[str, Any]):
+    """Whoever is in the space may answer it, and so read it, also where it is not shown."""
+    turns = (call("confirm", what=SECRET), "Did not ask.")
+    ada, noor, bert, _, hall = await told_in_private(world, *turns, tools=[asking(**options)])
+    await ask(world, bert, hall)
+    assert [await world.denizen.waiting_calls(each) for each in (noor, bert)] == [[], []]
+    assert [each.stop_reason for each in await world.cycles(ada)] == ["answered", "answered"]
+    assert [each.to_space_id for each in await world.denizen.crossings(ada)] == [hall.id]
+
+
+@pytest.mark.parametrize("others", [True, False])
+async def test_a_question_in_no_space_is_for_everyone_around_the_agent(world: World, others: bool):
+    """Who shares any space with it may answer: it is asked only if all of them may know."""
+    ada = await world.agent("Ada", "Noted.", call("confirm", what=SECRET), "Ended.", tools=[asking()], cycle=QUIET)
+    noor, bert = await world.person("Noor"), await world.person("Bert")
+    den = await world.space("Den", noor, ada, private=True)
+    await world.space("Hall", noor, *([bert] if others else []), ada)
+    await world.say(noor, SECRET, den)
+    await world.run()
+    await world.denizen.trigger(ada, "bell")
+    await world.run()
+    assert len(await world.denizen.waiting_calls(noor)) == (0 if others else 1)
+    assert [each.to_space_id for each in await world.denizen.crossings(ada)] == ([""] if others else [])

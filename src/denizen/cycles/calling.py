@@ -29,7 +29,7 @@ from denizen.errors import DenizenError, InvalidInput, NotAMember, NotFound
 from denizen.ids import AgentId, CallId, CycleId, MessageId, SpaceId, new_id
 from denizen.storage.database import Tx, statement, storable
 from denizen.storage.schema import cycles
-from denizen.tools import calls, effects
+from denizen.tools import calls, effects, guard
 from denizen.tools.calls import Mode, New
 from denizen.tools.effects import EffectRecord
 from denizen.tools.errands import LATE_SECONDS
@@ -200,7 +200,20 @@ class _Desk:
         """Why the call is not made, if it is not."""
         if not self._step.phase.allows(call.tool_name):
             return _refusal(InvalidInput(_not_now(call.tool_name, self._step.phase)))
-        return _problem(tool, call) if isinstance(tool, OutsideTool | AskTool) else None
+        if not isinstance(tool, OutsideTool | AskTool):
+            return None
+        return _problem(tool, call) or self._stopped(tool, call)
+
+    def _stopped(self, tool: OutsideTool | AskTool, call: ToolCallPart) -> str | None:
+        """What people see of a call, or are asked, is guarded as what is said to them."""
+        space_id = self.active_space_id
+        if isinstance(tool, OutsideTool) and (space_id is None or not tool.visible):
+            return None
+        arguments = call.args_as_json_str()
+        stopped = guard.crossing_of_call(
+            self._tx, self._agent_id, self._cycle.id, space_id, arguments, self._cycle.events
+        )
+        return None if stopped is None else stopped.told_of_call
 
     def _ask(self, position: int, tool: AskTool) -> None:
         """Somebody is asked: the cycle waits for the answer, or goes on without it."""

@@ -3,7 +3,7 @@
 Frames are provisional. They begin only when it is certain where the message will go; a call after `enter_space` or
 `skip` in the same response is held, because it is not. A message may name its space, before its text: then it streams
 there. The id of the stream is the id the message will have. The arguments of calls that people may see stream likewise.
-An agent that was in a private space is not heard before its message is sent, because the guard may still stop it.
+Where the guard may still stop it, a message is shown a few words late, and a call only when it is made.
 """
 
 from __future__ import annotations
@@ -203,6 +203,9 @@ class Speaker:
         if not piece or not self._has_listeners(utterance):
             return
         assert utterance.space_id is not None
+        if self._caution is not None and utterance.space_id not in self._caution.free:
+            # What arguments say is certain only when they are whole: in JSON a word may be spelt in several ways.
+            return
         agent_id, epoch = self._lease.agent_id, self._lease.epoch
         id, topic = CallId(utterance.id), space_topic(utterance.space_id)
         if not utterance.said:

@@ -2,7 +2,7 @@
 
 A message that shares eight words in a row with something said in a private space is stopped, unless everyone who would
 read it is in that space as well, or the same words were said where they may be known: in the space it goes to, in one
-that is not private, or in one that all its readers are in.
+that is not private, or in one that all its readers are in. So is a tool call that people see or are asked to answer.
 
 What an agent could repeat is found through the index of its recall, whatever way the words have taken through its mind,
 and in what it has read in the present window. The work of one send is bounded: `MOST_WORDS` of the message, the
@@ -16,7 +16,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import bindparam, func, literal, select
@@ -28,6 +28,7 @@ from denizen.consciousness.recall.terms import count_terms
 from denizen.ids import AgentId, CycleId, SpaceId
 from denizen.inbox.events import Event
 from denizen.inbox.format import quoted_name
+from denizen.spaces.markdown import render
 from denizen.spaces.posting import Draft, draft
 from denizen.spaces.quotes import Gram, grams, said, spelt
 from denizen.storage.database import Tx, insert_into, statement
@@ -64,12 +65,13 @@ class GuardSettings(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """A message that was stopped, because it would have carried private words elsewhere."""
+    """A message or a call that was stopped, because it would have carried private words elsewhere."""
 
     from_space: str
     """The name of the private space."""
     from_space_id: SpaceId
     to_space_id: SpaceId
+    """Empty for a call that was made in no space: whoever shares one with the agent would have seen it."""
     cycle_id: CycleId
     words: int
     """How many in a row."""
@@ -77,17 +79,21 @@ class Crossing:
 
     @property
     def told(self) -> str:
-        """What the agent is told, without the words."""
-        return json.dumps(
-            {
-                "success": False,
-                "error": "private_words",
-                "message": f"Not sent: your message shares {self.words} consecutive words with something said in the "
-                f"private space {quoted_name(self.from_space)}, and not everyone who would read it is in that space. "
-                "Say only what may be known here, in words of your own, or leave it out.",
-            },
-            ensure_ascii=False,
+        """What the agent is told of its message, without the words."""
+        return self._told("Not sent: your message shares", "read it")
+
+    @property
+    def told_of_call(self) -> str:
+        """The same of its call."""
+        return self._told("Not called: what you wrote for it shares", "see the call")
+
+    def _told(self, what: str, how: str) -> str:
+        message = (
+            f"{what} {self.words} consecutive words with something said in the private space "
+            f"{quoted_name(self.from_space)}, and not everyone who would {how} is in that space. "
+            "Say only what may be known here, in words of your own, or leave it out."
         )
+        return json.dumps({"success": False, "error": "private_words", "message": message}, ensure_ascii=False)
 
 
 _definition = statement(select(agents.c.definition).where(agents.c.id == bindparam("agent_id")))
@@ -139,17 +145,68 @@ def passes(
     tx: Tx, agent_id: AgentId, cycle_id: CycleId, to_space_id: SpaceId, text: str, events: Sequence[Event]
 ) -> bool:
     """Whether this beginning of a message may be shown there. Nothing is recorded."""
-    return _found(tx, agent_id, cycle_id, to_space_id, draft(text), events) is None
+    return _found(tx, agent_id, cycle_id, to_space_id, _forms(draft(text)), events) is None
 
 
 def crossing(
     tx: Tx, agent_id: AgentId, cycle_id: CycleId, to_space_id: SpaceId, what: Draft, events: Sequence[Event]
 ) -> Crossing | None:
     """Why this message may not be sent there, if it may not; that is recorded then. `events` are those of the cycle."""
-    found = _found(tx, agent_id, cycle_id, to_space_id, what, events)
+    return _recorded(tx, agent_id, cycle_id, to_space_id, _forms(what), events)
+
+
+def crossing_of_call(
+    tx: Tx, agent_id: AgentId, cycle_id: CycleId, in_space_id: SpaceId | None, arguments: str, events: Sequence[Event]
+) -> Crossing | None:
+    """Why people may not see a call with these arguments, if they may not; that is recorded then.
+
+    A call that is made in no space can be seen by everyone who shares one with the agent.
+    """
+    return _recorded(tx, agent_id, cycle_id, in_space_id, _forms_of_call(arguments), events)
+
+
+def _forms(what: Draft) -> tuple[str, ...]:
+    # Both as it is written and as it is read: markup may part words, and may hide them.
+    return what.rendered.plain, what.text
+
+
+def _forms_of_call(arguments: str) -> tuple[str, ...]:
+    """What the arguments say: their values one after the other, as they are written and as they are read; and all."""
+    try:
+        parsed: Any = json.loads(arguments)
+    except ValueError:
+        parsed = arguments
+    values = " ".join(_texts_in(parsed, keys=False))
+    return render(values).plain, values, " ".join(_texts_in(parsed, keys=True))
+
+
+def _texts_in(value: Any, *, keys: bool) -> Iterator[str]:
+    match value:
+        case dict():
+            for key, each in cast("dict[str, Any]", value).items():
+                if keys:
+                    yield key
+                yield from _texts_in(each, keys=keys)
+        case list():
+            for each in cast("list[Any]", value):
+                yield from _texts_in(each, keys=keys)
+        case _:
+            yield str(value)
+
+
+def _recorded(
+    tx: Tx,
+    agent_id: AgentId,
+    cycle_id: CycleId,
+    to_space_id: SpaceId | None,
+    forms: Sequence[str],
+    events: Sequence[Event],
+) -> Crossing | None:
+    found = _found(tx, agent_id, cycle_id, to_space_id, forms, events)
     if found is None:
         return None
     name, from_space_id, many = found
+    to_space_id = to_space_id or SpaceId("")
     tx.run(
         _record,
         agent_id=agent_id,
@@ -163,9 +220,14 @@ def crossing(
 
 
 def _found(
-    tx: Tx, agent_id: AgentId, cycle_id: CycleId, to_space_id: SpaceId, what: Draft, events: Sequence[Event]
+    tx: Tx,
+    agent_id: AgentId,
+    cycle_id: CycleId,
+    to_space_id: SpaceId | None,
+    forms: Sequence[str],
+    events: Sequence[Event],
 ) -> tuple[str, str, int] | None:
-    """The private words in a message: the name and id of their space, and how many they are."""
+    """The private words in what would be shown: the name and id of their space, and how many they are."""
     private = _private_of(tx, agent_id)
     settings = _settings(tx, agent_id) if private else None
     if settings is None or not settings.enabled:
@@ -173,12 +235,15 @@ def _found(
     closed, readers = _closed(tx, agent_id, to_space_id, private)
     if not closed:
         return None
-    return _worst(_Search(tx, agent_id, cycle_id, settings.words, events), what, to_space_id, closed, readers)
+    return _worst(_Search(tx, agent_id, cycle_id, settings.words, events), forms, to_space_id or "", closed, readers)
 
 
-def _closed(tx: Tx, agent_id: AgentId, to_space_id: SpaceId, private: Iterable[str]) -> tuple[set[str], set[str]]:
+def _closed(
+    tx: Tx, agent_id: AgentId, to_space_id: SpaceId | None, private: Iterable[str]
+) -> tuple[set[str], set[str]]:
     """The private spaces that not everyone who reads there was in, and those who read there."""
-    readers = _members(tx, to_space_id) - {agent_id}
+    there = _neighbours(tx, agent_id) if to_space_id is None else _members(tx, to_space_id)
+    readers = there - {agent_id}
     return {each for each in private if each != to_space_id and not readers <= _members(tx, each)}, readers
 
 
@@ -198,7 +263,7 @@ _crossings = statement(
 
 
 def crossings_of(tx: Tx, agent_id: AgentId) -> list[Crossing]:
-    """The messages of this agent that were stopped, in order."""
+    """The messages and calls of this agent that were stopped, in order."""
     return [Crossing(row[0] or "", *row[1:]) for row in tx.all(_crossings, agent_id=agent_id)]
 
 
@@ -213,11 +278,17 @@ def _settings(tx: Tx, agent_id: AgentId) -> GuardSettings:
 
 
 _members_of = statement(select(memberships.c.entity_id).where(memberships.c.space_id == bindparam("space_id")))
+_theirs = select(memberships.c.space_id).where(memberships.c.entity_id == bindparam("agent_id"))
+_sharing_a_space = statement(select(memberships.c.entity_id).where(memberships.c.space_id.in_(_theirs)).distinct())
 _space = statement(select(spaces.c.name, spaces.c.private).where(spaces.c.id == bindparam("id")))
 
 
 def _members(tx: Tx, space_id: str) -> set[str]:
     return {row[0] for row in tx.all(_members_of, space_id=space_id)}
+
+
+def _neighbours(tx: Tx, agent_id: AgentId) -> set[str]:
+    return {row[0] for row in tx.all(_sharing_a_space, agent_id=agent_id)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,11 +407,10 @@ def _transcripts(encoded: str, space_id: str) -> Iterator[str]:
 
 
 def _worst(
-    search: _Search, what: Draft, to_space_id: str, closed: set[str], readers: set[str]
+    search: _Search, written: Sequence[str], to_space_id: str, closed: set[str], readers: set[str]
 ) -> tuple[str, str, int] | None:
     """The longest run of words from a private space that the readers do not know: the space's name and id, how many."""
-    # Both as it is written and as it is read: markup may part words, and may hide them.
-    forms = [said(form)[:MOST_WORDS] for form in dict.fromkeys((what.rendered.plain, what.text))]
+    forms = [said(form)[:MOST_WORDS] for form in dict.fromkeys(written)]
     wanted = {gram for form in forms for gram in grams(form, search.length)}
     if not wanted:
         return None
