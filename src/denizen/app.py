@@ -45,7 +45,7 @@ from denizen.cycles.triage import Judge
 from denizen.errors import InvalidInput, NotFound, OutcomeUnknown
 from denizen.forgetting import changing, forgetting
 from denizen.forgetting.erasing import empty_write_ahead_log
-from denizen.forgetting.forgetting import Receipt
+from denizen.forgetting.forgetting import Receipt, Rehearsed
 from denizen.ids import AgentId, EntityId, MessageId, OrganizationId, SpaceId, new_id
 from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
@@ -488,25 +488,40 @@ class Runtime:
         *,
         by: Who | EntityId | None = None,
         also_replies: bool = False,
+        dry_run: bool = False,
     ) -> Receipt:
-        """The message is gone from everything that is kept; with `also_replies`, so is what agents answered it."""
-        who = None if by is None else _id(by)
-        return await self._forget(forgetting.forget_message, _id(message), who, also_replies=also_replies)
+        """The message is gone from everything that is kept; with `also_replies`, so is what agents answered it.
 
-    async def forget_person(self, person: Entity | EntityId, *, by: Who | EntityId | None = None) -> Receipt:
+        With `dry_run` nothing is: the receipt, which is not kept, says how much would be.
+        """
+        return await self._forget(forgetting.forget_message, _id(message), by, dry_run, also_replies=also_replies)
+
+    async def forget_person(
+        self, person: Entity | EntityId, *, by: Who | EntityId | None = None, dry_run: bool = False
+    ) -> Receipt:
         """Everything the person said is gone, and so are their name, their memberships and their tokens."""
-        return await self._forget(forgetting.forget_person, _id(person), None if by is None else _id(by))
+        return await self._forget(forgetting.forget_person, _id(person), by, dry_run)
 
-    async def forget_space(self, space: Space | SpaceId, *, by: Who | EntityId | None = None) -> Receipt:
+    async def forget_space(
+        self, space: Space | SpaceId, *, by: Who | EntityId | None = None, dry_run: bool = False
+    ) -> Receipt:
         """Everything said in the space is gone, and so are its name and its members."""
-        return await self._forget(forgetting.forget_space, _id(space), None if by is None else _id(by))
+        return await self._forget(forgetting.forget_space, _id(space), by, dry_run)
 
     async def receipts(self, *, organization: Organization | OrganizationId | None = None) -> list[Receipt]:
         """What was forgotten, the oldest first: how much was removed where, never what it said."""
         return await self.db.read(forgetting.receipts, await self._organization(organization))
 
-    async def _forget(self, forget: Callable[..., Receipt], *args: Any, **options: Any) -> Receipt:
-        receipt = await self.db.write(forget, *args, **options)
+    async def _forget(
+        self, forget: Callable[..., Receipt], subject: str, by: Who | EntityId | None, dry_run: bool, **options: Any
+    ) -> Receipt:
+        who = None if by is None else _id(by)
+        if dry_run:
+            try:
+                return await self.db.write(forgetting.rehearse, forget, subject, who, **options)
+            except Rehearsed as rehearsed:
+                return rehearsed.receipt
+        receipt = await self.db.write(forget, subject, who, **options)
         await empty_write_ahead_log(self._database_url)
         return receipt
 

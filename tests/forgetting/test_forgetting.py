@@ -303,3 +303,23 @@ def test_every_column_that_keeps_words_has_its_place() -> None:
         if isinstance(column.type, Text) and column.name not in known.get(table.name, set()) | WORDLESS
     ]
     assert overlooked == []
+
+
+async def test_a_dry_run_removes_nothing_and_says_what_would_be(world: World):
+    ada, noor, _, kitchen = await a_life(world, reply(f"So: {SECRET}"), "Repeated it.")
+    posted = await world.say(noor, SECRET, kitchen)
+    await world.run()
+    for forget, subject in (
+        (world.denizen.forget_message, posted.id),
+        (world.denizen.forget_person, noor.id),
+        (world.denizen.forget_space, kitchen.id),
+    ):
+        before = await world.denizen.db.read(everything)
+        expected = await forget(subject, by=noor, dry_run=True)  # pyright: ignore[reportArgumentType]
+        assert await world.denizen.db.read(everything) == before
+        assert await world.denizen.receipts() == []
+        assert (expected.subject_id, expected.by_id) == (subject, noor.id)
+        assert expected.removed["messages"] == 2
+    receipt = await world.denizen.forget_message(posted.id, by=noor)
+    assert receipt.removed == (await world.denizen.receipts())[0].removed
+    assert len(await world.cycles(ada)) == 1

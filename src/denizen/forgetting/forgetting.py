@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NoReturn
 
 from sqlalchemy import bindparam, delete, or_, select, text, update
 
@@ -174,6 +174,19 @@ def forget_space(tx: Tx, space_id: SpaceId, by: EntityId | None = None) -> Recei
     work.removed["memberships"] += tx.run(_leave_all, space=space_id)
     tx.run(_forget_space, space=space_id, new_name=NOBODY)
     return work.finish("space", space_id, by)
+
+
+class Rehearsed(Exception):
+    """Something would have been forgotten, and nothing was. No error: raising is what undoes the transaction."""
+
+    def __init__(self, receipt: Receipt) -> None:
+        super().__init__(receipt.id)
+        self.receipt = receipt
+
+
+def rehearse(tx: Tx, forget: Callable[..., Receipt], /, *args: Any, **options: Any) -> NoReturn:
+    """Forget, and undo it by raising `Rehearsed`, which has the receipt that there would be."""
+    raise Rehearsed(forget(tx, *args, **options))
 
 
 def _given(tx: Tx, kind: Kind, subject_id: str) -> Receipt | None:
