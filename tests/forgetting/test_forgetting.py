@@ -6,19 +6,22 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from pydantic_ai.messages import ModelMessage
 from sqlalchemy import Text
 
-from denizen import call, reply, scripted, tool
+from denizen import call, forever, reply, scripted, tool
 from denizen.agents.registry import Agent
 from denizen.checker import check
 from denizen.errors import InvalidInput, NotFound
 from denizen.forgetting.places import PLACES
 from denizen.ids import MessageId
-from denizen.models.scripted import Turn
+from denizen.models.scripted import Info, Turn
 from denizen.spaces.directory import Entity, Space
 from denizen.storage.schema import metadata
+from denizen.tools.prebuilt import PREBUILT
+from denizen.tools.tool import Toolbox
 from tests.properties.house import everything
-from tests.world import World
+from tests.world import World, as_text
 
 SECRET = "Quentin hid the violet xylophone beneath seventeen crooked umbrellas last Thursday."
 QUIET = {"silent_reply": "ignore"}
@@ -323,3 +326,27 @@ async def test_a_dry_run_removes_nothing_and_says_what_would_be(world: World):
     receipt = await world.denizen.forget_message(posted.id, by=noor)
     assert receipt.removed == (await world.denizen.receipts())[0].removed
     assert len(await world.cycles(ada)) == 1
+
+
+async def test_what_came_to_mind_by_itself_is_gone_too(world: World):
+    """It is an entry of the log like any other, and beside it only the numbers of the passages are kept."""
+
+    def answering(messages: list[ModelMessage], _info: Info) -> Turn:
+        return reply("I see.") if as_text(messages[-1]).startswith(("[INBOX", "[RECALLED")) else "Listened."
+
+    small = {"max_tokens": Toolbox(PREBUILT).tokens + 2_000, "strategy": "semantic", "min_recent_cycles": 2}
+    ada = await world.agent("Ada", model=forever(answering), window=small, cycle=QUIET)
+    noor = await world.person("Noor")
+    kitchen = await world.space("Kitchen", noor, ada)
+    posted = await world.say(noor, SECRET, kitchen)
+    for text in (*(f"Bird {number} " + f"tirili{number} " * 40 for number in range(12)), "Where is the xylophone?"):
+        await world.run()
+        await world.say(noor, text, kitchen)
+    await world.run()
+    assert any(
+        each.kind == "recalled" and "umbrellas" in as_text(each.message) for each in await world.denizen.log(ada)
+    )
+
+    await world.denizen.forget_message(posted.id)
+
+    await assert_gone(world, "quentin", "violet", "umbrella", "crooked")

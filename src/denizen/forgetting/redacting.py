@@ -66,9 +66,12 @@ class Redactor:
         return _entry(stored, self.value)
 
     def request(self, stored: str) -> str:
-        """What a request was made of: only its glance at the inbox says anything, and that in pieces."""
+        """What a request was made of: only its glance at the inbox says anything, and that in pieces.
+
+        Of what came to mind it is the numbers of the passages, which say nothing.
+        """
         made_of = json.loads(stored)
-        preview = made_of.get("preview")
+        preview = made_of.get("preview") if isinstance(made_of, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
         if preview is None or self.value(preview) == preview:
             return stored
         return _dump({**made_of, "preview": FORGOTTEN}, like=stored)
