@@ -57,7 +57,7 @@ class House:
         return self.read(everything)
 
     def empty(self) -> None:
-        self.write(_delete_everything)
+        self.write(delete_everything)
 
 
 def everything(tx: Tx) -> Rows:
@@ -65,7 +65,8 @@ def everything(tx: Tx) -> Rows:
     return {name: tx.all(query) for name, query in _TABLES.items()}
 
 
-def _delete_everything(tx: Tx) -> None:
+def delete_everything(tx: Tx) -> None:
+    """No table has a row."""
     for each in _EMPTY:
         tx.run(each)
 

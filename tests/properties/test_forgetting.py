@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
-from uuid import uuid4
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import delete
 
 from denizen import call, reply, skip
 from denizen.checker import check
@@ -20,10 +17,8 @@ from denizen.ids import SpaceId
 from denizen.models.scripted import Turn
 from denizen.spaces import directory
 from denizen.spaces.posting import Posted
-from denizen.storage.database import Tx, statement
-from denizen.storage.schema import metadata
-from tests import servers
-from tests.properties.house import COLUMNS, Rows, everything
+from denizen.storage.database import Tx
+from tests.properties.house import COLUMNS, Rows, delete_everything, everything
 from tests.world import World, open_world
 
 PEOPLE = ("Noor", "Bert")
@@ -141,21 +136,11 @@ def unchanged(before: Rows, after: Rows, pattern: re.Pattern[str], gone: set[str
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def used_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def used_url(request: pytest.FixtureRequest) -> str:
     """One database for all examples, which each empties first."""
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path_factory.mktemp('forgetting') / 'denizen.db'}"
-        return
-    with servers.fresh_database(request.getfixturevalue("_postgres_of_the_run"), f"test_{uuid4().hex}") as url:
-        yield url
-
-
-_EMPTY = [statement(delete(table)) for table in reversed(metadata.sorted_tables)]
-
-
-def empty(tx: Tx) -> None:
-    for each in _EMPTY:
-        tx.run(each)
+        return request.getfixturevalue("fresh")()
+    return request.getfixturevalue("used_postgres")
 
 
 @given(
@@ -170,7 +155,7 @@ def test_what_is_forgotten_is_gone_and_nothing_else_is(used_url: str, life: list
 
 async def _check(url: str, life: list[Step], kind: str, which: int) -> None:
     async with open_world(url) as world:
-        await world.denizen.db.write(empty)
+        await world.denizen.db.write(delete_everything)
         posted = await live(world, life)
         before = await world.denizen.db.read(everything)
         pattern = carrying(life, kind, which)

@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import shutil
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -18,11 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic_ai.messages import (
     ModelMessage,
-    ModelRequest,
     ModelResponse,
     SystemPromptPart,
-    ToolReturnPart,
-    UserPromptPart,
 )
 
 from denizen.agents.registry import Agent
@@ -31,22 +27,29 @@ from denizen.app import Runtime
 from denizen.clock import ManualClock
 from denizen.consciousness import mind
 from denizen.consciousness.window import budget
-from denizen.cycles.records import calls_of
 from denizen.errors import DatabaseUnavailable, ModelOverloaded, ModelRejected, ModelUnreachable
 from denizen.models import codec
-from denizen.models.scripted import Call, Decide, Info, Say, ScriptedModel, Think, Turn, call, forever, reply, skip
+from denizen.models.scripted import Call, Decide, Info, Say, Think, Turn, call, forever, reply, skip
 from denizen.models.tokens import estimate, estimate_message
 from denizen.spaces import posting
 from denizen.spaces.directory import Space
 from denizen.storage.database import Database
-from denizen.storage.opening import open_database
 from denizen.tools.functions import tool
 from denizen.tools.prebuilt import PREBUILT
 from denizen.tools.tool import OutsideTool, Toolbox
 from tests.properties.house import unfinished, violations
+from tests.properties.lives import (
+    EXAMPLES,
+    PATIENCE,
+    HurryingClock,
+    NarrowModel,
+    check_well_formed,
+    come_to_rest,
+    look,
+    narrow,
+)
 
-EXAMPLES: Final = settings.default.max_examples if settings.default else 100
-pytestmark = pytest.mark.timeout(120 if EXAMPLES <= 100 else 3600)
+pytestmark = pytest.mark.timeout(PATIENCE)
 
 NEVER: Final = 1e9
 PACE: Final = Pace(warm_seconds=NEVER)
@@ -54,63 +57,10 @@ REQUESTS: Final = 30
 """After so many a model only says that it is done: a house of chatterboxes would talk too long for a test."""
 
 
-class HurryingClock(ManualClock):
-    """It stands still, but whoever waits in the middle of a cycle finds that the time has passed."""
-
-    async def sleep(self, seconds: float) -> None:
-        task = asyncio.current_task()
-        if task is not None and task.get_name().startswith("life of"):
-            self.advance(seconds)
-            await asyncio.sleep(0)
-        else:
-            await super().sleep(seconds)
-
-
-class NarrowModel(ScriptedModel):
-    """A scripted model with a context of its own size."""
-
-    context: int | None = None
-
-    @property
-    def context_window(self) -> int | None:
-        return self.context
-
-
-def narrow(decide: Decide, context: int | None, chunk: int | None) -> NarrowModel:
-    model = NarrowModel(decide, name="scripted", chunk=chunk, pause=None, record=True)
-    model.context = context
-    return model
-
-
-@tool(independent=True)
-def look(size: int) -> str:
-    """See something of that size."""
-    return "z" * size
-
-
 @tool
 def stumble(where: str) -> str:
     """Fall."""
     raise RuntimeError(f"fell over {where}")
-
-
-@pytest.fixture(scope="module")
-def fresh(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], str]:
-    """Gives the URL of an empty database each time: a copy, because making one takes longer than an example."""
-    folder = tmp_path_factory.mktemp("databases")
-    empty, path = folder / "empty.db", folder / "denizen.db"
-
-    async def make() -> None:
-        await (await open_database(f"sqlite:///{empty}", clock=ManualClock(), announce=lambda _: None)).close()
-
-    def copy() -> str:
-        for old in folder.glob("denizen.db*"):
-            old.unlink()
-        shutil.copy(empty, path)
-        return f"sqlite:///{path}"
-
-    asyncio.run(make())
-    return copy
 
 
 # What a model may do
@@ -279,7 +229,7 @@ async def play(url: str, makes: Sequence[Make], moments: Sequence[Moment]) -> No
                 for each in moment.said:
                     space = scene.spaces[each.space % len(scene.spaces)]
                     await denizen.post(space, noor, each.text, urgent=each.urgent)
-                await come_to_rest(scene, residents.run_until_idle)
+                await come_to_rest(denizen, clock, residents.run_until_idle)
             for agent, model in zip(scene.agents, scene.models, strict=True):
                 await check_agent(denizen, await denizen.get_agent(agent), model)
         found = [each for each in await denizen.db.read(violations) if getattr(each, "invariant", 0) != 2]
@@ -294,16 +244,6 @@ async def change(scene: Scene, moment: Moment, number: int) -> None:
         await denizen.join(scene.spaces[0], await denizen.create_person(f"Guest {number}"))
     elif moment.change == "space":
         scene.spaces.append(await denizen.create_space(f"Room {number}", [await denizen.find("noor"), agent]))
-
-
-async def come_to_rest(scene: Scene, run_until_idle: Callable[[], Any]) -> None:
-    """Everything is done or dead in the end, after a bounded number of attempts."""
-    for _ in range(60):
-        await run_until_idle()
-        if not await scene.denizen.db.read(unfinished):
-            return
-        scene.clock.advance(61)
-    raise AssertionError(f"never at rest: {await scene.denizen.db.read(unfinished)}")
 
 
 # What must be true of every request
@@ -341,25 +281,6 @@ def self_of(request: Sequence[ModelMessage]) -> str:
     (part,) = request[0].parts
     assert isinstance(part, SystemPromptPart)
     return part.content
-
-
-def check_well_formed(request: Sequence[ModelMessage]) -> None:
-    """It begins with the self and then someone else's words, and every call stands directly before its result."""
-    assert isinstance(request[1], ModelRequest)
-    assert isinstance(request[1].parts[0], UserPromptPart)
-    assert isinstance(request[-1], ModelRequest)
-    for position, message in enumerate(request):
-        asked = [(each.tool_name, each.tool_call_id) for each in calls_of(message)]
-        if asked:
-            assert answered(request[position + 1]) == asked
-        if answered(message):
-            before = [(each.tool_name, each.tool_call_id) for each in calls_of(request[position - 1])]
-            assert before == answered(message)
-            assert all(isinstance(part, ToolReturnPart) for part in message.parts)
-
-
-def answered(message: ModelMessage) -> list[tuple[str, str]]:
-    return [(part.tool_name, part.tool_call_id) for part in message.parts if isinstance(part, ToolReturnPart)]
 
 
 def check_grows(old: list[str], new: list[str], both: Sequence[Sequence[ModelMessage]], allowed: int) -> None:

@@ -1,0 +1,33 @@
+"""Databases for examples: each finds an empty one, and making them anew would take longer than the examples."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from tests import servers
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory, _migrated_sqlite: Path) -> Callable[[], str]:
+    """Gives the URL of an empty SQLite database each time; the one before is gone then."""
+    folder = tmp_path_factory.mktemp("databases")
+
+    def copy() -> str:
+        for old in folder.glob("denizen.db*"):
+            old.unlink()
+        shutil.copy(_migrated_sqlite, folder / "denizen.db")
+        return f"sqlite:///{folder / 'denizen.db'}"
+
+    return copy
+
+
+@pytest.fixture(scope="module")
+def used_postgres(_postgres_of_the_run: str, _migrated_postgres: str) -> Iterator[str]:
+    """A PostgreSQL database with all its tables, one for all examples: each empties it first."""
+    with servers.fresh_database(_postgres_of_the_run, f"test_{uuid4().hex}", template=_migrated_postgres) as url:
+        yield url
