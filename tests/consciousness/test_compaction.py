@@ -441,7 +441,7 @@ async def test_what_matters_to_the_inbox_comes_to_mind_by_itself(world: World):
 
 
 async def test_what_came_to_mind_does_not_come_again_while_it_is_shown_and_is_the_first_to_go(world: World):
-    said = ["The word violin: it lies in the cellar.", *questions(20), "My violin?", "And the violin?", *questions(6)]
+    said = ["The word violin: it lies in the cellar.", *questions(20), "My violin?", "And the violin?", *questions(4)]
     life = await a_life(world, said, max_tokens=TOOLS + 4_000, strategy="semantic")
     entries = [each for each in await world.denizen.log(life.ada) if each.kind == "recalled"]
     about = [each for each in entries if "lies in the cellar" in as_text(each.message)]

@@ -77,6 +77,7 @@ class Equipment:
             routes=self.routes,
             sieve=None if sieve is None else replace(sieve, allowance=limits),
             allowance=limits,
+            embedder=self.embedder,
         )
         # Whichever of its models it comes to, the request fits.
         contexts = [each.context_window for each in models.values() if each.context_window is not None]

@@ -24,7 +24,6 @@ from denizen.consciousness import lease as leases
 from denizen.consciousness import mind as minds
 from denizen.consciousness.lease import LEASE_SECONDS, Lease
 from denizen.consciousness.mind import Mind
-from denizen.consciousness.recollection import Occasion, recalled_in
 from denizen.consciousness.selfhood import Identity
 from denizen.consciousness.window import Budget
 from denizen.cycles import alerts
@@ -34,6 +33,7 @@ from denizen.cycles.opening import Waking, open_cycle, resume_cycle
 from denizen.cycles.outcome import Failed, Paused, Rested
 from denizen.cycles.pausing import stays_paused
 from denizen.cycles.records import OpenCycle, open_cycle_id
+from denizen.cycles.reminding import remind
 from denizen.cycles.triage import sift
 from denizen.errors import DenizenError, LeaseLost, StorageError
 from denizen.ids import AgentId
@@ -302,7 +302,7 @@ class Residents:
                 if not life.woken.is_set() and not await self._rest(life):
                     return
                 continue
-            opened = await self._db.write(open_cycle, lease, _waking(mind, faculties))
+            opened = await self._db.write(open_cycle, lease, await self._waking(mind, faculties))
             if opened == "stale":
                 mind, faculties = await self._load(lease)
                 mind = await self._compact(faculties, mind, life)
@@ -318,6 +318,12 @@ class Residents:
                 mind = await self._compact(faculties, mind, life)
             if not life.woken.is_set() and not await self._rest(life):
                 return
+
+    async def _waking(self, mind: Mind, faculties: Faculties) -> Waking:
+        semantic = mind.window.strategy == "semantic"
+        recalling = await remind(self._db, faculties.embedder, mind) if semantic else None
+        inbox, toolbox = mind.budget.inbox, faculties.toolbox
+        return Waking(mind.identity, mind.version, mind.era, inbox, toolbox, mind.next_seq, recalling)
 
     async def _one(self, faculties: Faculties, mind: Mind, cycle: OpenCycle, life: _Life) -> bool:
         """Think one cycle; False if it stays open and must wait, so that there is nothing to do until then."""
@@ -383,14 +389,6 @@ class Residents:
 def first_to_try(agent_id: AgentId, instances: list[str]) -> str:
     """Which instance should try first to bring an agent to life: the same answer on each, evenly spread."""
     return max(instances, key=lambda each: hashlib.blake2b(f"{each}/{agent_id}".encode(), digest_size=8).digest())
-
-
-def _waking(mind: Mind, faculties: Faculties) -> Waking:
-    recalling = None
-    if mind.window.strategy == "semantic":
-        recalling = Occasion(mind.budget.inbox, mind.identity.zone, recalled_in(mind.past))
-    inbox, toolbox = mind.budget.inbox, faculties.toolbox
-    return Waking(mind.identity, mind.version, mind.era, inbox, toolbox, mind.next_seq, recalling)
 
 
 def _identity(agent: Agent) -> Identity:

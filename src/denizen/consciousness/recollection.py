@@ -1,13 +1,15 @@
-"""What comes to an agent's mind by itself when a cycle opens: the passages of its older life that matter most to it.
+"""What comes to an agent's mind by itself when a cycle opens: the passages of its older life that matter to it.
 
-Only what is not in the window. What comes from a private space comes to mind only where the cycle is nowhere else.
+Only what is not in the window, and nothing where nothing matters. What comes from a private space comes to mind only
+where the cycle is nowhere else. The search is made before the transaction that opens the cycle, which only reads what
+was found.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pydantic_ai.messages import ModelRequest, UserPromptPart
@@ -15,9 +17,11 @@ from sqlalchemy import bindparam, select
 
 from denizen.consciousness import log
 from denizen.consciousness.log import Entry
-from denizen.consciousness.recall.fetching import Filter
+from denizen.consciousness.recall.embedding import Meaning
+from denizen.consciousness.recall.fetching import Filter, Found
 from denizen.consciousness.recall.rendering import pack, render
-from denizen.consciousness.recall.searching import search
+from denizen.consciousness.recall.searching import Ranking, rank, read
+from denizen.consciousness.recall.terms import count_terms
 from denizen.ids import AgentId, CycleId
 from denizen.inbox.events import Event
 from denizen.inbox.format import entry_text
@@ -29,19 +33,42 @@ HEADER: Final = "[RECALLED — from before the cycles above, because of this inb
 MOST_TOKENS: Final = 2_000
 MOST_PASSAGES: Final = 20
 QUERY_CHARACTERS: Final = 2_000
+# Measured on conversations of LoCoMo, 400 turns each: of questions about what was said, 87 of 100 find something that
+# matters by its words, of questions about another conversation 2 to 7, of remarks from another one 18 to 28; and by
+# meaning, with the local embedder, about 85, 1 and 37.
+SHARED: Final = 0.35
+"""A passage matters if it has such a share of what the words of the inbox tell, each by how rare it is."""
+TELLING_WORDS: Final = 2.5
+"""Of a long inbox it need not have more than so many words would tell that were never said before."""
+NEAR: Final = 1.0
+"""Or if it is by so many standard deviations nearer in meaning than passages are to one another on average."""
 _SLACK_TOKENS: Final = 30
 """The header, and what stands around a message."""
 
 
 @dataclass(frozen=True, slots=True)
+class Glance:
+    """What waits in the inbox, as far as it decides what comes to mind."""
+
+    query: str
+    audience: frozenset[str]
+    """The spaces it comes from."""
+    before_cycle: int
+    """What is older than this one is not in the window."""
+
+
+@dataclass(frozen=True, slots=True)
 class Occasion:
-    """What decides how much comes to mind."""
+    """What may come to mind."""
 
     inbox_tokens: int
     """Of which what comes to mind may have half."""
     zone: str
     recalled: frozenset[int]
     """The passages that came to mind before and are still shown."""
+    ranking: Ranking
+    near: Mapping[int, float] = field(default_factory=dict[int, float])
+    """How near in meaning the passages are (`embedding.kinship`), where that is known."""
 
 
 def recalled_in(entries: Iterable[Entry]) -> frozenset[int]:
@@ -60,23 +87,37 @@ _before_window = statement(
 )
 
 
-def come_to_mind(
-    tx: Tx, agent_id: AgentId, cycle_id: CycleId, seq: int, events: Sequence[Event], occasion: Occasion
-) -> Entry | None:
-    """An entry, not yet written, with what matters to these events; None if nothing does. Before they are logged."""
+def glance(tx: Tx, agent_id: AgentId, events: Sequence[Event]) -> Glance | None:
+    """What these events would bring to mind; None while the window holds the whole life."""
     row = tx.one(_before_window, agent_id=agent_id)
     if row is None or row[0] <= 1:
         return None
     _, count, first_shown = row
-    found = search(
-        tx,
-        agent_id,
+    return Glance(
         "\n".join(entry_text(event) for event in events)[:QUERY_CHARACTERS],
-        audience=[event.space_id for event in events if event.space_id is not None],
-        only=Filter(before_cycle=count + 1 if first_shown is None else first_shown),
-        zone=occasion.zone,
-        limit=MOST_PASSAGES,
+        _audience(events),
+        count + 1 if first_shown is None else first_shown,
     )
+
+
+def _audience(events: Iterable[Event]) -> frozenset[str]:
+    return frozenset(event.space_id for event in events if event.space_id is not None)
+
+
+def search(tx: Tx, agent_id: AgentId, seen: Glance, zone: str, meaning: Meaning | None) -> Ranking:
+    """The passages that rank best for it; whether they matter is decided when they are read."""
+    only = Filter(before_cycle=seen.before_cycle)
+    audience = seen.audience
+    return rank(tx, agent_id, seen.query, audience=audience, only=only, zone=zone, meaning=meaning, limit=MOST_PASSAGES)
+
+
+def come_to_mind(
+    tx: Tx, agent_id: AgentId, cycle_id: CycleId, seq: int, events: Sequence[Event], occasion: Occasion
+) -> Entry | None:
+    """An entry, not yet written, with what matters to these events; None if nothing does. Before they are logged."""
+    # Other events than those that were seen may have been taken: what they may hear of is decided by themselves.
+    ranking = replace(occasion.ranking, audience=_audience(events))
+    found = mattering(read(tx, agent_id, ranking), ranking.rarity, occasion.near)
     tokens = min(MOST_TOKENS, occasion.inbox_tokens // 2) - _SLACK_TOKENS
     new = [each for each in found if each.number not in occasion.recalled]
     chosen = pack(new, tokens=max(tokens, 0), zone=occasion.zone)
@@ -85,3 +126,22 @@ def come_to_mind(
     text = f"{HEADER}\n\n{render(chosen, zone=occasion.zone)}"
     numbers = json.dumps([each.number for each in chosen])
     return log.entry(seq, cycle_id, "recalled", ModelRequest(parts=[UserPromptPart(text)]), request=numbers)
+
+
+def mattering(found: Sequence[Found], rarity: Mapping[str, float], near: Mapping[int, float]) -> Sequence[Found]:
+    """Those that matter, the best first, and whatever ranks among them because of what it stands next to.
+
+    A search always finds something: scores compare passages with one another and say of none that it matters.
+    """
+    least = min(SHARED * sum(rarity.values()), TELLING_WORDS * max(rarity.values(), default=0.0))
+    matter = [
+        at
+        for at, each in enumerate(found)
+        if near.get(each.number, 0.0) >= NEAR or (least > 0 and _shared(each, rarity) >= least)
+    ]
+    return found[: matter[-1] + 1] if matter else ()
+
+
+def _shared(found: Found, rarity: Mapping[str, float]) -> float:
+    terms = count_terms(found.text)
+    return sum(told for term, told in rarity.items() if term in terms)

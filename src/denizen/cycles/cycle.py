@@ -47,6 +47,7 @@ from denizen.errors import InvalidInput, LeaseLost, ModelError, ModelRejected, M
 from denizen.ids import CallId, SpaceId
 from denizen.inbox.delivery import DEAD_AFTER
 from denizen.models import caching, request
+from denizen.models.embedders import Embedder
 from denizen.models.prices import Price, Usage, cost, expected_cost, usage_of
 from denizen.models.tokens import PER_MESSAGE, estimate
 from denizen.spaces import posting
@@ -101,6 +102,8 @@ class Faculties:
     """What decides beforehand whether it has to think."""
     allowance: Allowance | None = None
     """What it may use, where that is limited."""
+    embedder: Embedder | None = None
+    """What says what texts mean, where something does."""
 
 
 async def think(

@@ -50,7 +50,7 @@ class Waking:
     toolbox: Toolbox
     next_seq: int
     recalling: recollection.Occasion | None = None
-    """Whether what matters to the inbox comes to its mind by itself."""
+    """What may come to its mind by itself, because it matters to the inbox."""
 
 
 @dataclass(frozen=True, slots=True)

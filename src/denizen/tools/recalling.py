@@ -123,7 +123,7 @@ def _space(tx: Tx, agent_id: AgentId, space: str | None) -> str | None:
     raise InvalidInput(f"You are in no space called {quoted_name(wanted)}. Yours are: {names or 'none'}.")
 
 
-async def _asked(embedder: Embedder, agent_id: AgentId, query: str) -> bytes | None:
+async def in_meaning(embedder: Embedder, agent_id: AgentId, query: str) -> bytes | None:
     """What the question means; None where the embedder fails, which leaves us the words."""
     try:
         return (await embedder.embed([query], asking=True))[0]
@@ -144,7 +144,7 @@ def recall_tool(db: Database | None = None, embedder: Embedder | None = None) ->
 
     async def prepare(agent_id: AgentId, arguments: Recall, audience: frozenset[str]) -> Prepared:
         assert db is not None
-        asked = None if embedder is None else await _asked(embedder, agent_id, arguments.query)
+        asked = None if embedder is None else await in_meaning(embedder, agent_id, arguments.query)
         return await db.read(_prepare, agent_id, arguments, audience, embedder.name if embedder else "", asked)
 
     return OwnTool(

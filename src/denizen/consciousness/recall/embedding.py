@@ -250,3 +250,42 @@ def _nearness(rows: Sequence[tuple[Any, ...]], asked: bytes) -> Meaning:
         return {numbers[at]: round(float(weighed[at]), 6) for at in positions}
 
     return near
+
+
+_SAMPLED_ROWS: Final = 8
+"""Of which the passages are compared with one another."""
+
+
+def kinship(
+    tx: Tx, agent_id: AgentId, embedder: str, asked: bytes, numbers: Iterable[int], newest: int
+) -> dict[int, float]:
+    """How much nearer these passages are to what was asked than the agent's passages are to one another on average.
+
+    In standard deviations of that: unlike nearness among the passages, which is always greatest for one of them, it
+    says whether any of them has to do with it; and it means the same for embedders whose cosines differ.
+    """
+    import numpy
+
+    def vectors_at(first: int) -> Any:
+        row = tx.one(_row, agent_id=agent_id, embedder=embedder, first=first)
+        codes = row[0] if row is not None and len(row[0]) % len(asked) == 0 else b""
+        found = numpy.frombuffer(codes, numpy.int8).reshape(-1, len(asked)).astype(numpy.float32)
+        return found / numpy.maximum(numpy.sqrt(numpy.einsum("ij,ij->i", found, found)), 1e-9)[:, None]
+
+    rows = max((newest - 1) // VECTORS_IN_A_ROW + 1, 1)
+    sampled = sorted({at * rows // _SAMPLED_ROWS for at in range(_SAMPLED_ROWS)})
+    some = numpy.concatenate([vectors_at(at * VECTORS_IN_A_ROW + 1) for at in sampled])
+    # What is forgotten has no direction; and what was said again and again would tell only how near it is to itself.
+    some = numpy.unique(some[some.any(axis=1)], axis=0)
+    among = (some @ some.T)[numpy.triu_indices(len(some), 1)]
+    if not len(among) or among.std() < 1e-6:
+        return {}
+    question = numpy.frombuffer(asked, numpy.int8).astype(numpy.float32)
+    question /= max(float(numpy.sqrt(question @ question)), 1e-9)
+    near: dict[int, float] = {}
+    for number in numbers:
+        at = (number - 1) % VECTORS_IN_A_ROW
+        there = vectors_at(number - at)
+        if at < len(there):
+            near[number] = float((there[at] @ question - among.mean()) / among.std())
+    return near

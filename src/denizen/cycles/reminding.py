@@ -1,0 +1,46 @@
+"""Before a cycle opens, the agent's older life is searched for what matters to its inbox: outside any transaction that
+writes, because it takes long, and by meaning too where there is an embedder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from denizen.consciousness import recollection
+from denizen.consciousness.mind import Mind
+from denizen.consciousness.recall import settling
+from denizen.consciousness.recall.embedding import kinship, meaning
+from denizen.consciousness.recall.searching import Ranking
+from denizen.consciousness.recollection import Glance, Occasion, recalled_in
+from denizen.ids import AgentId
+from denizen.inbox import delivery
+from denizen.models.embedders import Embedder
+from denizen.storage.database import Database, Tx
+from denizen.tools.recalling import in_meaning
+
+
+async def remind(db: Database, embedder: Embedder | None, mind: Mind) -> Occasion | None:
+    """What may come to mind when the next cycle opens; None if nothing waits, or all of the life is in the window."""
+    agent_id, zone = mind.lease.agent_id, mind.identity.zone
+    seen = await db.read(_glance, agent_id)
+    if seen is None:
+        return None
+    asked = None if embedder is None else await in_meaning(embedder, agent_id, seen.query)
+    ranking, near = await db.read(_search, agent_id, seen, zone, embedder.name if embedder else "", asked)
+    return Occasion(mind.budget.inbox, zone, recalled_in(mind.past), ranking, near)
+
+
+def _glance(tx: Tx, agent_id: AgentId) -> Glance | None:
+    batch = delivery.next_batch(delivery.pending(tx, agent_id))
+    return recollection.glance(tx, agent_id, batch) if batch else None
+
+
+def _search(
+    tx: Tx, agent_id: AgentId, seen: Glance, zone: str, embedder: str, asked: bytes | None
+) -> tuple[Ranking, Mapping[int, float]]:
+    near = None if asked is None else meaning(tx, agent_id, embedder, asked)
+    ranking = recollection.search(tx, agent_id, seen, zone, near)
+    if asked is None or near is None:
+        return ranking, {}
+    newest = settling.extent(tx, agent_id).passages
+    return ranking, kinship(tx, agent_id, embedder, asked, ranking.scores, newest)

@@ -1,0 +1,207 @@
+"""What comes to mind by itself: what matters to the inbox, found before the cycle opens; else nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from pydantic_ai.messages import ModelMessage
+
+from denizen import forever, reply
+from denizen.agents.registry import Agent
+from denizen.agents.residents import Pace
+from denizen.consciousness import lease as leases
+from denizen.consciousness import mind as minds
+from denizen.consciousness.recall.fetching import Found
+from denizen.consciousness.recollection import NEAR, SHARED, TELLING_WORDS, mattering
+from denizen.consciousness.selfhood import Identity
+from denizen.consciousness.window import budget
+from denizen.cycles.opening import Opened, Waking, open_cycle
+from denizen.cycles.reminding import remind
+from denizen.models.scripted import Info, Turn
+from denizen.spaces.directory import Entity, Space
+from denizen.tools.prebuilt import PREBUILT
+from denizen.tools.tool import Toolbox
+from tests.world import World, as_text, open_world
+
+TOOLBOX = Toolbox(PREBUILT)
+WINDOW = {"max_tokens": TOOLBOX.tokens + 2_000, "strategy": "semantic", "min_recent_cycles": 2}
+PAST = (
+    "My violin lies in the cellar, behind the paint.",
+    "The report about the harbour is due on Friday, please read it.",
+    "Our neighbours have a puppy now, they call it Biscuit.",
+    "On Thursday it rained so much that the garden path was under water.",
+)
+
+
+BIRDS = tuple(f"Bird {number} sang: " + f"tirili{number} " * 40 for number in range(16))
+OTHERWISE = (
+    "The tax office wants the forms back before the end of the month.",
+    "My cousin runs marathons, last year he finished in under four hours.",
+    "They painted the town hall yellow and nobody likes it.",
+    "Tomatoes need more sun than this balcony has.",
+    "The new printer refuses to speak with my computer.",
+    "I read a novel about whalers in the Arctic.",
+    "The bridge is closed, so the bus takes forty minutes longer.",
+    "Her thesis is about medieval coins found near the border.",
+    "We ran out of coffee again.",
+    "The dentist says that I grind my teeth at night.",
+    "An old elevator in the office got stuck with six people in it.",
+    "They moved the concert to the big hall because of the demand.",
+    "My phone's battery hardly lasts until noon.",
+    "The soup was far too salty, but the bread was excellent.",
+    "A meteor shower can be seen tonight if the clouds leave.",
+    "The landlord wants to raise the rent by nine percent.",
+    "I am learning Finnish, the cases are endless.",
+    "The goalkeeper broke his wrist in the last minute.",
+    "The cathedral's organ is being repaired until autumn.",
+    "Somebody stole the flowers in front of the library.",
+)
+
+
+def answering(messages: list[ModelMessage], _info: Info) -> Turn:
+    return reply("I see.") if as_text(messages[-1]).startswith(("[INBOX", "[RECALLED")) else "Listened."
+
+
+async def a_life(world: World, *, private: bool = False, since: Sequence[str] = BIRDS) -> tuple[Agent, Entity, Space]:
+    """Ada, who has heard all this in the kitchen, and then so much else that none of it is in the window."""
+    ada = await world.agent("Ada", model=forever(answering), window=WINDOW)
+    noor = await world.person("Noor")
+    kitchen = await world.space("Kitchen", noor, ada, private=private)
+    for text in (*PAST, *since):
+        await world.say(noor, text, kitchen)
+        await world.run()
+    assert PAST[0] not in "\n".join(as_text(each) for each in world.model(ada).requests[-1])
+    return ada, noor, kitchen
+
+
+async def comes_to_mind(world: World, ada: Agent, noor: Entity, kitchen: Space, text: str) -> str:
+    """What is recalled when Noor says this; empty if nothing is."""
+    world.model(ada).requests.clear()
+    await world.say(noor, text, kitchen)
+    await world.run()
+    last = as_text(world.model(ada).requests[0][-1])
+    return last if last.startswith("[RECALLED") else ""
+
+
+@pytest.mark.parametrize(
+    ("text", "matters"),
+    [
+        ("Where did I put my violin?", "cellar"),
+        ("The violin is not behind the paint any more, did somebody take it?", "cellar"),
+        ("What was that about the harbour report?", "due on Friday"),
+        ("Could you please book me a train to Lisbon, for Thursday if possible?", ""),
+        ("Have you read anything by Borges?", ""),
+        ("Hm.", ""),
+        ("And you?", ""),
+    ],
+    ids=["a question", "a remark", "another", "one common word", "a word in passing", "nothing", "no word at all"],
+)
+async def test_only_what_matters_comes_to_mind(world: World, text: str, matters: str):
+    """A search would find something for nearly all of them: the best that there is is not always good."""
+    ada, noor, kitchen = await a_life(world)
+    found = await comes_to_mind(world, ada, noor, kitchen, text)
+    assert (matters in found) if matters else found == ""
+
+
+async def test_with_an_embedder_what_means_the_same_comes_to_mind(ready_sqlite_url: str):
+    """In other words too; and what means something else altogether still does not."""
+    pytest.importorskip("onnxruntime")
+    async with open_world(ready_sqlite_url, embedder="local") as world:
+        ada, noor, kitchen = await a_life(world, since=OTHERWISE)
+        await world.denizen.reindex()
+        assert "Biscuit" in await comes_to_mind(world, ada, noor, kitchen, "Does anybody next door own a young dog?")
+        await world.denizen.reindex()
+        assert await comes_to_mind(world, ada, noor, kitchen, "Inflation fell to two percent in the euro zone.") == ""
+
+
+async def test_an_embedder_that_fails_leaves_the_words(ready_sqlite_url: str):
+    class Broken:
+        name = "broken"
+
+        async def embed(self, texts: Any, *, asking: bool = False) -> list[bytes]:
+            raise ConnectionError("gone")
+
+        async def close(self) -> None: ...
+
+    async with open_world(ready_sqlite_url) as world:
+        ada, noor, kitchen = await a_life(world)
+        world._options["embedder"] = Broken()
+        await world.restart()
+        assert "cellar" in await comes_to_mind(world, ada, noor, kitchen, "Where did I put my violin?")
+
+
+async def in_hand(world: World, ada: Agent) -> minds.Mind:
+    lease = await world.denizen.db.write(leases.acquire, ada.id, "test")
+    assert lease is not None
+    definition = ada.definition
+    who = Identity(ada.entity, definition.instructions, definition.zone)
+    room = budget(definition.window, None)
+    return await world.denizen.db.read(minds.load, lease, who, ada.version, definition.window, room, None)
+
+
+@pytest.mark.parametrize("others", [False, True])
+async def test_what_comes_in_between_decides_who_may_hear_of_it(ready_url: str, others: bool):
+    """What was found for a private space is not recalled if the cycle is about another one as well."""
+    async with open_world(ready_url, pace=Pace(warm_seconds=0)) as world:
+        ada, noor, kitchen = await a_life(world, private=True)
+        bert = await world.person("Bert")
+        hall = await world.space("Hall", bert, ada)
+        await world.say(noor, "Where did I put my violin?", kitchen)
+        mind = await in_hand(world, ada)
+        found = await remind(world.denizen.db, None, mind)
+        assert found is not None
+        if others:
+            await world.say(bert, "Hello.", hall)
+        inbox = mind.budget.inbox
+        waking = Waking(mind.identity, mind.version, mind.era, inbox, TOOLBOX, mind.next_seq, found)
+        opened = await world.denizen.db.write(open_cycle, mind.lease, waking)
+        assert isinstance(opened, Opened)
+        assert [each.kind for each in opened.cycle.entries] == (["inbox"] if others else ["inbox", "recalled"])
+
+
+async def test_while_the_window_holds_the_whole_life_nothing_is_looked_for(world: World):
+    ada = await world.agent("Ada", model=forever(answering), window={"strategy": "semantic"})
+    noor = await world.person("Noor")
+    kitchen = await world.space("Kitchen", noor, ada)
+    await world.say(noor, PAST[0], kitchen)
+    await world.run()
+    assert await comes_to_mind(world, ada, noor, kitchen, "Where did I put my violin?") == ""
+
+
+# Whether something matters
+
+
+def passage(number: int, text: str) -> Found:
+    return Found(number, number, 0, "heard", "", "", "", text, "", 10.0 - number)
+
+
+RARITY = {"violin": 4.0, "cellar": 4.0, "tomorrow": 2.0}
+
+
+def test_it_matters_by_its_share_of_what_the_words_tell() -> None:
+    assert SHARED * 10 <= 4.0
+    assert SHARED * 10 > 2.0
+    assert mattering([passage(1, "A violin.")], RARITY, {})
+    assert not mattering([passage(1, "Until tomorrow.")], RARITY, {})
+
+
+def test_of_a_long_inbox_a_few_telling_words_are_enough() -> None:
+    many = {f"word{number}": 5.0 for number in range(24)}
+    enough = " ".join(f"word{number}" for number in range(int(TELLING_WORDS) + 1))
+    assert mattering([passage(1, enough)], many, {})
+    assert not mattering([passage(1, "word1 word2")], many, {})
+
+
+def test_it_matters_by_what_it_means() -> None:
+    assert mattering([passage(1, "Strings.")], RARITY, {1: NEAR})
+    assert not mattering([passage(1, "Strings.")], RARITY, {1: NEAR - 0.01})
+
+
+def test_what_ranks_among_what_matters_comes_with_it() -> None:
+    """It stands next to it; what ranks below does not come."""
+    found = [passage(1, "It is there."), passage(2, "The violin?"), passage(3, "Hello.")]
+    assert mattering(found, RARITY, {}) == found[:2]
+    assert mattering([], RARITY, {}) == ()
+    assert mattering(found, {}, {}) == ()
