@@ -17,6 +17,7 @@ from denizen.bus.streams import (
     LiveStream,
     LiveText,
     MessageCreated,
+    SpaceChanged,
     StreamAborted,
     StreamDelta,
     StreamFrame,
@@ -48,6 +49,7 @@ frames = st.one_of(
     st.builds(StreamDelta, names.map(MessageId), names.map(AgentId), numbers, numbers, st.text()),
     st.builds(StreamAborted, names.map(AgentId), numbers, st.none() | names.map(MessageId), names),
     st.builds(AgentStatus, names.map(AgentId), names, st.none() | numbers),
+    st.builds(SpaceChanged, names.map(SpaceId)),
 )
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

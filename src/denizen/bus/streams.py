@@ -89,6 +89,16 @@ class MessageDeleted:
 
 
 @dataclass(frozen=True, slots=True)
+class SpaceChanged:
+    """A space is not what it was: its name, who is in it, or what they are called. Read it again."""
+
+    space: SpaceId
+
+    def to_payload(self) -> dict[str, JsonValue]:
+        return {"type": "space.changed", "space": self.space}
+
+
+@dataclass(frozen=True, slots=True)
 class StreamStarted:
     """An agent begins to write in a space; `id` is the id that the message will have."""
 
@@ -228,7 +238,14 @@ class CallChanged:
 CallFrame: TypeAlias = CallStarted | CallDelta | CallChanged
 MessageChange: TypeAlias = MessageEdited | MessageDeleted
 StreamFrame: TypeAlias = (
-    MessageCreated | MessageChange | StreamStarted | StreamDelta | StreamAborted | AgentStatus | CallFrame
+    MessageCreated
+    | MessageChange
+    | SpaceChanged
+    | StreamStarted
+    | StreamDelta
+    | StreamAborted
+    | AgentStatus
+    | CallFrame
 )
 
 
@@ -261,6 +278,8 @@ def from_payload(payload: Mapping[str, JsonValue]) -> StreamFrame | None:
             if epoch is not None or rest.get("epoch") is None:
                 doing = rest.get("doing")
                 return AgentStatus(AgentId(agent), status, epoch, doing if isinstance(doing, str) else None)
+        case {"type": "space.changed", "space": str(space)}:
+            return SpaceChanged(SpaceId(space))
         case _:
             return _call_from(payload)
     return None
@@ -361,7 +380,7 @@ class LiveText:
         if isinstance(frame, MessageCreated):
             self._end(frame.id, None)
             return
-        if isinstance(frame, CallChanged | MessageEdited | MessageDeleted):
+        if isinstance(frame, CallChanged | MessageEdited | MessageDeleted | SpaceChanged):
             return
         if frame.epoch is not None and not self.know(frame.agent, frame.epoch):
             return

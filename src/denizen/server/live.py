@@ -24,6 +24,7 @@ from denizen.bus.streams import (
     MessageCreated,
     MessageDeleted,
     MessageEdited,
+    SpaceChanged,
     StreamAborted,
     StreamDelta,
     StreamFrame,
@@ -79,7 +80,7 @@ class Live:
 
     def hear(self, frame: StreamFrame) -> list[Payload]:
         """What the reader is to be told because of this frame."""
-        if isinstance(frame, MessageCreated | MessageEdited | MessageDeleted | CallChanged):
+        if isinstance(frame, MessageCreated | MessageEdited | MessageDeleted | CallChanged | SpaceChanged):
             return []
         if frame.epoch is not None and not self._freshness.admit(frame.agent, frame.epoch):
             return []

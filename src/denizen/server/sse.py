@@ -27,6 +27,7 @@ from denizen.bus.streams import (
     MessageCreated,
     MessageDeleted,
     MessageEdited,
+    SpaceChanged,
     StreamFrame,
     StreamStarted,
     agent_topic,
@@ -216,6 +217,11 @@ class _Narrator:
                 # Frames of the agent's own topic come here as well, of calls in other spaces too.
                 if item.space == self._reader.space_id:
                     await self._say_call(item.id)
+                return present
+            case SpaceChanged():
+                # First the look: whoever is not in the space any more is told nothing of it.
+                present = await self._look()
+                await self._say(live_event(item.to_payload()))
                 return present
             case StreamStarted():
                 # Whoever left the space since the last message does not get to read the next one as it is written.

@@ -11,6 +11,7 @@ from typing import Final, Literal
 from pydantic import JsonValue
 from sqlalchemy import bindparam, delete, select, update
 
+from denizen.bus.streams import SpaceChanged, space_topic
 from denizen.errors import HandleTaken, InvalidInput, NotAMember, NotFound
 from denizen.ids import EntityId, OrganizationId, SpaceId, new_id
 from denizen.spaces.handles import MAX_HANDLE_CHARS, check_handle, check_name
@@ -21,6 +22,9 @@ EntityKind = Literal["human", "agent", "service"]
 SpaceKind = Literal["conversation", "panel"]
 Attention = Literal["all", "mentions", "none"]
 ATTENTIONS: Final[tuple[Attention, ...]] = ("all", "mentions", "none")
+MemberRole = Literal["owner", "admin", "member"]
+MEMBER_ROLES: Final[tuple[MemberRole, ...]] = ("owner", "admin", "member")
+"""What someone is in a space: its owners and admins run it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,9 @@ _get_organization = statement(
 )
 _list_organizations = statement(select(organizations.c.id, organizations.c.name).order_by(organizations.c.id))
 _add_entity = insert_into(entities, "id", "organization_id", "kind", "handle", "name", "metadata", "role", "created_at")
+_rename_organization = statement(
+    update(organizations).where(organizations.c.id == bindparam("organization")).values(name=bindparam("new_name"))
+)
 _anybody = statement(
     select(entities.c.id)
     .where(entities.c.organization_id == bindparam("organization_id"), entities.c.kind == "human")
@@ -78,11 +85,23 @@ _entity = (entities.c.id, entities.c.organization_id, entities.c.kind, entities.
 _get_entity = statement(select(*_entity).where(entities.c.id == bindparam("id")))
 _find_entity = statement(
     select(*_entity).where(
+        entities.c.organization_id == bindparam("organization_id"),
+        entities.c.handle == bindparam("handle"),
+        entities.c.left_at.is_(None),
+    )
+)
+_everyone = select(*_entity).where(entities.c.organization_id == bindparam("organization_id")).order_by(entities.c.id)
+_list_everyone = statement(_everyone)
+_list_entities = statement(_everyone.where(entities.c.left_at.is_(None)))
+_holder = statement(
+    select(entities.c.left_at).where(
         entities.c.organization_id == bindparam("organization_id"), entities.c.handle == bindparam("handle")
     )
 )
-_list_entities = statement(
-    select(*_entity).where(entities.c.organization_id == bindparam("organization_id")).order_by(entities.c.id)
+# Whoever is about to leave is waited for, and waits for whoever is about to join.
+_left_at = statement(select(entities.c.left_at).where(entities.c.id == bindparam("id")).with_for_update(read=True))
+_one_at_a_time = statement(
+    select(entities.c.id).where(entities.c.id == bindparam("id")).with_for_update(key_share=True)
 )
 
 
@@ -100,6 +119,11 @@ def get_organization(tx: Tx, organization_id: OrganizationId) -> Organization:
     return Organization(*row)
 
 
+def rename_organization(tx: Tx, organization_id: OrganizationId, name: str) -> None:
+    if tx.run(_rename_organization, organization=organization_id, new_name=check_name(name)) == 0:
+        raise NotFound("organization", organization_id)
+
+
 def list_organizations(tx: Tx) -> list[Organization]:
     return [Organization(*row) for row in tx.all(_list_organizations)]
 
@@ -112,11 +136,13 @@ def create_entity(
     name: str,
     handle: str,
     metadata: Mapping[str, JsonValue] | None = None,
+    id: EntityId | None = None,
 ) -> Entity:
-    """Someone new in the organization, under a handle that nobody else there has. Its first person owns it."""
+    """Someone new in the organization, under a handle that nobody else there has or had. Its first person owns it."""
     get_organization(tx, organization_id)
     role = kind if kind != "human" else "member" if tx.one(_anybody, organization_id=organization_id) else "owner"
-    entity = Entity(EntityId(new_id()), organization_id, kind, check_handle(handle), check_name(name))
+    entity = Entity(id or EntityId(new_id()), organization_id, kind, check_handle(handle), check_name(name))
+    _check_free(tx, organization_id, entity.handle)
     try:
         tx.run(
             _add_entity,
@@ -134,6 +160,20 @@ def create_entity(
     return entity
 
 
+def _check_free(tx: Tx, organization_id: OrganizationId, handle: str) -> None:
+    holder = tx.one(_holder, organization_id=organization_id, handle=handle)
+    if holder is not None and holder[0] is not None:
+        raise HandleTaken(
+            f"The handle @{handle} was that of someone who has left, and what they said and what mentions them stays: "
+            "choose another, so that nobody is taken for them."
+        )
+
+
+def hold(tx: Tx, entity_id: EntityId) -> None:
+    """What this entity asks for under keys of its own happens one after the other, until the commit."""
+    tx.one(_one_at_a_time, id=entity_id)
+
+
 def get_entity(tx: Tx, entity_id: EntityId) -> Entity:
     row = tx.one(_get_entity, id=entity_id)
     if row is None:
@@ -142,7 +182,7 @@ def get_entity(tx: Tx, entity_id: EntityId) -> Entity:
 
 
 def find_entity(tx: Tx, organization_id: OrganizationId, handle: str) -> Entity:
-    """Whoever has this handle, with or without its `@`."""
+    """Whoever has this handle, with or without its `@`, and has not left."""
     row = tx.one(_find_entity, organization_id=organization_id, handle=handle.removeprefix("@").lower())
     if row is None:
         raise NotFound("entity with the handle", handle)
@@ -159,20 +199,23 @@ def free_handle(tx: Tx, organization_id: OrganizationId, like: str) -> str:
     raise AssertionError("count ends nowhere")
 
 
-def list_entities(tx: Tx, organization_id: OrganizationId) -> list[Entity]:
-    return [Entity(*row) for row in tx.all(_list_entities, organization_id=organization_id)]
+def list_entities(tx: Tx, organization_id: OrganizationId, *, also_left: bool = False) -> list[Entity]:
+    """Whoever is in the organization; with `also_left`, those too who were."""
+    listed = _list_everyone if also_left else _list_entities
+    return [Entity(*row) for row in tx.all(listed, organization_id=organization_id)]
 
 
 _add_space = insert_into(spaces, "id", "organization_id", "kind", "name", "private", "created_at")
 _space = (spaces.c.id, spaces.c.organization_id, spaces.c.kind, spaces.c.name, spaces.c.private)
 _get_space = statement(select(*_space).where(spaces.c.id == bindparam("id")))
-_lock_space = statement(select(*_space).where(spaces.c.id == bindparam("id")).with_for_update())
+_lock_space = statement(select(*_space, spaces.c.last_seq).where(spaces.c.id == bindparam("id")).with_for_update())
 _named = statement(
     select(*_space)
     .where(spaces.c.organization_id == bindparam("organization_id"), spaces.c.name == bindparam("name"))
     .order_by(spaces.c.id)
 )
 _set_private = statement(update(spaces).where(spaces.c.id == bindparam("space")).values(private=bindparam("hidden")))
+_rename_space = statement(update(spaces).where(spaces.c.id == bindparam("space")).values(name=bindparam("new_name")))
 _rename = statement(update(entities).where(entities.c.id == bindparam("entity")).values(name=bindparam("new_name")))
 _spaces_of = statement(
     select(*_space)
@@ -199,7 +242,7 @@ _space_and_role = statement(
     )
     .where(spaces.c.id == bindparam("id"))
 )
-_join = insert_ignore(memberships, ("space_id", "entity_id", "role", "attention", "joined_at"))
+_join = insert_ignore(memberships, ("space_id", "entity_id", "role", "attention", "read_seq", "joined_at"))
 _leave = statement(
     delete(memberships).where(
         memberships.c.space_id == bindparam("space"), memberships.c.entity_id == bindparam("entity")
@@ -210,6 +253,11 @@ _attend = statement(
     .where(memberships.c.space_id == bindparam("space"), memberships.c.entity_id == bindparam("entity"))
     .values(attention=bindparam("how"))
 )
+_appoint = statement(
+    update(memberships)
+    .where(memberships.c.space_id == bindparam("space"), memberships.c.entity_id == bindparam("entity"))
+    .values(role=bindparam("new_role"))
+)
 _tell_members = statement(
     update(minds)
     .where(minds.c.agent_id.in_(select(memberships.c.entity_id).where(memberships.c.space_id == bindparam("space"))))
@@ -218,11 +266,17 @@ _tell_members = statement(
 
 
 def create_space(
-    tx: Tx, organization_id: OrganizationId, *, name: str, kind: SpaceKind = "conversation", private: bool = False
+    tx: Tx,
+    organization_id: OrganizationId,
+    *,
+    name: str,
+    kind: SpaceKind = "conversation",
+    private: bool = False,
+    id: SpaceId | None = None,
 ) -> Space:
     """A new space with nobody in it."""
     get_organization(tx, organization_id)
-    space = Space(SpaceId(new_id()), organization_id, kind, check_name(name), private)
+    space = Space(id or SpaceId(new_id()), organization_id, kind, check_name(name), private)
     tx.run(
         _add_space,
         id=space.id,
@@ -259,7 +313,13 @@ def members(tx: Tx, space_id: SpaceId) -> list[Member]:
 
 
 def is_member(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> bool:
-    return tx.one(_is_member, space_id=space_id, entity_id=entity_id) is not None
+    return role_in(tx, space_id, entity_id) is not None
+
+
+def role_in(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> str | None:
+    """What the entity is in this space; None: it is not in it."""
+    row = tx.one(_is_member, space_id=space_id, entity_id=entity_id)
+    return None if row is None else row[0]
 
 
 def require_member(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> Space:
@@ -276,13 +336,20 @@ def require_member(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> Space:
 
 
 def join(tx: Tx, space_id: SpaceId, entity_id: EntityId, *, role: str = "member", attention: Attention = "all") -> None:
-    """The entity is in the space; the agents there hear of it. Joining twice is joining once."""
-    space = _locked(tx, space_id)
+    """The entity is in the space, and has read what was said so far; the agents there hear of it.
+
+    Joining twice is joining once.
+    """
     entity = get_entity(tx, entity_id)
+    if tx.one(_left_at, id=entity_id) != (None,):
+        raise InvalidInput(f'"{entity.name}" has left the organization.')
+    space, last_seq = _locked(tx, space_id)
     if entity.organization_id != space.organization_id:
         raise InvalidInput(f'"{entity.name}" belongs to another organization than the space "{space.name}".')
     _check_attention(attention)
-    tx.run(_join, space_id=space_id, entity_id=entity_id, role=role, attention=attention, joined_at=tx.now)
+    joined = {"role": role, "attention": attention, "read_seq": last_seq, "joined_at": tx.now}
+    if tx.run(_join, space_id=space_id, entity_id=entity_id, **joined):
+        announce_change(tx, space_id)
     tx.run(_tell_members, space=space_id)
 
 
@@ -290,7 +357,8 @@ def leave(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> None:
     """The entity is not in the space any more; the agents there hear of it."""
     _locked(tx, space_id)
     tx.run(_tell_members, space=space_id)
-    tx.run(_leave, space=space_id, entity=entity_id)
+    if tx.run(_leave, space=space_id, entity=entity_id):
+        announce_change(tx, space_id)
 
 
 def attend(tx: Tx, space_id: SpaceId, entity_id: EntityId, attention: Attention) -> None:
@@ -299,6 +367,17 @@ def attend(tx: Tx, space_id: SpaceId, entity_id: EntityId, attention: Attention)
     _locked(tx, space_id)
     if tx.run(_attend, space=space_id, entity=entity_id, how=attention) == 0:
         raise NotFound("member", entity_id)
+    announce_change(tx, space_id)
+
+
+def appoint(tx: Tx, space_id: SpaceId, entity_id: EntityId, role: MemberRole) -> None:
+    """The member is this in the space from now on: its owners and admins run it."""
+    if role not in MEMBER_ROLES:
+        raise InvalidInput(f"In a space one is {', '.join(MEMBER_ROLES)}, not {role!r}.")
+    _locked(tx, space_id)
+    if tx.run(_appoint, space=space_id, entity=entity_id, new_role=role) == 0:
+        raise NotFound("member", entity_id)
+    announce_change(tx, space_id)
 
 
 def set_private(tx: Tx, space_id: SpaceId, private: bool) -> None:
@@ -306,6 +385,15 @@ def set_private(tx: Tx, space_id: SpaceId, private: bool) -> None:
     _locked(tx, space_id)
     tx.run(_set_private, space=space_id, hidden=int(private))
     tx.run(_tell_members, space=space_id)
+    announce_change(tx, space_id)
+
+
+def rename_space(tx: Tx, space_id: SpaceId, name: str) -> None:
+    """The space is called that from now on; the agents in it hear of it."""
+    _locked(tx, space_id)
+    tx.run(_rename_space, space=space_id, new_name=check_name(name))
+    tx.run(_tell_members, space=space_id)
+    announce_change(tx, space_id)
 
 
 def rename(tx: Tx, entity_id: EntityId, name: str) -> None:
@@ -313,8 +401,14 @@ def rename(tx: Tx, entity_id: EntityId, name: str) -> None:
     for space in spaces_of(tx, entity_id):
         _locked(tx, space.id)
         tx.run(_tell_members, space=space.id)
+        announce_change(tx, space.id)
     if tx.run(_rename, entity=entity_id, new_name=check_name(name)) == 0:
         raise NotFound("entity", entity_id)
+
+
+def announce_change(tx: Tx, space_id: SpaceId) -> None:
+    """Whoever shows the space hears that it has to be read again."""
+    tx.announce(space_topic(space_id), SpaceChanged(space_id).to_payload())
 
 
 def _check_attention(attention: str) -> None:
@@ -322,9 +416,10 @@ def _check_attention(attention: str) -> None:
         raise InvalidInput(f"Attention is one of {', '.join(ATTENTIONS)}, not {attention!r}.")
 
 
-def _locked(tx: Tx, space_id: SpaceId) -> Space:
+def _locked(tx: Tx, space_id: SpaceId) -> tuple[Space, int]:
+    """The space and the number of its last message, which hold still until the commit."""
     # Posting locks the same row: who is a member does not change between a message and its events.
     row = tx.one(_lock_space, id=space_id)
     if row is None:
         raise NotFound("space", space_id)
-    return Space(row[0], row[1], row[2], row[3], bool(row[4]))
+    return Space(row[0], row[1], row[2], row[3], bool(row[4])), row[5]

@@ -81,6 +81,11 @@ _add = insert_into(
     "cycle_id",
     "created_at",
 )
+_read_own = statement(
+    update(memberships)
+    .where(memberships.c.space_id == bindparam("space"), memberships.c.entity_id == bindparam("author"))
+    .values(read_seq=bindparam("last"))
+)
 _listeners = statement(
     select(memberships.c.entity_id, memberships.c.attention, entities.c.handle, agents.c.urgent)
     .join(agents, agents.c.id == memberships.c.entity_id)
@@ -142,6 +147,8 @@ def post(
         cycle_id=cycle_id,
         created_at=tx.now,
     )
+    # Whoever answers has seen what came before.
+    tx.run(_read_own, space=space_id, author=author_id, last=seq)
     kind, handle = author
     said = Said(posted_id, space_id, author_id, kind, handle, what, reply_to, hop, urgent)
     delivery.deliver(tx, deliveries(tx, said))
