@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from denizen.access import roles
 from denizen.agents import registry
 from denizen.app import Runtime
 from denizen.spaces import directory
@@ -35,8 +36,7 @@ async def welcome(runtime: Runtime, owner_name: str) -> World:
 def _welcome(tx: Tx, owner_name: str) -> World:
     found = directory.list_organizations(tx)
     if found:
-        owner = next(each for each in directory.list_entities(tx, found[0].id) if each.kind == "human")
-        return World(owner, new=False)
+        return World(directory.get_entity(tx, roles.first_owner(tx, found[0].id)), new=False)
     home = directory.create_organization(tx, "Home")
     owner = directory.create_entity(tx, home.id, "human", name=owner_name, handle=handle_from(owner_name))
     agents = [

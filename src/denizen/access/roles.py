@@ -12,7 +12,7 @@ from sqlalchemy import bindparam, func, select, update
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import EntityId, OrganizationId
 from denizen.storage.database import Tx, statement
-from denizen.storage.schema import entities
+from denizen.storage.schema import entities, organizations
 
 Role = Literal["owner", "admin", "member", "agent", "service"]
 PERSONAL: Final[tuple[Role, ...]] = ("owner", "admin", "member")
@@ -45,14 +45,16 @@ _set_role = statement(
     .where(entities.c.id == bindparam("entity"), entities.c.kind == "human", entities.c.left_at.is_(None))
     .values(role=bindparam("new"))
 )
-_owners = statement(
-    select(func.count())
-    .select_from(entities)
-    .where(
-        entities.c.organization_id == bindparam("organization_id"),
-        entities.c.role == "owner",
-        entities.c.left_at.is_(None),
-    )
+_is_owner = (
+    entities.c.organization_id == bindparam("organization_id"),
+    entities.c.role == "owner",
+    entities.c.left_at.is_(None),
+)
+_owners = statement(select(func.count()).select_from(entities).where(*_is_owner))
+_first_owner = statement(select(entities.c.id).where(*_is_owner).order_by(entities.c.id).limit(1))
+# Two owners who leave at once would each see the other. The key stays free for rows that refer to it.
+_lock_home = statement(
+    select(organizations.c.id).where(organizations.c.id == bindparam("id")).with_for_update(key_share=True)
 )
 _home = statement(select(entities.c.organization_id).where(entities.c.id == bindparam("entity_id")))
 
@@ -76,10 +78,21 @@ def set_role(tx: Tx, entity_id: EntityId, role: Role) -> None:
 def require_another_owner(tx: Tx, entity_id: EntityId) -> None:
     """Raises if the organization would have no owner without this one."""
     home = tx.one(_home, entity_id=entity_id)
-    if home is not None and count_owners(tx, home[0]) <= 1:
+    if home is None:
+        raise NotFound("person", entity_id)
+    tx.one(_lock_home, id=home[0])
+    if count_owners(tx, home[0]) <= 1:
         raise InvalidInput("An organization needs an owner: make someone else one first.")
 
 
 def count_owners(tx: Tx, organization_id: OrganizationId) -> int:
     row = tx.one(_owners, organization_id=organization_id)
     return 0 if row is None else row[0]
+
+
+def first_owner(tx: Tx, organization_id: OrganizationId) -> EntityId:
+    """Of those who own the organization, whoever came first."""
+    row = tx.one(_first_owner, organization_id=organization_id)
+    if row is None:
+        raise NotFound("owner of the organization", organization_id)
+    return row[0]

@@ -168,7 +168,12 @@ def paying_key(tx: Tx, vault: Vault, organization_id: OrganizationId, name: str,
     """
     if not pays:
         return resolve(tx, vault, organization_id, name)
-    person = directory.find_entity(tx, organization_id, pays)
+    try:
+        person = directory.find_entity(tx, organization_id, pays)
+    except NotFound as error:
+        raise ModelUnknown(
+            f"The agent @{payee} thinks at the expense of {pays}, who is not here any more: let someone else pay."
+        ) from error
     key = value_at(tx, vault, Place(organization_id, name, person.id))
     if key is None:
         raise ModelUnknown(

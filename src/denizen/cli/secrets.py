@@ -95,7 +95,7 @@ async def _delete(settings: Settings, name: str, person: str | None) -> None:
 async def _list(settings: Settings) -> tuple[list[Secret], dict[EntityId, Entity]]:
     async with open_records(settings) as (runtime, world):
         home = world.owner.organization_id
-        people = await runtime.db.read(directory.list_entities, home)
+        people = await runtime.db.read(directory.list_entities, home, also_left=True)
         return await runtime.secrets(organization=home), {each.id: each for each in people}
 
 

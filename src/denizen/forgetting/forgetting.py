@@ -20,6 +20,7 @@ from typing import Any, Final, Literal, NoReturn
 
 from sqlalchemy import bindparam, delete, or_, select, text, update
 
+from denizen.access import roles
 from denizen.bus.streams import WAKE
 from denizen.consciousness import lease as leases
 from denizen.consciousness.recall import passages as recall
@@ -155,6 +156,9 @@ def forget_person(tx: Tx, person_id: EntityId, by: EntityId | None = None) -> Re
     tx.run(_forget_entity, entity=person_id, new_name=NOBODY, new_handle=new_handle)
     tx.run(_revoke, entity=person_id, at=tx.now)
     tx.run(_drop_secrets, owner=person_id)
+    # A house without an owner could not be looked after: the last one stays, without a name.
+    if roles.role_of(tx, person_id) != "owner" or roles.count_owners(tx, person.organization_id) > 1:
+        tx.run(_gone, entity=person_id, at=tx.now)
     return work.finish("person", person_id, by)
 
 
@@ -173,6 +177,7 @@ def forget_space(tx: Tx, space_id: SpaceId, by: EntityId | None = None) -> Recei
     work.forget_messages(_all_messages(tx, _in_space, space_id=space_id), names=True)
     work.removed["memberships"] += tx.run(_leave_all, space=space_id)
     tx.run(_forget_space, space=space_id, new_name=NOBODY)
+    directory.announce_change(tx, space_id)
     return work.finish("space", space_id, by)
 
 
@@ -245,6 +250,11 @@ _forget_entity = statement(
     update(entities)
     .where(entities.c.id == bindparam("entity"))
     .values(name=bindparam("new_name"), handle=bindparam("new_handle"), metadata="{}")
+)
+_gone = statement(
+    update(entities)
+    .where(entities.c.id == bindparam("entity"), entities.c.left_at.is_(None))
+    .values(left_at=bindparam("at"))
 )
 _revoke = statement(
     update(tokens).where(tokens.c.entity_id == bindparam("entity")).values(name=FORGOTTEN, revoked_at=bindparam("at"))

@@ -100,7 +100,7 @@ def _speakers(tx: Tx, agent_id: AgentId, who: str | None) -> frozenset[str] | No
     if wanted in ("me", "myself", "i"):
         return frozenset((agent_id,))
     here = directory.get_entity(tx, agent_id)
-    known_here = directory.list_entities(tx, here.organization_id)
+    known_here = directory.list_entities(tx, here.organization_id, also_left=True)
     named = {each.id for each in known_here if _is_called(wanted, each.name, each.handle)}
     # Services and plans are nobody in the organization: they are known by what they are called.
     return frozenset((*named, who.strip()))

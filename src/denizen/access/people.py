@@ -1,0 +1,118 @@
+"""Who is in an organization, and leaving it. Agents are listed here, but they are made and deleted elsewhere.
+
+Whoever has left keeps name and handle: what they said, and what mentions them, stays readable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import bindparam, delete, or_, select, update
+
+from denizen.access import roles
+from denizen.access.roles import Role
+from denizen.errors import InvalidInput, NotFound
+from denizen.ids import EntityId, OrganizationId
+from denizen.spaces import directory
+from denizen.spaces.directory import Entity, EntityKind
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import agents, entities, secrets, tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Someone of an organization: who it is, what it may do, and since when."""
+
+    entity: Entity
+    role: Role
+    created_at: int
+    left_at: int | None
+    """Since when it is here no more."""
+
+
+_profile = (
+    entities.c.id,
+    entities.c.organization_id,
+    entities.c.kind,
+    entities.c.handle,
+    entities.c.name,
+    entities.c.role,
+    entities.c.created_at,
+    entities.c.left_at,
+)
+_get = statement(
+    select(*_profile).where(
+        entities.c.organization_id == bindparam("organization_id"), entities.c.id == bindparam("entity_id")
+    )
+)
+# By handle, because that is how the index has them: a page costs the same however many there are.
+_present = (
+    select(*_profile)
+    .outerjoin(agents, agents.c.id == entities.c.id)
+    .where(
+        entities.c.organization_id == bindparam("organization_id"),
+        entities.c.handle > bindparam("after"),
+        entities.c.left_at.is_(None),
+        or_(agents.c.id.is_(None), agents.c.status != "dead"),
+    )
+    .order_by(entities.c.handle)
+    .limit(bindparam("limit"))
+)
+_page = statement(_present)
+_page_of_kind = statement(_present.where(entities.c.kind == bindparam("kind")))
+_leave = statement(
+    update(entities)
+    .where(entities.c.id == bindparam("entity"), entities.c.left_at.is_(None))
+    .values(left_at=bindparam("at"))
+)
+_revoke = statement(
+    update(tokens)
+    .where(tokens.c.entity_id == bindparam("entity"), tokens.c.revoked_at.is_(None))
+    .values(revoked_at=bindparam("at"))
+)
+_drop_keys = statement(delete(secrets).where(secrets.c.owner_id == bindparam("owner")))
+
+
+def get(tx: Tx, organization_id: OrganizationId, named: str) -> Profile:
+    """Whoever has this `@handle` now, or this id; by id also those who have left."""
+    if named.startswith("@"):
+        named = directory.find_entity(tx, organization_id, named).id
+    row = tx.one(_get, organization_id=organization_id, entity_id=named)
+    if row is None:
+        raise NotFound("entity", named)
+    return _as_profile(row)
+
+
+def page(
+    tx: Tx, organization_id: OrganizationId, *, kind: EntityKind | None = None, after: str = "", limit: int
+) -> list[Profile]:
+    """Those who are here, by their handles after the given one."""
+    only = {} if kind is None else {"kind": kind}
+    listed = _page_of_kind if only else _page
+    rows = tx.all(listed, organization_id=organization_id, after=after, limit=limit, **only)
+    return [_as_profile(row) for row in rows]
+
+
+def leave(tx: Tx, entity_id: EntityId) -> None:
+    """The person or service is here no more: it is in no space, its tokens open nothing, keys of its own are gone.
+
+    What it said stays. An organization keeps at least one owner.
+    """
+    if directory.get_entity(tx, entity_id).kind == "agent":
+        raise InvalidInput("An agent does not leave as people do: delete it.")
+    role = roles.role_of(tx, entity_id)
+    if role is None:
+        raise NotFound("entity", entity_id)
+    if role == "owner":
+        roles.require_another_owner(tx, entity_id)
+    # First, so that nobody brings them into another space meanwhile.
+    tx.run(_leave, entity=entity_id, at=tx.now)
+    for space in directory.spaces_of(tx, entity_id):
+        directory.leave(tx, space.id, entity_id)
+    tx.run(_revoke, entity=entity_id, at=tx.now)
+    tx.run(_drop_keys, owner=entity_id)
+
+
+def _as_profile(row: tuple[Any, ...]) -> Profile:
+    return Profile(Entity(*row[:5]), row[5], row[6], row[7])
