@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 from pydantic import JsonValue
 from pydantic_ai.models import Model
 
-from denizen.access import secrets, webhooks
+from denizen.access import people, secrets, webhooks
 from denizen.access.payloads import Greeting
 from denizen.access.secrets import Place, Secret
 from denizen.access.signatures import Scheme
@@ -58,10 +58,11 @@ from denizen.plans import agenda, from_outside, goals, notes
 from denizen.plans.agenda import PLANNED, Plan, PlanDraft, When
 from denizen.plans.goals import Goal, GoalChange, GoalStatus, Priority
 from denizen.plans.notes import Note
-from denizen.spaces import directory, posting
+from denizen.spaces import directory, posting, reading, searching
 from denizen.spaces.directory import Attention, Entity, Member, Organization, Space, SpaceKind
 from denizen.spaces.handles import handle_from
 from denizen.spaces.posting import Draft, Message, Posted
+from denizen.spaces.searching import Cursor, Found, Wanted, Words
 from denizen.storage.database import Announcement, Database, Tx, storable
 from denizen.storage.opening import open_database
 from denizen.tools import calls, guard
@@ -406,6 +407,10 @@ class Runtime:
         """From now on this much of the space reaches the member: all, mentions, none."""
         await self.db.write(directory.attend, _id(space), _id(who), attention)
 
+    async def remove_person(self, person: Entity | EntityId) -> None:
+        """They, or a service, are here no more: in no space, with no token. What they said stays, under their name."""
+        await self.db.write(people.leave, _id(person))
+
     async def members(self, space: Space | SpaceId) -> list[Member]:
         return await self.db.read(directory.members, _id(space))
 
@@ -454,6 +459,25 @@ class Runtime:
 
     async def messages(self, space: Space | SpaceId, *, after: int = 0, limit: int = 1_000) -> list[Message]:
         return await self.db.read(posting.messages_after, _id(space), after, limit=limit)
+
+    async def mark_read(self, space: Space | SpaceId, who: Who | EntityId, seq: int) -> reading.Place:
+        """They have read up to the message of that number, and not what follows it."""
+        return await self.db.write(reading.mark_read, _id(space), _id(who), seq)
+
+    async def search(
+        self,
+        who: Who | EntityId,
+        words: str,
+        *,
+        space: Space | SpaceId | None = None,
+        author: Who | EntityId | None = None,
+        before: str | None = None,
+        limit: int = 20,
+    ) -> Found:
+        """Messages in their spaces that have all these words, newest first. `before`: where the last one stopped."""
+        wanted = Wanted(Words(words), None if space is None else _id(space), None if author is None else _id(author))
+        place = None if before is None else Cursor.read(before)
+        return await self.db.read(searching.search, _id(who), wanted, before=place, limit=limit)
 
     async def transcript(self, space: Space | SpaceId) -> list[str]:
         """The conversation, one line a message: `Noor: Hello.`"""
