@@ -1,0 +1,82 @@
+"""What holds for all of an organization: its name and its settings, its budget among them."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from sqlalchemy import bindparam, select, update
+
+from denizen.cycles import budgets
+from denizen.cycles.budgets import BudgetSettings
+from denizen.errors import InvalidInput, NotFound
+from denizen.ids import OrganizationId
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import organizations
+
+
+class OrganizationSettings(BaseModel):
+    """What an organization has settled. A setting that it does not name has its default."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    budget: BudgetSettings | None = None
+    """What all its agents together may use."""
+    spaces_by: Literal["member", "admin"] = "member"
+    """Who may create spaces: everyone who is a person here, or admins and owners only."""
+
+
+_NAMES = frozenset(OrganizationSettings.model_fields)
+_settings = select(organizations.c.settings).where(organizations.c.id == bindparam("id"))
+_read = statement(_settings)
+_lock = statement(_settings.with_for_update(key_share=True))
+_store = statement(
+    update(organizations).where(organizations.c.id == bindparam("organization")).values(settings=bindparam("new"))
+)
+
+
+def settings_of(tx: Tx, organization_id: OrganizationId) -> OrganizationSettings:
+    # What a newer Denizen has settled besides is not for us to understand.
+    stored = {name: value for name, value in _stored(tx, organization_id).items() if name in _NAMES}
+    return OrganizationSettings.model_validate(stored)
+
+
+def change_settings(tx: Tx, organization_id: OrganizationId, changes: Mapping[str, object]) -> OrganizationSettings:
+    """These settings are so from now on, the others as they were; None gives one its default back."""
+    wanted = _checked(changes)
+    row = tx.one(_lock, id=organization_id)
+    if row is None:
+        raise NotFound("organization", organization_id)
+    stored: dict[str, Any] = json.loads(row[0])
+    for name in changes.keys() - {"budget"}:
+        stored.pop(name, None)
+    stored |= wanted.model_dump(mode="json", exclude={"budget"}, exclude_defaults=True)
+    tx.run(_store, organization=organization_id, new=json.dumps(stored, ensure_ascii=False))
+    if "budget" in changes:
+        # Agents that rest because of it go on, and those that think hear of it.
+        budgets.set_organization_budget(tx, organization_id, wanted.budget)
+    return settings_of(tx, organization_id)
+
+
+def _stored(tx: Tx, organization_id: OrganizationId) -> dict[str, Any]:
+    row = tx.one(_read, id=organization_id)
+    if row is None:
+        raise NotFound("organization", organization_id)
+    return json.loads(row[0])
+
+
+def _checked(changes: Mapping[str, object]) -> OrganizationSettings:
+    for name in sorted(changes.keys() - _NAMES):
+        near = next(iter(difflib.get_close_matches(name, _NAMES, n=1)), None)
+        raise InvalidInput(f"There is no setting {name!r}." + (f" Did you mean {near!r}?" if near else ""))
+    try:
+        return OrganizationSettings.model_validate(
+            {name: value for name, value in changes.items() if value is not None}
+        )
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=False)
+        said = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found)
+        raise InvalidInput(f"These settings cannot be kept. {said}.") from error

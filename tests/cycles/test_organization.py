@@ -1,0 +1,62 @@
+"""What holds for all of an organization."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from denizen.cycles import organization
+from denizen.cycles.budgets import BudgetSettings
+from denizen.cycles.organization import OrganizationSettings
+from denizen.errors import InvalidInput, NotFound
+from denizen.ids import OrganizationId, new_id
+from tests.world import World
+
+
+async def test_settings_are_kept_beside_the_budget(world: World) -> None:
+    home = await world.denizen.create_organization("Home")
+    db = world.denizen.db
+    assert await db.read(organization.settings_of, home.id) == OrganizationSettings()
+
+    await world.denizen.set_budget(home, dollars_per_day=5)
+    changed = await db.write(organization.change_settings, home.id, {"spaces_by": "admin"})
+    budget = BudgetSettings(dollars_per_day=Decimal(5))
+    assert changed == OrganizationSettings(budget=budget, spaces_by="admin")
+    assert await world.denizen.budget(home) == budget
+
+    await db.write(organization.change_settings, home.id, {"budget": {"tokens": 1_000}})
+    assert await world.denizen.budget(home) == BudgetSettings(tokens=1_000)
+    assert (await db.read(organization.settings_of, home.id)).spaces_by == "admin"
+
+    assert await db.write(organization.change_settings, home.id, {"budget": None}) == OrganizationSettings(
+        spaces_by="admin"
+    )
+    assert await db.write(organization.change_settings, home.id, {"spaces_by": None}) == OrganizationSettings()
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"space_by": "admin"}, "no setting 'space_by'. Did you mean 'spaces_by'"),
+        ({"colour": None}, "no setting 'colour'"),
+        ({"spaces_by": "everyone"}, "spaces_by: "),
+        ({"budget": {"dollars": -1}}, "budget.dollars: "),
+        ({"spaces_by": "admin", "budget": {"euros": 1}}, "budget.euros: "),
+    ],
+)
+async def test_what_is_no_setting_is_refused_and_changes_nothing(
+    small_world: World, changes: dict[str, object], why: str
+) -> None:
+    home = await small_world.denizen.create_organization("Home")
+    with pytest.raises(InvalidInput, match=why):
+        await small_world.denizen.db.write(organization.change_settings, home.id, changes)
+    assert await small_world.denizen.db.read(organization.settings_of, home.id) == OrganizationSettings()
+
+
+async def test_there_has_to_be_an_organization(small_world: World) -> None:
+    nowhere = OrganizationId(new_id())
+    with pytest.raises(NotFound):
+        await small_world.denizen.db.read(organization.settings_of, nowhere)
+    with pytest.raises(NotFound):
+        await small_world.denizen.db.write(organization.change_settings, nowhere, {})
