@@ -197,6 +197,7 @@ _Told = TypeVar("_Told", bound=BaseModel)
 
 class _Spaces(_Value):
     spaces: list[Space]
+    next: str | None = None
 
 
 class _Agents(_Value):
@@ -252,7 +253,14 @@ class Client:
 
     async def spaces(self) -> list[Space]:
         """The spaces one is in, with their members."""
-        return (await self._ask(_Spaces, "GET", "/api/spaces")).spaces
+        found: list[Space] = []
+        after: dict[str, str] = {}
+        while True:
+            page = await self._ask(_Spaces, "GET", "/api/spaces", params=after)
+            found += page.spaces
+            if page.next is None:
+                return found
+            after = {"after": page.next}
 
     async def agents(self) -> list[Agent]:
         return (await self._ask(_Agents, "GET", "/api/agents")).agents

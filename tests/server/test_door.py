@@ -29,7 +29,28 @@ GUARDED: list[tuple[str, str]] = [
     ("DELETE", "/api/agents/{agent_id}/webhooks/{webhook_id}"),
     ("DELETE", "/api/spaces/{space}/messages/{message_id}"),
     ("PATCH", "/api/spaces/{space}/messages/{message_id}"),
+    ("POST", "/api/spaces"),
+    ("PATCH", "/api/spaces/{space}"),
+    ("PUT", "/api/spaces/{space}/read"),
+    ("POST", "/api/spaces/{space}/members"),
+    ("PATCH", "/api/spaces/{space}/members/{entity_id}"),
+    ("DELETE", "/api/spaces/{space}/members/{entity_id}"),
+    ("GET", "/api/organization"),
+    ("PATCH", "/api/organization"),
+    ("GET", "/api/entities"),
+    ("GET", "/api/entities/{entity_id}"),
+    ("POST", "/api/entities"),
+    ("PATCH", "/api/entities/{entity_id}"),
+    ("DELETE", "/api/entities/{entity_id}"),
+    ("GET", "/api/messages/search"),
 ]
+ROOMS = ["me", "agents", "spaces", "messages", "triggers", "webhooks", "organization", "entities", "members", "search"]
+BODIES = {
+    ("PATCH", "/api/spaces/{space}"): {"name": "Mine"},
+    ("PUT", "/api/spaces/{space}/read"): {"seq": 0},
+    ("POST", "/api/spaces/{space}/members"): {"entity": "@ada"},
+    ("PATCH", "/api/spaces/{space}/members/{entity_id}"): {"attention": "none"},
+}
 OF_A_SPACE = [(method, path) for method, path in GUARDED if "{space}" in path]
 
 
@@ -59,7 +80,7 @@ async def cast(house: House) -> Cast:
 
 async def ask(house: House, method: str, path: str, space: str, headers: dict[str, str]) -> tuple[int, str, str]:
     """The status and the answer, with the id of the space blotted out."""
-    body = {"text": "Hello?"} if method in ("POST", "PATCH") else None
+    body = BODIES.get((method, path), {"text": "Hello?"}) if method in ("POST", "PATCH", "PUT") else None
     answer = await house.client.request(method, path.replace("{space}", space), headers=headers, json=body)
     return answer.status_code, answer.text.replace(space, "<space>"), answer.headers.get("www-authenticate", "")
 
@@ -69,7 +90,7 @@ def test_every_route_is_on_the_list() -> None:
     routes = create_app.__globals__
     paths = {
         (method, route.path.replace("{space_id}", "{space}"))
-        for room in ("me", "agents", "spaces", "messages", "triggers", "webhooks")
+        for room in ROOMS
         for route in routes[room].router.routes
         for method in route.methods
     }
@@ -166,7 +187,10 @@ async def test_everyone_sees_only_their_own(house: House, cast: Cast) -> None:
         "kind": "conversation",
         "name": "Kitchen",
         "private": False,
+        "created_at": "2026-01-05T09:00:00Z",
         "last_seq": 1,
+        "read_seq": 1,
+        "unread": 0,
         "members": [
             {
                 "id": cast.noor.id,

@@ -132,9 +132,12 @@ async def test_the_api_describes_itself(small_house: House) -> None:
     described = (await small_house.call("GET", "/api/openapi.json", noor)).json()
     operations = {each["operationId"]: each for path in described["paths"].values() for each in path.values()}
     assert sorted(operations) == [
-        "answer_by_address", "answer_call", "calls_in_space", "create_webhook", "delete_message", "edit_message",
-        "get_call", "get_space", "health", "list_agents", "list_calls", "list_spaces", "list_webhooks", "me",
-        "post_message", "read_messages", "receive_webhook", "revoke_webhook", "stream", "trigger",
+        "add_member", "answer_by_address", "answer_call", "calls_in_space", "change_entity", "change_member",
+        "change_organization", "change_space", "create_entity", "create_space", "create_webhook", "delete_message",
+        "edit_message", "get_call", "get_entity", "get_organization", "get_space", "health", "list_agents",
+        "list_calls", "list_entities", "list_spaces", "list_webhooks", "mark_read", "me", "post_message",
+        "read_messages", "receive_webhook", "remove_entity", "remove_member", "revoke_webhook", "search_messages",
+        "stream", "trigger",
     ]  # fmt: skip
     for name, operation in operations.items():
         assert operation["summary"]

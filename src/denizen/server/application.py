@@ -10,7 +10,20 @@ from denizen.app import Runtime
 from denizen.server import problems
 from denizen.server.context import Context, Limits
 from denizen.server.gate import Gate
-from denizen.server.routes import agents, calls, health, me, messages, spaces, triggers, webhooks
+from denizen.server.routes import (
+    agents,
+    calls,
+    entities,
+    health,
+    me,
+    members,
+    messages,
+    organization,
+    search,
+    spaces,
+    triggers,
+    webhooks,
+)
 from denizen.server.schemas import Problem
 
 _DESCRIPTION = """Talk with living agents.
@@ -36,6 +49,8 @@ def create_app(runtime: Runtime, *, limits: Limits | None = None) -> FastAPI:
     )
     app.state.context = context
     for room in (health, me, agents, calls, spaces, messages, triggers, webhooks):
+        app.include_router(room.router)
+    for room in (organization, entities, members, search):
         app.include_router(room.router)
     problems.install(app)
     app.add_middleware(Gate, context=context)

@@ -16,9 +16,10 @@ from denizen.clock import moment
 from denizen.errors import InvalidInput
 from denizen.inbox.outside import check_data
 from denizen.server.auth import Caller
-from denizen.spaces.directory import Attention, EntityKind, Member, Organization, Space, SpaceKind
+from denizen.spaces.directory import Attention, EntityKind, Member, Organization, SpaceKind
 from denizen.spaces.handles import check_name
 from denizen.spaces.posting import MESSAGE_CHARACTERS, Message
+from denizen.spaces.reading import Place
 from denizen.storage.database import storable
 from denizen.tools.calls import Call, Mode, State
 
@@ -190,7 +191,10 @@ class SpaceOut(BaseModel):
         kind="conversation",
         name="Kitchen",
         private=False,
+        created_at="2026-01-05T09:00:00Z",
         last_seq=7,
+        read_seq=5,
+        unread=2,
         members=[
             {"id": _NOOR, "kind": "human", "handle": "noor", "name": "Noor", "role": "member", "attention": "all"},
             {"id": _ADA, "kind": "agent", "handle": "ada", "name": "Ada", "role": "member", "attention": "all"},
@@ -201,25 +205,33 @@ class SpaceOut(BaseModel):
     kind: SpaceKind
     name: str
     private: bool
+    created_at: datetime
     last_seq: Annotated[int, Field(description="Of the last message; 0 before the first.")]
+    read_seq: Annotated[int, Field(description="Of the last message that you have read.")]
+    unread: Annotated[int, Field(description="How many came after it.")]
     members: list[MemberOut]
 
     @classmethod
-    def of(cls, space: Space, last_seq: int, members: list[Member]) -> SpaceOut:
+    def of(cls, place: Place, members: list[Member]) -> SpaceOut:
+        space = place.space
         return cls(
             id=space.id,
             kind=space.kind,
             name=space.name,
             private=space.private,
-            last_seq=last_seq,
+            created_at=moment(place.created_at),
+            last_seq=place.last_seq,
+            read_seq=place.read_seq,
+            unread=place.unread,
             members=[MemberOut.of(each) for each in members],
         )
 
 
 class SpaceList(BaseModel):
-    """The spaces you are in."""
+    """Spaces you are in."""
 
     spaces: list[SpaceOut]
+    next: Annotated[str | None, Field(description="Give it as `after` for the next page; null: there is none.")]
 
 
 class AgentOut(BaseModel):

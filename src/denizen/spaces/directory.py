@@ -190,11 +190,11 @@ def find_entity(tx: Tx, organization_id: OrganizationId, handle: str) -> Entity:
 
 
 def free_handle(tx: Tx, organization_id: OrganizationId, like: str) -> str:
-    """A handle that nobody in the organization has: this one with the lowest number from 2 on."""
+    """A handle that nobody in the organization has or had: this one with the lowest number from 2 on."""
     for number in count(2):
         ending = f"-{number}"
         handle = like[: MAX_HANDLE_CHARS - len(ending)].rstrip("._-") + ending
-        if tx.one(_find_entity, organization_id=organization_id, handle=handle) is None:
+        if tx.one(_holder, organization_id=organization_id, handle=handle) is None:
             return handle
     raise AssertionError("count ends nowhere")
 

@@ -2,22 +2,41 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from typing import Annotated, Final
+from uuid import UUID, uuid5
 
+from fastapi import APIRouter, Query, Request
+
+from denizen.cycles import organization
+from denizen.errors import NotFound
 from denizen.ids import EntityId, SpaceId
-from denizen.server.auth import Authenticated
+from denizen.server.auth import Authenticated, Caller, Person, require
 from denizen.server.context import context_of
+from denizen.server.problems import Problem
+from denizen.server.routes.entities import IdempotencyKey, find_present
 from denizen.server.schemas import SpaceList, SpaceOut
-from denizen.spaces import directory, posting
+from denizen.server.shapes.places import ReadMark, ReadState, SpaceChange, SpaceCreate
+from denizen.spaces import directory, reading
 from denizen.spaces.directory import Space
+from denizen.spaces.handles import check_name
 from denizen.storage.database import Tx, storable
 
 router = APIRouter()
 
+LONGEST_PAGE: Final = 200
+_KEYS: Final = UUID("c1d9a2f4-3b67-4a55-8f0e-2d7c9b1e6a38")
+"""Under which idempotency keys become the ids of spaces."""
+
 
 @router.get("/api/spaces", summary="The spaces you are in")
-async def list_spaces(request: Request, caller: Authenticated) -> SpaceList:
-    return SpaceList(spaces=await context_of(request).runtime.db.read(_mine, caller.entity.id))
+async def list_spaces(
+    request: Request,
+    caller: Authenticated,
+    after: Annotated[str, Query(max_length=200, description="What `next` of the page before said.")] = "",
+    limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = 50,
+) -> SpaceList:
+    """With their members, and how much of each you have not read."""
+    return await context_of(request).runtime.db.read(_mine, caller.entity.id, after, limit)
 
 
 @router.get("/api/spaces/{space_id}", summary="One of them")
@@ -25,18 +44,77 @@ async def get_space(request: Request, caller: Authenticated, space_id: str) -> S
     return await context_of(request).runtime.db.read(_one, space_id, caller.entity.id)
 
 
+@router.post("/api/spaces", status_code=201, summary="Open a space")
+async def create_space(request: Request, caller: Person, wanted: SpaceCreate, key: IdempotencyKey = None) -> SpaceOut:
+    """You are in it as its owner, and so are the members that you name."""
+    chosen = None if key is None else SpaceId(str(uuid5(_KEYS, f"{caller.entity.id} {key}")))
+    return await context_of(request).runtime.db.write(_create, caller, wanted, chosen)
+
+
+@router.patch("/api/spaces/{space_id}", summary="Rename a space, or hide it")
+async def change_space(request: Request, caller: Person, space_id: str, change: SpaceChange) -> SpaceOut:
+    """The agents in it hear of it."""
+    return await context_of(request).runtime.db.write(_change, space_id, caller.entity.id, change)
+
+
+@router.put("/api/spaces/{space_id}/read", summary="Say how far you have read")
+async def mark_read(request: Request, caller: Authenticated, space_id: str, mark: ReadMark) -> ReadState:
+    """What comes after that number is unread: a smaller one than before makes messages unread again."""
+    place = await context_of(request).runtime.db.write(_mark, space_id, caller.entity.id, mark.seq)
+    return ReadState(space_id=place.space.id, last_seq=place.last_seq, read_seq=place.read_seq, unread=place.unread)
+
+
 def enter(tx: Tx, space_id: str, entity_id: EntityId) -> Space:
     """The space, if the caller is in it: the door of every route below a space."""
     return directory.require_member(tx, SpaceId(storable(space_id)), entity_id)
 
 
-def _mine(tx: Tx, entity_id: EntityId) -> list[SpaceOut]:
-    return [_shown(tx, space) for space in directory.spaces_of(tx, entity_id)]
+def _mine(tx: Tx, entity_id: EntityId, after: str, limit: int) -> SpaceList:
+    # One more than asked for shows whether there are more.
+    found = reading.places_of(tx, entity_id, after=storable(after), limit=limit + 1)
+    shown = [SpaceOut.of(place, there) for place, there in found[:limit]]
+    return SpaceList(spaces=shown, next=shown[-1].id if len(found) > limit else None)
 
 
 def _one(tx: Tx, space_id: str, entity_id: EntityId) -> SpaceOut:
-    return _shown(tx, enter(tx, space_id, entity_id))
+    space = enter(tx, space_id, entity_id)
+    return SpaceOut.of(reading.place_of(tx, space.id, entity_id), directory.members(tx, space.id))
 
 
-def _shown(tx: Tx, space: Space) -> SpaceOut:
-    return SpaceOut.of(space, posting.last_seq(tx, space.id), directory.members(tx, space.id))
+def _create(tx: Tx, caller: Caller, wanted: SpaceCreate, chosen: SpaceId | None) -> SpaceOut:
+    home, me = caller.entity.organization_id, caller.entity.id
+    require(caller, organization.settings_of(tx, home).spaces_by)
+    if chosen is not None and (made := _made(tx, chosen, caller, wanted)) is not None:
+        return made
+    joining = [find_present(tx, each, caller).id for each in wanted.members]
+    space = directory.create_space(tx, home, name=wanted.name, private=wanted.private, id=chosen)
+    directory.join(tx, space.id, me, role="owner")
+    for each in joining:
+        directory.join(tx, space.id, each)
+    return _one(tx, space.id, me)
+
+
+def _made(tx: Tx, chosen: SpaceId, caller: Caller, wanted: SpaceCreate) -> SpaceOut | None:
+    """What was made with the same key before."""
+    # Two requests with the same key at the same time: the second finds what the first has made.
+    directory.hold(tx, caller.entity.id)
+    try:
+        space = directory.get_space(tx, chosen)
+    except NotFound:
+        return None
+    if (space.name, space.private) != (check_name(wanted.name), wanted.private):
+        raise Problem("idempotency_key_reused", "You opened another space with this Idempotency-Key: choose a new one.")
+    return _one(tx, space.id, caller.entity.id)
+
+
+def _change(tx: Tx, space_id: str, entity_id: EntityId, change: SpaceChange) -> SpaceOut:
+    space = enter(tx, space_id, entity_id)
+    if change.name is not None:
+        directory.rename_space(tx, space.id, change.name)
+    if change.private is not None and change.private != space.private:
+        directory.set_private(tx, space.id, change.private)
+    return _one(tx, space_id, entity_id)
+
+
+def _mark(tx: Tx, space_id: str, entity_id: EntityId, seq: int) -> reading.Place:
+    return reading.mark_read(tx, enter(tx, space_id, entity_id).id, entity_id, seq)

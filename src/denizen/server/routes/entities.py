@@ -1,0 +1,165 @@
+"""The people, agents and services of the caller's organization. Agents are made and changed in a room of their own."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+from uuid import UUID, uuid5
+
+from fastapi import APIRouter, Header, Query, Request
+
+from denizen.access import people, roles
+from denizen.access.people import Profile
+from denizen.agents import registry
+from denizen.errors import InvalidInput, NotFound
+from denizen.ids import EntityId
+from denizen.server.auth import Admin, Caller, Person, require
+from denizen.server.context import context_of
+from denizen.server.problems import Problem
+from denizen.server.shapes.people import EntityChange, EntityCreate, EntityOut, EntityPage
+from denizen.spaces import directory
+from denizen.spaces.directory import Entity, EntityKind
+from denizen.spaces.handles import check_handle, check_name, handle_from
+from denizen.storage.database import Tx, storable
+
+router = APIRouter()
+
+LONGEST_PAGE: Final = 200
+_KEYS: Final = UUID("8a6f1c52-0b0e-4d0c-9a3e-6c4a5e0d7b21")
+"""Under which idempotency keys become the ids of entities."""
+
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=200,
+        description="Your own name for this request: asking again with the same key is asking once.",
+        examples=["3f0c2f57-1d5e-4c1a-9f0e-1b2c3d4e5f60"],
+    ),
+]
+
+
+@router.get("/api/entities", summary="Who is in your organization")
+async def list_entities(
+    request: Request,
+    caller: Person,
+    kind: EntityKind | None = None,
+    after: Annotated[str, Query(max_length=200, description="What `next` of the page before said.")] = "",
+    limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = 50,
+) -> EntityPage:
+    """People, agents and services by their handles, without those who have left and agents that are dead."""
+    return await context_of(request).runtime.db.read(_page, caller, kind, after, limit)
+
+
+@router.get("/api/entities/{entity_id}", summary="One of them")
+async def get_entity(request: Request, caller: Person, entity_id: str) -> EntityOut:
+    """`entity_id` is its id, or its `@handle`. By id you find those too who have left."""
+    return EntityOut.of(await context_of(request).runtime.db.read(find_profile, entity_id, caller))
+
+
+@router.post("/api/entities", status_code=201, summary="Let someone in")
+async def create_entity(request: Request, caller: Admin, wanted: EntityCreate, key: IdempotencyKey = None) -> EntityOut:
+    """A person or a service is in the organization, in no space yet and without a token."""
+    chosen = None if key is None else EntityId(str(uuid5(_KEYS, f"{caller.entity.id} {key}")))
+    return EntityOut.of(await context_of(request).runtime.db.write(_create, caller, wanted, chosen))
+
+
+@router.patch("/api/entities/{entity_id}", summary="Change someone's name or role")
+async def change_entity(request: Request, caller: Admin, entity_id: str, change: EntityChange) -> EntityOut:
+    """The agents in their spaces hear of a new name. Roles are for owners to change; one owner always stays."""
+    return EntityOut.of(await context_of(request).runtime.db.write(_change, caller, entity_id, change))
+
+
+@router.delete("/api/entities/{entity_id}", status_code=204, summary="Let someone go")
+async def remove_entity(request: Request, caller: Admin, entity_id: str) -> None:
+    """A person or a service is here no more: its tokens open nothing, it is in no space, keys of its own are gone.
+
+    What it said stays, under its name, and its handle is given to nobody else. An admin or owner is let go by an owner.
+    """
+    await context_of(request).runtime.db.write(_remove, caller, entity_id)
+
+
+def find_profile(tx: Tx, named: str, caller: Caller) -> Profile:
+    """Whoever has this id or `@handle` in the caller's organization: the door of every route below an entity."""
+    try:
+        return people.get(tx, caller.entity.organization_id, storable(named))
+    except NotFound as error:
+        # One answer for who is not there and for who is of another organization.
+        raise NotFound("entity", named) from error
+
+
+def find_present(tx: Tx, named: str, caller: Caller) -> Entity:
+    """The same, for those who can be in a space: neither gone nor dead."""
+    profile = find_profile(tx, named, caller)
+    dead = profile.entity.kind == "agent" and registry.status(tx, profile.entity.id) == "dead"
+    if dead or profile.left_at is not None:
+        raise NotFound("entity", named)
+    return profile.entity
+
+
+def _page(tx: Tx, caller: Caller, kind: EntityKind | None, after: str, limit: int) -> EntityPage:
+    home = caller.entity.organization_id
+    # One more than asked for shows whether there are more.
+    found = people.page(tx, home, kind=kind, after=storable(after), limit=limit + 1)
+    shown = [EntityOut.of(each) for each in found[:limit]]
+    return EntityPage(entities=shown, next=shown[-1].handle if len(found) > limit else None)
+
+
+def _create(tx: Tx, caller: Caller, wanted: EntityCreate, chosen: EntityId | None) -> Profile:
+    home = caller.entity.organization_id
+    if wanted.role is not None and wanted.kind != "human":
+        raise InvalidInput("role: only people have one; a service is a service.")
+    if wanted.role in ("owner", "admin"):
+        require(caller, "owner")
+    name = check_name(wanted.name)
+    handle = check_handle(wanted.handle) if wanted.handle is not None else handle_from(name)
+    role = wanted.role or ("member" if wanted.kind == "human" else "service")
+    if chosen is not None:
+        # Two requests with the same key at the same time: the second finds what the first has made.
+        directory.hold(tx, caller.entity.id)
+        made = _made(tx, chosen, caller)
+        if made is not None:
+            if (made.entity.kind, made.entity.name, made.entity.handle, made.role) != (wanted.kind, name, handle, role):
+                raise Problem(
+                    "idempotency_key_reused", "You let in someone else with this Idempotency-Key: choose a new one."
+                )
+            return made
+    entity = directory.create_entity(tx, home, wanted.kind, name=name, handle=handle, id=chosen)
+    if wanted.kind == "human":
+        roles.set_role(tx, entity.id, wanted.role or "member")
+    return find_profile(tx, entity.id, caller)
+
+
+def _made(tx: Tx, chosen: EntityId, caller: Caller) -> Profile | None:
+    try:
+        return find_profile(tx, chosen, caller)
+    except NotFound:
+        return None
+
+
+def _change(tx: Tx, caller: Caller, named: str, change: EntityChange) -> Profile:
+    who = _changeable(tx, named, caller)
+    if change.role is not None and change.role != who.role:
+        require(caller, "owner")
+        if who.entity.kind != "human":
+            raise InvalidInput("role: only people have one; a service is a service.")
+        roles.set_role(tx, who.entity.id, change.role)
+    if change.name is not None:
+        directory.rename(tx, who.entity.id, change.name)
+    return find_profile(tx, who.entity.id, caller)
+
+
+def _remove(tx: Tx, caller: Caller, named: str) -> None:
+    who = _changeable(tx, named, caller)
+    if who.role in ("owner", "admin") and who.entity.id != caller.entity.id:
+        require(caller, "owner")
+    people.leave(tx, who.entity.id)
+
+
+def _changeable(tx: Tx, named: str, caller: Caller) -> Profile:
+    who = find_profile(tx, named, caller)
+    if who.left_at is not None:
+        raise NotFound("entity", named)
+    if who.entity.kind == "agent":
+        raise InvalidInput(f"@{who.entity.handle} is an agent: change it or delete it at /api/agents/{who.entity.id}.")
+    return who

@@ -1,0 +1,42 @@
+"""The caller's organization: its name and its settings."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+
+from denizen.access import roles
+from denizen.cycles import organization
+from denizen.server.auth import Caller, Owner, Person
+from denizen.server.context import context_of
+from denizen.server.shapes.people import OrganizationChange, OrganizationDetail
+from denizen.spaces import directory
+from denizen.storage.database import Tx
+
+router = APIRouter()
+
+
+@router.get("/api/organization", summary="Your organization")
+async def get_organization(request: Request, caller: Person) -> OrganizationDetail:
+    """Its settings are shown to admins and owners."""
+    return await context_of(request).runtime.db.read(_shown, caller)
+
+
+@router.patch("/api/organization", summary="Rename it, or settle something for all of it")
+async def change_organization(request: Request, caller: Owner, change: OrganizationChange) -> OrganizationDetail:
+    """What is not sent stays as it is. A setting that is sent as null has its default again."""
+    return await context_of(request).runtime.db.write(_change, caller, change)
+
+
+def _shown(tx: Tx, caller: Caller) -> OrganizationDetail:
+    home = caller.entity.organization_id
+    settings = organization.settings_of(tx, home) if roles.reaches(caller.role, "admin") else None
+    return OrganizationDetail.of(directory.get_organization(tx, home), settings)
+
+
+def _change(tx: Tx, caller: Caller, change: OrganizationChange) -> OrganizationDetail:
+    home = caller.entity.organization_id
+    if change.name is not None:
+        directory.rename_organization(tx, home, change.name)
+    if change.settings is not None:
+        organization.change_settings(tx, home, change.settings.model_dump(exclude_unset=True))
+    return _shown(tx, caller)

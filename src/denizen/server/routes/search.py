@@ -1,0 +1,54 @@
+"""Finding what was said."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+
+from denizen.server.auth import Caller, Person
+from denizen.server.context import context_of
+from denizen.server.routes.entities import find_profile
+from denizen.server.routes.spaces import enter
+from denizen.server.schemas import MessageOut
+from denizen.server.shapes.places import SearchPage
+from denizen.spaces import searching
+from denizen.spaces.searching import QUERY_CHARACTERS, Cursor, Found, Wanted, Words
+from denizen.storage.database import Tx
+
+router = APIRouter()
+
+
+@router.get("/api/messages/search", summary="Find what was said")
+async def search_messages(
+    request: Request,
+    caller: Person,
+    q: Annotated[
+        str, Query(min_length=1, max_length=QUERY_CHARACTERS, description="Whole words, all of them.", examples=["tea"])
+    ],
+    space: Annotated[str | None, Query(description="The id of a space you are in; without it, in all of them.")] = None,
+    author: Annotated[str | None, Query(description="Whose messages: an id, or a handle with its `@`.")] = None,
+    before: Annotated[
+        str | None, Query(max_length=20_000, description="What `next` said, to search on from there.")
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=100)] = 20,
+) -> SearchPage:
+    """Messages of your spaces that have all the words, upper or lower case, the newest first.
+
+    A request looks at 5,000 messages at most. `next` then leads on, also where nothing was found yet.
+    """
+    words, place = Words(q), None if before is None else Cursor.read(before)
+    read = context_of(request).runtime.db.read
+    found = await read(_search, caller, words, space, author, place, limit)
+    return SearchPage(messages=[MessageOut.of(each) for each in found.messages], next=found.next)
+
+
+def _search(
+    tx: Tx, caller: Caller, words: Words, space: str | None, author: str | None, before: Cursor | None, limit: int
+) -> Found:
+    wanted = Wanted(
+        words,
+        None if space is None else enter(tx, space, caller.entity.id).id,
+        None if author is None else find_profile(tx, author, caller).entity.id,
+    )
+    return searching.search(tx, caller.entity.id, wanted, before=before, limit=limit)

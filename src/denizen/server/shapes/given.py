@@ -1,0 +1,36 @@
+"""What all bodies of requests have in common: a field that does not exist is an error, and the nearest one is named."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any, cast
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+
+class Given(BaseModel):
+    """A body that someone sent."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_only_fields_that_exist(cls, given: Any) -> Any:
+        known = [each.alias or name for name, each in cls.model_fields.items()]
+        names = cast("dict[str, Any]", given) if isinstance(given, dict) else ()
+        for name in names:
+            if name not in known:
+                near = next(iter(difflib.get_close_matches(name, known, n=1)), None)
+                hint = f"; did you mean {near!r}?" if near else f". There are: {', '.join(known)}"
+                raise ValueError(f"there is no field {name[:60]!r}{hint}")
+        return cast("Any", given)
+
+
+def given_example(**fields: Any) -> ConfigDict:
+    """The configuration of a body with this example."""
+    return ConfigDict(extra="forbid", json_schema_extra={"examples": [fields]})
+
+
+def example(**fields: Any) -> ConfigDict:
+    """The configuration of an answer with this example."""
+    return ConfigDict(json_schema_extra={"examples": [fields]})

@@ -1,0 +1,88 @@
+"""Spaces, who is in them, how far they were read, and what is found in them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from denizen.server.schemas import MessageOut
+from denizen.server.shapes.given import Given, example, given_example
+from denizen.spaces.directory import Attention, MemberRole
+
+MOST_MEMBERS = 200
+"""That one request puts into a new space."""
+_KITCHEN = "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f"
+
+
+class SpaceCreate(Given):
+    """A new space. You are in it, and run it."""
+
+    model_config = given_example(name="Kitchen", members=["@ada", "@sam"], private=False)
+
+    name: str
+    members: list[str] = Field(
+        default_factory=list[str],
+        max_length=MOST_MEMBERS,
+        description="Who else is in it: ids, or handles with their `@`.",
+    )
+    private: Annotated[
+        bool, Field(description="Whether those who are not in it may not even know of it, nor of what is said in it.")
+    ] = False
+
+
+class SpaceChange(Given):
+    """What shall be otherwise with a space."""
+
+    model_config = given_example(name="Big kitchen")
+
+    name: str | None = None
+    private: bool | None = None
+
+
+class MemberAdd(Given):
+    """Who shall be in the space."""
+
+    model_config = given_example(entity="@ada", attention="mentions")
+
+    entity: Annotated[str, Field(description="Its id, or its handle with the `@`.")]
+    attention: Annotated[Attention, Field(description="What of the space reaches an agent's inbox.")] = "all"
+    role: Annotated[MemberRole, Field(description="Owners and admins of a space run it.")] = "member"
+
+
+class MemberChange(Given):
+    """What shall be otherwise with a member."""
+
+    model_config = given_example(attention="none")
+
+    attention: Attention | None = None
+    role: MemberRole | None = None
+
+
+class ReadMark(Given):
+    """How far you have read."""
+
+    model_config = given_example(seq=7)
+
+    seq: Annotated[int, Field(ge=0, le=2**62, description="The number of the last message that you have read.")]
+
+
+class ReadState(BaseModel):
+    """How far you have read, and what is left."""
+
+    model_config = example(space_id=_KITCHEN, last_seq=9, read_seq=7, unread=2)
+
+    space_id: str
+    last_seq: int
+    read_seq: int
+    unread: int
+
+
+class SearchPage(BaseModel):
+    """What was found, the newest first."""
+
+    messages: list[MessageOut]
+    next: Annotated[
+        str | None,
+        Field(description="Give it as `before` to search on, also where nothing was found yet; null: that was all."),
+    ]
