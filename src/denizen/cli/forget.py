@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Final
 
 import typer
@@ -182,7 +183,7 @@ def _door(
         "person": runtime.forget_person,
         "space": runtime.forget_space,
     }
-    return lambda *, dry_run: doors[subject.kind](subject.id, by=by, dry_run=dry_run, **options)
+    return partial(doors[subject.kind], subject.id, by=by, **options)
 
 
 def _confirmed() -> bool:
