@@ -166,3 +166,5 @@ async def test_what_can_be_recalled_follows(world: World):
     assert "The penguin sleeps in the sink." in await recalled("penguin")
     assert "The" not in await recalled("walrus bathtub")
     assert "The" not in await recalled("ostrich wardrobe")
+    await world.denizen.delete_message(edited.id, by=noor)
+    assert "The" not in await recalled("penguin sink")

@@ -17,7 +17,7 @@ from denizen.consciousness.log import Entry
 from denizen.consciousness.recall.passages import PASSAGE_CHARACTERS, SEALED, Piece
 from denizen.cycles.records import calls_of
 from denizen.ids import AgentId
-from denizen.inbox.events import Event
+from denizen.inbox.events import ABOUT, Event
 from denizen.inbox.format import entry_text
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import messages, spaces
@@ -47,10 +47,11 @@ def pieces_of(
     `at` is when it ended, if that is not now.
     """
     ended = tx.now if at is None else at
-    heard = [_heard(event) for event in events]
+    # What a message says now is recalled with the message, as long as it says it; not with the notice of its change.
+    heard = [_heard(event) for event in events if ABOUT not in event.payload]
     done = list(_calls_with_results(entries))
     said = [piece for call, result in done for piece in _said(tx, agent_id, call, result)]
-    about = {piece.space_id for piece in (*heard, *said)} | {active or ""}
+    about = {event.space_id or "" for event in events} | {piece.space_id for piece in said} | {active or ""}
     belongs = _belonging(tx, about - {""})
     did = [Piece("did", text, ended, belongs, agent_id) for call, result in done for text in _did(call, result)]
     summed = [Piece("summary", summary, ended, belongs, agent_id)] if summary else []

@@ -15,6 +15,7 @@ from denizen.consciousness.recall.passages import Piece, forget, remember
 from denizen.ids import AgentId, EntityId, MessageId, new_id
 from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
+from denizen.inbox.events import ABOUT
 from denizen.inbox.format import plain_name, quote, quoted_name
 from denizen.spaces import directory, editing, posting
 from denizen.spaces.editing import Change
@@ -22,10 +23,8 @@ from denizen.spaces.posting import Draft, Message
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import entities, events, memberships, minds, passages
 
-ABOUT = "about"
-"""Under this key the payload of a notice has the id of the message that it is about."""
 BEFORE = "before"
-"""Under this one it has what the message said before."""
+"""Under this key the payload of a notice has what the message said before."""
 
 _readers = statement(
     select(passages.c.agent_id)

@@ -26,10 +26,11 @@ from denizen.consciousness import lease as leases
 from denizen.consciousness.recall import passages as recall
 from denizen.errors import InvalidInput
 from denizen.forgetting import redacting
-from denizen.forgetting.changing import ABOUT, BEFORE, index_anew
+from denizen.forgetting.changing import BEFORE, index_anew
 from denizen.forgetting.places import PAGE, PLACES, Place, Row
 from denizen.forgetting.redacting import Redactor, each_once
 from denizen.ids import AgentId, EntityId, MessageId, OrganizationId, SpaceId, new_id
+from denizen.inbox.events import ABOUT
 from denizen.inbox.format import one_line, plain_name, quote
 from denizen.models import codec
 from denizen.models.tokens import estimate_message
