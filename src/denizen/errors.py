@@ -28,6 +28,8 @@ DenizenError
 ├── SecretKeyMissing        there is no key to seal secrets with
 ├── SignatureWrong          what came to a webhook was not signed with its secret
 │   └── SignatureExpired    it was, but too long ago
+├── TokenNotBelieved        a token that says it is an identity provider's is not good here
+├── IssuerUnreachable       the identity provider does not give its keys
 ├── BusError                the bus could not be opened
 ├── PortTaken               another program listens where the server should
 ├── ServerError             a Denizen server did not do what it was asked
@@ -225,6 +227,18 @@ class SignatureExpired(SignatureWrong):
     """This was signed too long ago, or by a clock that is wrong."""
 
     code = "signature_expired"
+
+
+class TokenNotBelieved(DenizenError):
+    """This token of an identity provider is not good here."""
+
+    code = "token_not_believed"
+
+
+class IssuerUnreachable(DenizenError):
+    """The identity provider does not give its keys, so nobody who comes from there can be let in."""
+
+    code = "issuer_unreachable"
 
 
 class BusError(DenizenError):

@@ -16,7 +16,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Protocol, cast
 from urllib.parse import urlsplit
@@ -107,6 +107,18 @@ def _address(host: str) -> str:
     return host
 
 
+def _networks(addresses: tuple[str, ...]) -> tuple[str, ...]:
+    for each in addresses:
+        ip_network(each, strict=False)
+    return addresses
+
+
+def _host_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    if any(not name or any(character in name for character in "/@* ") for name in names):
+        raise ValueError("no host names")
+    return tuple(name.lower() for name in names)
+
+
 def _several(value: object) -> object:
     # Variables hold one text.
     return [each.strip() for each in value.split(",") if each.strip()] if isinstance(value, str) else value
@@ -163,6 +175,72 @@ class AgentsSettings(BaseModel):
         Expects("a number of seconds, 0 or more, such as 20"),
     ] = 20.0
     """How long agents may finish what they are doing when Denizen is told to stop. What is left goes on later."""
+
+
+class TlsSettings(BaseModel):
+    """With what the server shows who it is. Both or none."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+
+    certificate: Annotated[
+        Path | None, AfterValidator(lambda path: path and _absolute(path)), Expects("a file, such as tls/fullchain.pem")
+    ] = None
+    """The file with the server's certificate and those above it (PEM). With it, the server speaks HTTPS."""
+
+    key: Annotated[
+        Path | None, AfterValidator(lambda path: path and _absolute(path)), Expects("a file, such as tls/privkey.pem")
+    ] = None
+    """The file with the certificate's private key (PEM)."""
+
+
+class OidcSettings(BaseModel):
+    """An identity provider whose tokens are accepted."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+
+    issuer: Annotated[
+        str | None,
+        AfterValidator(lambda url: url and _web_address(url) and url),
+        Expects("an address such as https://login.example.com/team"),
+    ] = None
+    """The identity provider (OpenID Connect) whose tokens let people in, exactly as it calls itself."""
+
+    audience: Annotated[str | None, Expects("a text, such as denizen")] = None
+    """Whom its tokens have to be for: the client id that this server has there."""
+
+    jwks_url: Annotated[
+        str | None,
+        AfterValidator(lambda url: url and _web_address(url.partition("?")[0]) and url),
+        Expects("an address such as https://login.example.com/team/keys"),
+    ] = None
+    """Where its public keys are. By default, where the issuer's own description says."""
+
+    create_people: Annotated[bool, Expects("true or false")] = False
+    """Whether whoever comes with a good token and is nobody here yet becomes a member."""
+
+    organization: Annotated[str | None, Expects("the id of an organization")] = None
+    """Where people are created, if there are several organizations."""
+
+    name_claim: Annotated[str, Expects("the name of a claim, such as name")] = "name"
+    """What of a token is a new person's name."""
+
+    handle_claim: Annotated[str, Expects("the name of a claim, such as preferred_username")] = "preferred_username"
+    """What of a token a new person's handle is made from, up to its @."""
+
+
+_Rate = Annotated[int, BeforeValidator(_no_truth), Field(ge=0)]
+
+
+class LimitSettings(BaseModel):
+    """How often one may ask. Each process counts for itself."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+
+    requests_per_minute: Annotated[_Rate, Expects("a whole number, such as 6000 (0: as many as one likes)")] = 6_000
+    """How many requests one access token or session may make in a minute."""
+
+    failed_logins_per_minute: Annotated[_Rate, Expects("a whole number, such as 60 (0: as many as one likes)")] = 60
+    """How many wrong tokens and login links one address may show in a minute, before it is not listened to."""
 
 
 class Settings(BaseModel):
@@ -245,6 +323,22 @@ class Settings(BaseModel):
     ] = None
     """Where others reach this server, for services that answer later. By default, its host and port."""
 
+    allowed_hosts: Annotated[
+        tuple[str, ...],
+        BeforeValidator(_several),
+        AfterValidator(_host_names),
+        Expects('a list of host names, such as ["agents.example.com"] (in the environment with commas between)'),
+    ] = ()
+    """The names, besides loopback ones and that of public_url, by which the server may be asked for."""
+
+    trusted_proxy: Annotated[
+        tuple[str, ...],
+        BeforeValidator(_several),
+        AfterValidator(_networks),
+        Expects('a list of addresses or networks, such as ["10.0.0.5", "172.16.0.0/12"]'),
+    ] = ()
+    """The proxies before this server, which speak HTTPS: whom they forward for is believed from them alone."""
+
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"],
         BeforeValidator(_lower),
@@ -263,6 +357,32 @@ class Settings(BaseModel):
     """What models cost whose price is not known, in dollars per million tokens. As a variable: the table as JSON."""
 
     agents: AgentsSettings = AgentsSettings()
+
+    tls: TlsSettings = TlsSettings()
+
+    oidc: OidcSettings = OidcSettings()
+
+    limits: LimitSettings = LimitSettings()
+
+    @property
+    def address(self) -> str:
+        """Where the server is, as its own machine reaches it."""
+        return address_of(self, self.port)
+
+
+def address_of(settings: Settings, port: int) -> str:
+    """Where a server with these settings is that listens on that port."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104  not bound here
+    scheme = "http" if settings.tls.certificate is None else "https"
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+_GROUPS: Final[Mapping[str, type[BaseModel]]] = {
+    "agents": AgentsSettings,
+    "tls": TlsSettings,
+    "oidc": OidcSettings,
+    "limits": LimitSettings,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,9 +450,9 @@ class Loaded:
 def specs() -> Iterator[Spec]:
     """Every setting there is, in the order of the page."""
     for name, info in Settings.model_fields.items():
-        if name == "agents":
-            for inner, inner_info in AgentsSettings.model_fields.items():
-                yield _spec(f"agents.{inner}", inner_info)
+        if name in _GROUPS:
+            for inner, inner_info in _GROUPS[name].model_fields.items():
+                yield _spec(f"{name}.{inner}", inner_info)
         else:
             yield _spec(name, info)
 
@@ -550,6 +670,16 @@ class _Reading:
                 f"than agents.lease_seconds ({agents.lease_seconds:g}, from {self._origin('agents.lease_seconds')}): "
                 "agents of a dead process would wait for the next look. Make sweep_seconds the smaller one."
             )
+        if (settings.tls.certificate is None) != (settings.tls.key is None):
+            there, missing = ("certificate", "key") if settings.tls.key is None else ("key", "certificate")
+            self.problems.append(
+                f"tls.{there} is set (from {self._origin(f'tls.{there}')}), and tls.{missing} is not: set both."
+            )
+        if settings.oidc.issuer is not None and settings.oidc.audience is None:
+            self.problems.append(
+                f"oidc.issuer is set (from {self._origin('oidc.issuer')}), and oidc.audience is not: without it, "
+                "tokens that the issuer gave for other programs would let people in here. Set it to the client id."
+            )
 
     def _origin(self, name: str) -> str:
         return self.given[name].origin if name in self.given else "default"
@@ -582,6 +712,8 @@ def _default_shown(name: str, info: _Described) -> str:
     if name == "database_url":
         return "sqlite:///~/.denizen/denizen.db"
     default = info.get_default()
+    if isinstance(default, bool):
+        return str(default).lower()
     return "" if default in (None, (), {}) else f"{default:g}" if isinstance(default, float) else str(default)
 
 

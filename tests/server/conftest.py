@@ -18,7 +18,7 @@ from denizen.agents.registry import Agent
 from denizen.clock import Instant
 from denizen.server.application import create_app
 from denizen.server.context import Limits
-from denizen.server.serving import bind, serve_on
+from denizen.server.serving import Tls, bind, serve_on
 from denizen.spaces.directory import Entity, Space
 from tests.world import World
 
@@ -135,19 +135,25 @@ def _event(fields: dict[str, str]) -> SentEvent:
 
 @asynccontextmanager
 async def served(
-    world: World, *, limits: Limits | None = None, made: list[FastAPI] | None = None
+    world: World,
+    *,
+    limits: Limits | None = None,
+    made: list[FastAPI] | None = None,
+    tls: Tls | None = None,
+    **more: Any,
 ) -> AsyncGenerator[House]:
     """The world, served on a free port until the end, or until `stop` is set."""
     ready, stop = asyncio.Event(), asyncio.Event()
     listener = bind("127.0.0.1", 0)
-    address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    app = create_app(world.denizen, limits=limits)
+    address = f"http{'s' if tls else ''}://127.0.0.1:{listener.getsockname()[1]}"
+    app = create_app(world.denizen, limits=limits, **more)
     if made is not None:
         made.append(app)
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(serve_on(app, listener, ready=ready, stop=stop))
+        tasks.create_task(serve_on(app, listener, ready=ready, stop=stop, tls=tls))
         await ready.wait()
-        async with httpx2.AsyncClient(base_url=address, timeout=60) as client:
+        # Who is asked is what the tests of TLS are about, not whether this client believes it.
+        async with httpx2.AsyncClient(base_url=address, timeout=60, verify=tls is None) as client:
             try:
                 yield House(world, address, client, stop)
             finally:

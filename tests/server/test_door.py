@@ -43,6 +43,18 @@ GUARDED: list[tuple[str, str]] = [
     ("PATCH", "/api/entities/{entity_id}"),
     ("DELETE", "/api/entities/{entity_id}"),
     ("GET", "/api/messages/search"),
+    ("GET", "/api/tokens"),
+    ("POST", "/api/tokens"),
+    ("POST", "/api/tokens/{token_id}/rotate"),
+    ("DELETE", "/api/tokens/{token_id}"),
+    ("GET", "/api/keys"),
+    ("PUT", "/api/keys/{name}"),
+    ("DELETE", "/api/keys/{name}"),
+    ("POST", "/api/logins"),
+    ("DELETE", "/api/session"),
+    ("GET", "/api/entities/{entity_id}/identities"),
+    ("POST", "/api/entities/{entity_id}/identities"),
+    ("DELETE", "/api/entities/{entity_id}/identities"),
 ]
 ROOMS = ["me", "agents", "spaces", "messages", "triggers", "webhooks", "organization", "entities", "members", "search"]
 BODIES = {
@@ -91,10 +103,23 @@ def test_every_route_is_on_the_list() -> None:
     paths = {
         (method, route.path.replace("{space_id}", "{space}"))
         for room in ROOMS
+        for room in (
+            "me",
+            "agents",
+            "spaces",
+            "messages",
+            "triggers",
+            "webhooks",
+            "tokens",
+            "keys",
+            "session",
+            "identities",
+        )
         for route in routes[room].router.routes
         for method in route.methods
     }
-    assert paths - {("POST", "/hooks/{webhook_id}")} == set(GUARDED) - {("GET", "/api/openapi.json")}
+    open_to_all = {("POST", "/hooks/{webhook_id}"), ("POST", "/api/session"), ("GET", "/login")}
+    assert paths - open_to_all == set(GUARDED) - {("GET", "/api/openapi.json")}
 
 
 async def no_token(house: House, cast: Cast) -> str:

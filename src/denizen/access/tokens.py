@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from sqlalchemy import bindparam, or_, select, update
+from sqlalchemy import bindparam, delete, or_, select, update
 
 from denizen.access.roles import PERSONAL, ROLES, Role
 from denizen.clock import SECOND, Instant
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import EntityId, new_id
 from denizen.spaces import directory
-from denizen.spaces.handles import check_name
-from denizen.storage.database import Tx, insert_into, statement
+from denizen.spaces.handles import MAX_NAME_CHARS, check_name
+from denizen.storage.database import Tx, insert_ignore, insert_into, statement
 from denizen.storage.schema import tokens
 
-PREFIX: Final = "dz_"
-"""Every secret begins so, so that one that was published by mistake is easy to find."""
 SECRET_BYTES: Final = 32
+LOGIN_SECONDS: Final = 600
+SESSION_SECONDS: Final = 30 * 86_400
+RENEWED_SECONDS: Final = 86_400
+"""How old the end of a session may become before using it moves it on."""
 USE_NOTED_SECONDS: Final = 60
 """How exactly it is known when a token was last used."""
 
 
-Kind = Literal["token", "session", "login"]
-"""What a secret is for: programs; a browser; opening one session, once."""
+Kind = Literal["token", "session", "login", "jwt"]
+"""What a secret is for: programs; a browser; opening one session, once. Or it is another's: of an identity provider."""
+PREFIXES: Final[dict[Kind, str]] = {"token": "dz_", "session": "dzs_", "login": "dzl_"}
+"""Every secret of ours begins so, so that one that was published by mistake is easy to find."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,13 @@ class Token:
         """Whether its last use is worth noting again."""
         return self.last_used_at is None or now - self.last_used_at >= USE_NOTED_SECONDS * SECOND
 
+    def is_to_be_renewed(self, now: Instant) -> bool:
+        """Whether it is a session whose end moves on with its use. One that was cut short at its start never does."""
+        if self.kind != "session" or self.expires_at is None:
+            return False
+        whole = self.expires_at - self.created_at >= SESSION_SECONDS * SECOND
+        return whole and self.expires_at - now <= (SESSION_SECONDS - RENEWED_SECONDS) * SECOND
+
 
 _token = (
     tokens.c.id,
@@ -73,6 +84,29 @@ _revoke = statement(
     .where(tokens.c.id == bindparam("token"), tokens.c.revoked_at.is_(None))
     .values(revoked_at=bindparam("at"))
 )
+_revoke_kind = statement(
+    update(tokens)
+    .where(tokens.c.entity_id == bindparam("entity"), tokens.c.kind == bindparam("what"), tokens.c.revoked_at.is_(None))
+    .values(revoked_at=bindparam("at"))
+)
+_rotate = statement(
+    update(tokens)
+    .where(tokens.c.id == bindparam("token"), tokens.c.kind == "token", tokens.c.revoked_at.is_(None))
+    .values(digest=bindparam("new"), last_used_at=None)
+)
+_renew = statement(
+    update(tokens)
+    .where(tokens.c.id == bindparam("token"), tokens.c.kind == "session", tokens.c.revoked_at.is_(None))
+    .values(expires_at=bindparam("until"))
+)
+_drop_expired = statement(
+    delete(tokens).where(
+        tokens.c.entity_id == bindparam("entity"),
+        tokens.c.kind == bindparam("what"),
+        tokens.c.expires_at <= bindparam("at"),
+    )
+)
+_see = insert_ignore(tokens, ("id", "entity_id", "kind", "role", "name", "digest", "created_at", "expires_at"))
 _note_use = statement(
     update(tokens)
     .where(
@@ -92,35 +126,97 @@ def create(
     kind: Kind = "token",
     role: Role | None = None,
 ) -> tuple[Token, str]:
-    """A new token for this entity, and its secret, which nobody can be shown again. No role: its entity's."""
+    """A new token for this entity, and its secret, which nobody can be shown again.
+
+    It may do what both its role and its entity may.
+    """
     entity = directory.get_entity(tx, entity_id)
     scope = role or ("owner" if entity.kind == "human" else entity.kind)
     if (scope in PERSONAL) != (entity.kind == "human") or scope not in ROLES:
         raise InvalidInput(f"A token of {entity.name} cannot have the role {scope!r}.")
     if expires_at is not None and expires_at <= tx.now:
         raise InvalidInput("This token would have expired already: choose a time to come.")
-    secret = PREFIX + secrets.token_urlsafe(SECRET_BYTES)
+    secret = _new_secret(kind)
     token = Token(new_id(), entity_id, check_name(name), tx.now, expires_at, kind=kind, role=scope)
-    tx.run(
-        _add,
-        id=token.id,
-        entity_id=entity_id,
-        kind=kind,
-        role=scope,
-        name=token.name,
-        digest=_digest(secret),
-        created_at=tx.now,
-        expires_at=expires_at,
-    )
+    tx.run(_add, **_row(token, secret))
     return token, secret
 
 
-def find(tx: Tx, secret: str) -> Token | None:
-    """The token with this secret, if it is good now."""
+def _new_secret(kind: Kind) -> str:
+    return PREFIXES[kind] + secrets.token_urlsafe(SECRET_BYTES)
+
+
+def _row(token: Token, secret: str) -> dict[str, str | int | None]:
+    return {
+        "id": token.id,
+        "entity_id": token.entity_id,
+        "kind": token.kind,
+        "role": token.role,
+        "name": token.name,
+        "digest": _digest(secret),
+        "created_at": token.created_at,
+        "expires_at": token.expires_at,
+    }
+
+
+def rotate(tx: Tx, token_id: str) -> tuple[Token, str]:
+    """The same token under a new secret; the old one opens nothing any more."""
+    token, secret = get(tx, token_id), _new_secret("token")
+    if not token.is_good(tx.now) or tx.run(_rotate, token=token_id, new=_digest(secret)) == 0:
+        raise InvalidInput("Only an access token that is good can be given a new secret: make a new one instead.")
+    return replace(token, last_used_at=None), secret
+
+
+def create_login(tx: Tx, entity_id: EntityId, role: Role | None = None) -> tuple[Token, str]:
+    """A secret for a link that opens one session of this person, once, in the next ten minutes."""
+    if directory.get_entity(tx, entity_id).kind != "human":
+        raise InvalidInput("Only people sign in: agents and services have access tokens.")
+    return create(
+        tx, entity_id, "login link", kind="login", role=role, expires_at=Instant(tx.now + LOGIN_SECONDS * SECOND)
+    )
+
+
+def open_session(tx: Tx, secret: str) -> tuple[Token, str] | None:
+    """A session for whoever has this login link, which is used up by it, or this access token; None if it is not good.
+
+    A session may do what its link or its token may, and does not outlast the token.
+    """
+    found = find(tx, secret, "login") or find(tx, secret)
+    if found is None or found.role not in PERSONAL:
+        return None
+    # Of two who have the same link, one signs in.
+    if found.kind == "login" and tx.run(_revoke, token=found.id, at=tx.now) == 0:
+        return None
+    end = Instant(tx.now + SESSION_SECONDS * SECOND)
+    if found.kind == "token" and found.expires_at is not None:
+        end = min(end, found.expires_at)
+    return create(tx, found.entity_id, "browser", kind="session", role=found.role, expires_at=end)
+
+
+def renew(tx: Tx, token_id: str) -> None:
+    """The session lasts another thirty days from now."""
+    tx.run(_renew, token=token_id, until=tx.now + SESSION_SECONDS * SECOND)
+
+
+def see(tx: Tx, entity_id: EntityId, secret: str, name: str, expires_at: Instant) -> Token | None:
+    """A token that an identity provider gave is known here, so that it can be revoked; None if it was.
+
+    Those of the same entity that have expired are dropped.
+    """
+    digest, kind = _digest(secret), "jwt"
+    if tx.one(_find, digest=digest) is None:
+        tx.run(_drop_expired, entity=entity_id, what=kind, at=tx.now)
+        token = Token(new_id(), entity_id, name[:MAX_NAME_CHARS], tx.now, expires_at, kind=kind)
+        tx.run(_see, **_row(token, secret))
+    return find(tx, secret, kind)
+
+
+def find(tx: Tx, secret: str, kind: Kind = "token") -> Token | None:
+    """The token of that kind with this secret, if it is good now."""
     # Found by its hash: how long that takes says nothing about how much of a guess was right.
     row = tx.one(_find, digest=_digest(secret))
     token = None if row is None else Token(*row)
-    return token if token is not None and token.is_good(tx.now) else None
+    return token if token is not None and token.kind == kind and token.is_good(tx.now) else None
 
 
 def get(tx: Tx, token_id: str) -> Token:
@@ -139,6 +235,11 @@ def revoke(tx: Tx, token_id: str) -> None:
     """The token opens nothing any more. Revoking twice is revoking once."""
     if tx.run(_revoke, token=token_id, at=tx.now) == 0:
         get(tx, token_id)
+
+
+def revoke_all(tx: Tx, entity_id: EntityId, kind: Kind) -> None:
+    """None of the entity's tokens of that kind opens anything any more."""
+    tx.run(_revoke_kind, entity=entity_id, what=kind, at=tx.now)
 
 
 def note_use(tx: Tx, token_id: str) -> None:

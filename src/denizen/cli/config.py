@@ -46,6 +46,21 @@ def reference() -> None:
     typer.echo(render_reference(), nl=False)
 
 
+@app.command()
+def access() -> None:
+    """Print the table of who may do what over HTTP, in Markdown."""
+    typer.echo(render_access(), nl=False)
+
+
+def render_access() -> str:
+    """The table of docs/access.md, from the routes themselves."""
+    from denizen.app import Runtime
+    from denizen.server.application import create_app
+    from denizen.server.permissions import render
+
+    return render(create_app(Runtime()))
+
+
 def render_reference() -> str:
     """The page docs/settings.md, from the fields themselves."""
     lines = [

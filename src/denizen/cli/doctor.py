@@ -77,7 +77,7 @@ async def examine(settings: Settings) -> list[Finding]:
         "Redis": lambda: _redis(settings.redis_url),
         "Model": lambda: _model(settings),
         "Recall": lambda: in_thread(lambda: _recall(settings.embedder)),
-        "Server": lambda: _server(settings.host, settings.port),
+        "Server": lambda: _server(settings),
     }
     async with asyncio.TaskGroup() as tasks:
         running = [tasks.create_task(guarded(name, check), name=name) for name, check in checks.items()]
@@ -195,17 +195,18 @@ def _trouble_with(choice: Choice) -> str | None:
     return None
 
 
-async def _server(host: str, port: int) -> list[Finding]:
+async def _server(settings: Settings) -> list[Finding]:
     import httpx2
 
-    from denizen.server.gate import is_loopback
+    from denizen.server.reach import reach_of
 
-    if not is_loopback(host):
-        advice = "Set DENIZEN_HOST to 127.0.0.1, and put a tunnel in between to reach it from elsewhere."
-        return [Finding("Server", "problem", f"{host} is reached from other machines, so it will not start.", advice)]
-    if port == 0:
+    try:
+        reach_of(settings)
+    except SettingsError as error:
+        return [Finding("Server", "problem", "It will not start.", str(error))]
+    if settings.port == 0:
         return [Finding("Server", "ok", "It takes any free port, so there is no place to look for it.")]
-    url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    url = settings.address if settings.tls.certificate is None else settings.public_url or settings.address
     try:
         async with httpx2.AsyncClient(timeout=ANSWER_SECONDS, trust_env=False) as client:
             answer = await client.get(f"{url}/healthz")

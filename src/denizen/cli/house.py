@@ -52,7 +52,7 @@ async def open_house(settings: Settings) -> AsyncGenerator[House]:
         tools=load_tools(settings.tools),
         prices={name: Price(**each.model_dump()) for name, each in settings.prices.items()},
         pace=Pace(**settings.agents.model_dump()),
-        public_url=settings.public_url or f"http://{settings.host}:{settings.port}",
+        public_url=settings.public_url or settings.address,
         **how_secrets_are_kept(settings),
     )
     if choice.ollama_url is not None:

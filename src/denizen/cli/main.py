@@ -40,6 +40,8 @@ COMMANDS: Final = (
     Entry("replay", "denizen.cli.replay:replay", "Show what a model was asked, and ask another.", "Look into agents"),
     Entry("fork", "denizen.cli.fork:fork", "Make a new agent with the past of another.", "Look into agents"),
     Entry("forget", "denizen.cli.forget:app", "Forget what was said, everywhere and for good.", "Look after it"),
+    Entry("token", "denizen.cli.token:app", "Let programs in, and no longer.", "Look after it"),
+    Entry("login", "denizen.cli.login:login", "Make a link to sign in with a browser.", "Look after it"),
     Entry("secrets", "denizen.cli.secrets:app", "Keep the keys of providers and services.", "Look after it"),
     Entry("doctor", "denizen.cli.doctor:doctor", "Check that everything is well, and say what to do.", "Look after it"),
     Entry("config", "denizen.cli.config:app", "Show every setting and where it came from.", "Look after it"),

@@ -11,18 +11,22 @@ from typing import Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from denizen import __version__
 from denizen.access import tokens
 from denizen.app import Runtime
 from denizen.cli.console import begin, stderr, stdout
 from denizen.cli.house import TOKEN_FILE, open_house
+from denizen.cli.login import login_link
 from denizen.ids import EntityId
 from denizen.masking import masked
 from denizen.models.discovery import Choice
 from denizen.server.application import create_app
-from denizen.server.serving import bind, serve_on
-from denizen.settings import Settings
+from denizen.server.context import Limits
+from denizen.server.reach import is_loopback, reach_of
+from denizen.server.serving import Tls, bind, check_tls, serve_on
+from denizen.settings import Settings, address_of
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx
@@ -42,8 +46,11 @@ def up(
 
 
 async def _up(settings: Settings) -> None:
-    # First, so that a taken port is told before anything is made.
-    listener = bind(settings.host, settings.port)
+    # First, so that what is not safe and a taken port are told before anything is made.
+    reach, tls = reach_of(settings), _tls(settings)
+    if tls is not None:
+        check_tls(tls)
+    listener = bind(settings.host, settings.port, beyond_loopback=not is_loopback(settings.host))
     stop, ready = asyncio.Event(), asyncio.Event()
     for told in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(told, stop.set)
@@ -54,10 +61,12 @@ async def _up(settings: Settings) -> None:
         token = await _owners_token(runtime, settings.home, house.world)
         await stack.enter_async_context(runtime.living())
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
-        tasks.create_task(serve_on(create_app(runtime), listener, ready=ready, stop=stop), name="http server")
+        app = create_app(runtime, limits=Limits(**settings.limits.model_dump()), reach=reach, oidc=settings.oidc)
+        tasks.create_task(serve_on(app, listener, ready=ready, stop=stop, tls=tls), name="http server")
         await ready.wait()
-        address = f"http://{settings.host}:{listener.getsockname()[1]}"
-        _say_hello(settings, address, house.choice, await runtime.db.read(_residents, house.world.owner), token)
+        address = settings.public_url or address_of(settings, listener.getsockname()[1])
+        link = await login_link(runtime, address, house.world.owner.id)
+        _say_hello(settings, address, house.choice, await runtime.db.read(_residents, house.world.owner), token, link)
         await stop.wait()
         stderr().print("Stopping: agents finish what they are doing.", style="dim")
     stderr().print("Stopped. Everything is saved.", style="dim")
@@ -75,6 +84,11 @@ async def _owners_token(runtime: Runtime, home: Path, world: World) -> str | Non
     return secret
 
 
+def _tls(settings: Settings) -> Tls | None:
+    certificate, key = settings.tls.certificate, settings.tls.key
+    return None if certificate is None or key is None else Tls(certificate, key)
+
+
 def _create_token(tx: Tx, owner: EntityId) -> str:
     return tokens.create(tx, owner, "command line")[1]
 
@@ -85,7 +99,12 @@ def _residents(tx: Tx, owner: Entity) -> tuple[list[str], list[str]]:
 
 
 def _say_hello(
-    settings: Settings, address: str, choice: Choice, residents: tuple[list[str], list[str]], token: str | None
+    settings: Settings,
+    address: str,
+    choice: Choice,
+    residents: tuple[list[str], list[str]],
+    token: str | None,
+    link: str,
 ) -> None:
     agents, spaces = residents
     lines = Table.grid(padding=(0, 2))
@@ -99,6 +118,8 @@ def _say_hello(
     if token is not None:
         lines.add_row("token", f"[bold]{token}[/bold]")
         lines.add_row("", f"shown this once; kept for this machine in {settings.home / TOKEN_FILE}")
+    lines.add_row("sign in", Text(link, overflow="ignore", no_wrap=True))
+    lines.add_row("", "with a browser, once, in the next ten minutes; `denizen login` makes another link")
     lines.add_row("talk", "denizen chat")
     console = stdout()
     console.print(f"[bold]Denizen {__version__}[/bold] is up. Ctrl-C stops it.")

@@ -50,7 +50,7 @@ def add(
     if as_json:
         print_json(_as_object(made) | ({"secret": secret} if given is None else {}))
     else:
-        _show_new(made, f"http://{settings.host}:{settings.port}", secret if given is None else None)
+        _show_new(made, settings.public_url or settings.address, secret if given is None else None)
 
 
 @app.command("list")

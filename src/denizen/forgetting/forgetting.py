@@ -45,6 +45,7 @@ from denizen.storage.schema import (
     cycles,
     entities,
     events,
+    identities,
     log,
     memberships,
     messages,
@@ -160,6 +161,7 @@ def forget_person(tx: Tx, person_id: EntityId, by: EntityId | None = None) -> Re
     # A house without an owner could not be looked after: the last one stays, without a name.
     if roles.role_of(tx, person_id) != "owner" or roles.count_owners(tx, person.organization_id) > 1:
         tx.run(_gone, entity=person_id, at=tx.now)
+    tx.run(_unlink, entity=person_id)
     return work.finish("person", person_id, by)
 
 
@@ -261,6 +263,7 @@ _revoke = statement(
     update(tokens).where(tokens.c.entity_id == bindparam("entity")).values(name=FORGOTTEN, revoked_at=bindparam("at"))
 )
 _drop_secrets = statement(delete(secrets).where(secrets.c.owner_id == bindparam("owner")))
+_unlink = statement(delete(identities).where(identities.c.entity_id == bindparam("entity")))
 _leave_all = statement(delete(memberships).where(memberships.c.space_id == bindparam("space")))
 _forget_space = statement(update(spaces).where(spaces.c.id == bindparam("space")).values(name=bindparam("new_name")))
 

@@ -6,6 +6,7 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from denizen import __version__
+from denizen.access.oidc import Issuer
 from denizen.app import Runtime
 from denizen.server import problems
 from denizen.server.context import Context, Limits
@@ -21,20 +22,37 @@ from denizen.server.routes import (
     organization,
     search,
     spaces,
+from denizen.server.reach import Reach
+from denizen.server.routes import (
+    agents,
+    calls,
+    health,
+    identities,
+    keys,
+    me,
+    messages,
+    session,
+    spaces,
+    tokens,
     triggers,
     webhooks,
 )
 from denizen.server.schemas import Problem
+from denizen.settings import OidcSettings
 
 _DESCRIPTION = """Talk with living agents.
 
-Everything but `/healthz` and `/hooks/{id}` needs an access token: `Authorization: Bearer dz_…`.
+Everything but `/healthz`, `/hooks/{id}` and `POST /api/session` needs an access token, `Authorization: Bearer dz_…`, or
+the session of a browser.
 Errors are `application/problem+json`: decide by their `code`."""
 
 
-def create_app(runtime: Runtime, *, limits: Limits | None = None) -> FastAPI:
+def create_app(
+    runtime: Runtime, *, limits: Limits | None = None, reach: Reach | None = None, oidc: OidcSettings | None = None
+) -> FastAPI:
     """The application over this runtime, which has to be open while requests are answered."""
-    context = Context(runtime, limits or Limits())
+    issuer = None if oidc is None or oidc.issuer is None else Issuer(oidc, runtime.clock)
+    context = Context(runtime, limits or Limits(), reach or Reach(), issuer)
     app = FastAPI(
         title="Denizen",
         version=__version__,
@@ -48,7 +66,7 @@ def create_app(runtime: Runtime, *, limits: Limits | None = None) -> FastAPI:
         responses={"default": {"model": Problem, "description": "What went wrong."}},
     )
     app.state.context = context
-    for room in (health, me, agents, calls, spaces, messages, triggers, webhooks):
+    for room in (health, me, session, tokens, keys, identities, agents, calls, spaces, messages, triggers, webhooks):
         app.include_router(room.router)
     for room in (organization, entities, members, search):
         app.include_router(room.router)

@@ -1,29 +1,38 @@
-"""Who is asking, the bearer of an access token, and what a route asks of them."""
+"""Who is asking, by an access token, a session or an identity provider, and what a route asks of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+import hashlib
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from math import ceil
+from typing import Annotated, Any, Final, TypeVar
 
 import structlog
 from fastapi import Depends, Security
-from fastapi.security import HTTPBearer
+from fastapi.security import APIKeyCookie, HTTPBearer
 from starlette.requests import HTTPConnection, Request
 
-from denizen.access import roles, tokens
+from denizen.access import identities, roles, tokens
+from denizen.access.oidc import Claims, looks_like_jwt
 from denizen.access.roles import Role
-from denizen.access.tokens import Token
+from denizen.access.tokens import Kind, Token
 from denizen.app import Runtime
-from denizen.errors import StorageError
+from denizen.errors import StorageError, TokenNotBelieved
+from denizen.ids import OrganizationId
+from denizen.server.context import Context
 from denizen.server.problems import Problem
+from denizen.server.reach import Visit
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
+T = TypeVar("T")
+
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
+_READING: Final = ("GET", "HEAD", "OPTIONS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,23 +44,128 @@ class Caller:
     role: Role
 
 
-async def authenticate(runtime: Runtime, connection: HTTPConnection) -> Caller:
-    """The caller that the request's token stands for. Raises `Problem` if there is none."""
-    scheme, _, secret = connection.headers.get("authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not secret.strip():
+async def authenticate(context: Context, visit: Visit, connection: HTTPConnection) -> Caller:
+    """The caller that the request's token or session stands for. Raises `Problem` if there is none."""
+    scheme, _, bearer = connection.headers.get("authorization", "").partition(" ")
+    session = connection.cookies.get(cookie_name(visit))
+    if scheme:
+        secret = bearer.strip() if scheme.lower() == "bearer" else ""
+        find = _by_token if not _is_of_issuer(context, secret) else _by_issuer
+    else:
+        secret, find = session or "", _by_session
+    if not secret:
         raise Problem("unauthorized", "Send your access token: `Authorization: Bearer dz_…`.", headers=_CHALLENGE)
-    caller = await runtime.db.read(_find, secret.strip())
-    if caller is None:
+    if find is _by_session:
+        check_same_site(context, visit, connection)
+    return await guarded(context, visit, secret, lambda: find(context, secret))
+
+
+async def guarded(context: Context, visit: Visit, secret: str, find: Callable[[], Awaitable[T | None]]) -> T:
+    """What is found by the secret. Raises `Problem` where nothing is, or too much that was wrong came from there."""
+    digest = hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
+    wait = context.failures.wait(visit.address)
+    # Wrong secrets of a neighbour behind the same address lock nobody out who was in before.
+    if wait and digest not in context.known:
+        raise too_often(wait, "Too many wrong tokens came from your address.")
+    found = await find()
+    if found is None:
+        context.failures.take(visit.address)
+        context.known.pop(digest, None)
         raise Problem(
             "unauthorized", "This access token is unknown, or it was revoked or has expired.", headers=_CHALLENGE
         )
-    return caller
+    context.remember(digest)
+    return found
 
 
-def _find(tx: Tx, secret: str) -> Caller | None:
-    token = tokens.find(tx, secret)
-    role = None if token is None else roles.role_of(tx, token.entity_id)
-    if token is None or role is None:
+def too_often(wait: float, why: str) -> Problem:
+    return Problem("rate_limited", f"{why} Wait, then try again.", headers={"Retry-After": str(ceil(wait))})
+
+
+def cookie_name(visit: Visit) -> str:
+    """What the session's cookie is called. Cookies do not tell ports apart, so that its name has to."""
+    return "__Host-denizen" if visit.secure else f"denizen-{visit.port}"
+
+
+def cookie(visit: Visit, secret: str, seconds: int) -> str:
+    """The header that gives a browser its session; with 0 seconds, that takes it away."""
+    secure = "; Secure" if visit.secure else ""
+    return f"{cookie_name(visit)}={secret}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
+
+
+def check_same_site(context: Context, visit: Visit, connection: HTTPConnection) -> None:
+    """Raises `Problem` unless the request comes from a page of ours: a browser sends cookies whoever made it ask."""
+    origin, site = connection.headers.get("origin"), connection.headers.get("sec-fetch-site")
+    foreign = site not in (None, "same-origin", "none")
+    if origin is not None:
+        foreign = foreign or origin.lower() not in (visit.origin, context.reach.origin)
+    elif connection.scope["method"] not in _READING:
+        foreign = site != "same-origin"
+    if foreign:
+        raise Problem(
+            "cross_site", "A session counts only for pages of this server. Programs send a token: `Authorization: …`."
+        )
+
+
+def _is_of_issuer(context: Context, secret: str) -> bool:
+    return context.issuer is not None and looks_like_jwt(secret)
+
+
+async def _by_token(context: Context, secret: str) -> Caller | None:
+    return await context.runtime.db.read(_find, secret, "token")
+
+
+async def _by_session(context: Context, secret: str) -> Caller | None:
+    return await context.runtime.db.read(_find, secret, "session")
+
+
+async def _by_issuer(context: Context, secret: str) -> Caller | None:
+    """Whoever the identity provider says it is, if that is someone here, or may become someone."""
+    assert context.issuer is not None
+    settings = context.issuer.settings
+    try:
+        claims = await context.issuer.verify(secret)
+    except TokenNotBelieved as error:
+        log.info("token of an identity provider is not believed", why=str(error))
+        return None
+    found = await context.runtime.db.read(_known, claims, secret)
+    if found is not None:
+        return found
+    home = OrganizationId(settings.organization) if settings.organization else None
+    return await context.runtime.db.write(_admit, claims, secret, settings.create_people, home)
+
+
+def _known(tx: Tx, claims: Claims, secret: str) -> Caller | None:
+    known = identities.find(tx, claims.issuer, claims.subject)
+    token = tokens.find(tx, secret, "jwt")
+    return None if known is None or token is None or token.entity_id != known.entity_id else _caller_with(tx, token)
+
+
+def _admit(tx: Tx, claims: Claims, secret: str, may_create: bool, home: OrganizationId | None) -> Caller | None:
+    known = identities.find(tx, claims.issuer, claims.subject)
+    if known is None and not may_create:
+        raise Problem(
+            "unauthorized",
+            f"You are {claims.subject!r} to the identity provider, and nobody here yet: ask an admin to link you.",
+            headers=_CHALLENGE,
+        )
+    if known is None:
+        person = identities.create_person(tx, home, claims.issuer, claims.subject, claims.name, claims.handle)
+        entity_id = person.id
+    else:
+        entity_id = known.entity_id
+    token = tokens.see(tx, entity_id, secret, claims.issuer, claims.expires_at)
+    return None if token is None or token.entity_id != entity_id else _caller_with(tx, token)
+
+
+def _find(tx: Tx, secret: str, kind: Kind) -> Caller | None:
+    token = tokens.find(tx, secret, kind)
+    return None if token is None else _caller_with(tx, token)
+
+
+def _caller_with(tx: Tx, token: Token) -> Caller | None:
+    role = roles.role_of(tx, token.entity_id)
+    if role is None:
         return None
     return Caller(directory.get_entity(tx, token.entity_id), token, roles.lesser(role, token.role))
 
@@ -70,11 +184,16 @@ async def note_use(runtime: Runtime, token: Token) -> None:
 _described = HTTPBearer(auto_error=False, description="An access token: `dz_…`. `denizen up` shows one at first start.")
 
 
-async def _caller(request: Request, _: Annotated[object, Security(_described)]) -> Caller:
+_session = APIKeyCookie(name="__Host-denizen", auto_error=False, description="The session of a browser.")
+
+
+async def who_asks(
+    request: Request, _: Annotated[object, Security(_described)], __: Annotated[object, Security(_session)]
+) -> Caller:
     return request.scope["caller"]
 
 
-Authenticated = Annotated[Caller, Depends(_caller)]
+Authenticated = Annotated[Caller, Depends(who_asks)]
 """A route's parameter: whoever is asking."""
 
 

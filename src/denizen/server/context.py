@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 from starlette.requests import HTTPConnection
 from starlette.types import Scope
 
+from denizen.access.oidc import Issuer
 from denizen.app import Runtime
+from denizen.server.rates import Rates
+from denizen.server.reach import Reach
+
+REMEMBERED: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +31,10 @@ class Limits:
     """How often an idle stream shows that it is alive, and looks whether it missed anything."""
     stream_frames: int = 1_000
     """How far the reader of a stream may fall behind before it is cut off."""
+    requests_per_minute: int = 6_000
+    """Of one token; 0 is as many as it likes."""
+    failed_logins_per_minute: int = 60
+    """From one address."""
 
 
 @dataclass(slots=True)
@@ -32,10 +43,30 @@ class Context:
 
     runtime: Runtime
     limits: Limits
+    reach: Reach = field(default_factory=Reach)
+    issuer: Issuer | None = None
+    """The identity provider whose tokens let people in."""
     ending: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the server ends: open streams end at once."""
     hang_up: Callable[[Scope], None] | None = None
     """Drops the connection of a request, whatever is still to be sent on it. Given by the server that carries us."""
+    requests: Rates = field(init=False)
+    """Of each token."""
+    failures: Rates = field(init=False)
+    """Of each address: secrets that were not good."""
+    known: OrderedDict[bytes, None] = field(default_factory=lambda: OrderedDict[bytes, None]())
+    """The hashes of secrets that were good when they were last used."""
+
+    def __post_init__(self) -> None:
+        self.requests = Rates(self.limits.requests_per_minute, self.runtime.clock)
+        self.failures = Rates(self.limits.failed_logins_per_minute, self.runtime.clock)
+
+    def remember(self, digest: bytes) -> None:
+        """A secret with this hash is good."""
+        self.known[digest] = None
+        self.known.move_to_end(digest)
+        if len(self.known) > REMEMBERED:
+            self.known.popitem(last=False)
 
 
 def context_of(connection: HTTPConnection) -> Context:

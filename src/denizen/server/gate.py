@@ -1,11 +1,10 @@
-"""What stands before every route: only loopback names, only with a token, only so much; no defect shows its insides.
+"""What stands before every route: only by our names, only with a token, only so much; no defect shows its insides.
 
 Plain ASGI, outermost in the app, so that it holds for answers of any kind, streams and defects included.
 """
 
 from __future__ import annotations
 
-import ipaddress
 from email.utils import formatdate
 from typing import Final
 
@@ -14,14 +13,20 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from denizen.access import tokens
+from denizen.access.tokens import SESSION_SECONDS
 from denizen.clock import SECOND
 from denizen.errors import DenizenError
-from denizen.server.auth import authenticate, note_use
+from denizen.server.auth import Caller, authenticate, cookie, cookie_name, note_use, too_often
 from denizen.server.context import Context
 from denizen.server.problems import Problem, internal_response, problem_of, problem_response
+from denizen.server.reach import Reach, Visit, visit_of, without_port
 
-OPEN_PATHS: Final = frozenset({"/healthz"})
+OPEN_PATHS: Final = frozenset({"/healthz", "/login"})
 """Answered without a token."""
+
+SIGNING_IN: Final = ("POST", "/api/session")
+"""Answered without a token as well: what is sent is one, or a login link."""
 
 WEBHOOKS: Final = "/hooks/"
 """Below it services tell of things. They have no token, and their names for this server are not ours to know: what they
@@ -58,21 +63,37 @@ class Gate:
         except Exception as error:  # noqa: BLE001  a defect: the caller is told so, and nothing more
             await _answer(answering, scope, receive, internal_response(error))
 
-    async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _let_in(self, scope: Scope, receive: Receive, send: _Answering) -> None:
         headers = Headers(scope=scope)
+        visit = scope["visit"] = visit_of(self._context.reach, scope, headers)
+        send.visit = visit
         if scope["path"].startswith(WEBHOOKS):
             await self._app(scope, _limited(receive, headers, self._context.limits.webhook_bytes), send)
             return
-        _check_host(headers)
+        _check_host(self._context.reach, headers, visit)
         if scope["path"] in OPEN_PATHS:
             await self._app(scope, receive, send)
             return
-        caller = await authenticate(self._context.runtime, HTTPConnection(scope))
-        scope["caller"] = caller
+        caller = None
+        if (scope["method"], scope["path"]) != SIGNING_IN:
+            caller = scope["caller"] = await self._authenticate(scope, visit, send)
         if scope["method"] in ("POST", "PUT", "PATCH"):
             _check_media_type(headers)
         await self._app(scope, _limited(receive, headers, self._context.limits.body_bytes), send)
-        await note_use(self._context.runtime, caller.token)
+        if caller is not None:
+            await note_use(self._context.runtime, caller.token)
+
+    async def _authenticate(self, scope: Scope, visit: Visit, answering: _Answering) -> Caller:
+        """Whoever asks, if it may ask again so soon; a session that is used lasts longer."""
+        runtime, connection = self._context.runtime, HTTPConnection(scope)
+        caller = await authenticate(self._context, visit, connection)
+        wait = self._context.requests.take(caller.token.id)
+        if wait:
+            raise too_often(wait, "You have asked too often.")
+        if caller.token.is_to_be_renewed(runtime.clock.now()):
+            await runtime.db.write(tokens.renew, caller.token.id)
+            answering.cookie = cookie(visit, connection.cookies[cookie_name(visit)], SESSION_SECONDS)
+        return caller
 
 
 class _Answering:
@@ -80,6 +101,9 @@ class _Answering:
 
     def __init__(self, scope: Scope, send: Send, context: Context) -> None:
         self.started = False
+        self.visit: Visit | None = None
+        self.cookie: str | None = None
+        """To be set, if the answer does not set one itself."""
         self._scope = scope
         self._send = send
         self._context = context
@@ -93,6 +117,10 @@ class _Answering:
                 headers.setdefault(name, value)
             if self._scope["path"].startswith("/api"):
                 headers["Cache-Control"] = "no-store"
+            if self.visit is not None and self.visit.secure:
+                headers.setdefault("Strict-Transport-Security", "max-age=31536000")
+            if self.cookie is not None:
+                headers.setdefault("Set-Cookie", self.cookie)
         await self._send(message)
 
 
@@ -101,31 +129,23 @@ async def _answer(answering: _Answering, scope: Scope, receive: Receive, respons
         await response(scope, receive, answering)
 
 
-def _check_host(headers: Headers) -> None:
+def _check_host(reach: Reach, headers: Headers, visit: Visit) -> None:
     """A page of another site, whose name was made to lead here, still sends that site's name."""
     names = headers.getlist("host")
-    if len(names) != 1 or not is_loopback(_without_port(names[0])):
-        raise Problem("host_refused", "Ask for this server by localhost, 127.0.0.1 or [::1].")
-
-
-def _without_port(host: str) -> str:
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0]
-
-
-def is_loopback(host: str) -> bool:
-    """Whether this name or address can only lead to the machine itself."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    if len(names) != 1 or not reach.allows(without_port(names[0])):
+        known = sorted(reach.hosts) or ["localhost", "127.0.0.1", "[::1]"]
+        raise Problem(
+            "host_refused",
+            f"Ask for this server by {', '.join(known[:-1] or known)}{f' or {known[-1]}' if len(known) > 1 else ''}.",
+        )
+    if not visit.secure and not visit.nearby:
+        raise Problem("host_refused", "Ask for this server by HTTPS, through the proxy before it.")
 
 
 def _check_media_type(headers: Headers) -> None:
     media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if not media_type and headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers:
+        return  # there is no body
     if media_type != "application/json":
         raise Problem("unsupported_media_type", "Send JSON, with `Content-Type: application/json`.")
 

@@ -9,7 +9,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
+from denizen.access.roles import Role
 from denizen.access.signatures import Scheme
+from denizen.access.tokens import Kind
 from denizen.access.webhooks import Webhook
 from denizen.agents.registry import Agent, Status
 from denizen.clock import moment
@@ -459,9 +461,10 @@ class OrganizationOut(BaseModel):
 
 
 class TokenOut(BaseModel):
-    """The token you came with."""
+    """What you came with: a token, a session, or what an identity provider gave (`jwt`)."""
 
     id: str
+    kind: Kind
     name: str
     created_at: datetime
     expires_at: datetime | None
@@ -475,14 +478,22 @@ class Me(BaseModel):
         kind="human",
         handle="noor",
         name="Noor",
+        role="owner",
         organization={"id": "019b8d3e-5bff-7012-8111-222233334444", "name": "Home"},
-        token={"id": _MESSAGE, "name": "Terminal", "created_at": "2026-01-05T09:00:00Z", "expires_at": None},
+        token={
+            "id": _MESSAGE,
+            "kind": "token",
+            "name": "Terminal",
+            "created_at": "2026-01-05T09:00:00Z",
+            "expires_at": None,
+        },
     )
 
     id: str
     kind: EntityKind
     handle: str
     name: str
+    role: Annotated[Role, Field(description="What you may do here, with what you came with.")]
     organization: OrganizationOut
     token: TokenOut
 
@@ -494,9 +505,11 @@ class Me(BaseModel):
             kind=who.kind,
             handle=who.handle,
             name=who.name,
+            role=caller.role,
             organization=OrganizationOut(id=organization.id, name=organization.name),
             token=TokenOut(
                 id=token.id,
+                kind=token.kind,
                 name=token.name,
                 created_at=moment(token.created_at),
                 expires_at=None if token.expires_at is None else moment(token.expires_at),

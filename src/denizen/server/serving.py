@@ -1,11 +1,15 @@
-"""Carrying an application on a loopback port, from `ready` to `stop`. Signals are the caller's business."""
+"""Carrying an application on a port, from `ready` to `stop`. Signals are the caller's business."""
 
 from __future__ import annotations
 
 import asyncio
 import errno
 import logging
+import os
 import socket
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import uvicorn
@@ -15,11 +19,19 @@ from uvicorn.server import ServerState
 
 from denizen.errors import InvalidInput, PortTaken
 from denizen.server.context import Context
-from denizen.server.gate import is_loopback
+from denizen.server.reach import is_loopback
 
 GRACE_SECONDS: Final = 5
 """How long requests under way may take to finish when the server ends. Streams end at once."""
 _BACKLOG: Final = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """With what the server shows who it is: the files of its certificate and of that certificate's key, both PEM."""
+
+    certificate: Path
+    key: Path
 
 
 async def serve(app: FastAPI, host: str, port: int, *, ready: asyncio.Event, stop: asyncio.Event) -> None:
@@ -27,9 +39,26 @@ async def serve(app: FastAPI, host: str, port: int, *, ready: asyncio.Event, sto
     await serve_on(app, bind(host, port), ready=ready, stop=stop)
 
 
-def bind(host: str, port: int) -> socket.socket:
-    """A socket on that port of this machine, for `serve_on`; port 0 is any that is free."""
-    if not is_loopback(host):
+def check_tls(tls: Tls) -> None:
+    """Raises `InvalidInput` where a server could not show itself with these files."""
+    for file in (tls.certificate, tls.key):
+        if not os.access(file, os.R_OK):
+            raise InvalidInput(f"The file {file} for HTTPS is not there, or this user may not read it.")
+    try:
+        # With an empty password, so that a key which asks for one is refused instead of waiting for someone to type.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(tls.certificate, tls.key, password="")
+    except (OSError, ValueError) as error:
+        raise InvalidInput(
+            f"{tls.certificate} and {tls.key} do not belong together, are no PEM files, or need a password: {error}"
+        ) from error
+
+
+def bind(host: str, port: int, *, beyond_loopback: bool = False) -> socket.socket:
+    """A socket on that port of this machine, for `serve_on`; port 0 is any that is free.
+
+    Whoever asks for one beyond loopback sees to it that what is sent there cannot be read on the way.
+    """
+    if not beyond_loopback and not is_loopback(host):
         raise InvalidInput(
             f"Denizen answers only on loopback, and {host!r} is not: use 127.0.0.1, localhost or ::1. "
             "To reach it from elsewhere, put a tunnel (`ssh -L`) in between."
@@ -58,10 +87,12 @@ def _why_not(error: OSError | OverflowError, host: str, port: int) -> PortTaken 
     return InvalidInput(f"Port {port} on {host} cannot be opened: {error.strerror or error}.")
 
 
-async def serve_on(app: FastAPI, listener: socket.socket, *, ready: asyncio.Event, stop: asyncio.Event) -> None:
-    """Like `serve`, on a socket that is bound already; it is closed afterwards."""
+async def serve_on(
+    app: FastAPI, listener: socket.socket, *, ready: asyncio.Event, stop: asyncio.Event, tls: Tls | None = None
+) -> None:
+    """Like `serve`, on a socket that is bound already; it is closed afterwards. With `tls`, it speaks HTTPS."""
     context: Context = app.state.context
-    server = _server(app)
+    server = _server(app, tls)
     context.hang_up = lambda scope: _hang_up(server.server_state, scope)
     try:
         await server.startup(sockets=[listener])
@@ -75,7 +106,7 @@ async def serve_on(app: FastAPI, listener: socket.socket, *, ready: asyncio.Even
             connection.transport.abort()
 
 
-def _server(app: FastAPI) -> uvicorn.Server:
+def _server(app: FastAPI, tls: Tls | None) -> uvicorn.Server:
     config = uvicorn.Config(
         app,
         lifespan="off",
@@ -86,6 +117,8 @@ def _server(app: FastAPI) -> uvicorn.Server:
         date_header=False,  # uvicorn's comes from the loop we do without; the gate sends one
         proxy_headers=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
+        ssl_certfile=None if tls is None else tls.certificate,
+        ssl_keyfile=None if tls is None else tls.key,
     )
     config.load()
     # It tells of every start and end, which is ours to tell.

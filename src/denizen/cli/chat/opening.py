@@ -54,8 +54,8 @@ async def _check_token(client: Client, settings: Settings, *, given: bool) -> No
 
 
 def _usual_url(settings: Settings) -> str:
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    return f"http://{host}:{settings.port}"
+    # A certificate is for the name that others use.
+    return settings.address if settings.tls.certificate is None else settings.public_url or settings.address
 
 
 def _kept_token(settings: Settings) -> str | None:

@@ -1,0 +1,111 @@
+"""As whom an identity provider knows people: one issuer and subject is one person here, in one organization."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count, islice
+from typing import Final
+
+from sqlalchemy import bindparam, delete, select
+
+from denizen.access import tokens
+from denizen.clock import Instant
+from denizen.errors import HandleTaken, InvalidInput, NotFound
+from denizen.ids import EntityId, OrganizationId
+from denizen.spaces import directory
+from denizen.spaces.directory import Entity
+from denizen.spaces.handles import MAX_HANDLE_CHARS, check_name, handle_from
+from denizen.storage.database import Tx, insert_ignore, statement, storable
+from denizen.storage.schema import identities
+
+SUBJECT_CHARACTERS: Final = 255
+"""OpenID Connect allows as many."""
+_TRIED_HANDLES: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whom an issuer means by a subject."""
+
+    issuer: str
+    subject: str
+    entity_id: EntityId
+    created_at: Instant
+
+
+_identity = (identities.c.issuer, identities.c.subject, identities.c.entity_id, identities.c.created_at)
+_at = (identities.c.issuer == bindparam("by"), identities.c.subject == bindparam("as_whom"))
+_find = statement(select(*_identity).where(*_at))
+_of = statement(
+    select(*_identity)
+    .where(identities.c.entity_id == bindparam("entity"))
+    .order_by(identities.c.issuer, identities.c.subject)
+)
+_add = insert_ignore(identities)
+_delete = statement(delete(identities).where(*_at, identities.c.entity_id == bindparam("entity")))
+
+
+def find(tx: Tx, issuer: str, subject: str) -> Identity | None:
+    row = tx.one(_find, by=storable(issuer), as_whom=storable(subject))
+    return None if row is None else Identity(*row)
+
+
+def identities_of(tx: Tx, entity_id: EntityId) -> list[Identity]:
+    return [Identity(*row) for row in tx.all(_of, entity=entity_id)]
+
+
+def link(tx: Tx, entity_id: EntityId, issuer: str, subject: str) -> Identity:
+    """From now on this subject of the issuer is that person. Linking twice is linking once."""
+    if directory.get_entity(tx, entity_id).kind != "human":
+        raise InvalidInput("Only people have identities: agents and services have access tokens.")
+    if not subject or len(subject) > SUBJECT_CHARACTERS or storable(subject) != subject:
+        raise InvalidInput(f"A subject is a text of 1 to {SUBJECT_CHARACTERS} characters, as the issuer writes it.")
+    tx.run(_add, issuer=issuer, subject=subject, entity_id=entity_id, created_at=tx.now)
+    kept = find(tx, issuer, subject)
+    if kept is None or kept.entity_id != entity_id:
+        raise InvalidInput("This subject is someone else already: unlink it there first.")
+    return kept
+
+
+def unlink(tx: Tx, entity_id: EntityId, issuer: str, subject: str) -> None:
+    """This subject is not that person any more, and what it has come with opens nothing."""
+    if tx.run(_delete, by=storable(issuer), as_whom=storable(subject), entity=entity_id) == 0:
+        raise NotFound("identity", subject)
+    tokens.revoke_all(tx, entity_id, "jwt")
+
+
+def create_person(
+    tx: Tx, organization_id: OrganizationId | None, issuer: str, subject: str, name: str, handle: str
+) -> Entity:
+    """A new member for this subject, under a handle like the one that is wanted; or whoever it is already."""
+    known = find(tx, issuer, subject)
+    if known is not None:
+        return directory.get_entity(tx, known.entity_id)
+    home = organization_id or _only_organization(tx)
+    person = _create(tx, home, check_name(name), handle_from(handle))
+    link(tx, person.id, issuer, subject)
+    return person
+
+
+def _create(tx: Tx, home: OrganizationId, name: str, handle: str) -> Entity:
+    taken = {each.handle for each in directory.list_entities(tx, home)}
+    for wanted in islice(_handles(handle), _TRIED_HANDLES):
+        if wanted not in taken:
+            return directory.create_entity(tx, home, "human", name=name, handle=wanted)
+    raise HandleTaken(f"The handle @{handle} and those like it are taken: an admin has to make this person.")
+
+
+def _handles(wanted: str) -> Iterator[str]:
+    """That one, then the same with a number."""
+    yield wanted
+    for number in count(2):
+        end = f"-{number}"
+        yield f"{wanted[: MAX_HANDLE_CHARS - len(end)].rstrip('._-')}{end}"
+
+
+def _only_organization(tx: Tx) -> OrganizationId:
+    found = directory.list_organizations(tx)
+    if len(found) != 1:
+        raise InvalidInput("There are several organizations: say with oidc.organization to which new people belong.")
+    return found[0].id

@@ -1,0 +1,228 @@
+"""Tokens of an identity provider (OpenID Connect): JWTs, believed only when one of its public keys has signed them.
+
+The keys are fetched from the issuer and kept for an hour. A key that is not known is looked for, at most once a minute,
+so that an issuer may change keys at any time. Only algorithms with public keys are taken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import structlog
+
+from denizen.clock import SECOND, Clock, Instant
+from denizen.errors import IssuerUnreachable, TokenNotBelieved
+from denizen.settings import OidcSettings
+
+if TYPE_CHECKING:
+    from jwt import PyJWK
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+ALGORITHMS: Final = ("RS256", "ES256", "EdDSA")
+KEPT_SECONDS: Final = 3_600
+ASKED_AGAIN_SECONDS: Final = 60
+LEEWAY_SECONDS: Final = 60
+"""By how much the issuer's clock may be wrong."""
+LONGEST: Final = 16_384
+"""Characters of a token."""
+_ANSWER_BYTES: Final = 1024 * 1024
+_FETCH_SECONDS: Final = 10
+_RSA_BITS: Final = 2_048
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What a token that is believed says."""
+
+    issuer: str
+    subject: str
+    name: str
+    handle: str
+    expires_at: Instant
+
+
+def looks_like_jwt(secret: str) -> bool:
+    """Whether this is a token of an identity provider, and none of ours."""
+    return secret.startswith("eyJ") and secret.count(".") == 2
+
+
+class Issuer:
+    """One identity provider, and the public keys it has now."""
+
+    def __init__(self, settings: OidcSettings, clock: Clock) -> None:
+        self.settings = settings
+        self.name = settings.issuer or ""
+        self._clock = clock
+        self._keys: dict[str, PyJWK] = {}
+        self._asked_at: Instant | None = None
+        self._fetching = asyncio.Lock()
+
+    async def verify(self, token: str) -> Claims:
+        """What the token says, if it is the issuer's, for us, and good now. Raises `TokenNotBelieved`."""
+        import jwt
+
+        if len(token) > LONGEST:
+            raise TokenNotBelieved("it is too long")
+        try:
+            header = jwt.get_unverified_header(token)
+        except jwt.PyJWTError as error:
+            raise TokenNotBelieved("it is no JWT") from error
+        algorithm = header.get("alg")
+        if algorithm not in ALGORITHMS or "crit" in header:
+            raise TokenNotBelieved(f"it is not signed with one of {', '.join(ALGORITHMS)}")
+        key = await self._key(header.get("kid"), algorithm)
+        try:
+            # Times are compared with our own clock below.
+            said = jwt.decode(token, key, algorithms=[algorithm], options=_ONLY_THE_SIGNATURE)
+        except jwt.PyJWTError as error:
+            raise TokenNotBelieved("its signature is wrong") from error
+        return self._believed(said)
+
+    def _believed(self, said: Mapping[str, Any]) -> Claims:
+        now = self._clock.now()
+        audience = said.get("aud")
+        if said.get("iss") != self.name:
+            raise TokenNotBelieved("it is another issuer's")
+        if self.settings.audience not in (audience if isinstance(audience, list) else [audience]):
+            raise TokenNotBelieved("it is for another audience")
+        expires_at = _instant(said.get("exp"))
+        if expires_at is None or now >= expires_at + LEEWAY_SECONDS * SECOND:
+            raise TokenNotBelieved("it has expired, or does not say when it does")
+        begins = _instant(said.get("nbf", 0))
+        if begins is None or now < begins - LEEWAY_SECONDS * SECOND:
+            raise TokenNotBelieved("it is not good yet")
+        subject = said.get("sub")
+        if not isinstance(subject, str) or not subject:
+            raise TokenNotBelieved("it names no subject")
+        end = Instant(expires_at + LEEWAY_SECONDS * SECOND)
+        return Claims(self.name, subject, self._name(said, subject), self._handle(said, subject), end)
+
+    def _name(self, said: Mapping[str, Any], subject: str) -> str:
+        found = said.get(self.settings.name_claim)
+        return found if isinstance(found, str) and found.strip() else self._handle(said, subject)
+
+    def _handle(self, said: Mapping[str, Any], subject: str) -> str:
+        found = said.get(self.settings.handle_claim)
+        return found.partition("@")[0] if isinstance(found, str) and found.strip() else subject
+
+    async def _key(self, kid: object, algorithm: str) -> PyJWK:
+        """The issuer's key of that id and for that algorithm; without an id, the only one there is."""
+        await self._know_keys(lambda: self._found(kid, algorithm) is not None)
+        found = self._found(kid, algorithm)
+        if found is None:
+            raise TokenNotBelieved("none of the issuer's keys has signed it")
+        return found
+
+    def _found(self, kid: object, algorithm: str) -> PyJWK | None:
+        fitting = [key for name, key in self._keys.items() if key.algorithm_name == algorithm and kid in (None, name)]
+        return fitting[0] if len(fitting) == 1 else None
+
+    async def _know_keys(self, is_known: Callable[[], bool]) -> None:
+        """The keys are known that the issuer has, unless it was asked a minute ago."""
+        async with self._fetching:
+            age = None if self._asked_at is None else (self._clock.now() - self._asked_at) / SECOND
+            if age is not None and age < (KEPT_SECONDS if is_known() else ASKED_AGAIN_SECONDS):
+                return
+            self._asked_at = self._clock.now()
+            try:
+                self._keys = await self._fetch_keys()
+            except IssuerUnreachable as error:
+                if not self._keys:
+                    self._asked_at = None
+                    raise
+                # The keys we have go on being good: an issuer that is down for a while locks nobody out.
+                log.warning("keys of the issuer could not be fetched", issuer=self.name, error=str(error))
+
+    async def _fetch_keys(self) -> dict[str, PyJWK]:
+        address = self.settings.jwks_url or await self._discovered()
+        document = await _get(address)
+        found = document.get("keys")
+        if not isinstance(found, list):
+            raise IssuerUnreachable(f"What is at {address} is no set of keys.")
+        keys = [_usable(cast("dict[str, Any]", each)) for each in cast("list[object]", found) if isinstance(each, dict)]
+        return {str(key.key_id or index): key for index, key in enumerate(keys) if key is not None}
+
+    async def _discovered(self) -> str:
+        address = f"{self.name.rstrip('/')}/.well-known/openid-configuration"
+        document = await _get(address)
+        # Else whoever can write that page could speak for another issuer.
+        if document.get("issuer") != self.name or not isinstance(document.get("jwks_uri"), str):
+            raise IssuerUnreachable(
+                f"What is at {address} is not about {self.name}, or does not say where its keys are."
+            )
+        return _checked_address(str(document["jwks_uri"]))
+
+
+_ONLY_THE_SIGNATURE: Final[Any] = {
+    "verify_signature": True,
+    "verify_exp": False,
+    "verify_nbf": False,
+    "verify_iat": False,
+    "verify_aud": False,
+    "verify_iss": False,
+    "verify_sub": False,
+    "verify_jti": False,
+}
+_ALGORITHM_OF: Final[Mapping[tuple[str, str | None], str]] = {
+    ("RSA", None): "RS256",
+    ("EC", "P-256"): "ES256",
+    ("OKP", "Ed25519"): "EdDSA",
+}
+
+
+def _usable(described: dict[str, Any]) -> PyJWK | None:
+    """The public key, if we would believe what it signs; each key is for one algorithm, whatever a token says."""
+    import jwt
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
+    kind = str(described.get("kty"))
+    algorithm = _ALGORITHM_OF.get((kind, None if kind == "RSA" else str(described.get("crv"))))
+    if algorithm is None or described.get("use", "sig") != "sig" or described.get("alg", algorithm) != algorithm:
+        return None
+    try:
+        key = jwt.PyJWK({name: value for name, value in described.items() if name != "d"}, algorithm)
+    except jwt.PyJWTError:
+        return None
+    return None if isinstance(key.key, RSAPublicKey) and key.key.key_size < _RSA_BITS else key
+
+
+def _instant(said: object) -> Instant | None:
+    if isinstance(said, bool) or not isinstance(said, int | float) or not 0 <= said < 1e12:
+        return None
+    return Instant(int(said * SECOND))
+
+
+async def _get(address: str) -> dict[str, Any]:
+    """The JSON object at that address."""
+    import httpx2
+
+    try:
+        async with (
+            asyncio.timeout(_FETCH_SECONDS),
+            httpx2.AsyncClient(follow_redirects=False, trust_env=False) as client,
+            client.stream("GET", address, headers={"Accept": "application/json"}) as response,
+        ):
+            if response.status_code != 200:
+                raise IssuerUnreachable(f"{address} answers {response.status_code}.")
+            body = bytearray()
+            async for piece in response.aiter_bytes():
+                body += piece
+                if len(body) > _ANSWER_BYTES:
+                    raise IssuerUnreachable(f"{address} answers with more than a set of keys has.")
+        found: object = json.loads(bytes(body))
+    except (httpx2.HTTPError, TimeoutError, ValueError) as error:
+        raise IssuerUnreachable(f"{address} could not be read: {type(error).__name__}.") from error
+    if not isinstance(found, dict):
+        raise IssuerUnreachable(f"What is at {address} is no JSON object.")
+    return cast("dict[str, Any]", found)
+
+
+def _checked_address(address: str) -> str:
+    if not address.startswith(("https://", "http://")):
+        raise IssuerUnreachable(f"The issuer says that its keys are at {address!r}, which is no web address.")
+    return address

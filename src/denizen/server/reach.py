@@ -1,0 +1,127 @@
+"""From where the server may be reached: by which names, through which proxies, and what a request says of that.
+
+Without settings it is reached on loopback only. Beyond, it speaks HTTPS: by itself, or through a proxy that was named
+by whoever runs it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import Scope
+
+from denizen.errors import SettingsError
+from denizen.settings import Settings
+
+_ANYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104  what is asked about, not what is bound
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """By which names, besides those of loopback, the server is asked for, and whom it believes about others."""
+
+    hosts: frozenset[str] = frozenset()
+    proxies: tuple[IPv4Network | IPv6Network, ...] = ()
+    origin: str | None = None
+    """Of the pages that are ours, where a proxy has another name than we are asked for by."""
+
+    def allows(self, host: str) -> bool:
+        """Whether the server may be asked for by this name."""
+        return is_loopback(host) or host.lower().rstrip(".") in self.hosts
+
+    def trusts(self, address: str) -> bool:
+        """Whether a proxy of ours has that address."""
+        try:
+            known = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        return any(known in network for network in self.proxies)
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """Where a request came from, and how."""
+
+    address: str
+    """Of whoever asks, as far as it is known."""
+    secure: bool
+    """Nobody on the way could read it: it came by HTTPS."""
+    nearby: bool
+    """It came from this machine, or through a proxy that is trusted."""
+    host: str
+    """The name and port that were asked for, as they were written."""
+
+    @property
+    def port(self) -> str:
+        """The port that was asked for."""
+        port = self.host.rpartition(":")[2]
+        return port if port.isdecimal() and not self.host.endswith("]") else "443" if self.secure else "80"
+
+    @property
+    def origin(self) -> str:
+        """Of the page that would be ours."""
+        return f"{'https' if self.secure else 'http'}://{self.host.lower()}"
+
+
+def visit_of(reach: Reach, scope: Scope, headers: Headers) -> Visit:
+    """What is believed of where the request came from: what proxies say, only from those that are trusted."""
+    peer = scope["client"][0] if scope.get("client") else ""
+    secure, address, proxied = scope["scheme"] == "https", peer, reach.trusts(peer)
+    if proxied:
+        secure = secure or _last(headers, "x-forwarded-proto").lower() == "https"
+        address = _forwarded_for(reach, headers) or peer
+    names = headers.getlist("host")
+    return Visit(address, secure, proxied or is_loopback(peer), names[0] if len(names) == 1 else "")
+
+
+def _forwarded_for(reach: Reach, headers: Headers) -> str:
+    """The nearest address that is no proxy of ours: whatever stands before it, anyone may have written."""
+    written = [each.strip() for value in headers.getlist("x-forwarded-for") for each in value.split(",")]
+    return next((each for each in reversed(written) if each and not reach.trusts(each)), "")
+
+
+def _last(headers: Headers, name: str) -> str:
+    return ",".join(headers.getlist(name)).rpartition(",")[2].strip()
+
+
+def is_loopback(host: str) -> bool:
+    """Whether this name or address can only lead to the machine itself."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def without_port(host: str) -> str:
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0]
+
+
+def reach_of(settings: Settings) -> Reach:
+    """As the settings say. Raises `SettingsError` where that is not safe, or where nobody could reach the server."""
+    public = urlsplit(settings.public_url or "")
+    hosts = {*settings.allowed_hosts, public.hostname or ""} - {""}
+    if not is_loopback(settings.host):
+        if settings.tls.certificate is None and not settings.trusted_proxy:
+            raise SettingsError(
+                f"host is {settings.host}, which other machines reach, and what they send could be read on the way. "
+                "Give the server a certificate (tls.certificate and tls.key), or name the proxy that speaks HTTPS "
+                "before it (trusted_proxy); or stay on loopback, with host 127.0.0.1 and a tunnel such as `ssh -L`."
+            )
+        if settings.host in _ANYWHERE and not hosts:
+            raise SettingsError(
+                f"host is {settings.host}, and no name is set by which others ask for this server: set public_url, "
+                "such as https://agents.example.com, or allowed_hosts."
+            )
+        hosts |= {settings.host} - {*_ANYWHERE}
+    networks = tuple(ipaddress.ip_network(each, strict=False) for each in settings.trusted_proxy)
+    origin = f"{public.scheme}://{public.netloc}".lower() if public.netloc else None
+    return Reach(frozenset(hosts), networks, origin)

@@ -1,0 +1,59 @@
+"""As whom the identity provider knows people."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+
+from denizen.access import identities
+from denizen.access.identities import Identity
+from denizen.errors import InvalidInput
+from denizen.server.auth import Admin, Caller
+from denizen.server.context import context_of
+from denizen.server.routes.tokens import find_entity, let_in
+from denizen.server.shapes.access import IdentityList, IdentityOut, LinkIdentity
+from denizen.storage.database import Tx
+
+router = APIRouter()
+
+WHO = {"x-who": "admins for members; owners for everyone"}
+
+
+@router.get("/api/entities/{entity_id}/identities", summary="As whom an identity provider knows someone")
+async def list_identities(request: Request, caller: Admin, entity_id: str) -> IdentityList:
+    found = await context_of(request).runtime.db.read(_list, caller, entity_id)
+    return IdentityList(identities=[IdentityOut.of(each) for each in found])
+
+
+@router.post("/api/entities/{entity_id}/identities", status_code=201, summary="Link someone", openapi_extra=WHO)
+async def link_identity(request: Request, caller: Admin, entity_id: str, given: LinkIdentity) -> IdentityOut:
+    """Whoever comes with a token of the identity provider for this subject is that person. Twice is once."""
+    context = context_of(request)
+    if context.issuer is None:
+        raise InvalidInput("This server has no identity provider: set oidc.issuer and oidc.audience.")
+    return IdentityOut.of(await context.runtime.db.write(_link, caller, entity_id, context.issuer.name, given.subject))
+
+
+@router.delete("/api/entities/{entity_id}/identities", status_code=204, summary="Unlink someone", openapi_extra=WHO)
+async def unlink_identity(
+    request: Request,
+    caller: Admin,
+    entity_id: str,
+    issuer: Annotated[str, Query(max_length=2_000)],
+    subject: Annotated[str, Query(max_length=2_000)],
+) -> None:
+    """That subject is not this person any more; tokens that it came with open nothing."""
+    await context_of(request).runtime.db.write(_unlink, caller, entity_id, issuer, subject)
+
+
+def _list(tx: Tx, caller: Caller, named: str) -> list[Identity]:
+    return identities.identities_of(tx, find_entity(tx, caller, named).id)
+
+
+def _link(tx: Tx, caller: Caller, named: str, issuer: str, subject: str) -> Identity:
+    return identities.link(tx, let_in(tx, caller, named).id, issuer, subject)
+
+
+def _unlink(tx: Tx, caller: Caller, named: str, issuer: str, subject: str) -> None:
+    identities.unlink(tx, let_in(tx, caller, named).id, issuer, subject)

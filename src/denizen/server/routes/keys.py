@@ -1,0 +1,59 @@
+"""Keys of providers and of services: the organization's, and each person's own. Their values are never shown."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request
+
+from denizen.access import roles
+from denizen.access.secrets import NAME, Secret
+from denizen.server.auth import Caller, Person, require
+from denizen.server.context import context_of
+from denizen.server.shapes.access import KeyList, KeyOut, SetKey, Whose
+from denizen.spaces.directory import Entity
+
+router = APIRouter()
+
+WHO = {"x-who": "people for their own; admins for the organization's"}
+
+Name = Annotated[
+    str, Path(pattern=f"^{NAME}$", description="As an environment variable is named.", examples=["OPENAI_API_KEY"])
+]
+
+
+@router.get("/api/keys", summary="Which keys are kept", openapi_extra=WHO)
+async def list_keys(request: Request, caller: Person) -> KeyList:
+    """Your own and, for admins, the organization's. Nobody sees those of others."""
+    runtime = context_of(request).runtime
+    found = await runtime.secrets(organization=caller.entity.organization_id)
+    return KeyList(keys=[KeyOut.of(each) for each in found if _may_see(caller, each)])
+
+
+@router.put("/api/keys/{name}", summary="Keep a key", openapi_extra=WHO)
+async def set_key(request: Request, caller: Person, name: Name, given: SetKey) -> KeyOut:
+    """The key is kept, sealed, instead of one of that name that was. One named as its provider's variable pays for
+    models; tools use the others as `${NAME}`."""
+    runtime, person = context_of(request).runtime, _whose(caller, given.whose)
+    home = caller.entity.organization_id
+    return KeyOut.of(await runtime.set_secret(name, given.value, person=person, organization=home))
+
+
+@router.delete("/api/keys/{name}", status_code=204, summary="Forget a key", openapi_extra=WHO)
+async def delete_key(
+    request: Request, caller: Person, name: Name, whose: Annotated[Whose, Query()] = "organization"
+) -> None:
+    """Agents that are awake may use it until they are loaded again."""
+    runtime, person = context_of(request).runtime, _whose(caller, whose)
+    await runtime.delete_secret(name, person=person, organization=caller.entity.organization_id)
+
+
+def _whose(caller: Caller, whose: Whose) -> Entity | None:
+    if whose == "organization":
+        require(caller, "admin")
+        return None
+    return caller.entity
+
+
+def _may_see(caller: Caller, secret: Secret) -> bool:
+    return roles.reaches(caller.role, "admin") if secret.owner_id is None else secret.owner_id == caller.entity.id

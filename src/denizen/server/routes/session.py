@@ -1,0 +1,73 @@
+"""Signing in with a browser: a link that is good once becomes a session, and a session ends."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request, Response
+
+from denizen.access import tokens
+from denizen.access.tokens import Token
+from denizen.clock import SECOND, moment
+from denizen.server.auth import Authenticated, Caller, Person, check_same_site, cookie, guarded
+from denizen.server.context import context_of
+from denizen.server.login_page import CONTENT_SECURITY_POLICY, PAGE
+from denizen.server.reach import Visit
+from denizen.server.routes.tokens import let_in, scope_for
+from denizen.server.shapes.access import CreateLogin, KnownToken, LoginCreated, OpenSession
+from denizen.storage.database import Tx
+
+router = APIRouter()
+
+
+@router.post(
+    "/api/logins",
+    status_code=201,
+    summary="Make a link to sign in with",
+    openapi_extra={"x-who": "people for themselves; admins for members; owners for everyone"},
+)
+async def create_login(request: Request, caller: Person, wanted: CreateLogin) -> LoginCreated:
+    """Whoever opens it first, in the next ten minutes, is signed in. Send it to nobody else."""
+    runtime = context_of(request).runtime
+    login, secret = await runtime.db.write(_create, caller, wanted.entity)
+    assert login.expires_at is not None
+    return LoginCreated(url=f"{runtime.public_url}/login#{secret}", secret=secret, expires_at=moment(login.expires_at))
+
+
+@router.post("/api/session", status_code=201, summary="Sign in; no token needed")
+async def open_session(request: Request, response: Response, given: OpenSession) -> KnownToken:
+    """The browser has a session, as a cookie that no script can read. A login link is used up by this."""
+    context, visit = context_of(request), _visit(request)
+    if "origin" in request.headers or "sec-fetch-site" in request.headers:
+        check_same_site(context, visit, request)
+    db = context.runtime.db
+    session, secret = await guarded(context, visit, given.secret, lambda: db.write(tokens.open_session, given.secret))
+    response.headers["Set-Cookie"] = cookie(visit, secret, _seconds(session, context.runtime.clock.now()))
+    return KnownToken.of(session)
+
+
+@router.delete("/api/session", status_code=204, summary="Sign out")
+async def close_session(request: Request, caller: Authenticated) -> Response:
+    """The session that you came with is over. With an access token, nothing is: that is revoked as a token."""
+    if caller.token.kind == "session":
+        await context_of(request).runtime.db.write(tokens.revoke, caller.token.id)
+    return Response(status_code=204, headers={"Set-Cookie": cookie(_visit(request), "", 0)})
+
+
+@router.get("/login", include_in_schema=False)
+async def login_page() -> Response:
+    """A page that signs in with what stands behind the # of its address, or with a token that is typed."""
+    headers = {"Content-Security-Policy": CONTENT_SECURITY_POLICY, "Cache-Control": "no-store"}
+    return Response(PAGE, media_type="text/html", headers=headers)
+
+
+def _create(tx: Tx, caller: Caller, named: str | None) -> tuple[Token, str]:
+    person = let_in(tx, caller, named)
+    return tokens.create_login(tx, person.id, scope_for(tx, caller, person))
+
+
+def _visit(request: Request) -> Visit:
+    return request.scope["visit"]
+
+
+def _seconds(session: Token, now: int) -> int:
+    assert session.expires_at is not None
+    return max((session.expires_at - now) // SECOND, 0)

@@ -1,0 +1,120 @@
+"""What lets people, services and agents in: listed, made, given a new secret, revoked."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+
+from denizen.access import roles, tokens
+from denizen.access.roles import Role
+from denizen.access.tokens import Token
+from denizen.clock import instant
+from denizen.errors import NotFound
+from denizen.ids import EntityId
+from denizen.server.auth import Caller, Person, require
+from denizen.server.context import context_of
+from denizen.server.shapes.access import CreateToken, KnownToken, TokenCreated, TokenList
+from denizen.spaces import directory
+from denizen.spaces.directory import Entity
+from denizen.storage.database import Tx, storable
+
+router = APIRouter()
+
+WHO = {"x-who": "people for themselves; admins for members, services and agents; owners for everyone"}
+
+Named = Annotated[str | None, Query(description="Whose: an id or a `@handle`; without it, your own.")]
+
+
+@router.get("/api/tokens", summary="What lets someone in", openapi_extra=WHO)
+async def list_tokens(request: Request, caller: Person, entity: Named = None) -> TokenList:
+    """Tokens, sessions, login links, the revoked and expired ones too. Never their secrets."""
+    found = await context_of(request).runtime.db.read(_of, caller, entity)
+    return TokenList(tokens=[KnownToken.of(each) for each in found])
+
+
+@router.post("/api/tokens", status_code=201, summary="Make an access token", openapi_extra=WHO)
+async def create_token(request: Request, caller: Person, wanted: CreateToken) -> TokenCreated:
+    """The secret is shown this once. A token never may do more than the one it was made with."""
+    token, secret = await context_of(request).runtime.db.write(_create, caller, wanted)
+    return TokenCreated(token=KnownToken.of(token), secret=secret)
+
+
+@router.post("/api/tokens/{token_id}/rotate", summary="Give it a new secret", openapi_extra=WHO)
+async def rotate_token(request: Request, caller: Person, token_id: str) -> TokenCreated:
+    """The old secret opens nothing from now on; the new one is shown this once."""
+    token, secret = await context_of(request).runtime.db.write(_rotate, caller, token_id)
+    return TokenCreated(token=KnownToken.of(token), secret=secret)
+
+
+@router.delete("/api/tokens/{token_id}", status_code=204, summary="Let nobody in with it", openapi_extra=WHO)
+async def revoke_token(request: Request, caller: Person, token_id: str) -> None:
+    """Token, session or login link: it opens nothing any more. Revoking twice is revoking once."""
+    await context_of(request).runtime.db.write(_revoke, caller, token_id)
+
+
+def let_in(tx: Tx, caller: Caller, named: str | None) -> Entity:
+    """The one by that id or `@handle`, if the caller may decide how they come in: the door of tokens and identities."""
+    if named is None:
+        return caller.entity
+    entity = find_entity(tx, caller, named)
+    if entity.id != caller.entity.id:
+        role = roles.role_of(tx, entity.id)
+        require(caller, "owner" if role in ("owner", "admin") else "admin")
+    return entity
+
+
+def scope_for(tx: Tx, caller: Caller, person: Entity) -> Role:
+    """The most that a way in which the caller makes for this person may ever do: what the person may do now, or, for
+    oneself, what one came with."""
+    # Not more: whoever makes a token knows its secret, also when its person is an owner one day.
+    return caller.role if person.id == caller.entity.id else roles.role_of(tx, person.id) or "member"
+
+
+def find_entity(tx: Tx, caller: Caller, named: str) -> Entity:
+    """Whoever of the caller's organization has this id or `@handle`."""
+    wanted = storable(named)
+    try:
+        if wanted.startswith("@"):
+            return directory.find_entity(tx, caller.entity.organization_id, wanted)
+        entity = directory.get_entity(tx, EntityId(wanted))
+        if entity.organization_id == caller.entity.organization_id:
+            return entity
+    except NotFound:
+        pass
+    # One answer for what is not there and for what is not the caller's.
+    raise NotFound("entity", named)
+
+
+def _of(tx: Tx, caller: Caller, named: str | None) -> list[Token]:
+    return tokens.tokens_of(tx, let_in(tx, caller, named).id)
+
+
+def _create(tx: Tx, caller: Caller, wanted: CreateToken) -> tuple[Token, str]:
+    entity = let_in(tx, caller, wanted.entity)
+    role: Role | None = wanted.role
+    if entity.kind == "human":
+        role = scope_for(tx, caller, entity)
+        role = roles.lesser(role, wanted.role or role)
+    expires_at = None if wanted.expires_at is None else instant(wanted.expires_at)
+    return tokens.create(tx, entity.id, wanted.name, role=role, expires_at=expires_at)
+
+
+def _rotate(tx: Tx, caller: Caller, token_id: str) -> tuple[Token, str]:
+    token = _get(tx, caller, token_id)
+    if token.entity_id == caller.entity.id:
+        # Else a token of small scope would be worth as much as the greatest of its owner.
+        require(caller, roles.lesser(roles.role_of(tx, token.entity_id) or "member", token.role))
+    return tokens.rotate(tx, token.id)
+
+
+def _revoke(tx: Tx, caller: Caller, token_id: str) -> None:
+    tokens.revoke(tx, _get(tx, caller, token_id).id)
+
+
+def _get(tx: Tx, caller: Caller, token_id: str) -> Token:
+    token = tokens.get(tx, storable(token_id))
+    if directory.get_entity(tx, token.entity_id).organization_id != caller.entity.organization_id:
+        raise NotFound("token", token_id)
+    let_in(tx, caller, token.entity_id)
+    return token
