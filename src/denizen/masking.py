@@ -15,7 +15,7 @@ _SHORTEST: Final = 4
 # Up to the last @: a password that was not percent-encoded may hold an @ or a / itself.
 _PASSWORD_IN_URL = re.compile(r"(?P<before>\b[a-z][a-z0-9+.-]*://[^\s/:@?#]*:)[^\s'\"<>]*(?=@)", re.IGNORECASE)
 _SECRET_IN_QUERY = re.compile(
-    r"(?P<before>[?&](?:password|passwd|token|secret|api_?key|access_token|sslpassword)=)[^\s&#'\"]+", re.IGNORECASE
+    r"(?P<before>[?&](?:password|passwd|token|secret|key|api_?key|access_token|sslpassword)=)[^\s&#'\"]+", re.IGNORECASE
 )
 _BEARER = re.compile(r"(?P<before>\b(?:Bearer|Basic)\s+)[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
 _KEY = re.compile(r"(?P<before>\b(?:sk-|dz[ls]?_))[A-Za-z0-9_-]{6,}")

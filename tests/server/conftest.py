@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -14,13 +16,16 @@ import pytest
 from fastapi import FastAPI
 
 from denizen.access import tokens
+from denizen.access.vault import new_key
 from denizen.agents.registry import Agent
 from denizen.clock import Instant
 from denizen.server.application import create_app
 from denizen.server.context import Limits
 from denizen.server.serving import Tls, bind, serve_on
 from denizen.spaces.directory import Entity, Space
-from tests.world import World
+from tests.server import small_town
+from tests.server.small_town import Town
+from tests.world import UNHURRIED, World, open_world
 
 
 @dataclass(frozen=True)
@@ -171,4 +176,39 @@ async def house(world: World) -> AsyncGenerator[House]:
 async def small_house(small_world: World) -> AsyncGenerator[House]:
     """An empty house on SQLite, for what has nothing to do with storage."""
     async with served(small_world) as house:
+        yield house
+
+
+@dataclass(frozen=True)
+class Built:
+    """A town (`small_town`) that was built once, to be copied by whoever walks through it."""
+
+    database: Path
+    town: Town
+
+
+SEALED_WITH = new_key()
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    database = tmp_path_factory.mktemp("town") / "denizen.db"
+
+    async def build() -> Town:
+        async with open_world(f"sqlite:///{database}", secret_key=SEALED_WITH, pace=UNHURRIED) as world:
+            return await small_town.build(world)
+
+    return Built(database, asyncio.run(build()))
+
+
+@asynccontextmanager
+async def visited(built: Built, folder: Path) -> AsyncGenerator[House]:
+    """A copy of the town with its doors open, where agents live."""
+    shutil.copy(built.database, folder / "denizen.db")
+    limits = Limits(requests_per_minute=0, failed_logins_per_minute=0)
+    async with (
+        open_world(f"sqlite:///{folder / 'denizen.db'}", secret_key=SEALED_WITH, pace=UNHURRIED) as world,
+        served(world, limits=limits) as house,
+        world.denizen.living(),
+    ):
         yield house

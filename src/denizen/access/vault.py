@@ -78,7 +78,8 @@ class Vault:
 
     def signed(self, text: str, purpose: str, signature: str) -> bool:
         """Whether that was signed here, with any of the keys there are."""
-        return any(hmac.compare_digest(_signature(key, text, purpose), signature) for key in self._keys(False))
+        given = signature.encode("utf-8", "surrogatepass")  # texts are compared only if they are ASCII
+        return any(hmac.compare_digest(_signature(key, text, purpose).encode(), given) for key in self._keys(False))
 
     def __repr__(self) -> str:
         return "Vault()"

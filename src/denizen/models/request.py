@@ -27,6 +27,7 @@ from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.usage import RequestUsage
 
 from denizen.errors import DenizenError, ModelError, ModelOverloaded, ModelRejected, ModelUnreachable
+from denizen.masking import masked
 from denizen.models.tokens import estimate_message
 
 if TYPE_CHECKING:
@@ -177,7 +178,8 @@ def _translate_status(error: ModelHTTPError) -> ModelError:
 
 
 def _sentence(error: Exception) -> str:
-    return f"{type(error).__name__.lstrip('_')}: {error}"
+    # Some providers repeat the key that they refuse.
+    return masked(f"{type(error).__name__.lstrip('_')}: {error}")
 
 
 def _estimated_usage(reported: RequestUsage, messages: Sequence[ModelMessage], response: ModelResponse) -> RequestUsage:

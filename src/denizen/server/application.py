@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
@@ -22,6 +24,7 @@ from denizen.server.routes import (
     organization,
     search,
     spaces,
+from denizen.server.problems import MEDIA_TYPE
 from denizen.server.reach import Reach
 from denizen.server.routes import (
     agents,
@@ -72,7 +75,25 @@ def create_app(
         app.include_router(room.router)
     problems.install(app)
     app.add_middleware(Gate, context=context)
+    _describe_problems(app)
     return app
+
+
+def _describe_problems(app: FastAPI) -> None:
+    """The description says of what type errors are, which is not that of other answers."""
+    describe = app.openapi
+
+    def described() -> dict[str, Any]:
+        whole = describe()
+        for operation in (each for path in whole["paths"].values() for each in path.values()):
+            # Where they are all the same, FastAPI describes the errors of its own validation once more.
+            operation["responses"].pop("422", None)
+            content = operation["responses"]["default"]["content"]
+            if "application/json" in content:
+                content[MEDIA_TYPE] = content.pop("application/json")
+        return whole
+
+    app.openapi = described
 
 
 def _operation_id(route: APIRoute) -> str:

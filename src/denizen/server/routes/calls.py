@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Request
 from pydantic import JsonValue
@@ -18,6 +18,8 @@ from denizen.tools import calls
 from denizen.tools.functions import as_text
 
 router = APIRouter()
+
+_LAST: Final = 2**62
 
 
 @router.get("/api/calls", summary="What agents ask you")
@@ -47,13 +49,13 @@ async def calls_in_space(
     request: Request,
     caller: Authenticated,
     space_id: str,
-    after: Annotated[int, Query(ge=0, description="From behind the message of this number on.")] = 0,
-    before: Annotated[int | None, Query(ge=0, description="Up to behind the message of this number.")] = None,
+    after: Annotated[int, Query(ge=0, le=_LAST, description="From behind the message of this number on.")] = 0,
+    before: Annotated[int | None, Query(ge=0, le=_LAST, description="Up to behind the message of this number.")] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 200,
 ) -> CallList:
     """In their order. `after_seq` says behind which message each of them stands."""
     read = context_of(request).runtime.db.read
-    found = await read(_in_space, space_id, caller.entity.id, after, 2**62 if before is None else before, limit)
+    found = await read(_in_space, space_id, caller.entity.id, after, _LAST if before is None else before, limit)
     return CallList(calls=[CallOut.of(each) for each in found])
 
 

@@ -1,0 +1,212 @@
+"""Two organizations with something of everything in them, to walk every route through; and what to ask a route with.
+
+Parameters of paths and queries, and fields of bodies, are filled in by their names: a route that is added is walked by
+itself if it calls things as the others do. A name that is new is to be added to `_FILLED` or `_PLAIN`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from denizen import call
+from denizen.access import roles, tokens
+from denizen.agents.registry import Agent
+from denizen.spaces import directory
+from denizen.spaces.directory import Entity, Organization
+from denizen.tools.settings import ClientTool
+from tests.world import World
+
+CONFIRM = ClientTool(name="confirm", description="Ask whether you may.")
+ROLES = ("owner", "admin", "member", "agent", "service")
+
+_FILLED = {
+    "space": ("space_id", "space"),
+    "agent": ("agent_id", "agent"),
+    "entity": ("entity_id", "entity", "author", "member", "member_id", "person", "who"),
+    "message": ("message_id", "message", "reply_to"),
+    "call": ("call_id",),
+    "webhook": ("webhook_id",),
+    "token": ("token_id",),
+    "event": ("event_id", "event"),
+    "key": ("name",),
+    "note": ("key",),
+    "plan": ("plan", "plan_name"),
+}
+"""What there is in a place, and how routes call it."""
+
+_PLAIN = {"n": "1", "cycle": "1", "number": "1", "goal": "1", "k": "0", "step": "0"}
+"""Numbers that mean something only below an agent."""
+
+_KIND = {name: kind for kind, names in _FILLED.items() for name in names}
+NOT_TELLING = frozenset({"name", "key", "plan", "plan_name", *_PLAIN})
+"""What does not say whose it is: anyone may have one of that name."""
+
+
+@dataclass
+class Part:
+    """What an organization has, by kind; every word in it is its own."""
+
+    ids: dict[str, str] = field(default_factory=dict)
+    messages: dict[str, str] = field(default_factory=dict)
+    """A message of each caller, for what only its author may do."""
+    waiting: str = ""
+    """An agent that is suspended, with an event in its inbox."""
+
+
+@dataclass
+class Town:
+    """Home, whose people ask; a diary there that only its owner is in; and Elsewhere, of which nobody here may know."""
+
+    home: Part
+    diary: Part
+    elsewhere: Part
+    secrets: dict[str, str]
+    """An access token for someone of each role at Home."""
+
+
+async def build(world: World) -> Town:
+    """The town, all of it asleep. What belongs to Elsewhere says so in every word."""
+    denizen = world.denizen
+    home = await denizen.create_organization("Home")
+    people = {
+        "owner": await world.person("Olga", organization=home),
+        "admin": await world.person("Amin", organization=home),
+    }
+    people["member"] = await world.person("Mia", organization=home)
+    await denizen.db.write(roles.set_role, people["admin"].id, "admin")
+    people["service"] = await denizen.db.write(directory.create_entity, home.id, "service", name="CI", handle="ci")
+    part, ada = await _furnish(world, home, "", list(people.values()))
+    people["agent"] = ada.entity
+    kitchen = part.ids["space"]
+    for role, who in people.items():
+        part.messages[role] = (await denizen.post(directory.SpaceId(kitchen), who, f"I am {role}.")).id
+    diary = await denizen.create_space("privateonly", [people["owner"]], private=True, organization=home)
+    entry = await denizen.post(diary, people["owner"], "privateonly")
+    other = await denizen.create_organization("elsewhereonly")
+    eve = await world.person("elsewhereonly Eve", organization=other)
+    elsewhere, _ = await _furnish(world, other, "elsewhereonly ", [eve])
+    secrets = {role: (await denizen.db.write(tokens.create, who.id, role))[1] for role, who in people.items()}
+    return Town(part, Part({**part.ids, "space": diary.id, "message": entry.id}), elsewhere, secrets)
+
+
+async def _furnish(world: World, home: Organization, mark: str, people: list[Entity]) -> tuple[Part, Agent]:
+    """Agents that have lived, and one of everything else."""
+    denizen, key = world.denizen, mark.strip().upper() or "HOME"
+    first = people[0]
+    victim = await world.person(f"{mark}Max", organization=home)
+    ada = await denizen.create_agent(f"{mark}Ada", model="demo", instructions=f"{mark}You help.", organization=home)
+    bee = await world.agent(f"{mark}Bee", call("confirm"), tools=[CONFIRM], organization=home)
+    bo = await denizen.create_agent(f"{mark}Bo", model="demo", organization=home)
+    kitchen = await denizen.create_space(f"{mark}Kitchen", [*people, victim, ada, bee], organization=home)
+    said = await denizen.post(kitchen, first, f"{mark}Hello, @{ada.entity.handle} and @{bee.entity.handle}.")
+    await denizen.run_until_idle()
+    [waiting] = await denizen.calls(kitchen)
+    await denizen.set_goal(ada, f"{mark}goal")
+    await denizen.set_note(ada, f"{mark}note".replace(" ", "_"), f"{mark}text")
+    await denizen.set_plan(ada, f"{mark}plan", f"{mark}instruction", cron="0 9 * * *")
+    webhook, _ = await denizen.create_webhook(ada, f"{mark}hook")
+    await denizen.set_secret(f"{key}_KEY", f"{mark}value of a key", organization=home)
+    await denizen.suspend_agent(bo)
+    await denizen.trigger(bo, f"{mark}CI", text=f"{mark}text")
+    [event] = await denizen.inbox(bo)
+    token, _ = await denizen.db.write(tokens.create, victim.id, f"{mark}token")
+    ids = {
+        "space": kitchen.id,
+        "agent": ada.id,
+        "entity": victim.id,
+        "message": said.id,
+        "call": waiting.id,
+        "webhook": webhook.id,
+        "token": token.id,
+        "event": event.id,
+        "key": f"{key}_KEY",
+        "note": f"{mark}note".replace(" ", "_"),
+        "plan": f"{mark}plan",
+    }
+    return Part(ids, waiting=bo.id), ada
+
+
+def value(name: str, part: Part, path: str, role: str = "") -> str:
+    """What stands for this name in that part of the town. Raises KeyError where the walk does not know the name."""
+    if name in _PLAIN:
+        return _PLAIN[name]
+    kind = _KIND[name]
+    if kind == "agent" and ("{event}" in path or "{event_id}" in path):
+        return part.waiting
+    return part.messages.get(role, part.ids["message"]) if kind == "message" else part.ids[kind]
+
+
+def names_in(path: str) -> list[str]:
+    return re.findall(r"{(\w+)}", path)
+
+
+def filled(path: str, part: Part, role: str = "") -> str:
+    """The path of something in that part of the town."""
+    return re.sub(r"{(\w+)}", lambda found: value(found[1], part, path, role), path)
+
+
+def body_of(description: Mapping[str, Any], operation: Mapping[str, Any], part: Part, *, all_fields: bool) -> Any:
+    """A body as the API's description shows it, about that part of the town; None where none is taken.
+
+    With `all_fields`, every field is there whose name says that it means something in the town.
+    """
+    content = operation.get("requestBody", {}).get("content", {})
+    if "application/json" not in content:
+        return None
+    schema = _resolved(description, content["application/json"]["schema"])
+    example = (schema.get("examples") or [None])[0] or _least(description, schema)
+    if not isinstance(example, dict):
+        return example
+    names = set(example) | (set(schema.get("properties", {})) if all_fields else set())
+    return {name: _field(name, example.get(name), part) for name in names}
+
+
+def _field(name: str, given: Any, part: Part) -> Any:
+    if name == "members":
+        return [part.ids["entity"]]
+    if name in _KIND and name not in NOT_TELLING and (given is None or isinstance(given, str)):
+        return part.ids[_KIND[name]]
+    return given
+
+
+def _resolved(description: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    while "$ref" in schema:
+        schema = description["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    return schema
+
+
+def _least(description: Mapping[str, Any], schema: Mapping[str, Any]) -> Any:
+    """The least that fits the schema, roughly."""
+    schema = _resolved(description, schema)
+    for choice in ("anyOf", "oneOf", "allOf"):
+        if choice in schema:
+            return _least(description, schema[choice][0])
+    if "enum" in schema:
+        return schema["enum"][0]
+    match schema.get("type"):
+        case "object":
+            return {name: _least(description, schema["properties"][name]) for name in schema.get("required", [])}
+        case "array":
+            return []
+        case "integer" | "number":
+            return schema.get("minimum", 1)
+        case "boolean":
+            return False
+        case _:
+            return "x"
+
+
+def operations(description: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Method, path and description of every request there is."""
+    for path, methods in description["paths"].items():
+        for method, operation in methods.items():
+            yield method.upper(), path, operation
+
+
+def about(operation: Mapping[str, Any], part: Part, path: str) -> dict[str, str]:
+    """The parameters of the query that mean something in the town."""
+    given = [each["name"] for each in operation.get("parameters", []) if each["in"] == "query"]
+    return {name: value(name, part, path) for name in given if name in _KIND}

@@ -1,0 +1,177 @@
+"""The walk: every route, asked by everyone there is, about their own and about what is not theirs.
+
+What is expected comes from the routes themselves (`server/permissions.py`): the parameter by which each says whom it is
+for, and its words where a door inside asks more. docs/access.md is made from the same.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+
+from denizen.app import Runtime
+from denizen.cli.config import render_access
+from denizen.server.application import create_app
+from denizen.server.permissions import Permission, permissions
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import metadata
+from tests.server import small_town
+from tests.server.conftest import Built, House, visited
+from tests.server.small_town import Part, Town
+
+APP = create_app(Runtime())
+DESCRIPTION = APP.openapi()
+WALKED = {f"{each.method} {each.path}": each for each in permissions(APP)}
+ASKERS = (None, *small_town.ROLES)
+_ROWS = {table.name: statement(select(table)) for table in metadata.sorted_tables}
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    code: str
+    text: str
+
+
+class Walker:
+    """Asks one route of a town."""
+
+    def __init__(self, house: House, town: Town, permission: Permission) -> None:
+        self.house = house
+        self.town = town
+        self.permission = permission
+        self.operation = DESCRIPTION["paths"][permission.path][permission.method.lower()]
+
+    async def ask(self, role: str | None, part: Part, *, told: Part | None = None) -> Answer:
+        """Ask about what is in that part; in query and body, about what is in `told`."""
+        path = small_town.filled(self.permission.path, part, role or "")
+        foreign = told is not None
+        body = small_town.body_of(DESCRIPTION, self.operation, told or part, all_fields=foreign)
+        query = small_town.about(self.operation, told, self.permission.path) if foreign else {}
+        headers = {} if role is None else {"Authorization": f"Bearer {self.town.secrets[role]}"}
+        request = self.house.client.build_request(
+            self.permission.method, path.replace("@", "%40"), headers=headers, params=query, json=body
+        )
+        response = await self.house.client.send(request, stream=True)
+        try:
+            if response.headers.get("content-type", "").startswith("text/event-stream"):
+                return Answer(response.status_code, "", "")  # it would never end
+            text = (await response.aread()).decode()
+        finally:
+            await response.aclose()
+        is_problem = response.headers.get("content-type") == "application/problem+json"
+        return Answer(response.status_code, json.loads(text)["code"] if is_problem else "", text)
+
+
+def _of_elsewhere(tx: Tx, marks: list[str]) -> list[str]:
+    """Every row that has to do with Elsewhere."""
+    rows = [f"{name} {row}" for name, query in _ROWS.items() for row in tx.all(query)]
+    return sorted(row for row in rows if any(mark in row for mark in marks))
+
+
+@pytest.mark.parametrize("asked", WALKED)
+async def test_nobody_reads_or_writes_what_they_should_not(built: Built, tmp_path: Path, asked: str) -> None:
+    permission, town = WALKED[asked], built.town
+    _names_are_known(permission)
+    async with visited(built, tmp_path) as house:
+        walker = Walker(house, town, permission)
+        marks = ["elsewhereonly", *(each for name, each in town.elsewhere.ids.items() if name not in ("note", "plan"))]
+        before = await house.world.denizen.db.read(_of_elsewhere, marks)
+        for role in ASKERS:
+            await _asks_about_what_is_not_theirs(walker, role)
+        after = await house.world.denizen.db.read(_of_elsewhere, marks)
+        assert _without_copies(after, before) == before, "something of Elsewhere was changed from Home"
+        # The least first: whoever may not, changes nothing for those who may.
+        for role in reversed(ASKERS):
+            await _asks_about_their_own(walker, role)
+        if not permission.allows(None):
+            assert (await walker.ask(None, town.home)).status == 401
+
+
+def _names_are_known(permission: Permission) -> None:
+    for name in small_town.names_in(permission.path):
+        try:
+            small_town.value(name, Part(dict.fromkeys(small_town._FILLED, "")), permission.path)
+        except KeyError:
+            pytest.fail(f"Tell tests/server/small_town.py what {{{name}}} of {permission.path} is.")
+
+
+def _without_copies(after: list[str], before: list[str]) -> list[str]:
+    """What is there of what was before. Naming an id of Elsewhere in one's own data changes nothing there."""
+    kept = set(before)
+    return [row for row in after if row in kept]
+
+
+async def _asks_about_what_is_not_theirs(walker: Walker, role: str | None) -> None:
+    """Another organization's things, or a diary: they are as if they were not there, whoever asks."""
+    town, permission = walker.town, walker.permission
+    identifying = [name for name in small_town.names_in(permission.path) if name not in small_town.NOT_TELLING]
+    parts = [town.elsewhere] if identifying else []
+    if "{space_id}" in permission.path and role != "owner":
+        parts.append(town.diary)
+    for part in parts:
+        answer = await walker.ask(role, part)
+        _tells_nothing(answer, part is town.elsewhere, role)
+        _is_refused_as_declared(permission, role, answer)
+        assert answer.status >= 400, f"{role} was answered about what is not theirs: {answer}"
+        if permission.allows(role) and permission.asked != "anyone":
+            assert answer.status in (404, 422) or (answer.status == 403 and permission.more), (role, answer)
+    answer = await walker.ask(role, town.home, told=town.elsewhere)
+    _tells_nothing(answer, True, role)
+    _is_refused_as_declared(permission, role, answer)
+
+
+async def _asks_about_their_own(walker: Walker, role: str | None) -> None:
+    permission = walker.permission
+    answer = await walker.ask(role, walker.town.home)
+    _tells_nothing(answer, False, role)
+    _is_refused_as_declared(permission, role, answer)
+    if permission.allows(role) and permission.asked != "anyone":
+        assert answer.status != 401, (role, answer)
+        assert answer.status != 403 or permission.more, f"{role} was refused, and the route does not say so: {answer}"
+    if role == "owner" and permission.method == "GET":
+        assert answer.status == 200, f"the walk does not reach it: {answer}"
+
+
+def _tells_nothing(answer: Answer, foreign: bool, role: str | None) -> None:
+    """Nothing of Elsewhere is in it, and of the diary nothing but for its owner. A word that was sent may come back."""
+    assert answer.status < 500, answer
+    if answer.status < 400 or not foreign:
+        assert "elsewhereonly" not in answer.text, (role, answer)
+    if role != "owner":
+        assert "privateonly" not in answer.text, (role, answer)
+
+
+def _is_refused_as_declared(permission: Permission, role: str | None, answer: Answer) -> None:
+    if permission.allows(role):  # pyright: ignore[reportArgumentType]
+        return
+    assert (answer.status, answer.code) == ((401, "unauthorized") if role is None else (403, "not_allowed")), (
+        role,
+        answer,
+    )
+
+
+def test_the_walk_goes_everywhere() -> None:
+    """Every request that the API describes is walked, and the four words for whom a route is for are all used."""
+    described = {f"{method} {path}" for method, path, _ in small_town.operations(DESCRIPTION)}
+    assert set(WALKED) == described
+    assert {each.asked for each in WALKED.values()} >= {"anyone", "bearer", "member", "admin"}
+
+
+def test_only_these_are_open_to_anyone() -> None:
+    """Whatever needs no token is here by decision."""
+    assert {asked for asked, each in WALKED.items() if each.asked == "anyone"} == {
+        "GET /healthz",
+        "POST /api/session",
+        "POST /hooks/calls/{call_id}",
+        "POST /hooks/{webhook_id}",
+    }
+
+
+def test_the_page_has_the_table() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "access.md").read_text()
+    assert render_access() in page, "put what `denizen config access` prints into docs/access.md"
