@@ -33,6 +33,7 @@ from denizen.consciousness import log, replay
 from denizen.consciousness.log import Entry
 from denizen.consciousness.recall import embedding
 from denizen.consciousness.recall.embedding import following
+from denizen.consciousness.recall.fetching import Found as Recalled
 from denizen.consciousness.recall.passages import RECALLABLE
 from denizen.consciousness.replay import Rebuilt
 from denizen.cycles import budgets, catching_up
@@ -71,6 +72,7 @@ from denizen.tools.errands import Errands
 from denizen.tools.functions import as_text
 from denizen.tools.guard import Crossing
 from denizen.tools.outside import Outside
+from denizen.tools.recalling import Recall, look
 from denizen.tools.settings import ToolSettings
 from denizen.tools.tool import OutsideTool
 
@@ -733,6 +735,23 @@ class Runtime:
     async def log(self, agent: Agent | AgentId, *, first: int = 1) -> list[Entry]:
         """What the agent saw and did, from the given number on."""
         return await self.db.read(log.entries, _id(agent), first)
+
+    async def recall(
+        self,
+        agent: Agent | AgentId,
+        query: str,
+        *,
+        when: str | None = None,
+        who: str | None = None,
+        space: Space | SpaceId | None = None,
+    ) -> list[Recalled]:
+        """What the agent finds in its life on this question, the best first.
+
+        As everywhere, what was said in a private space is found only there: name that space to find it.
+        """
+        where = None if space is None else _id(space)
+        wanted = Recall(query=query, when=when, who=who, space=where)
+        return await look(self.db, self.embedder, _id(agent), wanted, frozenset(() if where is None else (where,)))
 
     async def replay(self, agent: Agent | AgentId, cycle: int, *, step: int | None = None) -> list[Rebuilt]:
         """Each request of a past cycle, or that of one step, exactly as it was sent, and what came back."""

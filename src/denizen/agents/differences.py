@@ -53,7 +53,7 @@ def difference(old: AgentDefinition, new: AgentDefinition) -> list[FieldChange]:
     for name in AgentDefinition.model_fields:
         paths = [path for path in different if path[0] == name]
         changes += [
-            FieldChange(".".join(each), _safe(each, before.get(each)), _safe(each, after.get(each))) for each in paths
+            FieldChange(".".join(each), safe(each, before.get(each)), safe(each, after.get(each))) for each in paths
         ]
         was, now = getattr(old, name), getattr(new, name)
         if not paths and was != now:  # another order, or something in which all is as by default
@@ -84,7 +84,7 @@ def _leaves(value: Plain, path: _Path = ()) -> Iterator[tuple[_Path, Plain]]:
         yield path, value
 
 
-def _safe(path: _Path, value: Plain) -> Plain:
+def safe(path: _Path, value: Plain) -> Plain:
     """The value, or a mark where it may be a secret. Names of secrets (`${NAME}`) are none."""
     if isinstance(value, list):
         return _arguments(value)

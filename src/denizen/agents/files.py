@@ -13,9 +13,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import UnionType
-from typing import Annotated, Any, Final, Literal, TypeAlias, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from denizen.agents.documents import KINDS, AgentDocument, Document, PersonDocument, Plain, plain
 from denizen.errors import DefinitionsInvalid
@@ -326,6 +327,32 @@ def _whole_number(text: str) -> int:
 
 
 # Saying what is wrong
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def checked(model: type[M], value: Mapping[str, Any]) -> M:
+    """The value as what it is meant to be. Raises `ValidationError` in our words."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        raise plainly(error, model, value) from None
+
+
+def plainly(error: ValidationError, model: type[BaseModel], value: Any) -> ValidationError:
+    """The same in our words: each problem where it is, with the nearest name that would have been right."""
+    return ValidationError.from_exception_data(
+        model.__name__,
+        [
+            InitErrorDetails(
+                # A text of ours is no template: it stands in one.
+                type=PydanticCustomError("definition", "{message}", {"message": message}),
+                loc=path,
+                input=None,
+            )
+            for path, message in _explain(error, model, value)
+        ],
+    )
 
 
 def _explain(error: ValidationError, model: type[BaseModel], value: Any) -> list[tuple[Path, str]]:

@@ -88,7 +88,13 @@ _copy_layers = _of_agent(layers, layers.c.level == bindparam("level"), layers.c.
 
 
 def fork(
-    tx: Tx, agent_id: AgentId, *, handle: str | None = None, at: int | None = None, name: str | None = None
+    tx: Tx,
+    agent_id: AgentId,
+    *,
+    handle: str | None = None,
+    at: int | None = None,
+    name: str | None = None,
+    id: AgentId | None = None,
 ) -> Agent:
     """A new agent, asleep and in no space, that has lived the cycles of this one up to `at`; without it, all of them.
 
@@ -99,7 +105,7 @@ def fork(
     state = _state_after(tx, original, at)
     definition = original.definition.model_copy(update={"heartbeat": None})
     home = original.entity.organization_id
-    made = registry.create(tx, home, name=name or original.name, handle=handle, definition=definition)
+    made = registry.create(tx, home, name=name or original.name, handle=handle, definition=definition, id=id)
     whose = {"agent": agent_id, "fork": made.id}
     for each in _copied:
         tx.run(each, **whose, last=state.cycle)

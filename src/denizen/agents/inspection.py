@@ -42,6 +42,7 @@ from denizen.tools.calls import Call
 
 CYCLES_SHOWN: Final = 10
 EVENTS_SHOWN: Final = 20
+DEAD_SHOWN: Final = 200
 DAYS: Final = 7
 
 
@@ -169,7 +170,7 @@ def inspect(tx: Tx, agent_id: AgentId) -> Inspection:
         cycle_count=count,
         window=window,
         lanes=_lanes(tx, agent_id),
-        dead=tuple(delivery.dead(tx, agent_id)),
+        dead=tuple(delivery.dead(tx, agent_id, limit=DEAD_SHOWN)),
         goals=tuple(goals.goals_of(tx, agent_id)),
         notes=tuple(notes.notes_of(tx, agent_id)),
         plans=tuple(agenda.plans_of(tx, agent_id)),

@@ -11,6 +11,7 @@ from sqlalchemy import bindparam, func, select, update
 
 from denizen.agents.definition import AgentDefinition
 from denizen.bus.streams import WAKE, AgentStatus, agent_topic
+from denizen.clock import Instant
 from denizen.consciousness import lease as leases
 from denizen.consciousness import log
 from denizen.consciousness.lease import Lease
@@ -106,9 +107,17 @@ _interrupt = statement(
 )
 
 
-def create(tx: Tx, organization_id: OrganizationId, *, name: str, handle: str, definition: AgentDefinition) -> Agent:
+def create(
+    tx: Tx,
+    organization_id: OrganizationId,
+    *,
+    name: str,
+    handle: str,
+    definition: AgentDefinition,
+    id: AgentId | None = None,
+) -> Agent:
     """A new agent, asleep, in no space."""
-    entity = directory.create_entity(tx, organization_id, "agent", name=name, handle=handle)
+    entity = directory.create_entity(tx, organization_id, "agent", name=name, handle=handle, id=id)
     tx.run(
         _add,
         id=entity.id,
@@ -130,6 +139,34 @@ def get(tx: Tx, agent_id: AgentId) -> Agent:
     if row is None:
         raise NotFound("agent", agent_id)
     return Agent(Entity(*row[:5]), AgentDefinition.model_validate_json(row[5]), row[6], budgets.budget_in(row[7]))
+
+
+_lock = statement(select(agents.c.id).where(agents.c.id == bindparam("id")).with_for_update(key_share=True))
+_life = statement(
+    select(agents.c.created_at, minds.c.cycle_count)
+    .join(minds, minds.c.agent_id == agents.c.id)
+    .where(agents.c.id == bindparam("id"))
+)
+
+
+def lock(tx: Tx, agent_id: AgentId) -> None:
+    """Nobody else edits the agent before this transaction ends."""
+    tx.one(_lock, id=agent_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """How long an agent has been there."""
+
+    created_at: Instant
+    cycles: int
+
+
+def life(tx: Tx, agent_id: AgentId) -> Life:
+    row = tx.one(_life, id=agent_id)
+    if row is None:
+        raise NotFound("agent", agent_id)
+    return Life(Instant(row[0]), row[1])
 
 
 def edit(tx: Tx, agent_id: AgentId, definition: AgentDefinition) -> Agent:
@@ -211,6 +248,18 @@ _of_organization = statement(
     .where(agents.c.organization_id == bindparam("organization_id"), agents.c.status != "dead")
     .order_by(agents.c.id)
 )
+_page = statement(
+    select(*_agent, *_state)
+    .select_from(_with_state.join(entities, entities.c.id == agents.c.id))
+    .where(
+        # By handle, because that is what an organization's entities are indexed by.
+        entities.c.organization_id == bindparam("organization_id"),
+        entities.c.handle > bindparam("after"),
+        agents.c.status != "dead",
+    )
+    .order_by(entities.c.handle)
+    .limit(bindparam("limit"))
+)
 _in_space = statement(
     select(agents.c.id, leases_table.c.epoch, *_state)
     .select_from(_with_state.join(memberships, memberships.c.entity_id == agents.c.id))
@@ -238,10 +287,18 @@ def status(tx: Tx, agent_id: AgentId) -> Status:
 
 def living_agents(tx: Tx, organization_id: OrganizationId) -> list[tuple[Agent, Status]]:
     """Every agent of the organization that is not dead, and what it is doing."""
-    return [
-        (Agent(Entity(*row[:5]), AgentDefinition.model_validate_json(row[5]), row[6]), _status(tx, *row[7:]))
-        for row in tx.all(_of_organization, organization_id=organization_id)
-    ]
+    return [_with_status(tx, row) for row in tx.all(_of_organization, organization_id=organization_id)]
+
+
+def living_after(tx: Tx, organization_id: OrganizationId, after: str, *, limit: int) -> list[tuple[Agent, Status]]:
+    """Those whose handles come after `after`, in the order of their handles."""
+    rows = tx.all(_page, organization_id=organization_id, after=after, limit=limit)
+    return [_with_status(tx, row) for row in rows]
+
+
+def _with_status(tx: Tx, row: tuple[Any, ...]) -> tuple[Agent, Status]:
+    agent = Agent(Entity(*row[:5]), AgentDefinition.model_validate_json(row[5]), row[6])
+    return agent, _status(tx, *row[7:])
 
 
 def present(tx: Tx, space_id: SpaceId) -> list[Presence]:

@@ -25,7 +25,7 @@ from rich.text import Text
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import begin, print_json, stdout
 from denizen.cli.house import open_house, open_records
-from denizen.consciousness.replay import Rebuilt
+from denizen.consciousness.replay import Rebuilt, as_object
 from denizen.cycles.rethinking import Rethought
 from denizen.models import codec
 from denizen.models.prices import usage_of
@@ -58,13 +58,13 @@ def replay(
     if model is not None:
         again = asyncio.run(_rethink(settings, agent, cycle, step, model))
         if as_json:
-            print_json([_as_object(each.asked) | {"again": _again(each)} for each in again])
+            print_json([as_object(each.asked) | {"again": _again(each)} for each in again])
         else:
             _show_again(stdout(), again)
         return
     found = asyncio.run(_replay(settings, agent, cycle, step))
     if as_json:
-        print_json([_as_object(each) for each in found])
+        print_json([as_object(each) for each in found])
     else:
         _show(stdout(), found, short=short)
 
@@ -188,31 +188,6 @@ def _told(difference: Iterable[str]) -> Iterator[Text]:
 
 
 # For programs
-
-
-def _as_object(each: Rebuilt) -> dict[str, Any]:
-    tools = [
-        {"name": tool.name, "description": tool.description, "parameters": tool.parameters_json_schema}
-        for tool in each.tools
-    ]
-    return {
-        "cycle": each.cycle,
-        "step": each.step,
-        "model": each.model,
-        "settings": dict(each.settings),
-        "tools": tools if each.tools_kept else None,
-        "messages": [_as_sent(message) for message in each.messages],
-        "tokens": sum(map(estimate_message, each.messages)),
-        "response": json.loads(codec.dump(each.response)),
-        "results": None if each.results is None else json.loads(codec.dump(each.results)),
-    }
-
-
-def _as_sent(message: ModelMessage) -> dict[str, Any]:
-    dumped: dict[str, Any] = json.loads(codec.dump(message))
-    # When a part was put together is told to nobody, and of the self it would be now.
-    dumped["parts"] = [{name: each[name] for name in each if name != "timestamp"} for each in dumped["parts"]]
-    return dumped
 
 
 def _again(each: Rethought) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from denizen.ids import AgentId, CycleId
 from denizen.models import codec
 from denizen.models.tokens import estimate_message
 from denizen.storage.database import Tx, insert_into, statement
-from denizen.storage.schema import effects, log, overflow
+from denizen.storage.schema import cycles, effects, log, overflow
 
 EntryKind = Literal["inbox", "recalled", "update", "response", "results", "nudge", "note"]
 
@@ -85,6 +85,44 @@ def append(tx: Tx, agent_id: AgentId, entries: Sequence[Entry]) -> None:
 def entries(tx: Tx, agent_id: AgentId, first: int = 1, end: int = _END) -> list[Entry]:
     """The entries from `first` up to, not with, `end`."""
     return [_entry(row) for row in tx.all(_from, agent_id=agent_id, first=first, end=end)]
+
+
+@dataclass(frozen=True, slots=True)
+class Dated:
+    """An entry, when it was written, and in which cycle."""
+
+    entry: Entry
+    at: int
+    cycle: int | None
+    """The number of its cycle; None while that is open."""
+
+
+_dated = (
+    select(
+        log.c.seq, log.c.cycle_id, log.c.kind, log.c.message, log.c.tokens, log.c.request, log.c.created_at,
+        cycles.c.number,
+    )
+    .select_from(log.outerjoin(cycles, cycles.c.id == log.c.cycle_id))
+    .where(log.c.agent_id == bindparam("agent_id"))
+    .limit(bindparam("limit"))
+)  # fmt: skip
+_after = statement(_dated.where(log.c.seq > bindparam("after")).order_by(log.c.seq))
+_before = statement(_dated.where(log.c.seq < bindparam("before")).order_by(log.c.seq.desc()))
+
+
+def entries_after(tx: Tx, agent_id: AgentId, after: int, *, limit: int) -> list[Dated]:
+    """The first entries behind number `after`."""
+    return [_with_date(row) for row in tx.all(_after, agent_id=agent_id, after=after, limit=limit)]
+
+
+def entries_before(tx: Tx, agent_id: AgentId, before: int, *, limit: int) -> list[Dated]:
+    """The last entries before number `before`, in order."""
+    rows = tx.all(_before, agent_id=agent_id, before=before, limit=limit)
+    return [_with_date(row) for row in reversed(rows)]
+
+
+def _with_date(row: tuple[Any, ...]) -> Dated:
+    return Dated(_entry(row), row[6], row[7])
 
 
 def _entry(row: tuple[Any, ...]) -> Entry:

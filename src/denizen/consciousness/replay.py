@@ -19,6 +19,8 @@ from denizen.consciousness import log, mind
 from denizen.consciousness.log import Entry
 from denizen.errors import InvalidInput
 from denizen.ids import AgentId
+from denizen.models import codec
+from denizen.models.tokens import estimate_message
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import cycles, toolsets
 
@@ -130,3 +132,32 @@ def _tools_of(tx: Tx, made_of: Mapping[str, Any]) -> tuple[ToolDefinition, ...] 
         for each in json.loads(row[0])
         if only is None or each["name"] in only
     )
+
+
+# For programs
+
+
+def as_object(each: Rebuilt) -> dict[str, Any]:
+    """The request and what came back, as JSON tells it."""
+    tools = [
+        {"name": tool.name, "description": tool.description, "parameters": tool.parameters_json_schema}
+        for tool in each.tools
+    ]
+    return {
+        "cycle": each.cycle,
+        "step": each.step,
+        "model": each.model,
+        "settings": dict(each.settings),
+        "tools": tools if each.tools_kept else None,
+        "messages": [_as_sent(message) for message in each.messages],
+        "tokens": sum(map(estimate_message, each.messages)),
+        "response": json.loads(codec.dump(each.response)),
+        "results": None if each.results is None else json.loads(codec.dump(each.results)),
+    }
+
+
+def _as_sent(message: ModelMessage) -> dict[str, Any]:
+    dumped: dict[str, Any] = json.loads(codec.dump(message))
+    # When a part was put together is told to nobody, and of the self it would be now.
+    dumped["parts"] = [{name: each[name] for name in each if name != "timestamp"} for each in dumped["parts"]]
+    return dumped

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 from sqlalchemy import bindparam, select
 
 from denizen.consciousness import log
 from denizen.consciousness.log import Entry
+from denizen.errors import NotFound
 from denizen.ids import AgentId, CycleId, SpaceId
 from denizen.inbox import delivery
 from denizen.inbox.events import Event
@@ -131,6 +133,27 @@ def open_cycle_id(tx: Tx, agent_id: AgentId) -> CycleId | None:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenRecord:
+    """A cycle that has not ended, in short."""
+
+    id: CycleId
+    outcome: Literal["open", "paused"]
+    started_at: int
+
+
+_open_record = statement(
+    select(cycles.c.id, cycles.c.outcome, cycles.c.started_at).where(
+        cycles.c.agent_id == bindparam("agent_id"), cycles.c.number.is_(None)
+    )
+)
+
+
+def open_record(tx: Tx, agent_id: AgentId) -> OpenRecord | None:
+    row = tx.one(_open_record, agent_id=agent_id)
+    return None if row is None else OpenRecord(*row)
+
+
+@dataclass(frozen=True, slots=True)
 class CycleRecord:
     """One ended cycle."""
 
@@ -147,26 +170,37 @@ class CycleRecord:
     cost_micros: int
 
 
-_last = statement(
-    select(
-        cycles.c.id,
-        cycles.c.number,
-        cycles.c.outcome,
-        cycles.c.stop_reason,
-        cycles.c.summary,
-        cycles.c.steps,
-        cycles.c.started_at,
-        cycles.c.ended_at,
-        cycles.c.input_tokens,
-        cycles.c.output_tokens,
-        cycles.c.cost_micros,
-    )
-    .where(cycles.c.agent_id == bindparam("agent_id"), cycles.c.number.is_not(None))
-    .order_by(cycles.c.number.desc())
-    .limit(bindparam("limit"))
-)
+_ended = select(
+    cycles.c.id,
+    cycles.c.number,
+    cycles.c.outcome,
+    cycles.c.stop_reason,
+    cycles.c.summary,
+    cycles.c.steps,
+    cycles.c.started_at,
+    cycles.c.ended_at,
+    cycles.c.input_tokens,
+    cycles.c.output_tokens,
+    cycles.c.cost_micros,
+).where(cycles.c.agent_id == bindparam("agent_id"), cycles.c.number.is_not(None))
+_newest_first = _ended.order_by(cycles.c.number.desc()).limit(bindparam("limit"))
+_last = statement(_newest_first)
+_before = statement(_newest_first.where(cycles.c.number < bindparam("before")))
+_of_number = statement(_ended.where(cycles.c.number == bindparam("number")))
 
 
 def cycles_of(tx: Tx, agent_id: AgentId, *, limit: int = 100) -> list[CycleRecord]:
     """The last ended cycles, oldest first."""
     return [CycleRecord(*row) for row in reversed(tx.all(_last, agent_id=agent_id, limit=limit))]
+
+
+def cycles_before(tx: Tx, agent_id: AgentId, before: int, *, limit: int) -> list[CycleRecord]:
+    """The last ended cycles before the one of that number, the newest first."""
+    return [CycleRecord(*row) for row in tx.all(_before, agent_id=agent_id, before=before, limit=limit)]
+
+
+def get_cycle(tx: Tx, agent_id: AgentId, number: int) -> CycleRecord:
+    row = tx.one(_of_number, agent_id=agent_id, number=number)
+    if row is None:
+        raise NotFound("cycle", str(number))
+    return CycleRecord(*row)

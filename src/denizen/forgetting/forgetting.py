@@ -24,7 +24,7 @@ from denizen.access import roles
 from denizen.bus.streams import WAKE
 from denizen.consciousness import lease as leases
 from denizen.consciousness.recall import passages as recall
-from denizen.errors import InvalidInput
+from denizen.errors import InvalidInput, NotFound
 from denizen.forgetting import redacting
 from denizen.forgetting.changing import BEFORE, index_anew
 from denizen.forgetting.places import PAGE, PLACES, Place, Row
@@ -66,6 +66,7 @@ AT_ONCE: Final = 1_000
 """Messages that are looked for in one pass through the database."""
 PREVIEW_CHARACTERS: Final = 50
 """As much of a message is seen in a glance at the inbox."""
+_LATEST: Final = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,31 @@ _give_receipt = insert_into(redactions, "id", "organization_id", "kind", "subjec
 def receipts(tx: Tx, organization_id: OrganizationId) -> list[Receipt]:
     """What was forgotten in this organization, the oldest first."""
     return [_as_receipt(row) for row in tx.all(_receipts, organization_id=organization_id)]
+
+
+_receipts_before = statement(
+    select(*_receipt)
+    .where(
+        redactions.c.organization_id == bindparam("organization_id"),
+        redactions.c.created_at <= bindparam("at"),
+        or_(redactions.c.created_at < bindparam("at"), redactions.c.id < bindparam("id")),
+    )
+    .order_by(redactions.c.created_at.desc(), redactions.c.id.desc())
+    .limit(bindparam("limit"))
+)
+_one_receipt = statement(select(*_receipt).where(redactions.c.id == bindparam("id")))
+
+
+def receipts_before(tx: Tx, organization_id: OrganizationId, receipt_id: str | None, *, limit: int) -> list[Receipt]:
+    """What was forgotten before that receipt was given, or until now, the newest first."""
+    at, id = _LATEST, ""
+    if receipt_id is not None:
+        row = tx.one(_one_receipt, id=receipt_id)
+        if row is None or row[1] != organization_id:
+            raise NotFound("receipt", receipt_id)
+        at, id = row[6], receipt_id
+    rows = tx.all(_receipts_before, organization_id=organization_id, at=at, id=id, limit=limit)
+    return [_as_receipt(row) for row in rows]
 
 
 def _as_receipt(row: tuple[Any, ...]) -> Receipt:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from pydantic import JsonValue
 from sqlalchemy import bindparam, select, update
@@ -17,7 +17,7 @@ from denizen.bus.streams import WAKE
 from denizen.clock import SECOND
 from denizen.errors import NotFound
 from denizen.ids import AgentId, CycleId
-from denizen.inbox.events import Event, EventType
+from denizen.inbox.events import Event, EventType, Lane
 from denizen.storage.database import Tx, insert_ignore, statement
 from denizen.storage.schema import entities, events, messages, spaces
 
@@ -170,6 +170,49 @@ def pending(tx: Tx, agent_id: AgentId, *, limit: int = LOOKED_AT) -> list[Event]
     return [_event(row) for row in rows]
 
 
+OpenState = Literal["pending", "taken", "dead"]
+"""What an event that is not done may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An event, and how it stands with it."""
+
+    event: Event
+    state: OpenState
+    not_before: int
+    """When it may be taken; 0: at once."""
+    cycle_id: CycleId | None
+    """Of the cycle that has taken it."""
+
+
+_in_lane = statement(
+    select(*_columns, events.c.state, events.c.not_before, events.c.cycle_id)
+    .select_from(_joined)
+    .where(
+        events.c.agent_id == bindparam("agent_id"),
+        _OPEN,
+        events.c.state == bindparam("state"),
+        events.c.lane == bindparam("lane"),
+        events.c.number > bindparam("after"),
+    )
+    .order_by(events.c.number)
+    .limit(bindparam("limit"))
+)
+
+
+def listed(
+    tx: Tx, agent_id: AgentId, state: OpenState, *, lane: Lane = "urgent", after: int = 0, limit: int = LOOKED_AT
+) -> list[Listed]:
+    """The events of this state in the order of draining, from behind number `after` of that lane on."""
+    lanes = (("urgent", after), ("normal", 0)) if lane == "urgent" else (("normal", after),)
+    rows: list[tuple[Any, ...]] = []
+    for name, behind in lanes:
+        where = {"state": state, "lane": int(name == "normal"), "after": behind, "limit": limit - len(rows)}
+        rows += tx.all(_in_lane, agent_id=agent_id, **where)
+    return [Listed(_event(row), row[16], row[17], row[18]) for row in rows]
+
+
 def taken(tx: Tx, agent_id: AgentId, cycle_id: CycleId) -> list[Event]:
     """The events that an open cycle holds."""
     return [_event(row) for row in tx.all(_taken, agent_id=agent_id, cycle_id=cycle_id)]
@@ -290,6 +333,7 @@ _dead = statement(
     .select_from(_joined)
     .where(events.c.agent_id == bindparam("agent_id"), _OPEN, events.c.state == "dead")
     .order_by(events.c.number)
+    .limit(bindparam("limit"))
 )
 _requeue = statement(
     update(events)
@@ -305,9 +349,9 @@ _mark_urgent = statement(
 )
 
 
-def dead(tx: Tx, agent_id: AgentId) -> list[Event]:
+def dead(tx: Tx, agent_id: AgentId, *, limit: int = 2**31) -> list[Event]:
     """The events that were given up, for a person to look at."""
-    return [_event(row) for row in tx.all(_dead, agent_id=agent_id)]
+    return [_event(row) for row in tx.all(_dead, agent_id=agent_id, limit=limit)]
 
 
 def requeue(tx: Tx, agent_id: AgentId, event_id: str) -> None:

@@ -7,11 +7,12 @@ the event loop matters, or in a thread.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from pydantic_ai.exceptions import UserError
-from pydantic_ai.models import Model, infer_model
+from pydantic_ai.models import KnownModelName, Model, infer_model
 from pydantic_ai.providers import infer_provider_class
 
 from denizen.errors import ModelUnknown
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from pydantic_ai.providers import Provider
 
 DEMO: Final = "demo"
+OWN: Final = "python:"
+"""What the name of a model begins with that was made for one agent."""
 OLLAMA_URL: Final = "http://127.0.0.1:11434"
 """Where an Ollama listens that nobody has configured."""
 
@@ -116,9 +119,28 @@ class Models:
         provider = name.partition(":")[0].partition("/")[0] if ":" in name else ""
         return _KEY_NAMES.get(provider)
 
+    def names(self) -> list[str]:
+        """The models that need no key: the built-in one, and those that were registered under a name of their own."""
+        return [DEMO, *sorted(name for name in self._registered if name != DEMO and not name.startswith(OWN))]
+
     def context_tokens(self, name: str, key: str | None = None) -> int | None:
         """How many tokens a request to it may hold, where that is known."""
         return self.resolve(name, key).context_window
+
+
+def known_names() -> dict[str, str]:
+    """Every `provider:name` that pydantic-ai lists of providers that take a key, and the variable of that key."""
+    found: dict[str, str] = {}
+    for name in get_args(KnownModelName.__value__):
+        key = _KEY_NAMES.get(name.partition(":")[0].partition("/")[0]) if ":" in name else None
+        if key is not None:
+            found[name] = key
+    return found
+
+
+def keys_of_server() -> frozenset[str]:
+    """The variables of keys that this process has: where no other key is given, providers look there."""
+    return frozenset(name for name in _KEY_NAMES.values() if os.environ.get(name, "").strip())
 
 
 def _demo() -> Model:

@@ -13,35 +13,55 @@ from denizen.app import Runtime
 from denizen.server import problems
 from denizen.server.context import Context, Limits
 from denizen.server.gate import Gate
-from denizen.server.routes import (
-    agents,
-    calls,
-    entities,
-    health,
-    me,
-    members,
-    messages,
-    organization,
-    search,
-    spaces,
 from denizen.server.problems import MEDIA_TYPE
 from denizen.server.reach import Reach
 from denizen.server.routes import (
     agents,
     calls,
+    entities,
+    forgetting,
     health,
     identities,
     keys,
     me,
+    members,
     messages,
+    minds,
+    organization,
+    plans,
+    search,
     session,
     spaces,
     tokens,
     triggers,
+    usage,
     webhooks,
 )
 from denizen.server.schemas import Problem
 from denizen.settings import OidcSettings
+
+_ROOMS = (
+    health,
+    me,
+    session,
+    tokens,
+    keys,
+    identities,
+    organization,
+    entities,
+    spaces,
+    members,
+    messages,
+    search,
+    agents,
+    minds,
+    plans,
+    usage,
+    forgetting,
+    calls,
+    triggers,
+    webhooks,
+)
 
 _DESCRIPTION = """Talk with living agents.
 
@@ -69,9 +89,7 @@ def create_app(
         responses={"default": {"model": Problem, "description": "What went wrong."}},
     )
     app.state.context = context
-    for room in (health, me, session, tokens, keys, identities, agents, calls, spaces, messages, triggers, webhooks):
-        app.include_router(room.router)
-    for room in (organization, entities, members, search):
+    for room in _ROOMS:
         app.include_router(room.router)
     problems.install(app)
     app.add_middleware(Gate, context=context)

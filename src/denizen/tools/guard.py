@@ -267,6 +267,29 @@ def crossings_of(tx: Tx, agent_id: AgentId) -> list[Crossing]:
     return [Crossing(row[0] or "", *row[1:]) for row in tx.all(_crossings, agent_id=agent_id)]
 
 
+_crossings_before = statement(
+    select(
+        crossings.c.number,
+        spaces.c.name,
+        crossings.c.from_space_id,
+        crossings.c.to_space_id,
+        crossings.c.cycle_id,
+        crossings.c.words,
+        crossings.c.created_at,
+    )
+    .select_from(crossings.outerjoin(spaces, spaces.c.id == crossings.c.from_space_id))
+    .where(crossings.c.agent_id == bindparam("agent_id"), crossings.c.number < bindparam("before"))
+    .order_by(crossings.c.number.desc())
+    .limit(bindparam("limit"))
+)
+
+
+def crossings_before(tx: Tx, agent_id: AgentId, before: int, *, limit: int) -> list[tuple[int, Crossing]]:
+    """The newest of them before that number, each with its own, the newest first."""
+    rows = tx.all(_crossings_before, agent_id=agent_id, before=before, limit=limit)
+    return [(row[0], Crossing(row[1] or "", *row[2:])) for row in rows]
+
+
 def _private_of(tx: Tx, agent_id: AgentId) -> set[str]:
     return {row[0] for row in tx.all(_private_spaces, agent_id=agent_id)}
 

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from denizen.consciousness.recall.cues import Period, period_of
 from denizen.consciousness.recall.embedding import Meaning, meaning
-from denizen.consciousness.recall.fetching import Filter
+from denizen.consciousness.recall.fetching import Filter, Found
 from denizen.consciousness.recall.rendering import pack, render
 from denizen.consciousness.recall.searching import Ranking, rank, read
 from denizen.errors import InvalidInput
@@ -137,6 +137,20 @@ def _prepare(
 ) -> Prepared:
     near = None if asked is None else meaning(tx, agent_id, embedder, asked)
     return Prepared(_rank(tx, agent_id, arguments, audience, near), near)
+
+
+async def look(
+    db: Database, embedder: Embedder | None, agent_id: AgentId, wanted: Recall, audience: frozenset[str]
+) -> list[Found]:
+    """What the agent would find in a cycle that is in these spaces, the best first. For whoever looks into it."""
+    asked = None if embedder is None else await in_meaning(embedder, agent_id, wanted.query)
+    return await db.read(_look, agent_id, wanted, audience, embedder.name if embedder else "", asked)
+
+
+def _look(
+    tx: Tx, agent_id: AgentId, wanted: Recall, audience: frozenset[str], embedder: str, asked: bytes | None
+) -> list[Found]:
+    return read(tx, agent_id, _prepare(tx, agent_id, wanted, audience, embedder, asked).ranking)
 
 
 def recall_tool(db: Database | None = None, embedder: Embedder | None = None) -> OwnTool[Recall]:
