@@ -202,6 +202,7 @@ class _Spaces(_Value):
 
 class _Agents(_Value):
     agents: list[Agent]
+    next: str | None = None
 
 
 class _Page(_Value):
@@ -263,7 +264,13 @@ class Client:
             after = {"after": page.next}
 
     async def agents(self) -> list[Agent]:
-        return (await self._ask(_Agents, "GET", "/api/agents")).agents
+        """Those of the organization that are not dead, by handle."""
+        found: list[Agent] = []
+        after: str | None = ""
+        while after is not None:
+            page = await self._ask(_Agents, "GET", "/api/agents", params={"after": after})
+            found, after = found + page.agents, page.next
+        return found
 
     async def messages(
         self, space_id: str, *, after: int | None = None, before: int | None = None, limit: int = 50

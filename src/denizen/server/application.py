@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
@@ -40,7 +40,7 @@ from denizen.server.routes import (
 from denizen.server.schemas import Problem
 from denizen.settings import OidcSettings
 
-_ROOMS = (
+ROOMS: Final = (
     health,
     me,
     session,
@@ -62,6 +62,7 @@ _ROOMS = (
     triggers,
     webhooks,
 )
+"""The modules of routes; each has its `router`."""
 
 _DESCRIPTION = """Talk with living agents.
 
@@ -89,7 +90,7 @@ def create_app(
         responses={"default": {"model": Problem, "description": "What went wrong."}},
     )
     app.state.context = context
-    for room in _ROOMS:
+    for room in ROOMS:
         app.include_router(room.router)
     problems.install(app)
     app.add_middleware(Gate, context=context)

@@ -54,7 +54,10 @@ KINDS: Final[Mapping[str, Kind]] = {
     "idempotency_key_reused": Kind(422, "The idempotency key was used for something else"),
     "model_unknown": Kind(422, "No such model"),
     "rate_limited": Kind(429, "Too often"),
+    "model_rejected": Kind(422, "The model's provider refuses this"),
     # What the server could not do, this time
+    "model_unreachable": Kind(502, "The model's provider did not answer"),
+    "model_overloaded": Kind(503, "The model's provider is overloaded"),
     "database_locked": Kind(503, "The database is busy"),
     "database_unavailable": Kind(503, "The database cannot be reached"),
     "outcome_unknown": Kind(503, "The database broke off while writing"),

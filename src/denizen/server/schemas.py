@@ -262,12 +262,6 @@ class AgentOut(BaseModel):
         )
 
 
-class AgentList(BaseModel):
-    """The agents of your organization that are not dead."""
-
-    agents: list[AgentOut]
-
-
 class TriggerAgent(BaseModel):
     """Something that happened outside, for one agent."""
 

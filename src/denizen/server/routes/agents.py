@@ -1,19 +1,289 @@
-"""The agents of the caller's organization."""
+"""The agents of the caller's organization: seen, made, changed, suspended, deleted; and the models there are."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Final
+from uuid import UUID, uuid5
 
-from denizen.agents import registry
-from denizen.server.auth import Authenticated
+from fastapi import APIRouter, Query, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import JsonValue, ValidationError
+
+from denizen.access import roles, secrets
+from denizen.agents import forking, registry
+from denizen.agents.definition import AgentDefinition
+from denizen.agents.registry import Agent
+from denizen.agents.reserved import new_dangers, new_payer
+from denizen.agents.revising import revised, shown
+from denizen.clock import moment
+from denizen.cycles import budgets
+from denizen.errors import HandleTaken, InvalidInput, NotAMember, NotFound
+from denizen.ids import AgentId
+from denizen.models import catalog
+from denizen.server.auth import Admin, Caller, Person
 from denizen.server.context import context_of
-from denizen.server.schemas import AgentList, AgentOut
+from denizen.server.problems import Problem
+from denizen.server.routes.spaces import enter
+from denizen.server.routes.triggers import IdempotencyKey, find_agent
+from denizen.server.schemas import AgentOut
+from denizen.server.shapes.agents import (
+    AgentDetail,
+    AgentPage,
+    CreateAgent,
+    EditAgent,
+    ForkAgent,
+    ModelList,
+    ModelOut,
+    RestingOut,
+)
+from denizen.spaces import directory
+from denizen.storage.database import Tx, storable
 
 router = APIRouter()
 
+LONGEST_PAGE: Final = 200
+_KEYS: Final = UUID("c9a5b2e4-3f0d-4b7e-8a54-1f6f0b7f9d20")
+"""Under which idempotency keys become the ids of agents."""
+
 
 @router.get("/api/agents", summary="The agents of your organization")
-async def list_agents(request: Request, caller: Authenticated) -> AgentList:
-    db = context_of(request).runtime.db
-    found = await db.read(registry.living_agents, caller.entity.organization_id)
-    return AgentList(agents=[AgentOut.of(agent, status) for agent, status in found])
+async def list_agents(
+    request: Request,
+    caller: Person,
+    after: Annotated[str, Query(max_length=100, description="From behind the agent of this handle on.")] = "",
+    limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = LONGEST_PAGE,
+) -> AgentPage:
+    """Those that are not dead, in the order of their handles."""
+    read = context_of(request).runtime.db.read
+    home = caller.entity.organization_id
+    found = await read(registry.living_after, home, storable(after).removeprefix("@"), limit=limit + 1)
+    page = [AgentOut.of(agent, status) for agent, status in found[:limit]]
+    return AgentPage(agents=page, next=page[-1].handle if len(found) > limit else None)
+
+
+@router.get("/api/models", summary="The models that agents can think with")
+async def list_models(request: Request, caller: Person) -> ModelList:
+    """Those that need no key, and known ones of providers for which there is one. Any `provider:name` can be named."""
+    runtime = context_of(request).runtime
+    kept = await runtime.db.read(secrets.secrets_of, caller.entity.organization_id)
+    theirs = {each.name for each in kept if each.owner_id is None} | set(runtime.vault.shared)
+    own = {each.name for each in kept if each.owner_id == caller.entity.id}
+    of_server = catalog.keys_of_server()
+    found = {name: ModelOut(name=name, paid_by="nobody") for name in runtime.models.names()}
+    for name, key in catalog.known_names().items():
+        if key in theirs:
+            found[name] = ModelOut(name=name, paid_by="organization")
+        elif key in of_server:
+            found[name] = ModelOut(name=name, paid_by="server")
+        elif key in own:
+            found[name] = ModelOut(name=name, paid_by="you")
+    needs_key = runtime.models.key_name(runtime.default_model) is not None
+    found.setdefault(
+        runtime.default_model, ModelOut(name=runtime.default_model, paid_by="server" if needs_key else "nobody")
+    )
+    return ModelList(default=runtime.default_model, models=[found[name] for name in sorted(found)])
+
+
+@router.post("/api/agents", status_code=201, summary="Make an agent")
+async def create_agent(request: Request, caller: Admin, wanted: CreateAgent, key: IdempotencyKey = None) -> AgentDetail:
+    """It is asleep, in the spaces that are named. What starts programs or reaches private addresses is for owners."""
+    runtime = context_of(request).runtime
+    allow(caller, None, wanted.definition)
+    _check_tools(wanted.definition, runtime.tool_names)
+    try:
+        return await runtime.db.write(_create, caller, wanted, key)
+    except HandleTaken:
+        if key is None:
+            raise
+        # Perhaps by the same request, which was made twice at once: then the agent is there now.
+        return await runtime.db.write(_create, caller, wanted, key)
+
+
+def _made_with(tx: Tx, caller: Caller, what: str, key: str | None) -> tuple[AgentId | None, Agent | None]:
+    """The id that an agent made with this key has, and that agent if it was made already."""
+    if key is None:
+        return None, None
+    id = AgentId(str(uuid5(_KEYS, f"{caller.entity.id} {what} {key}")))
+    try:
+        return id, registry.get(tx, id)
+    except NotFound:
+        return id, None
+
+
+def _create(tx: Tx, caller: Caller, wanted: CreateAgent, key: str | None) -> AgentDetail:
+    id, made = _made_with(tx, caller, "agent", key)
+    if made is not None:
+        same = (wanted.name, wanted.chosen_handle, wanted.definition)
+        if (made.name, made.entity.handle, made.definition) != same:
+            raise _reused()
+        return _detail(tx, made, caller)
+    home = caller.entity.organization_id
+    agent = registry.create(
+        tx, home, name=wanted.name, handle=wanted.chosen_handle, definition=wanted.definition, id=id
+    )
+    for space_id in dict.fromkeys(wanted.spaces):
+        try:
+            directory.join(tx, enter(tx, space_id, caller.entity.id).id, agent.id)
+        except (NotFound, NotAMember) as error:
+            raise InvalidInput(f"spaces: you are in no space {space_id!r}.") from error
+    return _detail(tx, agent, caller)
+
+
+def _reused() -> Problem:
+    return Problem("idempotency_key_reused", "You made another agent with this Idempotency-Key: choose a new one.")
+
+
+@router.get("/api/agents/{agent_id}", summary="One agent")
+async def get_agent(request: Request, caller: Person, agent_id: str) -> AgentDetail:
+    """How it is; for admins, how it is defined. `agent_id` is its id, or its `@handle`."""
+    return await context_of(request).runtime.db.read(_one, agent_id, caller)
+
+
+def _one(tx: Tx, agent_id: str, caller: Caller) -> AgentDetail:
+    return _detail(tx, find_agent(tx, agent_id, caller), caller)
+
+
+def _detail(tx: Tx, agent: Agent, caller: Caller) -> AgentDetail:
+    lived = registry.life(tx, agent.id)
+    public = AgentOut.of(agent, registry.status(tx, agent.id))
+    definition: Mapping[str, JsonValue] | None = None
+    if roles.reaches(caller.role, "admin"):
+        definition = shown(agent.definition)
+    return AgentDetail(
+        **public.model_dump(),
+        created_at=moment(lived.created_at),
+        cycles=lived.cycles,
+        resting=RestingOut.of(budgets.resting(tx, agent.id)),
+        version=agent.version,
+        definition=definition,
+    )
+
+
+@router.patch("/api/agents/{agent_id}", summary="Change an agent")
+async def edit_agent(request: Request, caller: Admin, agent_id: str, changes: EditAgent) -> AgentDetail:
+    """Only what is sent is changed; null resets a field to its default. A new era begins with the agent's next cycle.
+
+    Parts that start programs or reach private addresses may be left as they are, or removed; to add or change them is
+    for owners. That someone pays for an agent, only they can say themselves.
+    """
+    runtime = context_of(request).runtime
+    try:
+        return await runtime.db.write(_edit, agent_id, caller, changes.root, runtime.tool_names)
+    except ValidationError as error:
+        found = [{**each, "loc": ("body", *each["loc"])} for each in error.errors(include_url=False)]
+        raise RequestValidationError(found) from None
+
+
+def _edit(
+    tx: Tx, agent_id: str, caller: Caller, changes: Mapping[str, JsonValue], tools: frozenset[str]
+) -> AgentDetail:
+    registry.lock(tx, find_agent(tx, agent_id, caller).id)
+    agent = find_agent(tx, agent_id, caller)
+    fields = dict(changes)
+    name = _new_name(fields, agent)
+    definition = revised(agent.definition, fields)
+    allow(caller, agent.definition, definition)
+    _check_tools(definition, tools | set(_named_tools(agent.definition)))
+    if name != agent.name:
+        directory.rename(tx, agent.id, name)
+    # Its name is part of its self as well.
+    if name != agent.name or definition != agent.definition:
+        registry.edit(tx, agent.id, definition)
+    return _detail(tx, registry.get(tx, agent.id), caller)
+
+
+def _new_name(fields: dict[str, JsonValue], agent: Agent) -> str:
+    if "handle" in fields:
+        raise InvalidInput("handle: it cannot be changed, because others mention the agent by it.")
+    name = fields.pop("name", agent.name)
+    if not isinstance(name, str):
+        raise InvalidInput("name: it has to be a text.")
+    return name.strip()
+
+
+def allow(caller: Caller, before: AgentDefinition | None, after: AgentDefinition) -> None:
+    """Raises `Problem` if something of the definition is not for this caller to say."""
+    dangers = new_dangers(before, after)
+    if dangers and not roles.reaches(caller.role, "owner"):
+        raise Problem(
+            "not_allowed",
+            f"{', '.join(dangers)}: to let agents start programs or reach private addresses is for owners of the "
+            f"organization; you came as {caller.role}. Leave these parts as they are, or remove them.",
+        )
+    payer = new_payer(before, after)
+    if payer is not None and payer != f"@{caller.entity.handle}":
+        raise Problem("not_allowed", f"pays: only {payer} can say that they pay for an agent.")
+
+
+def _check_tools(definition: AgentDefinition, known: Iterable[str]) -> None:
+    for name in _named_tools(definition):
+        if name not in known:
+            near = next(iter(difflib.get_close_matches(name, list(known), n=1)), None)
+            hint = f" Did you mean {near!r}?" if near else ""
+            raise InvalidInput(f"tools: this server has no tool {name!r}.{hint}")
+
+
+def _named_tools(definition: AgentDefinition) -> list[str]:
+    return [each for each in definition.tools if isinstance(each, str)]
+
+
+@router.post("/api/agents/{agent_id}/suspend", summary="Let an agent think no more until it is resumed")
+async def suspend_agent(request: Request, caller: Admin, agent_id: str) -> AgentOut:
+    """What happens meanwhile waits in its inbox. A cycle under way stops where it is, and goes on from there."""
+    return await context_of(request).runtime.db.write(_suspend, agent_id, caller)
+
+
+@router.post("/api/agents/{agent_id}/resume", summary="Let an agent think again")
+async def resume_agent(request: Request, caller: Admin, agent_id: str) -> AgentOut:
+    """It is woken. One that its budget has suspended rests again if nothing is left of it."""
+    return await context_of(request).runtime.db.write(_resume, agent_id, caller)
+
+
+def _suspend(tx: Tx, agent_id: str, caller: Caller) -> AgentOut:
+    agent = find_agent(tx, agent_id, caller)
+    registry.suspend(tx, agent.id)
+    return AgentOut.of(agent, registry.status(tx, agent.id))
+
+
+def _resume(tx: Tx, agent_id: str, caller: Caller) -> AgentOut:
+    agent = find_agent(tx, agent_id, caller)
+    registry.resume(tx, agent.id)
+    return AgentOut.of(agent, registry.status(tx, agent.id))
+
+
+@router.delete("/api/agents/{agent_id}", status_code=204, summary="Delete an agent")
+async def delete_agent(request: Request, caller: Admin, agent_id: str) -> None:
+    """It is dead, and never wakes again. Its past stays, and can be looked into by its id; its handle stays its own."""
+    await context_of(request).runtime.db.write(_delete, agent_id, caller)
+
+
+def _delete(tx: Tx, agent_id: str, caller: Caller) -> None:
+    registry.delete(tx, find_agent(tx, agent_id, caller).id)
+
+
+@router.post("/api/agents/{agent_id}/fork", status_code=201, summary="Make an agent with the past of this one")
+async def fork_agent(
+    request: Request, caller: Admin, agent_id: str, wanted: ForkAgent, key: IdempotencyKey = None
+) -> AgentDetail:
+    """It is asleep and in no space; this one is not touched. What is for owners to define is for owners to fork."""
+    runtime = context_of(request).runtime
+    try:
+        return await runtime.db.write(_fork, agent_id, caller, wanted, key)
+    except HandleTaken:
+        if key is None:
+            raise
+        return await runtime.db.write(_fork, agent_id, caller, wanted, key)
+
+
+def _fork(tx: Tx, agent_id: str, caller: Caller, wanted: ForkAgent, key: str | None) -> AgentDetail:
+    original = find_agent(tx, agent_id, caller, also_dead=True)
+    allow(caller, None, original.definition)
+    id, made = _made_with(tx, caller, f"fork of {original.id}", key)
+    if made is not None:
+        if (made.entity.handle, made.name) != (wanted.handle, wanted.name or original.name):
+            raise _reused()
+        return _detail(tx, made, caller)
+    made = forking.fork(tx, original.id, handle=wanted.handle, at=wanted.at, name=wanted.name, id=id)
+    return _detail(tx, made, caller)

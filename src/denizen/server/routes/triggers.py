@@ -53,14 +53,18 @@ async def trigger(
     return TriggerAccepted(id=chosen)
 
 
-def find_agent(tx: Tx, named: str, caller: Caller) -> Agent:
-    """The living agent of the caller's organization of this id or `@handle`: the door of every route below an agent."""
+def find_agent(tx: Tx, named: str, caller: Caller, *, also_dead: bool = False) -> Agent:
+    """The agent of the caller's organization of this id or `@handle`: the door of every route below an agent.
+
+    One that was deleted is found only by those who look at its past.
+    """
     wanted = storable(named)
     try:
         if wanted.startswith("@"):
             wanted = directory.find_entity(tx, caller.entity.organization_id, wanted).id
         agent = registry.get(tx, AgentId(wanted))
-        if agent.entity.organization_id == caller.entity.organization_id and registry.status(tx, agent.id) != "dead":
+        is_ours = agent.entity.organization_id == caller.entity.organization_id
+        if is_ours and (also_dead or registry.status(tx, agent.id) != "dead"):
             return agent
     except NotFound:
         pass

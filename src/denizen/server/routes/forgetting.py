@@ -1,0 +1,88 @@
+"""Forgetting messages, people and spaces, and the receipts of it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+
+from denizen.access import roles
+from denizen.errors import InvalidInput, NotFound
+from denizen.forgetting import forgetting
+from denizen.forgetting.forgetting import Receipt
+from denizen.ids import EntityId, MessageId, SpaceId
+from denizen.server.auth import Admin, Caller, require
+from denizen.server.context import context_of
+from denizen.server.shapes.forgetting import Forget, ReceiptOut, ReceiptPage
+from denizen.spaces import directory, posting
+from denizen.storage.database import Tx, storable
+
+router = APIRouter()
+
+
+@router.post("/api/forget", summary="Let something be gone everywhere")
+async def forget(request: Request, caller: Admin, wanted: Forget) -> ReceiptOut:
+    """A message; for owners, also a person or a space. It cannot be undone; a dry run says how much would be removed.
+
+    Asking again gives the same receipt.
+    """
+    if wanted.kind != "message":
+        require(caller, "owner")
+        if wanted.also_replies:
+            raise InvalidInput("also_replies: this is for messages.")
+    runtime = context_of(request).runtime
+    subject = await runtime.db.read(_subject, caller, wanted)
+    by, dry_run = caller.entity.id, wanted.dry_run
+    match wanted.kind:
+        case "message":
+            also = wanted.also_replies
+            receipt = await runtime.forget_message(MessageId(subject), by=by, also_replies=also, dry_run=dry_run)
+        case "person":
+            receipt = await runtime.forget_person(EntityId(subject), by=by, dry_run=dry_run)
+        case "space":
+            receipt = await runtime.forget_space(SpaceId(subject), by=by, dry_run=dry_run)
+    return ReceiptOut.of(receipt, dry_run=dry_run)
+
+
+def _subject(tx: Tx, caller: Caller, wanted: Forget) -> str:
+    """The id of what is meant, if it is of the caller's organization."""
+    home, named = caller.entity.organization_id, storable(wanted.id)
+    try:
+        match wanted.kind:
+            case "message":
+                there = directory.get_space(tx, posting.get_message(tx, MessageId(named)).space_id).organization_id
+            case "space":
+                there = directory.get_space(tx, SpaceId(named)).organization_id
+            case "person":
+                at_handle = named.startswith("@")
+                person = (
+                    directory.find_entity(tx, home, named) if at_handle else directory.get_entity(tx, EntityId(named))
+                )
+                there, named = person.organization_id, person.id
+    except NotFound:
+        there = None
+    if there != home:
+        raise NotFound(wanted.kind, wanted.id)
+    if wanted.kind == "person" and roles.role_of(tx, EntityId(named)) == "owner":
+        roles.require_another_owner(tx, EntityId(named))
+    return named
+
+
+@router.get("/api/receipts", summary="What was forgotten")
+async def list_receipts(
+    request: Request,
+    caller: Admin,
+    before: Annotated[str | None, Query(max_length=100, description="From before this receipt on.")] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> ReceiptPage:
+    """Receipts, the newest first: how much was removed where, never what it said."""
+    known = None if before is None else storable(before)
+    found = await context_of(request).runtime.db.read(_receipts, caller, known, limit)
+    page = found[:limit]
+    return ReceiptPage(
+        receipts=[ReceiptOut.of(each) for each in page], next=page[-1].id if len(found) > limit else None
+    )
+
+
+def _receipts(tx: Tx, caller: Caller, before: str | None, limit: int) -> list[Receipt]:
+    return forgetting.receipts_before(tx, caller.entity.organization_id, before, limit=limit + 1)

@@ -1,0 +1,291 @@
+"""What an agent has in mind, for admins: an agent's mind holds what others told it in private."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Path, Query, Request
+
+from denizen.agents import registry
+from denizen.agents.inspection import inspect
+from denizen.consciousness import eras, log, replay
+from denizen.cycles import records
+from denizen.cycles.unkept import unkept
+from denizen.errors import InvalidInput, NotFound
+from denizen.ids import AgentId, SpaceId
+from denizen.inbox import delivery
+from denizen.inbox.delivery import OpenState
+from denizen.inbox.events import Lane
+from denizen.server.auth import Admin, Caller
+from denizen.server.context import context_of
+from denizen.server.routes.triggers import find_agent
+from denizen.server.shapes.minds import (
+    AnswerAgain,
+    AnswersAgain,
+    CrossingOut,
+    CrossingPage,
+    CycleDetail,
+    CycleOut,
+    CyclePage,
+    InboxEvent,
+    InboxPage,
+    LogEntry,
+    LogPage,
+    MindOut,
+    Recalled,
+    RecallOut,
+    RequestOut,
+    Rethink,
+)
+from denizen.spaces import directory
+from denizen.storage.database import Tx, storable
+from denizen.tools import guard
+from denizen.tools.recalling import QUERY_CHARACTERS
+
+router = APIRouter()
+
+_LAST: Final = 2**62
+_CURSOR: Final = re.compile(r"(urgent|normal)-(\d{1,18})")
+
+Number = Annotated[int | None, Query(ge=0, le=_LAST)]
+Limit = Annotated[int, Query(ge=1, le=200)]
+CycleNumber = Annotated[int, Path(ge=0, le=_LAST)]
+Short = Annotated[str | None, Query(max_length=200)]
+
+
+@router.get("/api/agents/{agent_id}/mind", summary="How an agent is")
+async def get_mind(request: Request, caller: Admin, agent_id: str) -> MindOut:
+    """What it has in mind, what waits for it, what it means to do, what it has used: one moment, whole."""
+    return await context_of(request).runtime.db.read(_mind, agent_id, caller)
+
+
+def _mind(tx: Tx, agent_id: str, caller: Caller) -> MindOut:
+    found = inspect(tx, _past(tx, agent_id, caller))
+    return MindOut.of(found, eras.find(tx, found.agent.id, found.window.era))
+
+
+def _past(tx: Tx, agent_id: str, caller: Caller) -> AgentId:
+    """The agent, also one that was deleted: its past stays."""
+    return find_agent(tx, agent_id, caller, also_dead=True).id
+
+
+# The inbox
+
+
+@router.get("/api/agents/{agent_id}/inbox", summary="What waits for an agent")
+async def list_inbox(
+    request: Request,
+    caller: Admin,
+    agent_id: str,
+    state: OpenState = "pending",
+    after: Annotated[str | None, Query(max_length=40, description="What `next` of the page before said.")] = None,
+    limit: Limit = 50,
+) -> InboxPage:
+    """Events that are `pending`, `taken` by the cycle under way, or `dead`, in the order in which they are taken."""
+    lane, number = _cursor(after)
+    return await context_of(request).runtime.db.read(_inbox, agent_id, caller, state, lane, number, limit)
+
+
+def _cursor(given: str | None) -> tuple[Lane, int]:
+    if given is None:
+        return "urgent", 0
+    found = _CURSOR.fullmatch(given)
+    if found is None:
+        raise InvalidInput("after: give what `next` of the page before said.")
+    return "urgent" if found[1] == "urgent" else "normal", int(found[2])
+
+
+def _inbox(tx: Tx, agent_id: str, caller: Caller, state: OpenState, lane: Lane, number: int, limit: int) -> InboxPage:
+    found = delivery.listed(tx, _past(tx, agent_id, caller), state, lane=lane, after=number, limit=limit + 1)
+    page = found[:limit]
+    last = page[-1].event if len(found) > limit else None
+    return InboxPage(
+        events=[InboxEvent.listed(each) for each in page],
+        next=None if last is None else f"{last.lane}-{last.number}",
+    )
+
+
+@router.post("/api/agents/{agent_id}/inbox/{event_id}/requeue", status_code=204, summary="Try a dead event again")
+async def requeue_event(request: Request, caller: Admin, agent_id: str, event_id: str) -> None:
+    """It waits as if it had just come, and wakes the agent."""
+    await context_of(request).runtime.db.write(_requeue, agent_id, caller, storable(event_id))
+
+
+@router.post("/api/agents/{agent_id}/inbox/{event_id}/urgent", status_code=204, summary="Make an event urgent")
+async def mark_event_urgent(request: Request, caller: Admin, agent_id: str, event_id: str) -> None:
+    """The agent sees it at its next step instead of after its cycle."""
+    await context_of(request).runtime.db.write(_mark_urgent, agent_id, caller, storable(event_id))
+
+
+def _requeue(tx: Tx, agent_id: str, caller: Caller, event_id: str) -> None:
+    delivery.requeue(tx, find_agent(tx, agent_id, caller).id, event_id)
+
+
+def _mark_urgent(tx: Tx, agent_id: str, caller: Caller, event_id: str) -> None:
+    delivery.mark_urgent(tx, find_agent(tx, agent_id, caller).id, event_id)
+
+
+# Cycles
+
+
+@router.get("/api/agents/{agent_id}/cycles", summary="An agent's cycles")
+async def list_cycles(
+    request: Request, caller: Admin, agent_id: str, before: Number = None, limit: Limit = 50
+) -> CyclePage:
+    """The last ones before a number, the newest first; with none, the one under way and the newest.
+
+    Among them stand those of which nothing is kept: `skipped` and `undone`.
+    """
+    return await context_of(request).runtime.db.read(_cycles, agent_id, caller, before, limit)
+
+
+def _cycles(tx: Tx, agent_id: str, caller: Caller, before: int | None, limit: int) -> CyclePage:
+    agent = _past(tx, agent_id, caller)
+    found = records.cycles_before(tx, agent, _LAST if before is None else before, limit=limit + 1)
+    kept, more = found[:limit], len(found) > limit
+    # The page reaches from the end of its oldest cycle to that of the cycle it comes before.
+    since = kept[-1].ended_at if more else registry.life(tx, agent).created_at
+    came_to_nothing, complete = unkept(tx, agent, since, _until(tx, agent, before))
+    lived = [CycleOut.of(each) for each in kept]
+    told = [*(CycleOut.of_unkept(each) for each in came_to_nothing), *lived]
+    # Of those that ended in the same instant the kept one came first: what is undone is tried again later.
+    told.sort(key=lambda each: each.ended_at.timestamp() if each.ended_at else 0.0, reverse=True)
+    under_way = records.open_record(tx, agent) if before is None else None
+    if under_way is not None:
+        told.insert(0, CycleOut.of_open(under_way))
+    return CyclePage(cycles=told, next=kept[-1].number if more else None, complete=complete)
+
+
+def _until(tx: Tx, agent_id: AgentId, before: int | None) -> int:
+    if before is None:
+        return _LAST
+    try:
+        return records.get_cycle(tx, agent_id, before).ended_at
+    except NotFound:
+        return _LAST if before > registry.life(tx, agent_id).cycles else 0
+
+
+@router.get("/api/agents/{agent_id}/cycles/{number}", summary="One cycle, step by step")
+async def get_cycle(request: Request, caller: Admin, agent_id: str, number: CycleNumber) -> CycleDetail:
+    """What the agent was shown, what its model answered and called, and what came of it."""
+    return await context_of(request).runtime.db.read(_cycle, agent_id, caller, number)
+
+
+def _cycle(tx: Tx, agent_id: str, caller: Caller, number: int) -> CycleDetail:
+    agent = _past(tx, agent_id, caller)
+    record = records.get_cycle(tx, agent, number)
+    return CycleDetail.made_of(record, replay.entries_of_cycle(tx, agent, number))
+
+
+@router.get("/api/agents/{agent_id}/cycles/{number}/steps/{step}", summary="One request to the model, exactly")
+async def get_step(
+    request: Request,
+    caller: Admin,
+    agent_id: str,
+    number: CycleNumber,
+    step: Annotated[int, Path(ge=0, le=1_000_000)],
+) -> RequestOut:
+    """What the model was sent, to the letter, with which tools and settings, and what came back. Steps begin at 0."""
+    return await context_of(request).runtime.db.read(_step, agent_id, caller, number, step)
+
+
+def _step(tx: Tx, agent_id: str, caller: Caller, number: int, step: int) -> RequestOut:
+    agent = _past(tx, agent_id, caller)
+    _require_step(tx, agent, number, step)
+    return RequestOut.of(replay.request(tx, agent, number, step))
+
+
+def _require_step(tx: Tx, agent_id: AgentId, number: int, step: int) -> None:
+    records.get_cycle(tx, agent_id, number)
+    if step >= sum(each.kind == "response" for each in replay.entries_of_cycle(tx, agent_id, number)):
+        raise NotFound("step", str(step))
+
+
+@router.post("/api/agents/{agent_id}/cycles/{number}/rethink", summary="What another model would have answered")
+async def rethink(request: Request, caller: Admin, agent_id: str, number: CycleNumber, wanted: Rethink) -> AnswersAgain:
+    """The model is asked the same requests. No tool is run and nothing is written; the calls cost what they cost."""
+    runtime = context_of(request).runtime
+    agent = await runtime.db.read(_thought, agent_id, caller, number, wanted.step or 0)
+    again = await runtime.rethink(agent, number, model=wanted.model, step=wanted.step)
+    return AnswersAgain(answers=[AnswerAgain.of(each) for each in again])
+
+
+def _thought(tx: Tx, agent_id: str, caller: Caller, number: int, step: int) -> AgentId:
+    agent = _past(tx, agent_id, caller)
+    _require_step(tx, agent, number, step)
+    return agent
+
+
+# The log, and what is in it
+
+
+@router.get("/api/agents/{agent_id}/log", summary="An agent's life, message by message")
+async def read_log(
+    request: Request, caller: Admin, agent_id: str, after: Number = None, before: Number = None, limit: Limit = 50
+) -> LogPage:
+    """Entries `after` a number, or the last ones `before` one; with neither, from the beginning. Oldest first."""
+    if after is not None and before is not None:
+        raise InvalidInput("Ask for entries after a number or before one, not both.")
+    return await context_of(request).runtime.db.read(_log, agent_id, caller, after or 0, before, limit)
+
+
+def _log(tx: Tx, agent_id: str, caller: Caller, after: int, before: int | None, limit: int) -> LogPage:
+    agent = _past(tx, agent_id, caller)
+    if before is None:
+        found = log.entries_after(tx, agent, after, limit=limit + 1)
+        page, following = found[:limit], limit - 1
+    else:
+        found = log.entries_before(tx, agent, before, limit=limit + 1)
+        page, following = found[-limit:], 0
+    return LogPage(
+        entries=[LogEntry.of(each) for each in page],
+        next=page[following].entry.seq if len(found) > limit else None,
+    )
+
+
+@router.get("/api/agents/{agent_id}/recall", summary="What an agent remembers of something")
+async def recall(
+    request: Request,
+    caller: Admin,
+    agent_id: str,
+    q: Annotated[str, Query(min_length=1, max_length=QUERY_CHARACTERS, description="What is looked for.")],
+    when: Annotated[Short, Query(description="Only from then: `2026-03-05`, `May 2025`, `last week`.")] = None,
+    who: Annotated[Short, Query(description="Only what they said: a name or `@handle`; `me` is the agent.")] = None,
+    space: Annotated[Short, Query(description="Only from this space of the agent: its id or name.")] = None,
+    limit: Annotated[int, Query(ge=1, le=80)] = 20,
+) -> RecallOut:
+    """What it would find itself, the best first. What is from a private space is found only by naming that space."""
+    runtime = context_of(request).runtime
+    agent, where = await runtime.db.read(_recaller, agent_id, caller, space)
+    words = [None if each is None else storable(each) for each in (when, who)]
+    found = await runtime.recall(agent, storable(q), when=words[0], who=words[1], space=where)
+    return RecallOut(found=[Recalled.of(each) for each in found[:limit]])
+
+
+def _recaller(tx: Tx, agent_id: str, caller: Caller, space: str | None) -> tuple[AgentId, SpaceId | None]:
+    agent = _past(tx, agent_id, caller)
+    if space is None:
+        return agent, None
+    for each in directory.spaces_of(tx, agent):
+        if space in (each.id, each.name):
+            return agent, each.id
+    raise NotFound("space", space)
+
+
+@router.get("/api/agents/{agent_id}/crossings", summary="What an agent was kept from telling")
+async def list_crossings(
+    request: Request, caller: Admin, agent_id: str, before: Number = None, limit: Limit = 50
+) -> CrossingPage:
+    """Its messages that were stopped, because they would have carried private words elsewhere, the newest first."""
+    return await context_of(request).runtime.db.read(_crossings, agent_id, caller, before, limit)
+
+
+def _crossings(tx: Tx, agent_id: str, caller: Caller, before: int | None, limit: int) -> CrossingPage:
+    agent = _past(tx, agent_id, caller)
+    found = guard.crossings_before(tx, agent, _LAST if before is None else before, limit=limit + 1)
+    page = found[:limit]
+    return CrossingPage(
+        crossings=[CrossingOut.of(each) for _, each in page],
+        next=page[-1][0] if len(found) > limit else None,
+    )

@@ -1,0 +1,144 @@
+"""Goals, notes and plans of an agent, for admins. The agent hears of what is changed here with its next cycle."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request
+
+from denizen.ids import AgentId
+from denizen.plans import agenda, from_outside, goals, notes
+from denizen.plans.agenda import PlanDraft, When
+from denizen.plans.goals import GoalChange
+from denizen.server.auth import Admin, Caller
+from denizen.server.context import context_of
+from denizen.server.routes.triggers import find_agent
+from denizen.server.shapes.plans import (
+    ChangeGoal,
+    GoalList,
+    GoalOut,
+    NewGoal,
+    NoteList,
+    NoteOut,
+    PlanList,
+    PlanOut,
+    SetNote,
+    SetPlan,
+)
+from denizen.storage.database import Tx, storable
+
+router = APIRouter()
+
+GoalNumber = Annotated[int, Path(ge=0, le=2**62)]
+
+
+@router.get("/api/agents/{agent_id}/goals", summary="What an agent is trying to achieve")
+async def list_goals(request: Request, caller: Admin, agent_id: str) -> GoalList:
+    return await context_of(request).runtime.db.read(_goals, agent_id, caller)
+
+
+@router.post("/api/agents/{agent_id}/goals", status_code=201, summary="Give an agent a goal")
+async def add_goal(request: Request, caller: Admin, agent_id: str, wanted: NewGoal) -> GoalOut:
+    """By its text a goal is known: giving one that the agent has is changing it."""
+    return await context_of(request).runtime.db.write(_add_goal, agent_id, caller, wanted)
+
+
+@router.put("/api/agents/{agent_id}/goals/{number}", summary="Change a goal")
+async def put_goal(request: Request, caller: Admin, agent_id: str, number: GoalNumber, changes: ChangeGoal) -> GoalOut:
+    """Only what is sent is changed."""
+    return await context_of(request).runtime.db.write(_put_goal, agent_id, caller, number, changes)
+
+
+@router.delete("/api/agents/{agent_id}/goals/{number}", status_code=204, summary="Take a goal away")
+async def delete_goal(request: Request, caller: Admin, agent_id: str, number: GoalNumber) -> None:
+    await context_of(request).runtime.db.write(_delete_goal, agent_id, caller, number)
+
+
+@router.get("/api/agents/{agent_id}/notes", summary="What an agent has written down")
+async def list_notes(request: Request, caller: Admin, agent_id: str) -> NoteList:
+    return await context_of(request).runtime.db.read(_notes, agent_id, caller)
+
+
+@router.put("/api/agents/{agent_id}/notes/{key:path}", summary="Write something down for an agent")
+async def put_note(request: Request, caller: Admin, agent_id: str, key: str, wanted: SetNote) -> NoteOut:
+    """It stands under this key from now on, in place of what stood there."""
+    return await context_of(request).runtime.db.write(_put_note, agent_id, caller, key, wanted)
+
+
+@router.delete("/api/agents/{agent_id}/notes/{key:path}", status_code=204, summary="Strike a note out")
+async def delete_note(request: Request, caller: Admin, agent_id: str, key: str) -> None:
+    await context_of(request).runtime.db.write(_delete_note, agent_id, caller, key)
+
+
+@router.get("/api/agents/{agent_id}/plans", summary="When an agent will be woken")
+async def list_plans(request: Request, caller: Admin, agent_id: str) -> PlanList:
+    """Its plans, timers and heartbeat, the next one first."""
+    return await context_of(request).runtime.db.read(_plans, agent_id, caller)
+
+
+@router.put("/api/agents/{agent_id}/plans/{name:path}", summary="Plan something for an agent")
+async def put_plan(request: Request, caller: Admin, agent_id: str, name: str, wanted: SetPlan) -> PlanOut:
+    """The agent has this plan, in place of one of its name. Say when with one of `cron`, `at` and `after`."""
+    return await context_of(request).runtime.db.write(_put_plan, agent_id, caller, name, wanted)
+
+
+@router.delete("/api/agents/{agent_id}/plans/{name:path}", status_code=204, summary="Call a plan off")
+async def delete_plan(request: Request, caller: Admin, agent_id: str, name: str) -> None:
+    """The plan of that name, or the timer of that id, is no more. A heartbeat is part of the definition."""
+    await context_of(request).runtime.db.write(_delete_plan, agent_id, caller, name)
+
+
+def _agent(tx: Tx, agent_id: str, caller: Caller) -> AgentId:
+    return find_agent(tx, agent_id, caller).id
+
+
+def _past(tx: Tx, agent_id: str, caller: Caller) -> AgentId:
+    return find_agent(tx, agent_id, caller, also_dead=True).id
+
+
+def _goals(tx: Tx, agent_id: str, caller: Caller) -> GoalList:
+    return GoalList(goals=[GoalOut.of(each) for each in goals.goals_of(tx, _past(tx, agent_id, caller))])
+
+
+def _add_goal(tx: Tx, agent_id: str, caller: Caller, wanted: NewGoal) -> GoalOut:
+    agent, text = _agent(tx, agent_id, caller), storable(wanted.text)
+    there = next((each.number for each in goals.goals_of(tx, agent) if each.text == text.strip()), None)
+    change = GoalChange(there, None if there else text, wanted.status, wanted.priority)
+    return GoalOut.of(from_outside.set_goal(tx, agent, change))
+
+
+def _put_goal(tx: Tx, agent_id: str, caller: Caller, number: int, changes: ChangeGoal) -> GoalOut:
+    text = None if changes.text is None else storable(changes.text)
+    change = GoalChange(number, text, changes.status, changes.priority)
+    return GoalOut.of(from_outside.set_goal(tx, _agent(tx, agent_id, caller), change))
+
+
+def _delete_goal(tx: Tx, agent_id: str, caller: Caller, number: int) -> None:
+    from_outside.delete_goal(tx, _agent(tx, agent_id, caller), number)
+
+
+def _notes(tx: Tx, agent_id: str, caller: Caller) -> NoteList:
+    return NoteList(notes=[NoteOut.of(each) for each in notes.notes_of(tx, _past(tx, agent_id, caller))])
+
+
+def _put_note(tx: Tx, agent_id: str, caller: Caller, key: str, wanted: SetNote) -> NoteOut:
+    agent = _agent(tx, agent_id, caller)
+    return NoteOut.of(from_outside.set_note(tx, agent, storable(key), storable(wanted.text)))
+
+
+def _delete_note(tx: Tx, agent_id: str, caller: Caller, key: str) -> None:
+    from_outside.delete_note(tx, _agent(tx, agent_id, caller), storable(key))
+
+
+def _plans(tx: Tx, agent_id: str, caller: Caller) -> PlanList:
+    return PlanList(plans=[PlanOut.of(each) for each in agenda.plans_of(tx, _past(tx, agent_id, caller))])
+
+
+def _put_plan(tx: Tx, agent_id: str, caller: Caller, name: str, wanted: SetPlan) -> PlanOut:
+    when = When(wanted.cron, wanted.at, wanted.after, wanted.zone)
+    draft = PlanDraft(storable(name), storable(wanted.instruction), when)
+    return PlanOut.of(from_outside.set_plan(tx, _agent(tx, agent_id, caller), draft))
+
+
+def _delete_plan(tx: Tx, agent_id: str, caller: Caller, name: str) -> None:
+    from_outside.delete_plan(tx, _agent(tx, agent_id, caller), storable(name))

@@ -1,0 +1,76 @@
+"""What agents have used over time, and what all of them together may use."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Query, Request
+
+from denizen.clock import moment
+from denizen.cycles import budgets
+from denizen.cycles.accounting import MOST_DAYS, Account, By, account
+from denizen.errors import InvalidInput
+from denizen.server.auth import Admin, Caller
+from denizen.server.context import context_of
+from denizen.server.routes.triggers import find_agent
+from denizen.server.shapes.usage import BudgetOut, Limits, UsageOut, UsedOut
+from denizen.storage.database import Tx
+
+router = APIRouter()
+
+DAYS: Final = 30
+"""How many are told where nobody says since when."""
+
+
+@router.get("/api/usage", summary="What agents have used")
+async def get_usage(
+    request: Request,
+    caller: Admin,
+    since: Annotated[date | None, Query(description="The first day; by default 29 days before the last.")] = None,
+    until: Annotated[date | None, Query(description="The last day; by default today, by UTC.")] = None,
+    by: Annotated[By, Query(description="Whether agents or models are told apart as well.")] = "day",
+    agent: Annotated[str | None, Query(max_length=100, description="Only this one: its id or `@handle`.")] = None,
+    limit: Annotated[int, Query(ge=1, le=50, description="How many agents or models are told apart.")] = 20,
+) -> UsageOut:
+    """Each day of that time has its place, also where nothing was used. At most 366 days at once."""
+    runtime = context_of(request).runtime
+    last = until or moment(runtime.clock.now()).date()
+    first = since or last - timedelta(days=min(DAYS - 1, (last - date.min).days))
+    if first > last:
+        raise InvalidInput("since: this is after `until`.")
+    if (last - first).days >= MOST_DAYS:
+        raise InvalidInput(f"since: at most {MOST_DAYS} days are told at once.")
+    return UsageOut.of(await runtime.db.read(_account, caller, first, last, by, agent, limit), by)
+
+
+def _account(tx: Tx, caller: Caller, first: date, last: date, by: By, agent: str | None, most: int) -> Account:
+    chosen = None if agent is None else find_agent(tx, agent, caller, also_dead=True).id
+    return account(tx, caller.entity.organization_id, first, last, by=by, agent_id=chosen, most=most)
+
+
+@router.get("/api/organization/budget", summary="What all agents together may use")
+async def get_budget(request: Request, caller: Admin) -> BudgetOut:
+    """The limits of your organization, and what was used today. An agent's own budget is part of its definition."""
+    return await context_of(request).runtime.db.read(_budget, caller)
+
+
+@router.put("/api/organization/budget", summary="Say what all agents together may use")
+async def put_budget(request: Request, caller: Admin, wanted: Limits) -> BudgetOut:
+    """These are the limits, and no others: what is not sent is not limited. Agents that rest because of less go on."""
+    return await context_of(request).runtime.db.write(_set_budget, caller, wanted)
+
+
+def _budget(tx: Tx, caller: Caller) -> BudgetOut:
+    home, today = caller.entity.organization_id, moment(tx.now).date()
+    return BudgetOut(
+        limits=Limits.of(budgets.organization_budget(tx, home)),
+        today=UsedOut.of(account(tx, home, today, today).total),
+    )
+
+
+def _set_budget(tx: Tx, caller: Caller, wanted: Limits) -> BudgetOut:
+    # By way of text, so that 0.1 is a tenth.
+    given = {name: str(value) if isinstance(value, float) else value for name, value in wanted.model_dump().items()}
+    budgets.set_organization_budget(tx, caller.entity.organization_id, budgets.checked(given))
+    return _budget(tx, caller)

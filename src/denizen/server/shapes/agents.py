@@ -1,0 +1,173 @@
+"""Agents: what one is made of, and what others see of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ModelWrapValidatorHandler,
+    RootModel,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from denizen.agents.definition import AgentDefinition
+from denizen.agents.documents import Handle, Name
+from denizen.agents.files import plainly
+from denizen.clock import moment
+from denizen.cycles.budgets import Resting, Scope
+from denizen.inbox.outside import NESTING, is_deep, storable_data
+from denizen.server.schemas import AgentOut
+from denizen.server.shapes.examples import ADA, KITCHEN, NINE, asked, given
+from denizen.spaces.handles import handle_from
+
+
+class CreateAgent(AgentDefinition):
+    """A new agent: its name, and every field of a definition as `docs/definitions.md` tells them."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {"name": "Ada", "instructions": "You look after this house.", "model": "default", "spaces": [KITCHEN]}
+            ]
+        },
+    )
+
+    name: Annotated[Name, Field(description="What it is called.")]
+    handle: Annotated[Handle | None, Field(description="By default made from the name.")] = None
+    spaces: Annotated[
+        tuple[str, ...], Field(max_length=100, description="Ids of spaces of yours that it is in from the beginning.")
+    ] = ()
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _in_our_words(cls, value: Any, check: ModelWrapValidatorHandler[CreateAgent]) -> CreateAgent:
+        kept = _kept(value)
+        try:
+            return check(kept)
+        except ValidationError as error:
+            raise plainly(error, cls, kept) from None
+
+    @property
+    def chosen_handle(self) -> str:
+        return self.handle or handle_from(self.name)
+
+    @property
+    def definition(self) -> AgentDefinition:
+        return AgentDefinition.model_construct(**{name: getattr(self, name) for name in AgentDefinition.model_fields})
+
+
+class EditAgent(RootModel[dict[str, JsonValue]]):
+    """Its `name`, and fields of its definition: what is not there stays, null resets a field to its default.
+
+    A mapping such as `cycle` is changed by its keys; lists are replaced.
+    """
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"instructions": "You look after the garden.", "cycle": {"max_steps": 5}}]}
+    )
+
+    @field_validator("root")
+    @classmethod
+    def _can_be_kept(cls, root: dict[str, JsonValue]) -> JsonValue:
+        return _kept(root)
+
+
+def _kept(value: JsonValue) -> JsonValue:
+    """With what no database can hold shown as U+FFFD."""
+    if is_deep(value):
+        raise ValueError(f"nested deeper than {NESTING} levels")
+    return storable_data(value)
+
+
+class RestingOut(BaseModel):
+    """That its budget has suspended an agent."""
+
+    scope: Scope
+    until: Annotated[datetime | None, Field(description="Null: until the budget is raised.")]
+
+    @classmethod
+    def of(cls, resting: Resting | None) -> RestingOut | None:
+        if resting is None:
+            return None
+        return cls(scope=resting.scope, until=None if resting.until is None else moment(resting.until))
+
+
+class AgentDetail(AgentOut):
+    """An agent; for admins, with its definition."""
+
+    model_config = given(
+        id=ADA,
+        handle="ada",
+        name="Ada",
+        status="sleeping",
+        model="demo",
+        about="You look after this house.",
+        created_at=NINE,
+        cycles=12,
+        resting=None,
+        version=3,
+        definition={"model": "demo", "instructions": "You look after this house.\nBe brief."},
+    )
+
+    created_at: datetime
+    cycles: Annotated[int, Field(description="How many it has lived.")]
+    resting: Annotated[RestingOut | None, Field(description="Where its budget has suspended it.")]
+    version: Annotated[int, Field(description="Of the definition; it grows with each change.")]
+    definition: Annotated[
+        Mapping[str, JsonValue] | None,
+        Field(
+            description="For admins: what is not as by default. `•••` stands for what may be a secret; sent back as it "
+            "is, it stays what it was."
+        ),
+    ]
+
+
+class AgentPage(BaseModel):
+    """Agents of your organization that are not dead, by handle."""
+
+    agents: list[AgentOut]
+    next: Annotated[str | None, Field(description="Give it as `after` for the next page; null: there is none.")] = None
+
+
+class ForkAgent(BaseModel):
+    """A new agent with the past of another."""
+
+    model_config = asked(handle="ada-2", name="Ada the Second", at=7)
+
+    handle: Handle
+    name: Annotated[Name | None, Field(description="By default that of the other.")] = None
+    at: Annotated[int | None, Field(ge=1, le=2**53, description="The last cycle it has lived; by default all.")] = None
+
+
+class ModelOut(BaseModel):
+    """A model that agents here can think with."""
+
+    name: str
+    paid_by: Annotated[
+        Literal["nobody", "server", "organization", "you"], Field(description="Whose key is used for it.")
+    ]
+
+
+class ModelList(BaseModel):
+    """Known models for which there is a key, and those that need none. Others can be named too."""
+
+    model_config = given(
+        default="anthropic:claude-sonnet-5-5",
+        models=[
+            {"name": "anthropic:claude-sonnet-5-5", "paid_by": "server"},
+            {"name": "demo", "paid_by": "nobody"},
+        ],
+    )
+
+    default: Annotated[str, Field(description="What `default` in a definition stands for.")]
+    models: list[ModelOut]

@@ -1,0 +1,23 @@
+"""What the examples in the API's description are made of."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pydantic import ConfigDict
+
+NOOR: Final = "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41"
+ADA: Final = "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5"
+KITCHEN: Final = "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f"
+THING: Final = "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d"
+NINE: Final = "2026-01-05T09:00:00Z"
+
+
+def given(**fields: Any) -> ConfigDict:
+    """Of an answer."""
+    return ConfigDict(json_schema_extra={"examples": [fields]})
+
+
+def asked(**fields: Any) -> ConfigDict:
+    """Of a body, which has no other fields than those it knows."""
+    return ConfigDict(extra="forbid", json_schema_extra={"examples": [fields]})
