@@ -200,6 +200,13 @@ def test_every_kind_of_error_has_its_place_in_the_tree(error: Exception, expecte
     assert type(translate(error)) is expected
 
 
+def test_a_key_that_a_provider_repeats_is_not_told() -> None:
+    error = ModelHTTPError(401, "m", body={"message": "Incorrect API key provided: sk-canary0123456789."})
+    told = str(translate(error))
+    assert "canary" not in told
+    assert "Incorrect API key provided" in told
+
+
 @pytest.mark.parametrize(
     "error", [ModelOverloaded(), NotFound("agent", "ada"), DenizenError("x"), KeyError("bug"), AssertionError()]
 )
