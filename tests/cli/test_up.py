@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -76,8 +77,15 @@ def test_a_broken_file_of_tools_is_told_with_its_line(tmp_path: Path) -> None:
     assert "settings_invalid" in said
 
 
-def test_a_host_beyond_this_machine_is_refused(tmp_path: Path) -> None:
-    assert "loopback" in refused(tmp_path, DENIZEN_HOST="0.0.0.0", DENIZEN_PORT="0")
+def test_a_host_beyond_this_machine_is_refused_unless_it_is_safe(tmp_path: Path) -> None:
+    """With what to do, and before anything is made."""
+    said = refused(tmp_path, DENIZEN_HOST="0.0.0.0", DENIZEN_PORT="0")
+    for expected in ("tls.certificate", "trusted_proxy", "loopback", "settings_invalid"):
+        assert expected in said
+    files = {"DENIZEN_TLS__CERTIFICATE": "nothing.pem", "DENIZEN_TLS__KEY": "nothing.pem"}
+    said = refused(tmp_path, DENIZEN_PORT="0", **files)
+    assert "nothing.pem for HTTPS is not there" in said
+    assert not (tmp_path / "home").exists()
 
 
 @pytest.mark.timeout(120)
@@ -85,10 +93,11 @@ def test_a_start_says_where_to_go_and_the_token_once_and_sigterm_drains(tmp_path
     """The second start finds everything as it was and shows no token; what was asked last is answered in the end."""
     home = tmp_path / "home"
     with started(UP, ROOT, home) as house:
-        until(lambda: house.token in house.output.read_text(), 30)
+        until(lambda: "denizen login" in house.output.read_text(), 30)
         said = house.output.read_text()
-        for expected in ("is up", f"http://127.0.0.1:{house.port}", "Ada, Bo", "Lobby", "demo"):
+        for expected in ("is up", f"http://127.0.0.1:{house.port}", "Ada, Bo", "Lobby", "demo", house.token):
             assert expected in said
+        assert re.search(rf"http://127\.0\.0\.1:{house.port}/login#dzl_[\w-]{{43}}\s", said)
         private = next(space for space in house.get("/api/spaces")["spaces"] if space["name"].endswith("Ada"))
         house.post(f"/api/spaces/{private['id']}/messages", {"text": "Hello!"})
         os.killpg(house.process.pid, signal.SIGTERM)

@@ -20,7 +20,6 @@ from denizen.tools.settings import ClientTool
 from tests.world import World
 
 CONFIRM = ClientTool(name="confirm", description="Ask whether you may.")
-ROLES = ("owner", "admin", "member", "agent", "service")
 
 _FILLED = {
     "space": ("space_id", "space"),

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
+from denizen.access.roles import ROLES, Role
 from denizen.app import Runtime
 from denizen.cli.config import render_access
 from denizen.server.application import create_app
@@ -26,7 +27,7 @@ from tests.server.small_town import Part, Town
 APP = create_app(Runtime())
 DESCRIPTION = APP.openapi()
 WALKED = {f"{each.method} {each.path}": each for each in permissions(APP)}
-ASKERS = (None, *small_town.ROLES)
+ASKERS: tuple[Role | None, ...] = (None, *ROLES)
 _ROWS = {table.name: statement(select(table)) for table in metadata.sorted_tables}
 
 
@@ -46,7 +47,7 @@ class Walker:
         self.permission = permission
         self.operation = DESCRIPTION["paths"][permission.path][permission.method.lower()]
 
-    async def ask(self, role: str | None, part: Part, *, told: Part | None = None) -> Answer:
+    async def ask(self, role: Role | None, part: Part, *, told: Part | None = None) -> Answer:
         """Ask about what is in that part; in query and body, about what is in `told`."""
         path = small_town.filled(self.permission.path, part, role or "")
         foreign = told is not None
@@ -106,7 +107,7 @@ def _without_copies(after: list[str], before: list[str]) -> list[str]:
     return [row for row in after if row in kept]
 
 
-async def _asks_about_what_is_not_theirs(walker: Walker, role: str | None) -> None:
+async def _asks_about_what_is_not_theirs(walker: Walker, role: Role | None) -> None:
     """Another organization's things, or a diary: they are as if they were not there, whoever asks."""
     town, permission = walker.town, walker.permission
     identifying = [name for name in small_town.names_in(permission.path) if name not in small_town.NOT_TELLING]
@@ -125,7 +126,7 @@ async def _asks_about_what_is_not_theirs(walker: Walker, role: str | None) -> No
     _is_refused_as_declared(permission, role, answer)
 
 
-async def _asks_about_their_own(walker: Walker, role: str | None) -> None:
+async def _asks_about_their_own(walker: Walker, role: Role | None) -> None:
     permission = walker.permission
     answer = await walker.ask(role, walker.town.home)
     _tells_nothing(answer, False, role)
@@ -137,7 +138,7 @@ async def _asks_about_their_own(walker: Walker, role: str | None) -> None:
         assert answer.status == 200, f"the walk does not reach it: {answer}"
 
 
-def _tells_nothing(answer: Answer, foreign: bool, role: str | None) -> None:
+def _tells_nothing(answer: Answer, foreign: bool, role: Role | None) -> None:
     """Nothing of Elsewhere is in it, and of the diary nothing but for its owner. A word that was sent may come back."""
     assert answer.status < 500, answer
     if answer.status < 400 or not foreign:
@@ -146,8 +147,8 @@ def _tells_nothing(answer: Answer, foreign: bool, role: str | None) -> None:
         assert "privateonly" not in answer.text, (role, answer)
 
 
-def _is_refused_as_declared(permission: Permission, role: str | None, answer: Answer) -> None:
-    if permission.allows(role):  # pyright: ignore[reportArgumentType]
+def _is_refused_as_declared(permission: Permission, role: Role | None, answer: Answer) -> None:
+    if permission.allows(role):
         return
     assert (answer.status, answer.code) == ((401, "unauthorized") if role is None else (403, "not_allowed")), (
         role,

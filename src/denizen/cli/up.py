@@ -118,10 +118,11 @@ def _say_hello(
     if token is not None:
         lines.add_row("token", f"[bold]{token}[/bold]")
         lines.add_row("", f"shown this once; kept for this machine in {settings.home / TOKEN_FILE}")
-    lines.add_row("sign in", Text(link, overflow="ignore", no_wrap=True))
-    lines.add_row("", "with a browser, once, in the next ten minutes; `denizen login` makes another link")
     lines.add_row("talk", "denizen chat")
     console = stdout()
     console.print(f"[bold]Denizen {__version__}[/bold] is up. Ctrl-C stops it.")
     console.print(lines)
+    # Not in the table, which would cut it: a link has to stay whole to be opened.
+    console.print(Text.assemble(("sign in  ", "dim"), link), soft_wrap=True)
+    console.print("         once, in the next ten minutes; `denizen login` makes another", style="dim")
     console.file.flush()  # under a supervisor, stdout is no terminal and would keep this to itself

@@ -1,0 +1,86 @@
+"""`denizen token` and `denizen login`: what lets programs and people in, on the machine that keeps it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from denizen import Runtime
+from denizen.access import tokens
+from denizen.settings import load
+from tests.cli.conftest import Run
+
+
+def kind_of(secret: str, kind: tokens.Kind = "token") -> tokens.Token | None:
+    """What this secret opens, for a server that starts now."""
+
+    async def find() -> tokens.Token | None:
+        async with Runtime(load().settings.database_url) as denizen:
+            return await denizen.db.read(tokens.find, secret, kind)
+
+    return asyncio.run(find())
+
+
+def listed(run: Run, *arguments: str) -> list[tuple[str, str, bool]]:
+    return [
+        (each["handle"], each["name"], each["revoked_at"] is not None)
+        for each in json.loads(run("token", "list", "--json", *arguments).stdout)
+    ]
+
+
+@pytest.fixture(autouse=True)
+def _noor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOGNAME", "noor")
+
+
+def test_a_token_is_made_listed_rotated_and_revoked(run: Run) -> None:
+    made = run("token", "create", "--name", "Backup", "--role", "member", "--days", "1")
+    assert made.exit_code == 0, made.output
+    secret = made.stdout.strip()
+    token = kind_of(secret)
+    assert token is not None
+    assert (token.name, token.role, token.kind) == ("Backup", "member", "token")
+    assert token.expires_at is not None
+    assert token.id in made.stderr
+    assert listed(run) == [("noor", "Backup", False)]
+    assert listed(run, "@ada") == []
+    shown = run("token", "list").stdout
+    assert "@noor" in shown
+    assert secret not in shown
+
+    rotated = json.loads(run("token", "rotate", token.id, "--json").stdout)
+    assert kind_of(secret) is None
+    assert kind_of(rotated["secret"]) is not None
+    assert run("token", "revoke", token.id).exit_code == 0
+    assert kind_of(rotated["secret"]) is None
+    assert listed(run) == [("noor", "Backup", True)]
+    assert "revoked" in run("token", "list").stdout
+
+
+def test_tokens_of_agents_and_mistakes(run: Run) -> None:
+    made = json.loads(run("token", "create", "@ada", "--json").stdout)
+    assert made["role"] == "agent"
+    for arguments, says in [
+        (("create", "@nobody"), "no entity"),
+        (("create", "--role", "king"), "owner, admin, member"),
+        (("create", "@ada", "--role", "owner"), "cannot have the role"),
+        (("revoke", "nothing"), "no token"),
+        (("rotate", "nothing"), "no token"),
+    ]:
+        refused = run("token", *arguments)
+        assert refused.exit_code == 1, arguments
+        assert says in refused.stderr
+
+
+def test_a_login_link_is_printed_alone_and_opens_a_session_once(run: Run, environ: dict[str, str]) -> None:
+    result = run("login")
+    address, _, secret = result.stdout.strip().partition("/login#")
+    assert address == f"http://127.0.0.1:{environ['DENIZEN_PORT']}"
+    assert kind_of(secret, "login") is not None
+    assert kind_of(secret) is None
+    public = run("login", "@noor", "--json", DENIZEN_PUBLIC_URL="https://agents.example.com")
+    assert json.loads(public.stdout)["url"].startswith("https://agents.example.com/login#dzl_")
+    refused = run("login", "@ada")
+    assert (refused.exit_code, "Only people sign in" in refused.stderr) == (1, True)
