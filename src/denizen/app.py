@@ -41,6 +41,7 @@ from denizen.cycles.budgets import BudgetSettings, Resting, Spending
 from denizen.cycles.records import CycleRecord, cycles_of
 from denizen.cycles.rethinking import Rethought, rethink
 from denizen.cycles.routing import Choose
+from denizen.cycles.speaking import Voices, heard_by_latecomers
 from denizen.cycles.stopping import BUILT_IN, Stop
 from denizen.cycles.triage import Judge
 from denizen.errors import InvalidInput, NotFound, OutcomeUnknown
@@ -127,6 +128,7 @@ class Runtime:
         self._triages = dict(triages or {})
         self._pace = pace or Pace()
         self._errands = Errands()
+        self._voices = Voices()
         self.public_url = public_url.rstrip("/")
         """Where others reach this server, as they are told it."""
         self._outside = Outside(self.clock, self.answer_address)
@@ -207,6 +209,7 @@ class Runtime:
                 from denizen.agents.hints import listening
 
                 await stack.enter_async_context(listening(self._bus, residents, self.instance))
+            await stack.enter_async_context(heard_by_latecomers(self._bus, self._voices, self.clock))
             self._make_recallable = await stack.enter_async_context(catching_up.following(self.db, self.clock))
             if self.embedder is not None:
                 await stack.enter_async_context(following(self.db, self.embedder, self.clock))
@@ -243,6 +246,7 @@ class Runtime:
             embedder=self.embedder,
             errands=self._errands,
             outside=self._outside,
+            voices=self._voices,
         )
 
     def answer_address(self, call_id: str) -> str:

@@ -50,6 +50,26 @@ class BusSuite:
                 bus.publish("space:1", {"n": n})
             assert await numbers(subscription, 900) == list(range(900))
 
+    async def test_a_subscription_may_follow_other_topics(self, bus: Bus):
+        """Nothing of what stays is lost or repeated; what is left is not heard, what is new is."""
+        async with bus.subscribe("space:1", "space:2") as subscription:
+            bus.publish("space:2", {"n": 1})
+            await subscription.follow("space:2", "space:3")
+            for n, topic in enumerate(("space:1", "space:2", "space:3"), 2):
+                bus.publish(topic, {"n": n})
+            heard = [await next_frame(subscription) for _ in range(3)]
+            assert sorted((frame.topic, frame.payload["n"]) for frame in heard) == [  # type: ignore[type-var]
+                ("space:2", 1),
+                ("space:2", 3),
+                ("space:3", 4),
+            ]
+
+    async def test_a_subscription_that_is_over_follows_nothing(self, bus: Bus):
+        async with bus.subscribe("space:1") as subscription:
+            await bus.close()
+            await subscription.follow("space:2")
+            assert [item async for item in subscription if isinstance(item, Frame)] == []
+
     async def test_one_subscription_hears_several_topics_and_no_others(self, bus: Bus):
         async with bus.subscribe("space:1", "space:2") as subscription:
             bus.publish("space:1", {"n": 1})

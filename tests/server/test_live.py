@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,20 +42,43 @@ def test_a_stream_heard_from_its_start() -> None:
     ]
 
 
-def test_who_comes_in_the_middle_gets_the_text_from_there_on() -> None:
-    """And is told where that is."""
+def test_who_comes_in_the_middle_asks_once_and_is_told_from_the_beginning() -> None:
     live = Live(KITCHEN)
-    assert hear(live, delta(5, "mor"), delta(8, "ning")) == [
-        ("stream.started", 5),
-        ("stream.delta", "mor"),
-        ("stream.delta", "ning"),
+    assert hear(live, delta(5, "mor")) == []
+    assert live.wanted() == {KITCHEN}
+    assert hear(live, delta(8, "n")) == []
+    assert live.wanted() == set()
+    again = replace(started(), again=True)
+    assert hear(live, again, delta(0, "Good morn"), delta(9, "ing")) == [
+        ("stream.started", 0),
+        ("stream.delta", "Good morn"),
+        ("stream.delta", "ing"),
+    ]
+    assert live.wanted() == set()
+
+
+def test_what_is_told_again_for_another_is_not_told_twice() -> None:
+    live = Live(KITCHEN)
+    hear(live, started(), delta(0, "Good "))
+    assert hear(live, replace(started(), again=True), delta(0, "Good "), delta(5, "morning")) == [
+        ("stream.delta", "morning")
     ]
 
 
-def test_a_lost_piece_begins_the_stream_anew() -> None:
+def test_a_lost_piece_is_asked_for_and_filled_in() -> None:
     live = Live(KITCHEN)
     hear(live, started(), delta(0, "Good "))
-    assert hear(live, delta(8, "ning")) == [("stream.started", 8), ("stream.delta", "ning")]
+    assert hear(live, delta(8, "ning")) == []
+    assert live.wanted() == {KITCHEN}
+    assert hear(live, replace(started(), again=True), delta(0, "Good morning")) == [("stream.delta", "morning")]
+
+
+def test_what_did_not_come_is_asked_for_again_after_the_next_look() -> None:
+    live = Live(KITCHEN)
+    for _ in range(2):
+        hear(live, delta(5, "mor"))
+        assert live.wanted() == {KITCHEN}
+        live.seen([])
 
 
 def test_pieces_that_overlap_or_come_twice_are_told_once() -> None:
@@ -105,7 +130,12 @@ def test_after_lost_frames_open_streams_end_and_go_on_anew() -> None:
     live = Live(KITCHEN)
     hear(live, started(), delta(0, "Good "))
     assert told(live.lost()) == [("stream.aborted", "interrupted")]
-    assert hear(live, delta(9, "ing")) == [("stream.started", 9), ("stream.delta", "ing")]
+    assert hear(live, delta(9, "ing")) == []
+    assert live.wanted() == {KITCHEN}
+    assert hear(live, replace(started(), again=True), delta(0, "Good mor")) == [
+        ("stream.started", 0),
+        ("stream.delta", "Good mor"),
+    ]
     assert Live(KITCHEN).lost() == []
 
 
@@ -119,12 +149,23 @@ def test_a_status_is_told_when_it_changes() -> None:
 
 
 def test_half_a_surrogate_pair_can_be_told() -> None:
-    [_, piece] = Live(KITCHEN).hear(delta(0, "\ud83d"))
+    live = Live(KITCHEN)
+    live.hear(started())
+    [piece] = live.hear(delta(0, "\ud83d"))
     assert piece["text"] == "\ufffd"
 
 
 def test_a_stream_of_another_space_is_not_told() -> None:
     assert Live(SpaceId("hall")).hear(started()) == []
+
+
+def test_one_reader_of_many_spaces_is_told_each() -> None:
+    live, hall, other = Live(), SpaceId("hall"), MessageId("m2")
+    assert told(live.hear(started(), KITCHEN)) == [("stream.started", 0)]
+    assert told(live.hear(StreamStarted(other, ADA, hall, 1), hall)) == [("stream.started", 0)]
+    live.left(hall)
+    assert live.hear(delta(0, "Hi", id=other), hall) == []
+    assert told(live.hear(delta(0, "Hi"), KITCHEN)) == [("stream.delta", "Hi")]
 
 
 TEXT = "What an agent says while it is still saying it."
@@ -134,25 +175,26 @@ TEXT = "What an agent says while it is still saying it."
     st.lists(
         st.tuples(st.integers(0, len(TEXT)), st.integers(0, 8)).map(lambda at: delta(at[0], TEXT[at[0] : sum(at)]))
         | st.just(started())
+        | st.just(replace(started(), again=True))
         | st.just(StreamAborted(ADA, 1, ID, "failed"))
     )
 )
 def test_whatever_comes_every_stream_told_is_a_piece_of_the_text(frames: list) -> None:
-    """A reader that puts the deltas together after each start always holds what was written, from its offset on."""
-    live, offset, text = Live(KITCHEN), None, ""
+    """A reader that puts the deltas together after each start always holds how the text begins."""
+    live, open_, text = Live(KITCHEN), False, ""
     for frame in frames:
         for payload in live.hear(frame):
             match payload:
-                case {"type": "stream.started", "offset": int(at)}:
-                    offset, text = at, ""
+                case {"type": "stream.started", "offset": 0}:
+                    open_, text = True, ""
                 case {"type": "stream.delta", "offset": int(at), "text": str(piece)}:
-                    assert offset is not None
-                    assert at == offset + len(text)
+                    assert open_
+                    assert at == len(text)
                     assert piece
                     text += piece
                 case {"type": "stream.aborted"}:
-                    assert offset is not None
-                    offset = None
+                    assert open_
+                    open_ = False
                 case _:
                     raise AssertionError(payload)
-            assert offset is None or TEXT[offset:].startswith(text)
+            assert not open_ or TEXT.startswith(text)

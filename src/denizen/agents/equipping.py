@@ -17,6 +17,7 @@ from denizen.consciousness.window import Budget, budget
 from denizen.cycles.budgets import Allowance, allowance
 from denizen.cycles.cycle import Faculties
 from denizen.cycles.routing import Choose
+from denizen.cycles.speaking import Voices
 from denizen.cycles.stopping import Stop
 from denizen.cycles.triage import Judge, Sieve
 from denizen.errors import InvalidInput
@@ -51,6 +52,7 @@ class Equipment:
     embedder: Embedder | None
     errands: Errands
     outside: Outside
+    voices: Voices
 
     async def equip(self, agent: Agent) -> tuple[Faculties, Budget]:
         """What this agent thinks with, and how much a request of it may hold. Raises where something is missing."""
@@ -78,6 +80,7 @@ class Equipment:
             sieve=None if sieve is None else replace(sieve, allowance=limits),
             allowance=limits,
             embedder=self.embedder,
+            voices=self.voices,
         )
         # Whichever of its models it comes to, the request fits.
         contexts = [each.context_window for each in models.values() if each.context_window is not None]

@@ -100,6 +100,13 @@ class LocalSubscription:
         self._queue.clear()
         self.finish()
 
+    async def follow(self, *topics: str) -> None:
+        if self._over:
+            return
+        before, self._topics = self._topics, topics
+        self._bus.remove(self, tuple({*before} - {*topics}))
+        self._bus.add(self, topics)
+
     def __aiter__(self) -> Self:
         return self
 

@@ -299,6 +299,10 @@ class RedisSubscription:
         await self._local.__aexit__(kind, error, trace)
         self._bus.refresh()
 
+    async def follow(self, *topics: str) -> None:
+        await self._local.follow(*topics)
+        await self._bus.follow()
+
     def __aiter__(self) -> Self:
         return self
 

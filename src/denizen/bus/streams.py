@@ -10,7 +10,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from denizen.ids import AgentId, CallId, EntityId, MessageId, SpaceId
+from denizen.ids import AgentId, CallId, CycleId, EntityId, MessageId, SpaceId
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -20,18 +20,41 @@ if TYPE_CHECKING:
 WAKE = "wake"
 """The topic on which every instance hears which agents have something to wake for."""
 
+WANTED = "wanted"
+"""The topic on which every instance hears in which spaces a reader came too late for what is being written."""
+
 REMEMBERED_STREAMS = 1000
 EARLY_PIECES = 1000
 
 
+SPACES = "space:"
+"""How the topics of spaces begin."""
+
+
 def space_topic(space: SpaceId) -> str:
     """Where one hears what is said in a space."""
-    return f"space:{space}"
+    return f"{SPACES}{space}"
 
 
 def agent_topic(agent: AgentId) -> str:
     """Where one hears how an agent is."""
     return f"agent:{agent}"
+
+
+def entity_topic(entity: EntityId) -> str:
+    """Where one hears in which spaces someone is."""
+    return f"entity:{entity}"
+
+
+def wanted_payload(spaces: Iterable[SpaceId]) -> dict[str, JsonValue]:
+    """The payload on `WANTED` that names these spaces."""
+    return {"spaces": [*spaces]}
+
+
+def wanted(payload: Mapping[str, JsonValue]) -> tuple[SpaceId, ...]:
+    """The spaces that a payload on `WANTED` names."""
+    spaces = payload.get("spaces")
+    return tuple(SpaceId(space) for space in spaces if isinstance(space, str)) if isinstance(spaces, list) else ()
 
 
 def wake_payload(agents: Iterable[AgentId]) -> dict[str, JsonValue]:
@@ -89,16 +112,6 @@ class MessageDeleted:
 
 
 @dataclass(frozen=True, slots=True)
-class SpaceChanged:
-    """A space is not what it was: its name, who is in it, or what they are called. Read it again."""
-
-    space: SpaceId
-
-    def to_payload(self) -> dict[str, JsonValue]:
-        return {"type": "space.changed", "space": self.space}
-
-
-@dataclass(frozen=True, slots=True)
 class StreamStarted:
     """An agent begins to write in a space; `id` is the id that the message will have."""
 
@@ -107,8 +120,11 @@ class StreamStarted:
     space: SpaceId
     epoch: int
     reply_to: MessageId | None = None
+    again: bool = False
+    """Told once more, with all the text there is, for whoever came too late to hear it the first time."""
 
     def to_payload(self) -> dict[str, JsonValue]:
+        again: dict[str, JsonValue] = {"again": True} if self.again else {}
         return {
             "type": "stream.started",
             "id": self.id,
@@ -116,6 +132,7 @@ class StreamStarted:
             "space": self.space,
             "epoch": self.epoch,
             "reply_to": self.reply_to,
+            **again,
         }
 
 
@@ -235,18 +252,73 @@ class CallChanged:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class CycleChanged:
+    """Something about a cycle is in the database: it was opened, has come further, has ended, or is no more."""
+
+    agent: AgentId
+    cycle: CycleId
+    what: str
+    """opened, resumed, step, ended, skipped, undone, postponed"""
+
+    def to_payload(self) -> dict[str, JsonValue]:
+        return {"type": "cycle.changed", "agent": self.agent, "cycle": self.cycle, "what": self.what}
+
+
+@dataclass(frozen=True, slots=True)
+class AgentBudget:
+    """An agent has used most of a limit."""
+
+    agent: AgentId
+    scope: str
+    used: float
+    """The share of it, 1 is all."""
+    text: str
+
+    def to_payload(self) -> dict[str, JsonValue]:
+        return {"type": "agent.budget", "agent": self.agent, "scope": self.scope, "used": self.used, "text": self.text}
+
+
+@dataclass(frozen=True, slots=True)
+class AgentAlert:
+    """Something that whoever looks after an agent should know."""
+
+    agent: AgentId
+    kind: str
+    text: str
+
+    def to_payload(self) -> dict[str, JsonValue]:
+        return {"type": "agent.alert", "agent": self.agent, "kind": self.kind, "text": self.text}
+
+
+@dataclass(frozen=True, slots=True)
+class MembershipChanged:
+    """Somebody is in a space, or is not any more: the database says which. Told on the topic of that entity."""
+
+    entity: EntityId
+    space: SpaceId
+
+    def to_payload(self) -> dict[str, JsonValue]:
+        return {"type": "membership.changed", "entity": self.entity, "space": self.space}
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceChanged:
+    """A space has another name or other members, or may be known to others than before."""
+
+    space: SpaceId
+
+    def to_payload(self) -> dict[str, JsonValue]:
+        return {"type": "space.changed", "space": self.space}
+
+
 CallFrame: TypeAlias = CallStarted | CallDelta | CallChanged
 MessageChange: TypeAlias = MessageEdited | MessageDeleted
-StreamFrame: TypeAlias = (
-    MessageCreated
-    | MessageChange
-    | SpaceChanged
-    | StreamStarted
-    | StreamDelta
-    | StreamAborted
-    | AgentStatus
-    | CallFrame
-)
+LifeFrame: TypeAlias = CycleChanged | AgentBudget | AgentAlert
+PlaceFrame: TypeAlias = MembershipChanged | SpaceChanged
+Hint: TypeAlias = MessageCreated | MessageChange | CallChanged | LifeFrame | PlaceFrame
+"""What only says where to look: nothing of it is provisional."""
+StreamFrame: TypeAlias = Hint | StreamStarted | StreamDelta | StreamAborted | AgentStatus | CallStarted | CallDelta
 
 
 def from_payload(payload: Mapping[str, JsonValue]) -> StreamFrame | None:
@@ -259,8 +331,8 @@ def from_payload(payload: Mapping[str, JsonValue]) -> StreamFrame | None:
         case {"type": "stream.started", "id": str(id_), "agent": str(agent), "space": str(space), **rest}:
             epoch, reply_to = _natural(rest.get("epoch")), rest.get("reply_to")
             if epoch is not None and (reply_to is None or isinstance(reply_to, str)):
-                reply = None if reply_to is None else MessageId(reply_to)
-                return StreamStarted(MessageId(id_), AgentId(agent), SpaceId(space), epoch, reply)
+                reply, again = None if reply_to is None else MessageId(reply_to), rest.get("again") is True
+                return StreamStarted(MessageId(id_), AgentId(agent), SpaceId(space), epoch, reply, again)
         case {"type": "stream.aborted", "agent": str(agent), "reason": str(reason), **rest}:
             epoch, id_ = _natural(rest.get("epoch")), rest.get("id")
             if epoch is not None and (id_ is None or isinstance(id_, str)):
@@ -278,11 +350,34 @@ def from_payload(payload: Mapping[str, JsonValue]) -> StreamFrame | None:
             if epoch is not None or rest.get("epoch") is None:
                 doing = rest.get("doing")
                 return AgentStatus(AgentId(agent), status, epoch, doing if isinstance(doing, str) else None)
+        case _:
+            return _call_from(payload) or _life_from(payload) or _place_from(payload)
+    return None
+
+
+def _life_from(payload: Mapping[str, JsonValue]) -> LifeFrame | None:
+    match payload:
+        case {"type": "cycle.changed", "agent": str(agent), "cycle": str(cycle), "what": str(what)}:
+            return CycleChanged(AgentId(agent), CycleId(cycle), what)
+        case {"type": "agent.budget", "agent": str(agent), "scope": str(scope), "text": str(text), **rest}:
+            used = rest.get("used")
+            if isinstance(used, int | float) and not isinstance(used, bool):
+                return AgentBudget(AgentId(agent), scope, used, text)
+        case {"type": "agent.alert", "agent": str(agent), "kind": str(kind), "text": str(text)}:
+            return AgentAlert(AgentId(agent), kind, text)
+        case _:
+            pass
+    return None
+
+
+def _place_from(payload: Mapping[str, JsonValue]) -> PlaceFrame | None:
+    match payload:
+        case {"type": "membership.changed", "entity": str(entity), "space": str(space)}:
+            return MembershipChanged(EntityId(entity), SpaceId(space))
         case {"type": "space.changed", "space": str(space)}:
             return SpaceChanged(SpaceId(space))
         case _:
-            return _call_from(payload)
-    return None
+            return None
 
 
 def _call_from(payload: Mapping[str, JsonValue]) -> CallFrame | None:
@@ -380,7 +475,7 @@ class LiveText:
         if isinstance(frame, MessageCreated):
             self._end(frame.id, None)
             return
-        if isinstance(frame, CallChanged | MessageEdited | MessageDeleted | SpaceChanged):
+        if isinstance(frame, Hint):
             return
         if frame.epoch is not None and not self.know(frame.agent, frame.epoch):
             return

@@ -12,7 +12,7 @@ from typing import Final, Literal
 import structlog
 
 from denizen.bus.port import Bus
-from denizen.bus.streams import agent_topic
+from denizen.bus.streams import AgentAlert, agent_topic
 from denizen.ids import AgentId
 
 log_line = structlog.get_logger(__name__)
@@ -55,6 +55,4 @@ def give(bus: Bus, agent_id: AgentId, alert: Alert | None) -> None:
     if alert is None:
         return
     log_line.warning("alert", agent=agent_id, kind=alert.kind, text=alert.text)
-    bus.publish(
-        agent_topic(agent_id), {"type": "agent.alert", "agent": agent_id, "kind": alert.kind, "text": alert.text}
-    )
+    bus.publish(agent_topic(agent_id), AgentAlert(agent_id, alert.kind, alert.text).to_payload())

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from sqlalchemy import BigInteger, FromClause, bindparam, cast, func, select, true, update
 from sqlalchemy.dialects import postgresql
 
-from denizen.bus.streams import WAKE, AgentStatus, agent_topic
+from denizen.bus.streams import WAKE, AgentBudget, AgentStatus, agent_topic
 from denizen.clock import Clock
 from denizen.consciousness import lease as leases
 from denizen.consciousness.lease import Lease, fence
@@ -289,9 +289,8 @@ def _warn(tx: Tx, agent_id: AgentId, limit: Limit, spent: Amount) -> None:
     if delivery.find(tx, agent_id, id) is not None:
         return
     delivery.deliver(tx, [Delivery(agent_id, id, "notice", tx.now, wakes=False, payload={"text": text})])
-    share: JsonValue = round(limit.share(spent), 4)
-    frame: dict[str, JsonValue] = {"type": "agent.budget", "agent": agent_id, "scope": limit.scope}
-    tx.announce(agent_topic(agent_id), {**frame, "used": share, "text": text})
+    frame = AgentBudget(agent_id, limit.scope, round(limit.share(spent), 4), text)
+    tx.announce(agent_topic(agent_id), frame.to_payload())
 
 
 def warning(limit: Limit, spent: Amount) -> str:

@@ -15,7 +15,7 @@ from uuid import UUID, uuid5
 from pydantic_ai.messages import ModelRequest, ToolCallPart, ToolReturnPart
 from sqlalchemy import bindparam, update
 
-from denizen.bus.streams import AgentStatus, agent_topic
+from denizen.bus.streams import AgentStatus, CycleChanged, agent_topic
 from denizen.clock import SECOND
 from denizen.consciousness import lease as leases
 from denizen.consciousness import log
@@ -125,6 +125,7 @@ def carry_on(
         entry = results_entry(step.response.seq + 1, cycle.id, step.calls, desk.results)
         log.append(tx, lease.agent_id, [entry])
     paused = entry is None and not intended
+    _announce(tx, lease.agent_id, cycle.id)
     if paused:
         pause(tx, lease, cycle)
     return Progress(
@@ -151,6 +152,12 @@ def store_reminder(tx: Tx, lease: Lease, cycle: OpenCycle, entries: Sequence[Ent
     """The model's text, and the reminder that nobody has heard it, are in the log."""
     fence(tx, lease)
     store_response(tx, lease.agent_id, cycle, entries, charge)
+    _announce(tx, lease.agent_id, cycle.id)
+
+
+def _announce(tx: Tx, agent_id: AgentId, cycle_id: CycleId) -> None:
+    """Whoever watches the agent may look how far its cycle has come."""
+    tx.announce(agent_topic(agent_id), CycleChanged(agent_id, cycle_id, "step").to_payload())
 
 
 class _Desk:

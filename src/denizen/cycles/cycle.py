@@ -39,7 +39,7 @@ from denizen.cycles.phases import Phase, phase_at
 from denizen.cycles.records import OpenCycle, calls_of
 from denizen.cycles.routing import Choose, Situation, choose, model_of
 from denizen.cycles.settings import CycleSettings
-from denizen.cycles.speaking import Doubt, Speaker
+from denizen.cycles.speaking import Doubt, Speaker, Voices
 from denizen.cycles.stopping import BUILT_IN, Spent, Stop, stop_reason
 from denizen.cycles.triage import Sieve
 from denizen.cycles.waiting import Waiting, whom_to_answer
@@ -104,6 +104,8 @@ class Faculties:
     """What it may use, where that is limited."""
     embedder: Embedder | None = None
     """What says what texts mean, where something does."""
+    voices: Voices = field(default_factory=Voices)
+    """Where those who come late hear what it is saying."""
 
 
 async def think(
@@ -319,7 +321,8 @@ class _Thinking:
             attempt += 1
             speaker = self._speaker()
             try:
-                response = await self._ask_once(speaker)
+                with self._with.voices.speaking(speaker):
+                    response = await self._ask_once(speaker)
             except ModelError as error:
                 speaker.abort("error")
                 delay = request.retry_delay(error, attempt, key=self._mind.lease.agent_id)

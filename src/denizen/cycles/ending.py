@@ -11,7 +11,7 @@ from typing import Literal
 
 from sqlalchemy import bindparam, delete, select, update
 
-from denizen.bus.streams import AgentStatus, agent_topic
+from denizen.bus.streams import AgentStatus, CycleChanged, agent_topic
 from denizen.clock import SECOND
 from denizen.consciousness import log
 from denizen.consciousness.lease import Lease, fence
@@ -21,7 +21,7 @@ from denizen.cycles import ledger
 from denizen.cycles.ledger import NOTHING, Charge
 from denizen.cycles.records import OpenCycle
 from denizen.cycles.remembering import own_words_of, pieces_of
-from denizen.ids import AgentId, SpaceId
+from denizen.ids import AgentId, CycleId, SpaceId
 from denizen.inbox import delivery
 from denizen.inbox.delivery import DEAD_AFTER, back_off
 from denizen.spaces import posting
@@ -127,7 +127,7 @@ def close_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -> int:
     if ending.window_from is not None:
         tx.run(_move_window, agent=agent_id, first=ending.window_from)
     _make_recallable(tx, agent_id, counted[0], cycle, ending, delivered)
-    _announce(tx, lease, "sleeping")
+    _announce(tx, lease, cycle.id, "ended")
     return counted[0]
 
 
@@ -162,8 +162,11 @@ def _deliver_text(
     return posted.id
 
 
-def _announce(tx: Tx, lease: Lease, status: str) -> None:
-    tx.announce(agent_topic(lease.agent_id), AgentStatus(lease.agent_id, status, lease.epoch).to_payload())
+def _announce(tx: Tx, lease: Lease, cycle_id: CycleId, what: str) -> None:
+    """The agent sleeps, and this has become of its cycle."""
+    topic, agent_id = agent_topic(lease.agent_id), lease.agent_id
+    tx.announce(topic, CycleChanged(agent_id, cycle_id, what).to_payload())
+    tx.announce(topic, AgentStatus(agent_id, "sleeping", lease.epoch).to_payload())
 
 
 _forget_cycle = statement(delete(cycles).where(cycles.c.id == bindparam("cycle")))
@@ -182,7 +185,7 @@ def skip_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, reason: str, charge: Char
     delivery.finish(tx, lease.agent_id, cycle.id)
     _erase(tx, lease.agent_id, cycle)
     ledger.enter(tx, lease.agent_id, cycle.id, "skip", charge, reason)
-    _announce(tx, lease, "sleeping")
+    _announce(tx, lease, cycle.id, "skipped")
 
 
 def undo_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, error: str, *, counts: bool = True, delay: bool = True) -> None:
@@ -194,7 +197,7 @@ def undo_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, error: str, *, counts: bo
         delivery.give_back(tx, lease.agent_id, cycle.id, seconds=back_off(DEAD_AFTER) if delay else 0)
     _erase(tx, lease.agent_id, cycle)
     ledger.enter(tx, lease.agent_id, cycle.id, "failure", detail=error)
-    _announce(tx, lease, "sleeping")
+    _announce(tx, lease, cycle.id, "undone")
 
 
 def _erase(tx: Tx, agent_id: AgentId, cycle: OpenCycle) -> None:
@@ -209,7 +212,7 @@ def postpone_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, error: str) -> int:
     tries = (row[0] if row else 0) + 1
     tx.run(_postpone, cycle=cycle.id, tries=tries, again_at=tx.now + back_off(tries) * SECOND)
     ledger.enter(tx, lease.agent_id, cycle.id, "failure", detail=error)
-    _announce(tx, lease, "sleeping")
+    _announce(tx, lease, cycle.id, "postponed")
     return tries
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from sqlalchemy import bindparam, delete, select
+from sqlalchemy import bindparam, delete, func, select
 from sqlalchemy.dialects import postgresql
 
 from denizen.clock import SECOND
@@ -131,3 +131,46 @@ def _count(tx: Tx, agent_id: AgentId, charge: Charge, model: str) -> None:
 def settle(tx: Tx, agent_id: AgentId) -> None:
     """What was kept for a model call of this agent is free again: it has been paid, or will not be made."""
     tx.run(_settle, agent=agent_id)
+
+
+RECENT_LINES: Final = 5_000
+"""How far back a line is looked for: nothing leads from a cycle to its lines but reading them."""
+
+_of_cycle = statement(
+    select(
+        ledger.c.kind,
+        ledger.c.model,
+        ledger.c.input_tokens,
+        ledger.c.output_tokens,
+        ledger.c.cache_read_tokens,
+        ledger.c.cache_write_tokens,
+        ledger.c.cost_micros,
+        ledger.c.detail,
+    )
+    .where(
+        ledger.c.number > select(func.max(ledger.c.number) - RECENT_LINES).scalar_subquery(),
+        ledger.c.cycle_id == bindparam("cycle_id"),
+    )
+    .order_by(ledger.c.number)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What the ledger says of a cycle of late."""
+
+    spent: Charge
+    skipped: str | None
+    """Why it was skipped, if it was."""
+    failed: str | None
+    """What went wrong in it last, if something did."""
+
+
+def recent(tx: Tx, cycle_id: CycleId) -> Account:
+    """What a cycle that is open, or was a moment ago, cost and came to."""
+    spent, skipped, failed = NOTHING, None, None
+    for kind, *charge, detail in tx.all(_of_cycle, cycle_id=cycle_id):
+        spent += Charge(*charge)
+        skipped = (detail or "") if kind == "skip" else skipped
+        failed = (detail or "") if kind == "failure" else failed
+    return Account(spent, skipped, failed)

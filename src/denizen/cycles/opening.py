@@ -13,7 +13,7 @@ from typing import Final, Literal
 from pydantic_ai.messages import ModelRequest, UserPromptPart
 from sqlalchemy import bindparam, select, update
 
-from denizen.bus.streams import AgentStatus, StreamAborted, agent_topic, space_topic
+from denizen.bus.streams import AgentStatus, CycleChanged, StreamAborted, agent_topic, space_topic
 from denizen.clock import SECOND
 from denizen.consciousness import eras, log, recollection, selfhood
 from denizen.consciousness.lease import Lease, fence
@@ -110,6 +110,7 @@ def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> Opened | Stale | None:
         tx.run(_keep_tools, digest=waking.toolbox.digest, tools=waking.toolbox.encoded)
     cycle = _begin(tx, waking, batch, plans, told, characters)
     tx.announce(agent_topic(agent_id), AgentStatus(agent_id, "alive", lease.epoch).to_payload())
+    tx.announce(agent_topic(agent_id), CycleChanged(agent_id, cycle.id, "opened").to_payload())
     return Opened(cycle, era, more=len(batch) < len(waiting) or len(waiting) >= delivery.LOOKED_AT)
 
 
@@ -212,6 +213,7 @@ def resume_cycle(tx: Tx, lease: Lease) -> OpenCycle | Literal["later"] | None:
     tries = cycle.attempts if found.handed_back or found.not_before else cycle.attempts + 1
     tx.run(_take_up, cycle=cycle.id, tries=tries)
     tx.announce(agent_topic(lease.agent_id), AgentStatus(lease.agent_id, "alive", lease.epoch).to_payload())
+    tx.announce(agent_topic(lease.agent_id), CycleChanged(lease.agent_id, cycle.id, "resumed").to_payload())
     return replace(cycle, attempts=tries)
 
 

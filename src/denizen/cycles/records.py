@@ -170,7 +170,7 @@ class CycleRecord:
     cost_micros: int
 
 
-_ended = select(
+_record = select(
     cycles.c.id,
     cycles.c.number,
     cycles.c.outcome,
@@ -182,11 +182,16 @@ _ended = select(
     cycles.c.input_tokens,
     cycles.c.output_tokens,
     cycles.c.cost_micros,
-).where(cycles.c.agent_id == bindparam("agent_id"), cycles.c.number.is_not(None))
+)
+_ended = _record.where(cycles.c.agent_id == bindparam("agent_id"), cycles.c.number.is_not(None))
 _newest_first = _ended.order_by(cycles.c.number.desc()).limit(bindparam("limit"))
 _last = statement(_newest_first)
 _before = statement(_newest_first.where(cycles.c.number < bindparam("before")))
+_after = statement(
+    _ended.where(cycles.c.number > bindparam("after")).order_by(cycles.c.number).limit(bindparam("limit"))
+)
 _of_number = statement(_ended.where(cycles.c.number == bindparam("number")))
+_by_id = statement(_record.where(cycles.c.id == bindparam("id"), cycles.c.number.is_not(None)))
 
 
 def cycles_of(tx: Tx, agent_id: AgentId, *, limit: int = 100) -> list[CycleRecord]:
@@ -204,3 +209,31 @@ def get_cycle(tx: Tx, agent_id: AgentId, number: int) -> CycleRecord:
     if row is None:
         raise NotFound("cycle", str(number))
     return CycleRecord(*row)
+
+
+def cycles_after(tx: Tx, agent_id: AgentId, after: int, *, limit: int = 100) -> list[CycleRecord]:
+    """The ended cycles after that number, oldest first."""
+    return [CycleRecord(*row) for row in tx.all(_after, agent_id=agent_id, after=after, limit=limit)]
+
+
+def ended(tx: Tx, cycle_id: CycleId) -> CycleRecord | None:
+    """The cycle, if it is part of its agent's life by now."""
+    row = tx.one(_by_id, id=cycle_id)
+    return None if row is None else CycleRecord(*row)
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """The open cycle of an agent, in short."""
+
+    id: CycleId
+    first_seq: int
+    started_at: int
+    attempts: int
+    paused: bool
+
+
+def glance(tx: Tx, agent_id: AgentId) -> Glance | None:
+    """The cycle of this agent that is open, without what is in it."""
+    row = tx.one(_open, agent_id=agent_id)
+    return None if row is None else Glance(row[0], row[1], row[2], row[4], row[7] == "paused")

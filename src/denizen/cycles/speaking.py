@@ -4,11 +4,14 @@ Frames are provisional. They begin only when it is certain where the message wil
 `skip` in the same response is held, because it is not. A message may name its space, before its text: then it streams
 there. The id of the stream is the id the message will have. The arguments of calls that people may see stream likewise.
 Where the guard may still stop it, a message is shown a few words late, and a call only when it is made.
+Whoever comes while something is being said asks for it on the topic `wanted`, and is told it from its beginning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container
+import asyncio
+from collections.abc import AsyncGenerator, Container, Generator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -20,8 +23,18 @@ from pydantic_ai.messages import (
     ToolCallPartDelta,
 )
 
-from denizen.bus.port import Bus
-from denizen.bus.streams import CallDelta, CallStarted, StreamAborted, StreamDelta, StreamStarted, space_topic
+from denizen.bus.port import Bus, Gap, Subscription
+from denizen.bus.streams import (
+    WANTED,
+    CallDelta,
+    CallStarted,
+    StreamAborted,
+    StreamDelta,
+    StreamStarted,
+    space_topic,
+    wanted,
+)
+from denizen.clock import Clock
 from denizen.consciousness.lease import Lease
 from denizen.ids import CallId, MessageId, SpaceId, new_id
 from denizen.models.partial import PartialArguments
@@ -43,7 +56,9 @@ class _Utterance:
     """The space that the message itself names, as far as it is written."""
     id: str = field(default_factory=new_id)
     said: int = 0
-    """Characters sent so far; the stream has begun when there are some."""
+    """Characters that may be heard so far; the stream has begun when there are some."""
+    pieces: list[str] = field(default_factory=list[str])
+    """Those characters, for whoever comes later."""
     waiting: str = ""
     """What is written and must be looked at before it is sent."""
     before: str = ""
@@ -118,6 +133,13 @@ class Speaker:
                 frame = StreamAborted(self._lease.agent_id, self._lease.epoch, MessageId(each.id), reason)
                 self._bus.publish(space_topic(each.space_id), frame.to_payload())
 
+    def say_again(self, spaces: Container[str]) -> bool:
+        """Whoever came late to these spaces hears all that was said so far; whether there was anything."""
+        late = [each for each in self._open.values() if each.pieces and (each.space_id or "") in spaces]
+        for each in late:
+            self._tell(each, 0, "".join(each.pieces), again=True)
+        return bool(late)
+
     def _begin(self, index: int, part: ToolCallPart) -> None:
         position, self._calls = self._calls, self._calls + 1
         if part.tool_name in (ENTER_SPACE, SKIP):
@@ -155,8 +177,10 @@ class Speaker:
         return [doubt for each in self._open.values() if (doubt := self._doubt(each)) is not None]
 
     def _doubt(self, utterance: _Utterance) -> Doubt | None:
-        if self._caution is None or utterance.space_id is None:
+        if self._caution is None or utterance.space_id is None or not utterance.waiting:
             return None
+        if not self._bus.attention(space_topic(utterance.space_id)):
+            return None  # it is looked at when someone is there to hear it
         if len(utterance.waiting) < utterance.looked_at + LOOK_EVERY:
             return None
         utterance.looked_at = len(utterance.waiting)
@@ -172,6 +196,7 @@ class Speaker:
         if not free:
             self.abort("private", {utterance.position})
             utterance.space_id, utterance.said, utterance.waiting = None, 0, ""
+            utterance.pieces.clear()
             return
         shown, utterance.waiting = utterance.waiting[: doubt.characters], utterance.waiting[doubt.characters :]
         assert self._caution is not None
@@ -182,22 +207,29 @@ class Speaker:
         self._send(utterance, shown)
 
     def _say(self, utterance: _Utterance, text: str) -> None:
-        if not text or not self._has_listeners(utterance):
+        if not text or utterance.space_id is None:
             return
-        assert utterance.space_id is not None
         if self._caution is not None and utterance.space_id not in self._caution.free:
             utterance.waiting += text
             return
         self._send(utterance, text)
 
     def _send(self, utterance: _Utterance, text: str) -> None:
+        """From now on the text may be heard. Where nobody listens it is only kept for who may come."""
+        assert utterance.space_id is not None
+        offset, utterance.said = utterance.said, utterance.said + len(text)
+        utterance.pieces.append(text)
+        if self._bus.attention(space_topic(utterance.space_id)):
+            self._tell(utterance, offset, text)
+
+    def _tell(self, utterance: _Utterance, offset: int, text: str, *, again: bool = False) -> None:
         assert utterance.space_id is not None
         agent_id, epoch = self._lease.agent_id, self._lease.epoch
         id, topic = MessageId(utterance.id), space_topic(utterance.space_id)
-        if not utterance.said:
-            self._bus.publish(topic, StreamStarted(id, agent_id, utterance.space_id, epoch).to_payload())
-        self._bus.publish(topic, StreamDelta(id, agent_id, epoch, utterance.said, text).to_payload())
-        utterance.said += len(text)
+        if offset == 0:
+            started = StreamStarted(id, agent_id, utterance.space_id, epoch, again=again)
+            self._bus.publish(topic, started.to_payload())
+        self._bus.publish(topic, StreamDelta(id, agent_id, epoch, offset, text).to_payload())
 
     def _show(self, utterance: _Utterance, piece: str) -> None:
         if not piece or not self._has_listeners(utterance):
@@ -220,3 +252,61 @@ class Speaker:
         if where is not None and not utterance.said:
             utterance.space_id = where if self._bus.attention(space_topic(where)) else None
         return utterance.space_id is not None
+
+
+SAID_AGAIN_SECONDS: Final = 0.1
+"""How often at most what is being said is said again: however many come, they are told at once."""
+
+
+class Voices:
+    """Who is saying something in this process at this moment."""
+
+    def __init__(self) -> None:
+        self._speakers: dict[Speaker, None] = {}
+
+    @contextmanager
+    def speaking(self, speaker: Speaker) -> Generator[None]:
+        """Inside, whoever comes late can be told what this one has said."""
+        self._speakers[speaker] = None
+        try:
+            yield
+        finally:
+            del self._speakers[speaker]
+
+    def say_again(self, spaces: Container[str]) -> bool:
+        """What is being said in these spaces is said again from its beginning; whether there was anything."""
+        return sum(speaker.say_again(spaces) for speaker in self._speakers) > 0
+
+
+@asynccontextmanager
+async def heard_by_latecomers(bus: Bus, voices: Voices, clock: Clock) -> AsyncGenerator[None]:
+    """Inside, these voices repeat themselves for readers who ask, on any instance."""
+    async with bus.subscribe(WANTED, limit=100_000) as asked:
+        # No task group: what goes wrong inside is not this task's, and shall be raised as it is.
+        task = asyncio.create_task(_repeat(asked, voices, clock), name="repeating for latecomers")
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+
+async def _repeat(asked: Subscription, voices: Voices, clock: Clock) -> None:
+    spaces: set[SpaceId] = set()
+    something = asyncio.Event()
+
+    async def listen() -> None:
+        async for item in asked:
+            if not isinstance(item, Gap):
+                spaces.update(wanted(item.payload))
+                something.set()
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(listen(), name="what latecomers ask")
+        while True:
+            await something.wait()
+            something.clear()
+            said = voices.say_again(spaces)
+            spaces.clear()
+            if said:
+                await clock.sleep(SAID_AGAIN_SECONDS)

@@ -19,6 +19,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 from sqlalchemy import bindparam, func, select, update
 
+from denizen.bus.streams import CycleChanged, agent_topic
 from denizen.consciousness.lease import Lease, fence
 from denizen.consciousness.selfhood import Identity
 from denizen.cycles import budgets, ledger
@@ -163,6 +164,7 @@ def _skip(tx: Tx, lease: Lease, skipped: Sequence[Event], reason: str, charge: C
     cycle_id = CycleId(new_id())
     tx.many(_end, [{"event_number": event.number, "by_cycle": cycle_id} for event in skipped])
     ledger.enter(tx, lease.agent_id, cycle_id, "skip", charge, f"triage: {reason}")
+    tx.announce(agent_topic(lease.agent_id), CycleChanged(lease.agent_id, cycle_id, "skipped").to_payload())
 
 
 def _pay(tx: Tx, lease: Lease, charge: Charge) -> None:

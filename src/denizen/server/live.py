@@ -1,8 +1,9 @@
-"""What one reader of a space is told of texts that are still being written. Pure.
+"""What one reader is told of texts that are still being written. Pure.
 
-The bus may lose, repeat and overlap; the reader is spared that. A `stream.started` always comes first, and says at
-which `offset` the text begins for this reader; the deltas of that id then follow each other without a hole, until the
-message of that id or its `stream.aborted` comes. A stream that is started again begins anew.
+The bus may lose, repeat and overlap; the reader is spared that. A `stream.started` always comes first; the deltas of
+that id then follow each other from its beginning and without a hole, until the message of that id or its
+`stream.aborted` comes. A stream that is started again begins anew. Where the beginning or a piece is missing, nothing
+is told until the text was told again from its beginning: `wanted` says of which spaces that has to be asked.
 """
 
 from __future__ import annotations
@@ -17,14 +18,10 @@ from pydantic import JsonValue
 from denizen.agents.registry import Presence
 from denizen.bus.streams import (
     AgentStatus,
-    CallChanged,
     CallDelta,
     CallStarted,
     Freshness,
-    MessageCreated,
-    MessageDeleted,
-    MessageEdited,
-    SpaceChanged,
+    Hint,
     StreamAborted,
     StreamDelta,
     StreamFrame,
@@ -43,44 +40,64 @@ Payload = dict[str, JsonValue]
 class _Writing:
     agent: AgentId
     epoch: int
-    length: int
+    space: SpaceId
+    length: int = 0
     """Where the next piece has to begin."""
 
 
 class Live:
     """What this reader has been told, and so what a frame means to it."""
 
-    def __init__(self, space_id: SpaceId) -> None:
+    def __init__(self, space_id: SpaceId | None = None) -> None:
         self._space_id = space_id
+        """Where frames are from of which nobody says where they are from."""
         self._freshness = Freshness()
         self._writing: dict[MessageId, _Writing] = {}
         self._statuses: dict[AgentId, tuple[str, str | None]] = {}
         self._said: OrderedDict[MessageId, None] = OrderedDict()
+        self._missed: dict[MessageId, SpaceId] = {}
+        self._asked: set[MessageId] = set()
 
     def said(self, message_id: MessageId) -> None:
         """The reader has the message. Frames about it that still come are of no use."""
         self._writing.pop(message_id, None)
+        self._missed.pop(message_id, None)
         self._said[message_id] = None
         if len(self._said) > REMEMBERED_MESSAGES:
             self._said.popitem(last=False)
 
     def seen(self, agents: Iterable[Presence]) -> list[Payload]:
-        """What the database says of the agents in the space; tells what is new about it."""
+        """What the database says of the agents around the reader; tells what is new about it."""
         told: list[Payload] = []
         known = {agent.agent_id: agent for agent in agents}
         for agent in known.values():
             told += self.hear(AgentStatus(agent.agent_id, agent.status, agent.epoch))
         for gone in self._statuses.keys() - known.keys():
             del self._statuses[gone]
+        # What was asked for and did not come may be asked for again.
+        self._asked.clear()
         return told
 
     def lost(self) -> list[Payload]:
         """Frames were lost, perhaps the one that ended a stream: all that are open end, and those alive begin anew."""
+        self._asked.clear()
         return [*self._abort(list(self._writing), "interrupted")]
 
-    def hear(self, frame: StreamFrame) -> list[Payload]:
-        """What the reader is to be told because of this frame."""
-        if isinstance(frame, MessageCreated | MessageEdited | MessageDeleted | CallChanged | SpaceChanged):
+    def left(self, space_id: SpaceId) -> None:
+        """The reader has nothing to do with that space any more."""
+        for id_ in [id_ for id_, writing in self._writing.items() if writing.space == space_id]:
+            del self._writing[id_]
+
+    def wanted(self) -> set[SpaceId]:
+        """Where a text is being written that this reader lacks a piece of, and nobody was asked for it yet."""
+        spaces = {space for id_, space in self._missed.items() if id_ not in self._asked}
+        self._asked.update(self._missed)
+        self._missed.clear()
+        return spaces
+
+    def hear(self, frame: StreamFrame, where: SpaceId | None = None) -> list[Payload]:
+        """What the reader is to be told because of this frame, which was heard in that space."""
+        if isinstance(frame, Hint):
             return []
         if frame.epoch is not None and not self._freshness.admit(frame.agent, frame.epoch):
             return []
@@ -88,9 +105,9 @@ class Live:
         told = [*self._abort(self._outdated(frame.agent, frame.epoch), "resumed")]
         match frame:
             case StreamStarted():
-                told += self._start(frame)
+                told += self._start(frame, where or self._space_id)
             case StreamDelta():
-                told += self._extend(frame)
+                told += self._extend(frame, where or self._space_id)
             case StreamAborted():
                 told += self._abort([frame.id] if frame.id in self._writing else [], frame.reason)
             case AgentStatus():
@@ -111,21 +128,21 @@ class Live:
                 writing = self._writing.pop(id_)
                 yield StreamAborted(writing.agent, writing.epoch, id_, reason).to_payload()
 
-    def _start(self, frame: StreamStarted, offset: int = 0) -> Iterator[Payload]:
-        if frame.id in self._said or frame.space != self._space_id:
+    def _start(self, frame: StreamStarted, where: SpaceId | None) -> Iterator[Payload]:
+        if frame.id in self._said or frame.space != where:
             return
-        self._writing[frame.id] = _Writing(frame.agent, frame.epoch, offset)
-        yield {**frame.to_payload(), "offset": offset}
+        if frame.again and frame.id in self._writing:
+            return  # told for another, or for a piece that is missing here: the text that follows has it
+        self._writing[frame.id] = _Writing(frame.agent, frame.epoch, frame.space)
+        yield {**replace(frame, again=False).to_payload(), "offset": 0}
 
-    def _extend(self, frame: StreamDelta) -> Iterator[Payload]:
-        if frame.id in self._said:
+    def _extend(self, frame: StreamDelta, where: SpaceId | None) -> Iterator[Payload]:
+        if frame.id in self._said or where is None:
             return
         writing = self._writing.get(frame.id)
         if writing is None or frame.offset > writing.length:
-            # We came in the middle, or a piece is lost: the reader gets the text from here on.
-            began = StreamStarted(frame.id, frame.agent, self._space_id, frame.epoch)
-            yield from self._start(began, frame.offset)
-            writing = self._writing[frame.id]
+            self._missed[frame.id] = where
+            return
         new = frame.text[writing.length - frame.offset :]
         if new:
             yield replace(frame, offset=writing.length, text=storable(new)).to_payload()

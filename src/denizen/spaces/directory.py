@@ -11,7 +11,7 @@ from typing import Final, Literal
 from pydantic import JsonValue
 from sqlalchemy import bindparam, delete, select, update
 
-from denizen.bus.streams import SpaceChanged, space_topic
+from denizen.bus.streams import MembershipChanged, SpaceChanged, entity_topic, space_topic
 from denizen.errors import HandleTaken, InvalidInput, NotAMember, NotFound
 from denizen.ids import EntityId, OrganizationId, SpaceId, new_id
 from denizen.spaces.handles import MAX_HANDLE_CHARS, check_handle, check_name
@@ -206,6 +206,7 @@ def list_entities(tx: Tx, organization_id: OrganizationId, *, also_left: bool = 
 
 
 _add_space = insert_into(spaces, "id", "organization_id", "kind", "name", "private", "created_at")
+_found_space = insert_ignore(spaces, ("id", "organization_id", "kind", "name", "private", "created_at"))
 _space = (spaces.c.id, spaces.c.organization_id, spaces.c.kind, spaces.c.name, spaces.c.private)
 _get_space = statement(select(*_space).where(spaces.c.id == bindparam("id")))
 _lock_space = statement(select(*_space, spaces.c.last_seq).where(spaces.c.id == bindparam("id")).with_for_update())
@@ -289,6 +290,22 @@ def create_space(
     return space
 
 
+def found_space(
+    tx: Tx, organization_id: OrganizationId, space_id: SpaceId, *, name: str, private: bool = False
+) -> Space:
+    """The space of an id that was agreed on beforehand: the one that is there, else a new one with nobody in it."""
+    tx.run(
+        _found_space,
+        id=space_id,
+        organization_id=organization_id,
+        kind="conversation",
+        name=check_name(name),
+        private=int(private),
+        created_at=tx.now,
+    )
+    return get_space(tx, space_id)
+
+
 def get_space(tx: Tx, space_id: SpaceId) -> Space:
     row = tx.one(_get_space, id=space_id)
     if row is None:
@@ -351,6 +368,7 @@ def join(tx: Tx, space_id: SpaceId, entity_id: EntityId, *, role: str = "member"
     if tx.run(_join, space_id=space_id, entity_id=entity_id, **joined):
         announce_change(tx, space_id)
     tx.run(_tell_members, space=space_id)
+    tx.announce(entity_topic(entity_id), MembershipChanged(entity_id, space_id).to_payload())
 
 
 def leave(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> None:
@@ -359,6 +377,7 @@ def leave(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> None:
     tx.run(_tell_members, space=space_id)
     if tx.run(_leave, space=space_id, entity=entity_id):
         announce_change(tx, space_id)
+    tx.announce(entity_topic(entity_id), MembershipChanged(entity_id, space_id).to_payload())
 
 
 def attend(tx: Tx, space_id: SpaceId, entity_id: EntityId, attention: Attention) -> None:

@@ -13,7 +13,15 @@ from denizen.agents import registry
 from denizen.agents.registry import Presence
 from denizen.app import Runtime
 from denizen.bus.port import Gap, Subscription
-from denizen.bus.streams import CallChanged, MessageCreated, agent_topic, from_payload, space_topic
+from denizen.bus.streams import (
+    WANTED,
+    CallChanged,
+    MessageCreated,
+    agent_topic,
+    from_payload,
+    space_topic,
+    wanted_payload,
+)
 from denizen.client import Agent, Author, Call, Connected, Lost, Me, Member, Message, Space, StreamEvent, frame_from
 from denizen.clock import moment
 from denizen.errors import StorageError, SubscriberTooSlow
@@ -159,7 +167,10 @@ class _Reader:
             return await self.look() if frame.seq > self._after else []
         if isinstance(frame, CallChanged):
             return await self._hear_of_call(frame)
-        return _frames(self._live.hear(frame))
+        told = _frames(self._live.hear(frame))
+        if spaces := self._live.wanted():
+            self._runtime.bus.publish(WANTED, wanted_payload(spaces))
+        return told
 
     async def _hear_of_call(self, frame: CallChanged) -> list[StreamEvent]:
         # The frames of an agent are of its calls in other spaces too.
