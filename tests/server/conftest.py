@@ -22,6 +22,7 @@ from denizen.clock import Instant
 from denizen.server.application import create_app
 from denizen.server.context import Limits
 from denizen.server.serving import Tls, bind, serve_on
+from denizen.server.streams.events import EVENTS
 from denizen.spaces.directory import Entity, Space
 from tests.server import small_town
 from tests.server.small_town import Town
@@ -34,7 +35,8 @@ class SentEvent:
 
     name: str
     data: Any = None
-    id: int | None = None
+    id: Any = None
+    """A number; of a person's stream a text."""
 
 
 @dataclass
@@ -81,8 +83,15 @@ class House:
         self, who: Entity | Agent, where: Space, *, last: int | None = None, **query: Any
     ) -> AsyncGenerator[Stream]:
         """Inside, the stream is open and the server listens to the bus for it."""
+        async with self.listen(who, f"/api/spaces/{where.id}/stream", last=last, **query) as stream:
+            yield stream
+
+    @asynccontextmanager
+    async def listen(
+        self, who: Entity | Agent, path: str, *, last: int | str | None = None, **query: Any
+    ) -> AsyncGenerator[Stream]:
+        """The same for any stream."""
         headers = await self.headers(who) | ({} if last is None else {"Last-Event-ID": str(last)})
-        path = f"/api/spaces/{where.id}/stream"
         async with self.client.stream("GET", path, headers=headers, params=query) as response:
             assert response.status_code == 200, await response.aread()
             assert response.headers["content-type"].startswith("text/event-stream")
@@ -135,7 +144,10 @@ def _event(fields: dict[str, str]) -> SentEvent:
     if ":" in fields:
         return SentEvent(":", fields[":"])
     number = fields.get("id")
-    return SentEvent(fields["event"], json.loads(fields["data"]), None if number is None else int(number))
+    data = json.loads(fields["data"])
+    # Every event is as the table of events says.
+    EVENTS[fields["event"]].shape.model_validate(data)
+    return SentEvent(fields["event"], data, int(number) if number is not None and number.isdecimal() else number)
 
 
 @asynccontextmanager

@@ -22,7 +22,7 @@ from denizen.cycles.ending import Ending, close_cycle
 from denizen.cycles.ledger import Charge
 from denizen.cycles.records import OpenCycle, find_open
 from denizen.errors import InvalidInput, NotFound
-from denizen.ids import AgentId, OrganizationId, SpaceId
+from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
 from denizen.models.prices import Usage, usage_of
 from denizen.plans import agenda
 from denizen.spaces import directory
@@ -266,6 +266,16 @@ _in_space = statement(
     .where(memberships.c.space_id == bindparam("space_id"))
     .order_by(agents.c.id)
 )
+_their_spaces = select(memberships.c.space_id).where(memberships.c.entity_id == bindparam("entity_id"))
+_around = statement(
+    select(agents.c.id, leases_table.c.epoch, *_state)
+    .select_from(_with_state)
+    .where(agents.c.id.in_(select(memberships.c.entity_id).where(memberships.c.space_id.in_(_their_spaces))))
+    .order_by(agents.c.id)
+)
+_alone = statement(
+    select(agents.c.id, leases_table.c.epoch, *_state).select_from(_with_state).where(agents.c.id == bindparam("id"))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +314,18 @@ def _with_status(tx: Tx, row: tuple[Any, ...]) -> tuple[Agent, Status]:
 def present(tx: Tx, space_id: SpaceId) -> list[Presence]:
     """The agents that are members of the space."""
     return [Presence(row[0], row[1], _status(tx, *row[2:])) for row in tx.all(_in_space, space_id=space_id)]
+
+
+def around(tx: Tx, entity_id: EntityId) -> list[Presence]:
+    """The agents in the spaces of this entity."""
+    return [Presence(row[0], row[1], _status(tx, *row[2:])) for row in tx.all(_around, entity_id=entity_id)]
+
+
+def presence(tx: Tx, agent_id: AgentId) -> Presence:
+    row = tx.one(_alone, id=agent_id)
+    if row is None:
+        raise NotFound("agent", agent_id)
+    return Presence(row[0], row[1], _status(tx, *row[2:]))
 
 
 def _status(tx: Tx, stored: str, open_cycle: str | None, until: int) -> Status:

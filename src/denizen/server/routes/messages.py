@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Final
 from uuid import UUID, uuid5
 
@@ -14,7 +15,8 @@ from denizen.server.context import context_of
 from denizen.server.problems import Problem
 from denizen.server.routes.spaces import enter
 from denizen.server.schemas import EditMessage, MessageOut, MessagePage, PostMessage
-from denizen.server.sse import EventStream
+from denizen.server.sse import EventStream, narrate
+from denizen.server.streams.space import SpaceStory
 from denizen.spaces import posting
 from denizen.spaces.directory import Space
 from denizen.spaces.posting import Message
@@ -167,7 +169,9 @@ async def stream(
     # A browser that comes back asks for the same address again, but its header is newer.
     wanted = after if last_event_id is None else last_event_id
     # A number that was never given, as after a restored backup, would leave the reader deaf until it is.
-    return EventStream(context, caller, SpaceId(space_id), last if wanted is None else min(wanted, last))
+    start = last if wanted is None else min(wanted, last)
+    story = partial(SpaceStory, context, caller, SpaceId(space_id), start)
+    return EventStream(context, partial(narrate, context, story))
 
 
 def _last_seq(tx: Tx, space_id: str, reader: EntityId) -> int:

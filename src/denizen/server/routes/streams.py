@@ -1,0 +1,75 @@
+"""What happens, as it happens: an agent's life, and everything a person may see."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Header, Query, Request, Response
+
+from denizen.cycles import records
+from denizen.ids import AgentId
+from denizen.server.auth import Caller, Person
+from denizen.server.context import context_of
+from denizen.server.routes.triggers import find_agent
+from denizen.server.sse import EventStream, narrate
+from denizen.server.streams import cursor
+from denizen.server.streams.agent import AgentStory
+from denizen.server.streams.person import PersonStory
+from denizen.storage.database import Tx
+
+router = APIRouter()
+
+_LAST: Final = 2**62
+_STREAM: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"description": "Server-sent events.", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
+}
+
+
+@router.get(
+    "/api/agents/{agent_id}/stream",
+    summary="An agent's life, as it is lived",
+    response_class=Response,
+    responses=_STREAM,
+)
+async def stream_agent(
+    request: Request,
+    caller: Person,
+    agent_id: str,
+    after: Annotated[int | None, Query(ge=0, le=_LAST)] = None,
+    last_event_id: Annotated[int | None, Header(alias="Last-Event-ID", ge=0, le=_LAST)] = None,
+) -> Response:
+    """How the agent is; for admins also every cycle after a number, and the open one as it comes along.
+
+    `cycle` events have the cycle's number as their id. Without one to resume from, they come from now on.
+    """
+    context = context_of(request)
+    agent, last = await context.runtime.db.read(_agent, agent_id, caller)
+    wanted = after if last_event_id is None else last_event_id
+    start = last if wanted is None else min(wanted, last)
+    return EventStream(context, partial(narrate, context, partial(AgentStory, context, caller, agent, start)))
+
+
+def _agent(tx: Tx, agent_id: str, caller: Caller) -> tuple[AgentId, int]:
+    agent = find_agent(tx, agent_id, caller)
+    newest = records.cycles_of(tx, agent.id, limit=1)
+    return agent.id, newest[-1].number if newest else 0
+
+
+@router.get("/api/stream", summary="Everything you may see, as it happens", response_class=Response, responses=_STREAM)
+async def stream_everything(
+    request: Request,
+    caller: Person,
+    last_event_id: Annotated[
+        str | None,
+        Header(alias="Last-Event-ID", max_length=60_000, description="The id of the last event you had."),
+    ] = None,
+) -> Response:
+    """Every message of every space you are in, and what happens there.
+
+    The id of an event says how far you are in each space: give the last one you had as `Last-Event-ID`, on whichever
+    instance, and nothing is lost or repeated. A space that it does not hold is told as `space.joined`.
+    """
+    context = context_of(request)
+    given = cursor.decode(last_event_id) if last_event_id else {}
+    return EventStream(context, partial(narrate, context, partial(PersonStory, context, caller, given)))

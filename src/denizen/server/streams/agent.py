@@ -1,0 +1,302 @@
+"""An agent's life as server-sent events: every cycle once and in order, and how the open one comes along.
+
+What is told comes from the database; the frames of the bus only say when to look. Its mind is not for everyone: who
+is no admin is told how the agent is, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from pydantic_ai.messages import ModelResponse
+
+from denizen.access import roles
+from denizen.agents import registry
+from denizen.agents.registry import Presence
+from denizen.bus.streams import (
+    WANTED,
+    AgentAlert,
+    AgentBudget,
+    AgentStatus,
+    CycleChanged,
+    MembershipChanged,
+    MessageCreated,
+    StreamAborted,
+    StreamDelta,
+    StreamFrame,
+    StreamStarted,
+    agent_topic,
+    entity_topic,
+    space_topic,
+    wanted_payload,
+)
+from denizen.clock import moment
+from denizen.consciousness import log
+from denizen.consciousness.log import Entry
+from denizen.cycles import ledger, records
+from denizen.cycles.records import CycleRecord, Glance, calls_of
+from denizen.cycles.routing import model_of
+from denizen.errors import NotFound
+from denizen.ids import AgentId, CycleId, EntityId, SpaceId
+from denizen.inbox import delivery
+from denizen.models.prices import usage_of
+from denizen.server.auth import Caller
+from denizen.server.context import Context
+from denizen.server.live import Live, Payload
+from denizen.server.sse import Say, require_good
+from denizen.server.streams.events import (
+    CycleEnded,
+    CycleFailed,
+    CycleOpened,
+    CycleSkipped,
+    Step,
+    Tool,
+    live_event,
+    message_event,
+    typed_event,
+)
+from denizen.spaces import directory, posting
+from denizen.storage.database import Tx
+from denizen.tools import effects
+from denizen.tools.effects import EffectRecord
+
+PAGE: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    agent_id: AgentId
+    entity_id: EntityId
+    token_id: str
+    admin: bool
+
+
+@dataclass(slots=True)
+class _Told:
+    """How much of the open cycle the reader knows."""
+
+    cycle: CycleId
+    next_seq: int
+    steps: int = 0
+    tools: dict[tuple[int, int], str] = field(default_factory=dict[tuple[int, int], str])
+    paused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Life:
+    presence: Presence
+    spaces: list[SpaceId]
+    cycles: list[CycleRecord]
+    open: Glance | None = None
+    events: int = 0
+    entries: Sequence[Entry] = ()
+    """Of the open cycle, from where the reader was on."""
+    effects: Sequence[EffectRecord] = ()
+
+
+def _look(tx: Tx, reader: _Reader, after: int, told: _Told | None) -> _Life:
+    token, role = require_good(tx, reader.token_id), roles.role_of(tx, reader.entity_id)
+    wanted = "admin" if reader.admin else "member"
+    if role is None or not roles.reaches(roles.lesser(role, token.role), wanted):
+        raise NotFound("agent", reader.agent_id)
+    presence = registry.presence(tx, reader.agent_id)
+    if not reader.admin:
+        return _Life(presence, [], [])
+    spaces = [each.id for each in directory.spaces_of(tx, reader.agent_id)]
+    lived = records.cycles_after(tx, reader.agent_id, after, limit=PAGE)
+    now = records.glance(tx, reader.agent_id)
+    if now is None:
+        return _Life(presence, spaces, lived)
+    first = told.next_seq if told is not None and told.cycle == now.id else now.first_seq
+    return _Life(
+        presence,
+        spaces,
+        lived,
+        now,
+        len(delivery.taken(tx, reader.agent_id, now.id)),
+        log.entries(tx, reader.agent_id, first),
+        effects.of_cycle(tx, now.id),
+    )
+
+
+class AgentStory:
+    """What one reader is told of an agent, from the cycle after `after` on."""
+
+    def __init__(self, context: Context, caller: Caller, agent_id: AgentId, after: int, say: Say) -> None:
+        self._runtime = context.runtime
+        self._agent_id = agent_id
+        admin = roles.reaches(caller.role, "admin")
+        self._reader = _Reader(agent_id, caller.entity.id, caller.token.id, admin)
+        self._after = after
+        self._say = say
+        self._live = Live()
+        self._by_topic: dict[str, SpaceId] = {}
+        self._told: _Told | None = None
+
+    @property
+    def topics(self) -> frozenset[str]:
+        if not self._reader.admin:
+            return frozenset({agent_topic(self._agent_id)})
+        return frozenset({agent_topic(self._agent_id), entity_topic(self._agent_id), *self._by_topic})
+
+    async def approach(self) -> None:
+        spaces = await self._runtime.db.read(directory.spaces_of, self._agent_id)
+        self._by_topic = {space_topic(each.id): each.id for each in spaces}
+
+    async def begin(self) -> None:
+        life = await self._look()
+        if self._reader.admin and life.presence.status == "alive":
+            # Perhaps it is writing: then the reader hears that from its beginning.
+            self._want(self._by_topic.values())
+
+    async def look(self) -> None:
+        await self._look()
+
+    async def _look(self) -> _Life:
+        while True:
+            life = await self._runtime.db.read(_look, self._reader, self._after, self._told)
+            self._by_topic = {space_topic(each): each for each in life.spaces}
+            await self._say_all(
+                [
+                    *self._lived(life.cycles),
+                    *(live_event(each) for each in self._live.seen([life.presence])),
+                    *self._open(life),
+                ]
+            )
+            if len(life.cycles) < PAGE:
+                return life
+
+    async def lose(self) -> None:
+        await self._say_live(self._live.lost())
+        await self.look()
+        if self._reader.admin:
+            self._want(self._by_topic.values())
+
+    async def hear(self, topic: str, frame: StreamFrame) -> None:
+        if isinstance(frame, AgentStatus):
+            await self._say_live(self._live.hear(frame))
+        elif self._reader.admin:
+            await self._hear_of_life(frame, self._by_topic.get(topic))
+
+    async def _hear_of_life(self, frame: StreamFrame, where: SpaceId | None) -> None:
+        match frame:
+            case CycleChanged():
+                await self.look()
+                await self._say_what_became(frame)
+            case MembershipChanged():
+                await self.look()
+            case AgentBudget() | AgentAlert():
+                await self._say(live_event(frame.to_payload()))
+            case MessageCreated():
+                if frame.author == self._agent_id:
+                    self._live.said(frame.id)
+                    await self._say(message_event(await self._runtime.db.read(posting.get_message, frame.id)))
+            case StreamStarted() | StreamDelta() | StreamAborted():
+                if frame.agent == self._agent_id:
+                    await self._say_live(self._live.hear(frame, where))
+                    if wanted := self._live.wanted():
+                        self._want(wanted)
+            case _:
+                pass
+
+    def _lived(self, cycles: Sequence[CycleRecord]) -> Iterable[bytes]:
+        for each in cycles:
+            self._after = each.number
+            yield typed_event(_ended(self._agent_id, each), each.number)
+
+    def _open(self, life: _Life) -> Iterable[bytes]:
+        """What is new about the open cycle."""
+        now = life.open
+        if now is None:
+            self._told = None
+            return
+        told = self._told
+        if told is None or told.cycle != now.id or told.paused != now.paused:
+            if told is None or told.cycle != now.id:
+                told = self._told = _Told(now.id, now.first_seq)
+            told.paused = now.paused
+            yield typed_event(self._opened(now, life.events))
+        for entry in life.entries:
+            told.next_seq = entry.seq + 1
+            if isinstance(entry.message, ModelResponse):
+                yield typed_event(self._step(now.id, told.steps, entry, entry.message))
+                told.steps += 1
+        for effect in life.effects:
+            key = (effect.step, effect.position)
+            if told.tools.get(key) != effect.state:
+                told.tools[key] = effect.state
+                yield typed_event(self._tool(now.id, effect))
+
+    def _opened(self, now: Glance, events: int) -> CycleOpened:
+        return CycleOpened(
+            agent=self._agent_id,
+            cycle=now.id,
+            state="paused" if now.paused else "open",
+            started_at=moment(now.started_at),
+            events=events,
+            attempts=now.attempts,
+        )
+
+    def _step(self, cycle: CycleId, number: int, entry: Entry, response: ModelResponse) -> Step:
+        used = usage_of(response)
+        return Step(
+            agent=self._agent_id,
+            cycle=cycle,
+            step=number,
+            model=model_of(entry),
+            tools=[call.tool_name for call in calls_of(response)],
+            input_tokens=used.input,
+            output_tokens=used.output,
+        )
+
+    def _tool(self, cycle: CycleId, effect: EffectRecord) -> Tool:
+        return Tool(
+            agent=self._agent_id,
+            cycle=cycle,
+            step=effect.step,
+            position=effect.position,
+            tool=effect.tool,
+            state=effect.state,
+        )
+
+    async def _say_what_became(self, frame: CycleChanged) -> None:
+        """Of a cycle that was skipped or has failed only the ledger tells."""
+        if frame.what not in ("skipped", "undone", "postponed"):
+            return
+        account = await self._runtime.db.read(ledger.recent, frame.cycle)
+        if frame.what == "skipped":
+            skipped = CycleSkipped(agent=self._agent_id, cycle=frame.cycle, reason=account.skipped or "")
+            await self._say(typed_event(skipped))
+            return
+        undone = frame.what == "undone"
+        failed = CycleFailed(agent=self._agent_id, cycle=frame.cycle, undone=undone, error=account.failed or "")
+        await self._say(typed_event(failed))
+
+    async def _say_live(self, payloads: Iterable[Payload]) -> None:
+        await self._say_all([live_event(each) for each in payloads])
+
+    async def _say_all(self, events: Sequence[bytes]) -> None:
+        if events:
+            await self._say(b"".join(events))
+
+    def _want(self, where: Iterable[SpaceId]) -> None:
+        self._runtime.bus.publish(WANTED, wanted_payload(where))
+
+
+def _ended(agent_id: AgentId, cycle: CycleRecord) -> CycleEnded:
+    return CycleEnded(
+        agent=agent_id,
+        cycle=cycle.id,
+        number=cycle.number,
+        outcome=cycle.outcome,
+        stop_reason=cycle.stop_reason,
+        summary=cycle.summary,
+        steps=cycle.steps,
+        started_at=moment(cycle.started_at),
+        ended_at=moment(cycle.ended_at),
+        input_tokens=cycle.input_tokens,
+        output_tokens=cycle.output_tokens,
+        cost_micros=cycle.cost_micros,
+    )

@@ -1,0 +1,73 @@
+"""Where a person is in each of their spaces, as one opaque text that any instance understands. Pure.
+
+It holds the end of each space's id and the number of the last message there, so that nothing has to be kept of who
+has read what: a reader that comes back brings it along.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import Final
+from uuid import UUID
+
+from denizen.errors import InvalidInput
+from denizen.ids import SpaceId
+
+_VERSION: Final = 1
+_END_BYTES: Final = 6
+"""Of a space's id: of a person's spaces no two end alike, but by a chance of one in many millions."""
+
+Ending = bytes
+"""The last bytes of the id of a space."""
+
+
+def ending(space_id: SpaceId) -> Ending:
+    return UUID(space_id).bytes[-_END_BYTES:]
+
+
+def encode(positions: Mapping[SpaceId, int]) -> str:
+    """The cursor of a reader that has every message up to these numbers."""
+    parts = [bytes([_VERSION])]
+    for space_id in sorted(positions):
+        parts += [ending(space_id), _encode_number(positions[space_id])]
+    return base64.urlsafe_b64encode(b"".join(parts)).decode().rstrip("=")
+
+
+def decode(text: str) -> dict[Ending, int]:
+    """The numbers that a cursor holds. Raises `InvalidInput` if it is none of ours."""
+    try:
+        data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        return _decode(data)
+    except (binascii.Error, ValueError, IndexError) as error:
+        raise InvalidInput("Last-Event-ID: this is no id of an event of this stream. Come without one.") from error
+
+
+def _decode(data: bytes) -> dict[Ending, int]:
+    if not data or data[0] != _VERSION:
+        raise ValueError("another version")
+    found: dict[Ending, int] = {}
+    at = 1
+    while at < len(data):
+        end, at = data[at : at + _END_BYTES], at + _END_BYTES
+        found[end], at = _decode_number(data, at)
+    return found
+
+
+def _encode_number(number: int) -> bytes:
+    """Seven bits a byte, the lowest first; the last byte is below 128."""
+    encoded = bytearray()
+    while number > 127:
+        encoded.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*encoded, number])
+
+
+def _decode_number(data: bytes, at: int) -> tuple[int, int]:
+    number = shift = 0
+    while True:
+        number |= (data[at] & 127) << shift
+        if data[at] < 128:
+            return number, at + 1
+        at, shift = at + 1, shift + 7

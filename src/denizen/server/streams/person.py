@@ -1,0 +1,291 @@
+"""Everything of every space a person is in, as server-sent events: each message once, those of a space in order.
+
+What a reader has is all in the cursor that it brings along: the number of the last message in each space. The person
+may come into spaces and leave them meanwhile; the stream follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import bindparam, select
+
+from denizen.agents import registry
+from denizen.agents.registry import Presence
+from denizen.bus.streams import (
+    SPACES,
+    WANTED,
+    CallChanged,
+    MembershipChanged,
+    MessageCreated,
+    MessageDeleted,
+    MessageEdited,
+    StreamFrame,
+    StreamStarted,
+    agent_topic,
+    entity_topic,
+    space_topic,
+    wanted_payload,
+)
+from denizen.bus.streams import SpaceChanged as SpaceChangedFrame
+from denizen.errors import NotAMember, NotFound
+from denizen.ids import CallId, EntityId, MessageId, SpaceId
+from denizen.server.auth import Caller
+from denizen.server.context import Context
+from denizen.server.live import Live, Payload
+from denizen.server.sse import Say, require_good
+from denizen.server.streams import cursor
+from denizen.server.streams.cursor import Ending
+from denizen.server.streams.events import (
+    Ready,
+    SpaceChanged,
+    SpaceJoined,
+    SpaceLeft,
+    call_event,
+    change_event,
+    live_event,
+    message_event,
+    typed_event,
+)
+from denizen.server.streams.space import PAGE
+from denizen.spaces import directory, posting
+from denizen.spaces.directory import SpaceKind
+from denizen.spaces.posting import Message
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import memberships, spaces
+from denizen.tools import calls
+from denizen.tools.calls import Call
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    id: SpaceId
+    kind: SpaceKind
+    name: str
+    private: bool
+    last_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Surroundings:
+    places: dict[SpaceId, _Place]
+    agents: list[Presence]
+
+
+_places = statement(
+    select(spaces.c.id, spaces.c.kind, spaces.c.name, spaces.c.private, spaces.c.last_seq)
+    .join(memberships, memberships.c.space_id == spaces.c.id)
+    .where(memberships.c.entity_id == bindparam("entity_id"))
+    .order_by(spaces.c.id)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    entity_id: EntityId
+    token_id: str
+
+
+def _look_around(tx: Tx, reader: _Reader) -> _Surroundings:
+    require_good(tx, reader.token_id)
+    rows = tx.all(_places, entity_id=reader.entity_id)
+    found = {row[0]: _Place(row[0], row[1], row[2], bool(row[3]), row[4]) for row in rows}
+    return _Surroundings(found, registry.around(tx, reader.entity_id))
+
+
+def _new_messages(tx: Tx, reader: _Reader, space_id: SpaceId, after: int) -> list[Message]:
+    _require(tx, reader, space_id)
+    return posting.messages_after(tx, space_id, after, limit=PAGE)
+
+
+def _changed_message(tx: Tx, reader: _Reader, space_id: SpaceId, message_id: MessageId) -> Message:
+    _require(tx, reader, space_id)
+    return posting.get_message(tx, message_id)
+
+
+def _shown_call(tx: Tx, reader: _Reader, space_id: SpaceId, call_id: CallId) -> Call | None:
+    _require(tx, reader, space_id)
+    try:
+        return calls.get(tx, call_id)
+    except NotFound:
+        return None  # forgotten
+
+
+def _require(tx: Tx, reader: _Reader, space_id: SpaceId) -> None:
+    """Raises unless the reader may read this space. That it may not any more is found out by looking around."""
+    require_good(tx, reader.token_id)
+    if not directory.is_member(tx, space_id, reader.entity_id):
+        raise NotAMember("The reader has left the space.")
+
+
+def _waiting_calls(tx: Tx, places: Iterable[SpaceId]) -> list[Call]:
+    return [call for each in places for call in calls.waiting_in(tx, each)]
+
+
+class PersonStory:
+    """What one person is told. `given` is how far the reader was when it was here before."""
+
+    def __init__(self, context: Context, caller: Caller, given: Mapping[Ending, int], say: Say) -> None:
+        self._runtime = context.runtime
+        self._reader = _Reader(caller.entity.id, caller.token.id)
+        self._given = dict(given)
+        self._say = say
+        self._live = Live()
+        self._positions: dict[SpaceId, int] = {}
+        self._by_topic: dict[str, SpaceId] = {}
+        self._agents: list[Presence] = []
+
+    @property
+    def topics(self) -> frozenset[str]:
+        agents = (agent_topic(each.agent_id) for each in self._agents)
+        return frozenset({entity_topic(self._reader.entity_id), *self._by_topic, *agents})
+
+    async def approach(self) -> None:
+        around = await self._runtime.db.read(_look_around, self._reader)
+        self._by_topic = {space_topic(each): each for each in around.places}
+        self._agents = around.agents
+
+    async def begin(self) -> None:
+        around = await self._runtime.db.read(_look_around, self._reader)
+        new = self._settle_in(around)
+        told = [typed_event(_joined(each)) for each in new]
+        ready = Ready(spaces=[*around.places])
+        await self._say(b"".join([*told, typed_event(ready, self._cursor)]))
+        await self._tell(around)
+        waiting = await self._runtime.db.read(_waiting_calls, list(around.places))
+        if waiting:
+            await self._say(b"".join(call_event(each) for each in waiting))
+        if any(each.status == "alive" for each in self._agents):
+            # Perhaps it is writing: then the reader hears that from its beginning.
+            self._want(self._positions)
+
+    async def look(self) -> None:
+        around = await self._runtime.db.read(_look_around, self._reader)
+        for gone in self._positions.keys() - around.places.keys():
+            self._leave(gone)
+            await self._say(typed_event(SpaceLeft(space=gone), self._cursor))
+        for new in self._settle_in(around):
+            await self._say(typed_event(_joined(new), self._cursor))
+        await self._tell(around)
+
+    async def lose(self) -> None:
+        await self._say_live(self._live.lost())
+        await self.look()
+        self._want(self._positions)
+
+    async def hear(self, topic: str, frame: StreamFrame) -> None:
+        space_id = self._by_topic.get(topic)
+        if space_id is None and topic.startswith(SPACES):
+            return  # of a space that the person has left
+        try:
+            await self._hear(frame, space_id)
+        except NotAMember:
+            await self.look()
+
+    async def _hear(self, frame: StreamFrame, space_id: SpaceId | None) -> None:
+        match frame:
+            case MembershipChanged():
+                await self.look()
+            case SpaceChangedFrame():
+                await self._say_space(frame.space)
+            case MessageCreated():
+                if space_id is not None and frame.seq > self._positions[space_id]:
+                    await self._catch_up(space_id)
+            case MessageEdited() | MessageDeleted():
+                # One that the reader does not have yet comes as it is now.
+                if space_id is not None and frame.seq <= self._positions[space_id]:
+                    await self._say_changed(space_id, frame.id)
+            case CallChanged():
+                # It is heard of from the space and from its agent.
+                if space_id is not None:
+                    await self._say_call(space_id, frame.id)
+            case StreamStarted():
+                # Whoever left the space since the last message does not get to read the next one as it is written.
+                if space_id is not None:
+                    await self._runtime.db.read(_require, self._reader, space_id)
+                    await self._say_live(self._live.hear(frame, space_id))
+            case _:
+                await self._say_live(self._live.hear(frame, space_id))
+                if wanted := self._live.wanted():
+                    self._want(wanted)
+
+    @property
+    def _cursor(self) -> str:
+        return cursor.encode(self._positions)
+
+    def _settle_in(self, around: _Surroundings) -> list[_Place]:
+        """Every space has its position; gives those that the reader did not know of."""
+        self._agents = around.agents
+        self._by_topic = {space_topic(each): each for each in around.places}
+        new: list[_Place] = []
+        for place in around.places.values():
+            if place.id in self._positions:
+                continue
+            known = self._given.pop(cursor.ending(place.id), None)
+            # A number that was never given, as after a restored backup, would leave the reader deaf until it is.
+            self._positions[place.id] = place.last_seq if known is None else min(known, place.last_seq)
+            new += [place] if known is None else []
+        return new
+
+    def _leave(self, space_id: SpaceId) -> None:
+        del self._positions[space_id]
+        self._live.left(space_id)
+
+    async def _tell(self, around: _Surroundings) -> None:
+        for place in around.places.values():
+            if place.last_seq > self._positions[place.id]:
+                try:
+                    await self._catch_up(place.id)
+                except NotAMember:
+                    continue  # since the look around; the next one tells
+        await self._say_live(self._live.seen(around.agents))
+
+    async def _catch_up(self, space_id: SpaceId) -> None:
+        """The reader has every message of this space."""
+        while True:
+            after = self._positions[space_id]
+            messages = await self._runtime.db.read(_new_messages, self._reader, space_id, after)
+            told: list[bytes] = []
+            for message in messages:
+                self._live.said(message.id)
+                self._positions[space_id] = message.seq
+                told.append(message_event(message, self._cursor))
+            if told:
+                await self._say(b"".join(told))
+            if len(messages) < PAGE:
+                return
+
+    async def _say_space(self, space_id: SpaceId) -> None:
+        """The space as it is now; there may be other agents in it as well."""
+        around = await self._runtime.db.read(_look_around, self._reader)
+        place = around.places.get(space_id)
+        if place is None:
+            raise NotAMember("The reader has left the space.")
+        self._agents = around.agents
+        fields = {"kind": place.kind, "name": place.name, "private": place.private, "last_seq": place.last_seq}
+        await self._say(typed_event(SpaceChanged.model_validate({"space": space_id, **fields})))
+        await self._say_live(self._live.seen(around.agents))
+
+    async def _say_changed(self, space_id: SpaceId, message_id: MessageId) -> None:
+        """The message as it stands now: a frame may be older than what it tells of."""
+        message = await self._runtime.db.read(_changed_message, self._reader, space_id, message_id)
+        await self._say(change_event(message))
+
+    async def _say_call(self, space_id: SpaceId, call_id: CallId) -> None:
+        """The call as it stands now: a frame may be older than what it tells of."""
+        call = await self._runtime.db.read(_shown_call, self._reader, space_id, call_id)
+        if call is not None:
+            await self._say(call_event(call))
+
+    async def _say_live(self, payloads: Iterable[Payload]) -> None:
+        told = b"".join(live_event(each) for each in payloads)
+        if told:
+            await self._say(told)
+
+    def _want(self, where: Iterable[SpaceId]) -> None:
+        self._runtime.bus.publish(WANTED, wanted_payload(where))
+
+
+def _joined(place: _Place) -> SpaceJoined:
+    return SpaceJoined(space=place.id, kind=place.kind, name=place.name, private=place.private, last_seq=place.last_seq)

@@ -1,0 +1,173 @@
+"""A space as server-sent events: every message once and in order, and what is happening in between.
+
+The database says what was said. Each look asks again whether the reader may still read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from denizen.agents import registry
+from denizen.agents.registry import Presence
+from denizen.bus.streams import (
+    WANTED,
+    CallChanged,
+    MessageCreated,
+    MessageDeleted,
+    MessageEdited,
+    SpaceChanged,
+    StreamFrame,
+    StreamStarted,
+    agent_topic,
+    space_topic,
+    wanted_payload,
+)
+from denizen.ids import CallId, EntityId, MessageId, SpaceId
+from denizen.server.auth import Caller
+from denizen.server.context import Context
+from denizen.server.live import Live, Payload
+from denizen.server.sse import Say, require_good
+from denizen.server.streams.events import (
+    call_event,
+    change_event,
+    live_event,
+    message_event,
+    space_changed_event,
+)
+from denizen.spaces import directory, posting
+from denizen.spaces.posting import Message
+from denizen.storage.database import Tx
+from denizen.tools import calls
+
+PAGE: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Who reads what, by which right."""
+
+    space_id: SpaceId
+    entity_id: EntityId
+    token_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    messages: list[Message]
+    agents: list[Presence]
+
+
+def _look(tx: Tx, reader: Reader, after: int) -> _View:
+    require_good(tx, reader.token_id)
+    directory.require_member(tx, reader.space_id, reader.entity_id)
+    messages = posting.messages_after(tx, reader.space_id, after, limit=PAGE)
+    return _View(messages, registry.present(tx, reader.space_id))
+
+
+def _changed(tx: Tx, reader: Reader, message_id: MessageId) -> Message:
+    directory.require_member(tx, reader.space_id, reader.entity_id)
+    return posting.get_message(tx, message_id)
+
+
+def _space_now(tx: Tx, reader: Reader) -> bytes:
+    space = directory.require_member(tx, reader.space_id, reader.entity_id)
+    return space_changed_event(space, posting.last_seq(tx, space.id))
+
+
+class SpaceStory:
+    """What one reader of a space is told, from the message after `after` on."""
+
+    def __init__(self, context: Context, caller: Caller, space_id: SpaceId, after: int, say: Say) -> None:
+        self._runtime = context.runtime
+        self._reader = Reader(space_id, caller.entity.id, caller.token.id)
+        self._after = after
+        self._say = say
+        self._live = Live(space_id)
+        self._agents: list[Presence] = []
+        self._last_call: tuple[CallId, str] | None = None
+
+    @property
+    def topics(self) -> frozenset[str]:
+        return frozenset({space_topic(self._reader.space_id), *(agent_topic(each.agent_id) for each in self._agents)})
+
+    async def approach(self) -> None:
+        self._agents = await self._runtime.db.read(registry.present, self._reader.space_id)
+
+    async def begin(self) -> None:
+        await self.look()
+        await self._say_open_calls()
+        if any(each.status == "alive" for each in self._agents):
+            # Perhaps it is writing: then the reader hears that from its beginning.
+            self._runtime.bus.publish(WANTED, wanted_payload([self._reader.space_id]))
+
+    async def look(self) -> None:
+        while True:
+            view = await self._runtime.db.read(_look, self._reader, self._after)
+            for message in view.messages:
+                self._live.said(message.id)
+                self._after = message.seq
+            self._agents = view.agents
+            told = [message_event(each, each.seq) for each in view.messages]
+            told += [live_event(each) for each in self._live.seen(view.agents)]
+            if told:
+                await self._say(b"".join(told))
+            if len(view.messages) < PAGE:
+                return
+
+    async def lose(self) -> None:
+        await self._say_live(self._live.lost())
+        await self.look()
+        self._runtime.bus.publish(WANTED, wanted_payload([self._reader.space_id]))
+
+    async def hear(self, topic: str, frame: StreamFrame) -> None:
+        del topic  # all of it is of this space, or of agents in it
+        match frame:
+            case MessageCreated():
+                if frame.seq > self._after:
+                    await self.look()
+            case MessageEdited() | MessageDeleted():
+                # One that the reader does not have yet comes as it is now.
+                if frame.seq <= self._after:
+                    await self._say_changed(frame.id)
+            case CallChanged():
+                # Frames of the agent's own topic come here as well, of calls in other spaces too.
+                if frame.space == self._reader.space_id:
+                    await self._say_call(frame.id)
+            case SpaceChanged():
+                # There may be other agents in it, or the reader may not be.
+                await self.look()
+                await self._say(await self._runtime.db.read(_space_now, self._reader))
+            case StreamStarted():
+                # Whoever left the space since the last message does not get to read the next one as it is written.
+                await self.look()
+                await self._say_live(self._live.hear(frame))
+            case _:
+                await self._say_live(self._live.hear(frame))
+                if spaces := self._live.wanted():
+                    self._runtime.bus.publish(WANTED, wanted_payload(spaces))
+
+    async def _say_open_calls(self) -> None:
+        """Whoever comes sees what still waits; what was settled long ago is found with the messages."""
+        waiting = await self._runtime.db.read(calls.waiting_in, self._reader.space_id)
+        if waiting:
+            await self._say(b"".join(call_event(each) for each in waiting))
+
+    async def _say_changed(self, message_id: MessageId) -> None:
+        """The message as it stands now: a frame may be older than what it tells of."""
+        message = await self._runtime.db.read(_changed, self._reader, message_id)
+        await self._say(change_event(message))
+
+    async def _say_call(self, call_id: CallId) -> None:
+        """The call as it stands now: a frame may be older than what it tells of."""
+        call = await self._runtime.db.read(calls.require_visible, call_id, self._reader.entity_id)
+        # It is heard of from the space and from its agent.
+        if self._last_call != (call.id, call.state):
+            self._last_call = (call.id, call.state)
+            await self._say(call_event(call))
+
+    async def _say_live(self, payloads: Iterable[Payload]) -> None:
+        told = b"".join(live_event(each) for each in payloads)
+        if told:
+            await self._say(told)
