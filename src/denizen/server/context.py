@@ -35,6 +35,8 @@ class Limits:
     """Of one token; 0 is as many as it likes."""
     failed_logins_per_minute: int = 60
     """From one address."""
+    completion_seconds: float = 300
+    """How long a client of OpenAI's API waits for an agent's answer: it has no way to say it itself."""
 
 
 @dataclass(slots=True)

@@ -19,6 +19,7 @@ from denizen.clock import SECOND
 from denizen.errors import DenizenError
 from denizen.server.auth import Caller, authenticate, cookie, cookie_name, note_use, too_often
 from denizen.server.context import Context
+from denizen.server.errors_of_openai import with_errors_of_openai
 from denizen.server.problems import Problem, internal_response, problem_of, problem_response
 from denizen.server.reach import Reach, Visit, visit_of, without_port
 
@@ -31,6 +32,9 @@ SIGNING_IN: Final = ("POST", "/api/session")
 WEBHOOKS: Final = "/hooks/"
 """Below it services tell of things. They have no token, and their names for this server are not ours to know: what they
 send is believed only if it is signed."""
+
+OPENAI: Final = "/v1/"
+"""Below it errors have the shape that clients of OpenAI's API understand."""
 
 _HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
@@ -52,6 +56,8 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        if scope["path"].startswith(OPENAI):
+            send = with_errors_of_openai(send)
         answering = _Answering(scope, send, self._context)
         try:
             await self._let_in(scope, receive, answering)
@@ -115,7 +121,7 @@ class _Answering:
             headers["Date"] = formatdate(self._context.runtime.clock.now() / SECOND, usegmt=True)
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)
-            if self._scope["path"].startswith("/api"):
+            if self._scope["path"].startswith(("/api", OPENAI)):
                 headers["Cache-Control"] = "no-store"
             if self.visit is not None and self.visit.secure:
                 headers.setdefault("Strict-Transport-Security", "max-age=31536000")

@@ -257,6 +257,18 @@ _before = statement(
 _get = statement(
     select(*_message).join(entities, entities.c.id == messages.c.author_id).where(messages.c.id == bindparam("id"))
 )
+_of_cycle = statement(
+    select(*_message)
+    .join(entities, entities.c.id == messages.c.author_id)
+    .where(
+        messages.c.space_id == bindparam("space_id"),
+        messages.c.seq > bindparam("after"),
+        messages.c.author_id == bindparam("author_id"),
+        messages.c.cycle_id == bindparam("cycle_id"),
+    )
+    .order_by(messages.c.seq)
+    .limit(bindparam("limit"))
+)
 _last_seq = statement(select(spaces.c.last_seq).where(spaces.c.id == bindparam("space_id")))
 _END = 2**62
 
@@ -269,6 +281,14 @@ def messages_after(tx: Tx, space_id: SpaceId, after: int = 0, *, limit: int = 10
 def messages_before(tx: Tx, space_id: SpaceId, before: int = _END, *, limit: int = 100) -> list[Message]:
     """What was said in the space last before that sequence number, oldest first."""
     return [_as_message(row) for row in reversed(tx.all(_before, space_id=space_id, before=before, limit=limit))]
+
+
+def said_by(
+    tx: Tx, space_id: SpaceId, author_id: EntityId, cycle_id: str, *, after: int = 0, limit: int = 100
+) -> list[Message]:
+    """What an agent has said in the space in one of its cycles after that sequence number, oldest first."""
+    rows = tx.all(_of_cycle, space_id=space_id, author_id=author_id, cycle_id=cycle_id, after=after, limit=limit)
+    return [_as_message(row) for row in rows]
 
 
 def last_seq(tx: Tx, space_id: SpaceId) -> int:

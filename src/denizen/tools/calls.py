@@ -363,6 +363,11 @@ def interrupt(tx: Tx, agent_id: AgentId) -> None:
             settle(tx, call, "interrupted")
 
 
+def pausing(tx: Tx, agent_id: AgentId) -> list[Call]:
+    """The calls without whose answers the cycle of this agent does not go on, the oldest first."""
+    return sorted((each for each in _waiting(tx, agent_id) if each.mode == "pause"), key=lambda each: each.created_at)
+
+
 def cancel(tx: Tx, agent_id: AgentId) -> None:
     """Nobody waits for the calls of this agent any more."""
     for call in _waiting(tx, agent_id):

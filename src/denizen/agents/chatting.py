@@ -1,0 +1,192 @@
+"""One message to one agent, and what it says to it: everything it sends to that space until its cycle ends.
+
+What became of the message is read from the database, on any instance: its event is in the agent's inbox, belongs to a
+cycle, and is done with it. Whoever waits looks again when a hint says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+from uuid import UUID, uuid5
+
+from pydantic import JsonValue
+from sqlalchemy import bindparam, func, select
+
+from denizen.agents import registry
+from denizen.agents.registry import Agent
+from denizen.clock import moment
+from denizen.cycles import budgets, ledger, pausing, records
+from denizen.cycles.ledger import Charge
+from denizen.errors import InvalidInput
+from denizen.ids import AgentId, CycleId, MessageId, SpaceId
+from denizen.spaces import directory, posting
+from denizen.spaces.directory import Entity, Space
+from denizen.spaces.handles import MAX_NAME_CHARS
+from denizen.spaces.posting import Draft, Message
+from denizen.storage.database import Tx, statement, storable
+from denizen.storage.schema import events
+from denizen.tools import calls
+from denizen.tools.calls import Call
+
+Outcome = Literal["acted", "skipped", "failed", "paused", "suspended", "unheard", "working"]
+"""What became of a message. Only `working` may still become something else by itself."""
+
+SAID: Final = 200
+"""How many messages of one cycle make an answer, at most."""
+RECENT_EVENTS: Final = 50_000
+"""How far back the event of a message is looked for that was posted before: nothing leads from one to the other."""
+_PRIVATE: Final = UUID("7c6f3a52-0d2f-4c0b-8b3e-5a0f6d1e9c47")
+"""Under which the private space of two has its id."""
+
+
+def private_space(tx: Tx, person: Entity, agent: Agent, named: str = "") -> Space:
+    """The space of these two alone, made when it is first asked for; with a name, another one of theirs."""
+    id = SpaceId(str(uuid5(_PRIVATE, storable(f"{person.id} {agent.id} {named}"))))
+    title = f"{person.name} and {agent.name}" + (f": {named}" if named else "")
+    name = " ".join("".join(char if char.isprintable() else " " for char in storable(title)).split())
+    space = directory.found_space(tx, person.organization_id, id, name=name[:MAX_NAME_CHARS], private=True)
+    for member in (person.id, agent.id):
+        if not directory.is_member(tx, space.id, member):
+            directory.join(tx, space.id, member)
+    return space
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A message that somebody waits to have answered."""
+
+    message_id: MessageId
+    space_id: SpaceId
+    seq: int
+    agent_id: AgentId
+    event: int | None
+    """The number of its event in the agent's inbox; None if it is not there."""
+
+
+_open_event = statement(
+    select(events.c.number).where(
+        events.c.agent_id == bindparam("agent_id"),
+        events.c.state != "done",  # word for word the condition of the partial index
+        events.c.message_id == bindparam("message_id"),
+    )
+)
+_done_event = statement(
+    select(events.c.number).where(
+        events.c.number > select(func.max(events.c.number) - RECENT_EVENTS).scalar_subquery(),
+        events.c.agent_id == bindparam("agent_id"),
+        events.c.message_id == bindparam("message_id"),
+    )
+)
+_event = statement(select(events.c.state, events.c.cycle_id).where(events.c.number == bindparam("number")))
+
+
+def ask(
+    tx: Tx,
+    space_id: SpaceId,
+    person: Entity,
+    agent: Agent,
+    what: Draft,
+    *,
+    id: MessageId,
+    metadata: Mapping[str, JsonValue] | None = None,
+) -> Asked:
+    """The message stands in the space and in the agent's inbox. Asking again under the same id is asking once."""
+    if not directory.is_member(tx, space_id, agent.id):
+        raise InvalidInput(f"@{agent.entity.handle} is not in this space: choose one that you share, or none.")
+    posted = posting.post(tx, space_id, person.id, what, id=id, metadata=metadata)
+    found = tx.one(_open_event, agent_id=agent.id, message_id=id) or tx.one(
+        _done_event, agent_id=agent.id, message_id=id
+    )
+    return Asked(id, space_id, posted.seq, agent.id, None if found is None else found[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What has become of a message so far."""
+
+    outcome: Outcome
+    messages: tuple[Message, ...] = ()
+    """What the agent has said to it."""
+    cycle_id: CycleId | None = None
+    """The cycle that took it."""
+    cycle: int | None = None
+    """Its number, once it has ended."""
+    spent: Charge = ledger.NOTHING
+    waiting_for: tuple[Call, ...] = ()
+    """What the agent has asked people, where it waits for that."""
+    note: str = ""
+    """Why there is no more, in a sentence for people."""
+
+    @property
+    def over(self) -> bool:
+        """Whether waiting longer would bring nothing."""
+        return self.outcome != "working"
+
+
+def answer_to(tx: Tx, asked: Asked) -> Answer:
+    """What has become of the message by now."""
+    row = None if asked.event is None else tx.one(_event, number=asked.event)
+    if row is None:
+        return Answer("unheard", note="The agent does not attend to this: mention it, or have it attend to the space.")
+    state, cycle_id = row
+    match state:
+        case "done":
+            return _settled(tx, asked, CycleId(cycle_id))
+        case "dead":
+            return Answer("failed", note="The agent has failed too often at this message. It is kept in its inbox.")
+        case "taken":
+            return _under_way(tx, asked, CycleId(cycle_id))
+        case _:
+            return _held_up(tx, asked.agent_id, Answer("working"))
+
+
+def _settled(tx: Tx, asked: Asked, cycle_id: CycleId) -> Answer:
+    cycle = records.ended(tx, cycle_id)
+    if cycle is None:
+        return Answer("skipped", cycle_id=cycle_id, spent=ledger.recent(tx, cycle_id).spent)
+    said = _said(tx, asked, cycle_id)
+    spent = Charge(None, cycle.input_tokens, cycle.output_tokens, cost_micros=cycle.cost_micros)
+    if cycle.outcome == "failed":
+        return Answer("failed", said, cycle_id, cycle.number, spent, note="The agent could not finish this.")
+    if cycle.stop_reason == "budget" and not said:
+        return Answer("suspended", said, cycle_id, cycle.number, spent, note=_why_suspended(tx, asked.agent_id))
+    return Answer("acted", said, cycle_id, cycle.number, spent)
+
+
+def _under_way(tx: Tx, asked: Asked, cycle_id: CycleId) -> Answer:
+    spent = ledger.recent(tx, cycle_id).spent
+    return _held_up(tx, asked.agent_id, Answer("working", _said(tx, asked, cycle_id), cycle_id, spent=spent))
+
+
+def _held_up(tx: Tx, agent_id: AgentId, so_far: Answer) -> Answer:
+    """The same, if the agent can go on; else with why it cannot."""
+    status = registry.status(tx, agent_id)
+    if status == "dead":
+        return _with(so_far, "failed", "The agent was deleted.")
+    if status == "suspended":
+        return _with(so_far, "suspended", _why_suspended(tx, agent_id))
+    if status == "paused" and pausing.stays_paused(tx, agent_id):
+        waiting = tuple(calls.pausing(tx, agent_id))
+        return _with(so_far, "paused", "The agent waits for an answer to what it has asked.", waiting)
+    return so_far
+
+
+def _with(so_far: Answer, outcome: Outcome, note: str, waiting: tuple[Call, ...] = ()) -> Answer:
+    return Answer(outcome, so_far.messages, so_far.cycle_id, so_far.cycle, so_far.spent, waiting, note)
+
+
+def _why_suspended(tx: Tx, agent_id: AgentId) -> str:
+    kept = "What you wrote is kept, and will be read then."
+    resting = budgets.resting(tx, agent_id)
+    if resting is None and registry.status(tx, agent_id) == "suspended":
+        return f"The agent is suspended until someone resumes it. {kept}"
+    until = (
+        "it is raised" if resting is None or resting.until is None else f"{moment(resting.until):%Y-%m-%d %H:%M} UTC"
+    )
+    return f"The agent's budget is used up; it rests until {until}. {kept}"
+
+
+def _said(tx: Tx, asked: Asked, cycle_id: CycleId) -> tuple[Message, ...]:
+    return tuple(posting.said_by(tx, asked.space_id, asked.agent_id, cycle_id, after=asked.seq, limit=SAID))

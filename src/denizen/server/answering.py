@@ -1,0 +1,168 @@
+"""Waiting for what an agent says to one message: looking when a hint comes, passing on what it writes meanwhile.
+
+The agent does not depend on anyone waiting: who leaves, or waits no longer, finds the answer in the space.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias
+
+from starlette.types import Receive
+
+from denizen.agents import chatting
+from denizen.agents.chatting import Answer, Asked
+from denizen.bus.port import Gap
+from denizen.bus.streams import (
+    WANTED,
+    CallDelta,
+    CallStarted,
+    StreamAborted,
+    StreamDelta,
+    StreamFrame,
+    StreamStarted,
+    agent_topic,
+    space_topic,
+    wanted_payload,
+)
+from denizen.clock import SECOND
+from denizen.ids import MessageId
+from denizen.server.context import Context
+from denizen.server.live import Live
+from denizen.server.sse import Ear, hearing, left
+from denizen.server.telling import Telling
+
+LONGEST_SECONDS: Final = 600
+USUAL_SECONDS: Final = 120
+
+Pass: TypeAlias = Callable[[str], Awaitable[None]]
+"""Takes the next piece of the answer's text; an empty one says that all is well."""
+LastWords: TypeAlias = Callable[[Answer], Awaitable[str]]
+"""What is to be said after everything else, where there is something."""
+
+
+async def wait(
+    context: Context, asked: Asked, seconds: float, pass_on: Pass | None = None, last_words: LastWords | None = None
+) -> Answer:
+    """What has become of the message when that is settled, when the time is over, or when the server ends."""
+    waiting = _Waiting(context, asked, pass_on)
+    topics = {space_topic(asked.space_id), agent_topic(asked.agent_id)}
+    until = context.runtime.clock.now() + int(seconds * SECOND)
+    try:
+        async with hearing(context.runtime.bus, context.limits.stream_frames, topics) as ear:
+            answer = await waiting.until(ear, until)
+            await waiting.end("" if last_words is None else await last_words(answer))
+            return answer
+    except BaseExceptionGroup as errors:
+        raise _first(errors) from None
+
+
+async def wait_while_there(context: Context, asked: Asked, seconds: float, receive: Receive) -> Answer | None:
+    """The same for a client that may leave: then nobody waits any more, and None is given."""
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            answer = tasks.create_task(wait(context, asked, seconds), name="answer of an agent")
+            leaving = tasks.create_task(left(receive), name="client leaves")
+            await asyncio.wait({answer, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            leaving.cancel()
+            answer.cancel()
+    except BaseExceptionGroup as errors:
+        raise _first(errors) from None
+    return None if answer.cancelled() else answer.result()
+
+
+def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    first = errors.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first  # pyright: ignore[reportUnknownArgumentType]
+
+
+class _Waiting:
+    """One message being answered."""
+
+    def __init__(self, context: Context, asked: Asked, pass_on: Pass | None) -> None:
+        self._context = context
+        self._asked = asked
+        self._pass_on = pass_on
+        self._live = Live(asked.space_id)
+        self._telling = Telling()
+        self._its: set[MessageId] = set()
+        """The texts that the cycle is writing which took the message: no other is part of the answer."""
+
+    async def until(self, ear: Ear, deadline: int) -> Answer:
+        clock, limits = self._context.runtime.clock, self._context.limits
+        answer = await self._look()
+        if answer.cycle_id is not None and not answer.over:
+            # It is being answered already: what is being written is heard from its beginning.
+            self._context.runtime.bus.publish(WANTED, wanted_payload([self._asked.space_id]))
+        while not (answer.over or ear.over or self._context.ending.is_set()):
+            seconds = min((deadline - clock.now()) / SECOND, limits.heartbeat_seconds)
+            if seconds <= 0:
+                break
+            if not await self._heard(ear, seconds):
+                answer = await self._look()
+                await self._pass("", alive=True)
+            elif (item := ear.take()) is not None:
+                answer = await self._hear(item if isinstance(item, Gap) else item[1], answer)
+        # What came last may not have been looked at; where the bus is closed, neither is the database there.
+        return answer if answer.over or ear.over else await self._look()
+
+    async def end(self, note: str) -> None:
+        """The client knows all there is."""
+        await self._pass(self._telling.end(note))
+
+    async def _heard(self, ear: Ear, seconds: float) -> bool:
+        """Whether something came in that time; a server that ends does not wait for it."""
+        ending = asyncio.ensure_future(self._context.ending.wait())
+        ending.add_done_callback(lambda _: ear.arrived.set())
+        try:
+            return await self._context.runtime.clock.wait(ear.arrived, seconds)
+        finally:
+            ending.cancel()
+
+    async def _hear(self, item: StreamFrame | Gap, answer: Answer) -> Answer:
+        match item:
+            case Gap():
+                for payload in self._live.lost():
+                    await self._pass(self._telling.break_off(str(payload["id"])))
+                answer = await self._look()
+                self._context.runtime.bus.publish(WANTED, wanted_payload([self._asked.space_id]))
+            case StreamStarted():
+                if item.agent == self._asked.agent_id:
+                    answer = await self._look()
+                    if answer.cycle_id is not None:
+                        self._its.add(item.id)
+                    await self._follow(item)
+            case StreamDelta() | StreamAborted():
+                if item.agent == self._asked.agent_id:
+                    await self._follow(item)
+            case CallStarted() | CallDelta():
+                pass
+            case _:
+                answer = await self._look()
+        return answer
+
+    async def _follow(self, frame: StreamFrame) -> None:
+        for payload in self._live.hear(frame):
+            id, kind = str(payload.get("id")), payload["type"]
+            if id not in self._its:
+                continue
+            if kind == "stream.started":
+                self._telling.begin(id)
+            elif kind == "stream.delta":
+                await self._pass(self._telling.write(id, str(payload["text"])))
+            elif kind == "stream.aborted":
+                await self._pass(self._telling.break_off(id))
+        if spaces := self._live.wanted():
+            self._context.runtime.bus.publish(WANTED, wanted_payload(spaces))
+
+    async def _look(self) -> Answer:
+        answer = await self._context.runtime.db.read(chatting.answer_to, self._asked)
+        for message in answer.messages:
+            self._live.said(message.id)
+            await self._pass(self._telling.say(message.id, message.text))
+        return answer
+
+    async def _pass(self, text: str, *, alive: bool = False) -> None:
+        if self._pass_on is not None and (text or alive):
+            await self._pass_on(text)

@@ -1,0 +1,248 @@
+"""Agents for clients of OpenAI's API: each agent is a model, and a completion is a message to it and its answer.
+
+The agent keeps its own history. So only the last message of the user is said to it, in a space of the two; everything
+it says there until its cycle ends is the answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from fastapi import APIRouter, Request, Response
+from pydantic import JsonValue
+from sqlalchemy import bindparam, select
+
+from denizen.agents import registry
+from denizen.agents.chatting import Answer, Asked
+from denizen.clock import SECOND
+from denizen.errors import DenizenError, InvalidInput, NotFound
+from denizen.ids import OrganizationId, SpaceId
+from denizen.models.tokens import estimate
+from denizen.server.answering import wait, wait_while_there
+from denizen.server.auth import Caller, Person
+from denizen.server.context import Context, context_of
+from denizen.server.errors_of_openai import error_body
+from denizen.server.problems import KINDS
+from denizen.server.routes.chat import Question, ask, seen_by
+from denizen.server.routes.messages import IdempotencyKey
+from denizen.server.routes.triggers import find_agent
+from denizen.server.shapes.chat import final_response, waiting_note
+from denizen.server.shapes.openai import (
+    About,
+    AssistantMessage,
+    ChatMessage,
+    Choice,
+    Completion,
+    CompletionRequest,
+    Embedding,
+    EmbeddingList,
+    EmbeddingRequest,
+    EmbeddingUsage,
+    FinishReason,
+    ModelList,
+    ModelOut,
+    Usage,
+    direction,
+    packed,
+)
+from denizen.server.sse import HEARTBEAT, EventStream, Say
+from denizen.server.telling import BETWEEN
+from denizen.spaces import directory
+from denizen.storage.database import Tx, statement, storable
+from denizen.storage.schema import entities
+
+router = APIRouter(prefix="/v1")
+
+_CHUNK: Final = "chat.completion.chunk"
+
+
+@router.get("/models", summary="The agents, as models")
+async def list_models(request: Request, caller: Person) -> ModelList:
+    """Every agent of your organization is a model by its handle."""
+    return await context_of(request).runtime.db.read(_models, caller.entity.organization_id)
+
+
+@router.get("/models/{model}", summary="One of them")
+async def get_model(request: Request, caller: Person, model: str) -> ModelOut:
+    """The agent of this handle or id."""
+    return await context_of(request).runtime.db.read(_model, model, caller)
+
+
+_created = statement(select(entities.c.created_at).where(entities.c.id == bindparam("id")))
+
+
+def _models(tx: Tx, home: OrganizationId) -> ModelList:
+    owner = directory.get_organization(tx, home).name
+    return ModelList(data=[_shown(tx, agent, owner) for agent, _ in registry.living_agents(tx, home)])
+
+
+def _model(tx: Tx, named: str, caller: Caller) -> ModelOut:
+    owner = directory.get_organization(tx, caller.entity.organization_id).name
+    return _shown(tx, find_agent(tx, _agent_named(tx, named, caller), caller), owner)
+
+
+def _shown(tx: Tx, agent: registry.Agent, owner: str) -> ModelOut:
+    row = tx.one(_created, id=agent.id)
+    return ModelOut(id=agent.entity.handle, created=0 if row is None else row[0] // SECOND, owned_by=owner)
+
+
+def _agent_named(tx: Tx, named: str, caller: Caller) -> str:
+    """What `find_agent` understands: clients write the handle without its `@`."""
+    try:
+        return directory.find_entity(tx, caller.entity.organization_id, storable(named)).id
+    except NotFound:
+        return named
+
+
+@router.post(
+    "/chat/completions",
+    summary="Say something to an agent and have its answer",
+    response_model=Completion,
+    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+)
+async def complete_chat(
+    request: Request, caller: Person, asked_for: CompletionRequest, key: IdempotencyKey = None
+) -> Completion | Response:
+    """The last message of the user is said to the agent in your private space, or in the one that you choose with
+    `metadata.space` or `user`. The answer is everything that it says there until its cycle ends.
+
+    With `stream`, chunks carry its text while it writes.
+    """
+    context = context_of(request)
+    question = await context.runtime.db.read(_question, caller, asked_for, key)
+    asked = await ask(context.runtime, caller, question)
+    if asked_for.stream:
+        telling = _Chunks(context, caller, asked_for, asked)
+        return EventStream(context, telling.tell)
+    seconds = context.limits.completion_seconds
+    answer = await wait_while_there(context, asked, seconds, request.receive) or Answer("working")
+    note = await _note(context, caller, answer)
+    said = [final_response(answer).markdown, note]
+    return Completion(
+        id=f"chatcmpl-{asked.message_id}",
+        created=context.runtime.clock.now() // SECOND,
+        model=asked_for.model,
+        choices=[
+            Choice(
+                message=AssistantMessage(content=BETWEEN.join(each for each in said if each)),
+                finish_reason=_finish_reason(answer),
+            )
+        ],
+        usage=Usage.of(answer.spent),
+        denizen=_about(asked, answer),
+    )
+
+
+def _question(tx: Tx, caller: Caller, asked_for: CompletionRequest, key: str | None) -> Question:
+    metadata = asked_for.metadata or {}
+    space, conversation = metadata.get("space"), ""
+    if space is not None and not isinstance(space, str):
+        raise InvalidInput("metadata.space: give the id of a space.")
+    if space is None and asked_for.user:
+        theirs = directory.is_member(tx, SpaceId(storable(asked_for.user)), caller.entity.id)
+        space, conversation = (asked_for.user, "") if theirs else (None, asked_for.user)
+    text = _last_of_user(asked_for.messages)
+    agent = _agent_named(tx, asked_for.model, caller)
+    return Question(agent, text, space, conversation, dict(metadata) or None, key)
+
+
+def _last_of_user(messages: Sequence[ChatMessage]) -> str:
+    said = next((each for each in reversed(messages) if each.role == "user"), None)
+    if said is None:
+        raise InvalidInput("messages: there is none of the role `user` that could be said to the agent.")
+    if isinstance(said.content, str):
+        return said.content
+    parts = said.content or []
+    if any(part.type != "text" or part.text is None for part in parts):
+        raise InvalidInput("messages: only text can be said to an agent here; leave out images, audio and files.")
+    return "\n".join(part.text or "" for part in parts)
+
+
+def _finish_reason(answer: Answer) -> FinishReason:
+    return "length" if answer.outcome == "working" else "stop"
+
+
+def _about(asked: Asked, answer: Answer) -> About:
+    return About(outcome=answer.outcome, space_id=asked.space_id, message_id=asked.message_id, cycle=answer.cycle)
+
+
+async def _note(context: Context, caller: Caller, answer: Answer) -> str:
+    waiting = await context.runtime.db.read(seen_by, caller, answer)
+    return waiting_note(answer.note, waiting) if answer.note else ""
+
+
+class _Chunks:
+    """An answer as chunks of a chat completion."""
+
+    def __init__(self, context: Context, caller: Caller, asked_for: CompletionRequest, asked: Asked) -> None:
+        self._context = context
+        self._caller = caller
+        self._asked = asked
+        options = asked_for.stream_options
+        self._with_usage = options is not None and options.include_usage
+        self._common: dict[str, JsonValue] = {
+            "id": f"chatcmpl-{asked.message_id}",
+            "object": _CHUNK,
+            "created": context.runtime.clock.now() // SECOND,
+            "model": asked_for.model,
+        }
+
+    async def tell(self, say: Say) -> None:
+        await say(self._chunk({"role": "assistant", "content": ""}))
+        try:
+            seconds = self._context.limits.completion_seconds
+            answer = await wait(self._context, self._asked, seconds, partial(self._pass, say), self._last_words)
+        except DenizenError as error:
+            # The answer has begun: what went wrong can only be said in it.
+            await say(_data(error_body(_as_problem(error))))
+            return
+        about = _about(self._asked, answer).model_dump(mode="json")
+        await say(self._chunk({}, _finish_reason(answer), denizen=about))
+        if self._with_usage:
+            usage = Usage.of(answer.spent).model_dump(mode="json")
+            await say(_data({**self._common, "choices": [], "usage": usage}))
+        await say(b"data: [DONE]\n\n")
+
+    async def _pass(self, say: Say, text: str) -> None:
+        await say(self._chunk({"content": text}) if text else HEARTBEAT)
+
+    async def _last_words(self, answer: Answer) -> str:
+        return await _note(self._context, self._caller, answer)
+
+    def _chunk(self, delta: dict[str, JsonValue], finish: FinishReason | None = None, **more: JsonValue) -> bytes:
+        choice: dict[str, JsonValue] = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        return _data({**self._common, "choices": [choice], **more})
+
+
+def _data(value: Mapping[str, object]) -> bytes:
+    # Escaped, so that no client finds a line break in it.
+    return f"data: {json.dumps(value)}\n\n".encode()
+
+
+def _as_problem(error: DenizenError) -> dict[str, JsonValue]:
+    kind = KINDS.get(error.code, KINDS["internal"])
+    detail = str(error) if kind.status < 500 else (type(error).__doc__ or kind.title).strip()
+    return {"status": kind.status, "code": error.code, "detail": detail}
+
+
+@router.post("/embeddings", summary="What texts mean, as vectors")
+async def embed(request: Request, caller: Person, asked: EmbeddingRequest) -> EmbeddingList:
+    """By the embedder with which agents recall here."""
+    del caller  # anyone who may talk to agents
+    embedder = context_of(request).runtime.embedder
+    if embedder is None:
+        raise InvalidInput("There is no embedder here: whoever runs this server can set one with `embedder`.")
+    texts = [asked.input] if isinstance(asked.input, str) else asked.input
+    vectors = [direction(each) for each in await embedder.embed(texts)]
+    if asked.dimensions is not None and any(len(each) != asked.dimensions for each in vectors):
+        raise InvalidInput(f"dimensions: this embedder has {len(vectors[0])}.")
+    in_base64 = asked.encoding_format == "base64"
+    tokens = sum(map(estimate, texts))
+    return EmbeddingList(
+        data=[Embedding(index=at, embedding=packed(each) if in_base64 else each) for at, each in enumerate(vectors)],
+        model=embedder.name,
+        usage=EmbeddingUsage(prompt_tokens=tokens, total_tokens=tokens),
+    )

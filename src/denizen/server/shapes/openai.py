@@ -1,0 +1,252 @@
+"""What clients of OpenAI's API send and are answered. Fields that mean nothing to an agent are taken and left alone."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Sequence
+from math import sqrt
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from denizen.agents.chatting import Outcome
+from denizen.cycles.ledger import Charge
+from denizen.server.shapes.chat import Metadata
+
+MOST_INPUTS = 256
+NAME_CHARACTERS = 200
+
+
+class ContentPart(BaseModel):
+    """A part of a message. Only text can be said to an agent here."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    type: str
+    text: str | None = None
+
+
+class ChatMessage(BaseModel):
+    """A message of a conversation as the client remembers it. The agent remembers its own: only the last counts."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    role: str
+    content: str | list[ContentPart] | None = None
+
+
+class StreamOptions(BaseModel):
+    """How chunks are sent."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    include_usage: bool = False
+
+
+class CompletionRequest(BaseModel):
+    """A chat completion: the last message of the user is said to the agent."""
+
+    model_config = ConfigDict(
+        extra="ignore",
+        json_schema_extra={
+            "examples": [{"model": "ada", "messages": [{"role": "user", "content": "Did the build pass?"}]}]
+        },
+    )
+
+    model: Annotated[str, Field(description="The handle of an agent, or its id.")]
+    messages: Annotated[list[ChatMessage], Field(min_length=1)]
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+    n: Annotated[int | None, Field(description="An agent gives one answer.")] = None
+    user: Annotated[
+        str | None,
+        Field(
+            max_length=NAME_CHARACTERS,
+            description="The id of a space that you and the agent are in; any other text: a private space of you two "
+            "for that text alone.",
+        ),
+    ] = None
+    metadata: Annotated[
+        Metadata | None,
+        Field(description="`space`: the id of a space that you and the agent are in. All of it is kept."),
+    ] = None
+
+    @field_validator("n")
+    @classmethod
+    def _one(cls, n: int | None) -> int | None:
+        if n not in (None, 1):
+            raise ValueError("an agent gives one answer: leave n out")
+        return n
+
+
+class PromptDetails(BaseModel):
+    cached_tokens: int
+
+
+class Usage(BaseModel):
+    """What the cycle of the agent has used, all its model calls together."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    prompt_tokens_details: PromptDetails
+
+    @classmethod
+    def of(cls, spent: Charge) -> Usage:
+        return cls(
+            prompt_tokens=spent.input_tokens,
+            completion_tokens=spent.output_tokens,
+            total_tokens=spent.input_tokens + spent.output_tokens,
+            prompt_tokens_details=PromptDetails(cached_tokens=spent.cache_read_tokens),
+        )
+
+
+class AssistantMessage(BaseModel):
+    role: Literal["assistant"] = "assistant"
+    content: str
+
+
+FinishReason = Literal["stop", "length"]
+
+
+class Choice(BaseModel):
+    index: Literal[0] = 0
+    message: AssistantMessage
+    finish_reason: FinishReason
+    logprobs: None = None
+
+
+class About(BaseModel):
+    """What OpenAI's API has no word for."""
+
+    outcome: Outcome
+    space_id: str
+    message_id: Annotated[str, Field(description="Of what was said to the agent.")]
+    cycle: int | None
+
+
+class Completion(BaseModel):
+    """Everything that the agent said until its cycle ended."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": "chatcmpl-019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+                    "object": "chat.completion",
+                    "created": 1767603600,
+                    "model": "ada",
+                    "choices": [
+                        {
+                            "index": 0,
+                            "message": {"role": "assistant", "content": "It did."},
+                            "finish_reason": "stop",
+                            "logprobs": None,
+                        }
+                    ],
+                    "usage": {
+                        "prompt_tokens": 1480,
+                        "completion_tokens": 31,
+                        "total_tokens": 1511,
+                        "prompt_tokens_details": {"cached_tokens": 0},
+                    },
+                    "denizen": {"outcome": "acted", "space_id": "…", "message_id": "…", "cycle": 12},
+                }
+            ]
+        }
+    )
+
+    id: str
+    object: Literal["chat.completion"] = "chat.completion"
+    created: int
+    model: str
+    choices: list[Choice]
+    usage: Usage
+    denizen: About
+
+
+class ModelOut(BaseModel):
+    """An agent."""
+
+    id: Annotated[str, Field(description="Its handle.")]
+    object: Literal["model"] = "model"
+    created: int
+    owned_by: Annotated[str, Field(description="Its organization.")]
+
+
+class ModelList(BaseModel):
+    """The agents of your organization that are not dead."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "object": "list",
+                    "data": [{"id": "ada", "object": "model", "created": 1767603600, "owned_by": "Home"}],
+                }
+            ]
+        }
+    )
+
+    object: Literal["list"] = "list"
+    data: list[ModelOut]
+
+
+Texts = Annotated[list[str], Field(min_length=1, max_length=MOST_INPUTS)]
+
+
+class EmbeddingRequest(BaseModel):
+    """Texts to embed."""
+
+    model_config = ConfigDict(extra="ignore", json_schema_extra={"examples": [{"input": "Good morning"}]})
+
+    input: Annotated[str | Texts, Field(description="A text, or several.")]
+    model: Annotated[str | None, Field(description="Taken as it is: there is one embedder here.")] = None
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: Annotated[int | None, Field(description="What the embedder has; it cannot be asked for fewer.")] = None
+
+
+class Embedding(BaseModel):
+    object: Literal["embedding"] = "embedding"
+    index: int
+    embedding: list[float] | str
+
+
+class EmbeddingUsage(BaseModel):
+    prompt_tokens: int
+    total_tokens: int
+
+
+class EmbeddingList(BaseModel):
+    """What the texts mean, as directions: each of length one."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "object": "list",
+                    "data": [{"object": "embedding", "index": 0, "embedding": [0.6, -0.8]}],
+                    "model": "local:all-MiniLM-L6-v2-int8",
+                    "usage": {"prompt_tokens": 4, "total_tokens": 4},
+                }
+            ]
+        }
+    )
+
+    object: Literal["list"] = "list"
+    data: list[Embedding]
+    model: str
+    usage: EmbeddingUsage
+
+
+def direction(vector: bytes) -> list[float]:
+    """A stored vector as numbers, of length one."""
+    numbers = struct.unpack(f"{len(vector)}b", vector)
+    length = sqrt(sum(each * each for each in numbers)) or 1.0
+    return [each / length for each in numbers]
+
+
+def packed(numbers: Sequence[float]) -> str:
+    """As the `openai` package asks for them: 32 bits each, little-endian, in base64."""
+    return base64.b64encode(struct.pack(f"<{len(numbers)}f", *numbers)).decode()

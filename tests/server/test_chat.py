@@ -1,0 +1,296 @@
+"""One message to one agent and what it says to it, over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from denizen import call, reply, scripted, skip
+from denizen.agents.registry import Agent
+from denizen.bus.streams import agent_topic
+from denizen.models.scripted import forever
+from denizen.spaces.directory import Entity
+from denizen.tools.settings import ClientTool
+from tests.server.conftest import House, served
+from tests.server.test_stream import Hesitation, idle
+from tests.world import World, open_world
+
+
+async def chat(house: House, who: Entity, agent: Agent, text: str, **more: Any) -> dict[str, Any]:
+    headers = more.pop("headers", None)
+    said = {"agent": f"@{agent.entity.handle}", "text": text, **more}
+    answer = await house.call("POST", "/api/chat", who, json=said, headers=headers)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def test_the_answer_is_everything_the_agent_says_until_its_cycle_ends(house: House) -> None:
+    world = house.world
+    noor = await world.person("Noor")
+    ada = await world.agent("Ada", reply("**It** did."), reply("All 212 tests."), "Told Noor.", skip("nothing to add"))
+    async with world.denizen.living():
+        answer = await chat(house, noor, ada, "Did the build pass?", metadata={"color": "red"})
+        nothing = await chat(house, noor, ada, "Thanks.")
+
+    assert answer["outcome"] == "acted"
+    assert [each["text"] for each in answer["messages"]] == ["**It** did.", "All 212 tests."]
+    assert answer["final_response"] == {
+        "markdown": "**It** did.\n\nAll 212 tests.",
+        "text": "It did.\n\nAll 212 tests.",
+    }
+    [cycle] = await world.cycles(ada)
+    assert (answer["cycle"], answer["metadata"], answer["note"]) == (1, {"color": "red"}, "")
+    assert answer["usage"]["input_tokens"] == cycle.input_tokens > 0
+    assert answer["usage"]["output_tokens"] == cycle.output_tokens > 0
+    assert (nothing["outcome"], nothing["messages"], nothing["cycle"]) == ("skipped", [], None)
+    assert nothing["final_response"] == {"markdown": "", "text": ""}
+    assert nothing["usage"]["output_tokens"] > 0
+
+    # Both are in the one private space of the two, which nobody else knows of.
+    assert nothing["space_id"] == answer["space_id"]
+    [space] = (await house.call("GET", "/api/spaces", noor)).json()["spaces"]
+    assert (space["id"], space["name"], space["private"]) == (answer["space_id"], "Noor and Ada", True)
+    [mine, *_] = await world.denizen.messages(space["id"])
+    assert (mine.id, mine.metadata) == (answer["message_id"], {"color": "red"})
+
+
+def confirm() -> ClientTool:
+    schema = {"type": "object", "properties": {"what": {"type": "string"}}, "required": ["what"]}
+    return ClientTool(name="confirm", description="Ask whether you may.", parameters=schema)
+
+
+async def test_a_pause_says_what_it_waits_for(house: House) -> None:
+    world = house.world
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    turns = [reply("Wait."), call("confirm", what="deploy")], reply("Deployed."), "Deployed it."
+    ada = await world.agent("Ada", *turns, tools=[confirm()])
+    async with world.denizen.living() as residents:
+        answer = await chat(house, noor, ada, "Deploy")
+        # Whoever comes while it waits hears that, and not what it asked someone else.
+        other = await chat(house, sam, ada, "Hello?")
+        [asked] = answer["waiting_for"]
+        await house.call("POST", f"/api/calls/{asked['id']}/answer", noor, json={"result": "yes"})
+        await residents.run_until_idle()
+
+    assert (answer["outcome"], answer["cycle"]) == ("paused", None)
+    assert [each["text"] for each in answer["messages"]] == ["Wait."]
+    assert (asked["tool"], asked["arguments"]) == ("confirm", {"what": "deploy"})
+    assert (other["outcome"], other["messages"], other["waiting_for"]) == ("paused", [], [])
+    assert "waits for an answer" in answer["note"]
+
+
+async def test_who_is_suspended_or_out_of_budget_says_so(house: House) -> None:
+    world = house.world
+    noor = await world.person("Noor")
+    ada, bee = await world.agent("Ada"), await world.agent("Bee", budget={"tokens_per_day": 10})
+    await world.denizen.suspend_agent(ada)
+    async with world.denizen.living():
+        suspended = await chat(house, noor, ada, "Hello?")
+        resting = await chat(house, noor, bee, "Hello?")
+        again = await chat(house, noor, bee, "Hello??")
+
+    assert (suspended["outcome"], suspended["messages"]) == ("suspended", [])
+    assert suspended["note"].startswith("The agent is suspended until someone resumes it.")
+    for each in (resting, again):
+        assert each["outcome"] == "suspended"
+        assert each["note"].startswith("The agent's budget is used up; it rests until 2026-01-06 00:00 UTC.")
+    assert [event.text for event in await world.denizen.inbox(ada)] == ["Hello?"]
+
+
+async def test_who_waits_no_longer_gets_what_there_is_and_the_agent_goes_on(house: House) -> None:
+    world = house.world
+    noor = await world.person("Noor")
+    hesitation = Hesitation()
+    turns = reply("One."), reply("Two, and this is a longer text."), "Counted."
+    ada = await world.agent("Ada", model=scripted(*turns, pause=hesitation, chunk=8))
+    async with asyncio.TaskGroup() as tasks, world.denizen.living() as residents:
+        hesitation._pieces = -5  # the first message is said; it stops in the second
+        asking = tasks.create_task(chat(house, noor, ada, "Count", seconds=5))
+        await until_said(world, ada, 1)
+        await idle(world)
+        world.clock.advance(5)
+        answer = await asking
+        hesitation.may_go_on.set()
+        await residents.run_until_idle()
+
+    assert (answer["outcome"], [each["text"] for each in answer["messages"]]) == ("working", ["One."])
+    said = await world.denizen.messages(answer["space_id"])
+    assert [each.text for each in said] == ["Count", "One.", "Two, and this is a longer text."]
+
+
+async def until_said(world: World, ada: Agent, count: int) -> None:
+    """So many messages of the agent stand somewhere."""
+    while True:
+        spaces = await world.denizen.db.read(_spaces_of, ada.id)
+        said = [each for space in spaces for each in await world.denizen.messages(space) if each.author_id == ada.id]
+        if len(said) >= count:
+            return
+
+
+def _spaces_of(tx: Any, agent_id: Any) -> Any:
+    from denizen.spaces import directory
+
+    return directory.spaces_of(tx, agent_id)
+
+
+async def test_when_the_client_leaves_nobody_waits_and_the_agent_finishes(small_house: House) -> None:
+    house, world = small_house, small_house.world
+    noor = await world.person("Noor")
+    hesitation = Hesitation()
+    ada = await world.agent("Ada", model=scripted(reply("One two three four five."), "Counted.", pause=hesitation))
+    bus: Any = world.denizen.bus
+    async with asyncio.TaskGroup() as tasks, world.denizen.living() as residents:
+        asking = tasks.create_task(chat(house, noor, ada, "Count"))
+        while not bus.attention(agent_topic(ada.id)):  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        asking.cancel()
+        while bus.attention(agent_topic(ada.id)):  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        hesitation.may_go_on.set()
+        await residents.run_until_idle()
+    [space] = (await house.call("GET", "/api/spaces", noor)).json()["spaces"]
+    assert [each.text for each in await world.denizen.messages(space["id"])] == ["Count", "One two three four five."]
+
+
+async def test_another_space_can_be_chosen_by_who_is_in_it_with_the_agent(house: House) -> None:
+    world = house.world
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    ada = await world.agent("Ada", reply("Hello, hall."), "Greeted.")
+    hall, attic = await world.space("Hall", noor, ada), await world.space("Attic", noor)
+    theirs = await world.space("Theirs", sam, ada, private=True)
+    async with world.denizen.living():
+        answer = await chat(house, noor, ada, "Hello", space=hall.id)
+    assert (answer["space_id"], answer["final_response"]["text"]) == (hall.id, "Hello, hall.")
+
+    async def refused(space: str) -> tuple[int, str]:
+        said = {"agent": ada.id, "text": "Hello", "space": space}
+        problem = await house.call("POST", "/api/chat", noor, json=said)
+        return problem.status_code, problem.json()["code"]
+
+    assert await refused(attic.id) == (422, "invalid_input")
+    assert await refused(theirs.id) == (404, "not_found")
+    assert await refused("nowhere") == (404, "not_found")
+
+
+async def test_who_does_not_attend_does_not_hear(small_house: House) -> None:
+    world = small_house.world
+    noor, ada = await world.person("Noor"), await world.agent("Ada")
+    hall = await world.space("Hall", noor, ada)
+    await world.denizen.attend(hall, ada, "none")
+    answer = await chat(small_house, noor, ada, "Hello", space=hall.id)
+    assert (answer["outcome"], answer["messages"]) == ("unheard", [])
+
+
+async def test_asking_again_with_the_same_key_is_asking_once(house: House) -> None:
+    world = house.world
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    ada, bee = await world.agent("Ada", model=forever(count)), await world.agent("Bee")
+    key = {"Idempotency-Key": "1"}
+    async with world.denizen.living():
+        first = await chat(house, noor, ada, "Count", headers=key)
+        assert await chat(house, noor, ada, "Count", headers=key) == first
+        assert (await chat(house, sam, ada, "Count", headers=key))["message_id"] != first["message_id"]
+        for said in ({"agent": "@ada", "text": "Other"}, {"agent": f"@{bee.entity.handle}", "text": "Count"}):
+            refused = await house.call("POST", "/api/chat", noor, json=said, headers=key)
+            assert (refused.status_code, refused.json()["code"]) == (422, "idempotency_key_reused")
+    assert len(await world.cycles(ada)) == 2
+
+
+async def test_first_messages_at_once_make_one_space(house: House) -> None:
+    world = house.world
+    noor = await world.person("Noor")
+    ada = await world.agent("Ada", model=forever(count))
+    await house.token(noor)
+    async with world.denizen.living():
+        answers = await asyncio.gather(*(chat(house, noor, ada, f"{number}") for number in range(6)))
+    assert {each["outcome"] for each in answers} == {"acted"}
+    [space] = {each["space_id"] for each in answers}
+    said = [each for each in await world.denizen.messages(space) if each.author_id == noor.id]
+    assert sorted(each.text for each in said) == ["0", "1", "2", "3", "4", "5"]
+
+
+def count(messages: Any, info: Any) -> Any:
+    return reply(f"{info.number}") if info.number % 2 == 0 else "Counted."
+
+
+async def test_what_an_earlier_cycle_says_is_not_the_answer(small_house: House) -> None:
+    """The message comes while the agent answers another in the same space."""
+    house, world = small_house, small_house.world
+    noor = await world.person("Noor")
+    hesitation = Hesitation()
+    turns = reply("To the first, at some length."), "Answered.", reply("To the second."), "Answered."
+    ada = await world.agent("Ada", model=scripted(*turns, pause=hesitation))
+    async with asyncio.TaskGroup() as tasks, world.denizen.living():
+        first = tasks.create_task(chat(house, noor, ada, "First"))
+        while (await world.denizen.status(ada)) != "alive":
+            pass
+        second = tasks.create_task(chat(house, noor, ada, "Second"))
+        while not await world.denizen.inbox(ada):
+            pass
+        hesitation.may_go_on.set()
+        await asyncio.wait({first, second})
+    assert first.result()["final_response"]["text"] == "To the first, at some length."
+    assert second.result()["final_response"]["text"] == "To the second."
+
+
+async def test_an_agent_that_fails_for_good_says_so(small_house: House) -> None:
+    world = small_house.world
+    noor = await world.person("Noor")
+    ada = await world.agent("Ada", model=scripted(*[RuntimeError("oh")] * 5))
+    async with asyncio.TaskGroup() as tasks, world.denizen.living() as residents:
+        asking = tasks.create_task(chat(small_house, noor, ada, "Hello", seconds=600))
+        for seconds in (0, 1, 4, 15, 60):
+            while not world.model(ada).requests and not asking.done():  # noqa: ASYNC110
+                await asyncio.sleep(0)
+            world.clock.advance(seconds)
+            await residents.run_until_idle()
+        answer = await asking
+    assert (answer["outcome"], answer["messages"]) == ("failed", [])
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"text": "Hi"},
+        {"agent": "@ada"},
+        {"agent": "@ada", "text": "Hi", "seconds": 0},
+        {"agent": "@ada", "text": "Hi", "seconds": 601},
+        {"agent": "@ada", "text": " "},
+        {"agent": "@ada", "text": "Hi", "metadata": {"long": "x" * 20_000}},
+        {"agent": "@ada", "text": "Hi", "sapce": "x"},
+    ],
+    ids=["no agent", "no text", "no time", "too long a time", "blank", "too much metadata", "unknown field"],
+)
+async def test_what_cannot_be_asked_is_refused(small_house: House, said: dict[str, Any]) -> None:
+    world = small_house.world
+    noor = await world.person("Noor")
+    await world.agent("Ada")
+    answer = await small_house.call("POST", "/api/chat", noor, json=said)
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_input")
+
+
+async def test_agents_of_others_and_dead_ones_are_not_there(small_house: House) -> None:
+    world = small_house.world
+    home, elsewhere = [await world.denizen.create_organization(name) for name in ("Home", "Elsewhere")]
+    noor = await world.person("Noor", organization=home)
+    theirs = await world.agent("Theirs", organization=elsewhere)
+    gone = await world.agent("Gone", organization=home)
+    await world.denizen.delete_agent(gone)
+    for agent in (theirs.id, "@theirs", gone.id, "@gone", "@nobody", "@noor"):
+        answer = await small_house.call("POST", "/api/chat", noor, json={"agent": agent, "text": "Hi"})
+        assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+
+
+async def test_the_agent_may_think_elsewhere(ready_postgres_url: str, redis_url: str) -> None:
+    """One server is asked, another instance thinks."""
+    async with open_world(ready_postgres_url, redis_url=redis_url) as world:
+        noor = await world.person("Noor")
+        ada = await world.agent("Ada", reply("From afar."), "Answered.")
+        other = World(ready_postgres_url, clock=world.clock, redis_url=redis_url)
+        await other.open()
+        async with served(other) as house, world.denizen.living():
+            answer = await chat(house, noor, ada, "Where are you?")
+        await other.close()
+    assert (answer["outcome"], answer["final_response"]["text"]) == ("acted", "From afar.")

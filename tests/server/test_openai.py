@@ -1,0 +1,313 @@
+"""Agents for clients of OpenAI's API, by the package that most of them use."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import openai
+import pytest
+from openai import AsyncOpenAI
+
+from denizen import call, reply, scripted, skip
+from denizen.agents.registry import Agent
+from denizen.errors import ModelUnreachable
+from denizen.models.scripted import forever
+from denizen.server.context import Limits
+from denizen.server.telling import taken_back
+from denizen.spaces.directory import Entity
+from tests.server.conftest import House, served
+from tests.server.test_chat import confirm
+from tests.server.test_stream import Hesitation
+from tests.world import UNHURRIED, World, open_world
+
+
+@asynccontextmanager
+async def client(house: House, who: Entity) -> AsyncGenerator[AsyncOpenAI]:
+    secret = house.secrets.get(who.id) or await house.token(who)
+    async with AsyncOpenAI(base_url=f"{house.address}/v1", api_key=secret, max_retries=0) as client:
+        yield client
+
+
+def said(text: str) -> Any:
+    return [{"role": "system", "content": "You are a pirate."}, {"role": "user", "content": text}]
+
+
+async def chunks(client: AsyncOpenAI, text: str, **more: Any) -> list[Any]:
+    stream = await client.chat.completions.create(model="ada", messages=said(text), stream=True, **more)
+    return [chunk async for chunk in stream]
+
+
+def text_of(told: list[Any]) -> str:
+    return "".join(choice.delta.content or "" for chunk in told for choice in chunk.choices)
+
+
+async def test_agents_are_models(house: House) -> None:
+    world = house.world
+    home, elsewhere = [await world.denizen.create_organization(name) for name in ("Home", "Elsewhere")]
+    noor = await world.person("Noor", organization=home)
+    for name in ("Ada", "Bee"):
+        await world.agent(name, organization=home)
+    await world.agent("Theirs", organization=elsewhere)
+    async with client(house, noor) as theirs:
+        models = [each async for each in theirs.models.list()]
+        assert [(each.id, each.object, each.owned_by) for each in models] == [
+            ("ada", "model", "Home"),
+            ("bee", "model", "Home"),
+        ]
+        assert await theirs.models.retrieve("ada") == models[0]
+        with pytest.raises(openai.NotFoundError):
+            await theirs.models.retrieve("theirs")
+
+
+async def test_the_last_message_of_the_user_is_said_and_the_answer_is_all_that_the_agent_says(house: House) -> None:
+    world = house.world
+    noor = await world.person("Noor")
+    ada = await world.agent("Ada", reply("It did."), reply("All of it."), "Told Noor.", skip("not mine"))
+    history = [
+        {"role": "user", "content": "Earlier"},
+        {"role": "assistant", "content": "Yes?"},
+        {"role": "user", "content": [{"type": "text", "text": "Did it"}, {"type": "text", "text": "pass?"}]},
+    ]
+    async with client(house, noor) as noors, world.denizen.living():
+        answer = await noors.chat.completions.create(model="ada", messages=history, temperature=0.3)  # type: ignore[arg-type]
+        nothing = await noors.chat.completions.create(model=ada.id, messages=said("Thanks"))
+
+    [cycle] = await world.cycles(ada)
+    assert (answer.object, answer.model) == ("chat.completion", "ada")
+    assert (answer.choices[0].message.content, answer.choices[0].finish_reason) == ("It did.\n\nAll of it.", "stop")
+    assert answer.usage is not None
+    assert (answer.usage.prompt_tokens, answer.usage.completion_tokens) == (cycle.input_tokens, cycle.output_tokens)
+    about = answer.model_extra["denizen"]  # type: ignore[index]
+    assert (about["outcome"], about["cycle"]) == ("acted", 1)
+    assert (nothing.choices[0].message.content, nothing.choices[0].finish_reason) == ("", "stop")
+    messages = await world.denizen.messages(about["space_id"])
+    assert [each.text for each in messages] == ["Did it\npass?", "It did.", "All of it.", "Thanks"]
+
+
+async def test_chunks_carry_the_text_while_it_is_written(house: House) -> None:
+    world = house.world
+    noor = await world.person("Noor")
+    hesitation = Hesitation()
+    turns = reply("One two three four five six."), reply("And seven."), "Counted.", skip("enough")
+    ada = await world.agent("Ada", model=scripted(*turns, pause=hesitation))
+    async with client(house, noor) as noors, world.denizen.living():
+        stream = await noors.chat.completions.create(
+            model="ada", messages=said("Count"), stream=True, stream_options={"include_usage": True}
+        )
+        told: list[Any] = []
+        async for chunk in stream:
+            told.append(chunk)
+            if text_of(told) and not hesitation.may_go_on.is_set():
+                assert "One two three four five six.".startswith(text_of(told))
+                hesitation.may_go_on.set()
+        nothing = await chunks(noors, "More")
+
+    assert hesitation.may_go_on.is_set()
+    assert text_of(told) == "One two three four five six.\n\nAnd seven."
+    assert told[0].choices[0].delta.role == "assistant"
+    assert [each.choices[0].finish_reason for each in told if each.choices][-2:] == [None, "stop"]
+    [cycle] = await world.cycles(ada)
+    assert (told[-1].choices, told[-1].usage.total_tokens) == ([], cycle.input_tokens + cycle.output_tokens)
+    assert len({each.id for each in told}) == 1
+    assert (text_of(nothing), nothing[-1].choices[0].finish_reason) == ("", "stop")
+
+
+@pytest.mark.parametrize(
+    ("second", "told"),
+    [
+        ("Hello, Noor. Good morning.", "Hello, Noor. Good morning."),
+        ("Good morning.", f"Hello, No\n\n{taken_back('Hello, No')}\n\nGood morning."),
+    ],
+    ids=["the same again", "something else"],
+)
+async def test_what_was_streamed_and_broke_off_is_not_repeated(ready_sqlite_url: str, second: str, told: str) -> None:
+    limits = Limits(completion_seconds=1_000_000)
+    async with open_world(ready_sqlite_url, pace=UNHURRIED) as world, served(world, limits=limits) as house:
+        noor = await world.person("Noor")
+        hesitation = Hesitation()
+        turns = [reply("Hello, No"), ModelUnreachable("line cut")], reply(second), "Greeted."
+        model = scripted(*turns, pause=hesitation, chunk=4)
+        await world.agent("Ada", model=model)
+        async with client(house, noor) as noors, world.denizen.living(), asyncio.TaskGroup() as tasks:
+            stream = await noors.chat.completions.create(model="ada", messages=said("Hi"), stream=True)
+            got: list[Any] = []
+
+            async def read() -> None:
+                async for chunk in stream:
+                    got.append(chunk)
+                    if text_of(got):
+                        hesitation.may_go_on.set()
+
+            reading = tasks.create_task(read())
+            while not reading.done():
+                # The model is asked again after a while.
+                await asyncio.sleep(0)
+                world.clock.advance(0.1)
+        assert text_of(got) == told
+
+
+async def test_a_pause_says_what_it_waits_for(small_house: House) -> None:
+    world = small_house.world
+    noor = await world.person("Noor")
+    turns = [reply("Wait."), call("confirm", what="deploy")], reply("Deployed."), "Did it."
+    await world.agent("Ada", *turns, tools=[confirm()])
+    waits = 'Wait.\n\nThe agent waits for an answer to what it has asked.\n- confirm: {"what":"deploy"}'
+    async with client(small_house, noor) as noors, world.denizen.living():
+        told = await chunks(noors, "Deploy")
+        answer = await noors.chat.completions.create(model="ada", messages=said("And now?"))
+    assert (text_of(told), told[-1].choices[0].finish_reason) == (waits, "stop")
+    assert told[-1].model_extra["denizen"]["outcome"] == "paused"
+    assert answer.choices[0].message.content == waits.removeprefix("Wait.\n\n")
+
+
+async def test_who_is_suspended_says_so(small_house: House) -> None:
+    world = small_house.world
+    noor, ada = await world.person("Noor"), await world.agent("Ada")
+    await world.denizen.suspend_agent(ada)
+    async with client(small_house, noor) as noors:
+        answer = await noors.chat.completions.create(model="ada", messages=said("Hello?"))
+        assert "is suspended until someone resumes it" in (answer.choices[0].message.content or "")
+        assert "is suspended" in text_of(await chunks(noors, "Hello?"))
+
+
+async def test_when_the_time_is_over_there_is_what_there_is(small_world: World) -> None:
+    world = small_world
+    noor = await world.person("Noor")
+    await world.agent("Ada")
+    async with served(world, limits=Limits(completion_seconds=0)) as house, client(house, noor) as noors:
+        answer = await noors.chat.completions.create(model="ada", messages=said("Hello?"))
+        assert (answer.choices[0].message.content, answer.choices[0].finish_reason) == ("", "length")
+        assert answer.model_extra["denizen"]["outcome"] == "working"  # type: ignore[index]
+
+
+async def test_the_space_can_be_chosen(house: House) -> None:
+    """By `metadata.space`, by `user` where that is a space; any other user has a private space of its own."""
+    world = house.world
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    ada = await world.agent("Ada", model=forever(echo))
+    hall, theirs = await world.space("Hall", noor, ada), await world.space("Theirs", sam, ada)
+    async with client(house, noor) as noors, world.denizen.living():
+
+        async def where(**more: Any) -> str:
+            answer = await noors.chat.completions.create(model="@ada", messages=said("Hi"), **more)
+            assert answer.choices[0].message.content == "Echo."
+            return answer.model_extra["denizen"]["space_id"]  # type: ignore[index]
+
+        assert await where(metadata={"space": hall.id}) == hall.id
+        assert await where(user=hall.id) == hall.id
+        private, one, two = await where(), await where(user="one"), await where(user="two")
+        assert await where(user="one") == one
+        assert len({private, one, two, hall.id}) == 4
+        # A space that one is not in is not entered, whatever it is called by.
+        assert await where(user=theirs.id) not in (private, theirs.id)
+        with pytest.raises(openai.NotFoundError):
+            await where(metadata={"space": theirs.id})
+    assert await world.transcript(theirs) == []
+
+
+def echo(messages: Any, info: Any) -> Any:
+    return reply("Echo.") if info.number % 2 == 0 else "Echoed."
+
+
+async def test_errors_have_the_shape_that_clients_understand(small_house: House) -> None:
+    world = small_house.world
+    noor, ada = await world.person("Noor"), await world.agent("Ada")
+    async with client(small_house, noor) as noors:
+        with pytest.raises(openai.NotFoundError) as unknown:
+            await noors.chat.completions.create(model="nobody", messages=said("Hi"))
+        assert (unknown.value.code, unknown.value.type) == ("not_found", "invalid_request_error")
+        with pytest.raises(openai.BadRequestError) as nothing:
+            await noors.chat.completions.create(model="ada", messages=[{"role": "system", "content": "Be."}])
+        assert (nothing.value.code, nothing.value.body["message"][:9]) == ("invalid_input", "messages:")  # type: ignore[index]
+        with pytest.raises(openai.BadRequestError, match="one answer") as several:
+            await noors.chat.completions.create(model="ada", messages=said("Hi"), n=2)
+        assert several.value.param == "n"
+        picture: Any = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,"}}]}]
+        with pytest.raises(openai.BadRequestError, match="only text"):
+            await noors.chat.completions.create(model="ada", messages=picture)
+        with pytest.raises(openai.BadRequestError, match="There is no embedder here"):
+            await noors.embeddings.create(model="any", input="Hi")
+    async with AsyncOpenAI(base_url=f"{small_house.address}/v1", api_key="dz_wrong", max_retries=0) as stranger:
+        with pytest.raises(openai.AuthenticationError) as refused:
+            await stranger.models.list()
+        assert (refused.value.code, refused.value.type) == ("unauthorized", "authentication_error")
+    async with client(small_house, ada.entity) as agents:
+        with pytest.raises(openai.PermissionDeniedError) as forbidden:
+            await agents.chat.completions.create(model="ada", messages=said("Hi"))
+        assert forbidden.value.code == "not_allowed"
+    answer = await small_house.call("GET", "/v1/nothing", noor)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
+    assert answer.headers["content-type"] == "application/json"
+
+
+class Compass:
+    """An embedder that knows two directions. It stands in for a provider's."""
+
+    name = "compass"
+
+    async def embed(self, texts: Any, *, asking: bool = False) -> list[bytes]:
+        return [bytes([127, 0]) if "north" in text else bytes([3, 0x100 - 4]) for text in texts]
+
+    async def close(self) -> None:
+        """Nothing was opened."""
+
+
+async def test_embeddings_come_from_the_embedder_of_the_house(ready_sqlite_url: str) -> None:
+    async with open_world(ready_sqlite_url, embedder=Compass()) as world, served(world) as house:
+        noor = await world.person("Noor")
+        async with client(house, noor) as noors:
+            found = await noors.embeddings.create(model="any", input=["To the north", "elsewhere"])
+            plain = await noors.embeddings.create(model="any", input="elsewhere", encoding_format="float")
+            with pytest.raises(openai.BadRequestError, match="has 2"):
+                await noors.embeddings.create(model="any", input="x", dimensions=3)
+    assert [pytest.approx(each.embedding) for each in found.data] == [[1, 0], [0.6, -0.8]]
+    assert (found.model, [each.index for each in found.data]) == ("compass", [0, 1])
+    assert plain.data[0].embedding == pytest.approx([0.6, -0.8])
+    assert plain.usage.total_tokens > 0
+
+
+async def test_a_client_that_leaves_does_not_stop_the_agent(small_house: House) -> None:
+    world = small_house.world
+    noor = await world.person("Noor")
+    hesitation = Hesitation()
+    ada = await world.agent("Ada", model=scripted(reply("One two three four five."), "Counted.", pause=hesitation))
+    async with client(small_house, noor) as noors, world.denizen.living() as residents:
+        stream = await noors.chat.completions.create(model="ada", messages=said("Count"), stream=True)
+        async for chunk in stream:
+            if chunk.choices[0].delta.content:
+                break
+        await stream.close()
+        hesitation.may_go_on.set()
+        await residents.run_until_idle()
+    [cycle] = await world.cycles(ada)
+    assert cycle.outcome == "acted"
+
+
+async def test_a_stream_ends_when_the_server_does(small_world: World) -> None:
+    world = small_world
+    noor = await world.person("Noor")
+    await world.agent("Ada")
+    async with served(world) as house, client(house, noor) as noors:
+        stream = await noors.chat.completions.create(model="ada", messages=said("Hello?"), stream=True)
+        first = await anext(aiter(stream))
+        assert first.choices[0].delta.role == "assistant"
+        asking = asyncio.ensure_future(noors.chat.completions.create(model="ada", messages=said("Hello?")))
+        [agent] = [each async for each in noors.models.list()]
+        assert agent.id == "ada"
+        house.stop.set()
+        assert (await asking).choices[0].finish_reason == "length"
+
+
+async def test_a_message_said_twice_with_one_key_is_said_once(small_house: House) -> None:
+    world = small_house.world
+    noor = await world.person("Noor")
+    ada: Agent = await world.agent("Ada", model=forever(echo))
+    async with client(small_house, noor) as noors, world.denizen.living():
+        for _ in range(2):
+            await noors.chat.completions.create(
+                model="ada", messages=said("Hi"), extra_headers={"Idempotency-Key": "once"}
+            )
+    assert len(await world.cycles(ada)) == 1
