@@ -60,7 +60,7 @@ _CHUNK: Final = "chat.completion.chunk"
 
 
 @router.get("/models", summary="The agents, as models")
-async def list_models(request: Request, caller: Person) -> ModelList:
+async def list_agents_as_models(request: Request, caller: Person) -> ModelList:
     """Every agent of your organization is a model by its handle."""
     return await context_of(request).runtime.db.read(_models, caller.entity.organization_id)
 
