@@ -38,7 +38,7 @@ from typing import Any
 from denizen import Runtime
 from denizen.agents.registry import Agent
 from denizen.clock import SECOND, Instant
-from denizen.consciousness.recall.embedding import meaning, reindex
+from denizen.consciousness.recall.embedding import Asked, ask, meaning, reindex
 from denizen.consciousness.recall.fetching import Found
 from denizen.consciousness.recall.passages import Piece, remember
 from denizen.consciousness.recall.rendering import pack
@@ -46,7 +46,7 @@ from denizen.consciousness.recall.searching import search
 from denizen.consciousness.recall.settling import settle
 from denizen.errors import InvalidInput
 from denizen.ids import AgentId, MessageId, new_id
-from denizen.models.embedders import LocalEmbedder
+from denizen.models.embedders import LocalEmbedder, Reading
 from denizen.spaces.directory import Entity, Space
 from denizen.storage.database import Tx, insert_into
 from denizen.storage.schema import messages
@@ -207,29 +207,32 @@ def full_text(tx: Tx, agent_id: AgentId, question: Question, now: Instant, limit
 
 
 def full(
-    tx: Tx, agent_id: AgentId, question: Question, now: Instant, limit: int = 80, *, name: str, asked: bytes
+    tx: Tx, agent_id: AgentId, question: Question, now: Instant, limit: int = 80, *, name: str, asked: Asked
 ) -> list[Found]:
     near = meaning(tx, agent_id, name, asked)
     return search(tx, agent_id, question.text, now=now, limit=limit, meaning=near)
 
 
 class Remembering:
-    """The local embedder, which embeds what is in two lives only once."""
+    """The local embedder, which reads what is in two lives only once."""
 
     def __init__(self) -> None:
         self._embedder = LocalEmbedder()
         self.name = self._embedder.name
-        self._known: dict[str, bytes] = {}
+        self._known: dict[str, Reading] = {}
 
     async def embed(self, texts: Sequence[str], *, asking: bool = False) -> list[bytes]:
+        return [reading.vector for reading in await self.read(texts, asking=asking)]
+
+    async def read(self, texts: Sequence[str], *, asking: bool = False) -> list[Reading]:
         new = [text for text in dict.fromkeys(texts) if text not in self._known]
-        self._known.update(zip(new, await self._embedder.embed(new, asking=asking), strict=True))
+        self._known.update(zip(new, await self._embedder.read(new, asking=asking), strict=True))
         return [self._known[text] for text in texts]
 
     async def cpu(self, text: str) -> float:
-        """Milliseconds of CPU that it takes to embed a question."""
+        """Milliseconds of CPU that it takes to read a question."""
         began = time.process_time()
-        await self._embedder.embed([text], asking=True)
+        await ask(self._embedder, text)
         return (time.process_time() - began) * 1000
 
     async def close(self) -> None:
@@ -311,7 +314,7 @@ async def one_life(url: str, life: Conversation, tallies: dict[str, Tally], embe
             found = await runtime.db.read(full_text, home.agent.id, question, now, limit=MOST)
             tallies["full_text"].add(found, question, life.turns)
             if embedder is not None:
-                (asked,) = await embedder.embed([question.text], asking=True)
+                asked = await ask(embedder, question.text)
                 choose = partial(full, name=embedder.name, asked=asked)
                 found = await runtime.db.read(choose, home.agent.id, question, now, limit=MOST)
                 tallies["full"].add(found, question, life.turns)
@@ -363,8 +366,14 @@ class Scattered:
         self._chance = random.Random(3)
 
     async def embed(self, texts: Sequence[str], *, asking: bool = False) -> list[bytes]:
+        return [reading.vector for reading in await self.read(texts, asking=asking)]
+
+    async def read(self, texts: Sequence[str], *, asking: bool = False) -> list[Reading]:
         del asking
-        return [self._chance.randbytes(384) for _ in texts]
+        return [self._reading(tuple(text.split())) for text in texts]
+
+    def _reading(self, words: tuple[str, ...]) -> Reading:
+        return Reading(self._chance.randbytes(384), words, self._chance.randbytes(384 * len(words)))
 
     async def close(self) -> None:
         return
@@ -372,7 +381,7 @@ class Scattered:
 
 async def _cpu_of_all(runtime: Runtime, home: House, embedder: Remembering, question: Question, now: Instant) -> float:
     embedding = await embedder.cpu(question.text)
-    (asked,) = await embedder.embed([question.text], asking=True)
+    asked = await ask(embedder, question.text)
     choose = partial(full, name=embedder.name, asked=asked)
     return embedding + await runtime.db.read(_cpu, choose, home.agent.id, question, now)
 

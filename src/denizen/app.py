@@ -54,7 +54,7 @@ from denizen.inbox.delivery import Delivery
 from denizen.inbox.events import Event
 from denizen.inbox.outside import storable_data
 from denizen.models.catalog import Models
-from denizen.models.embedders import NONE, Embedder, make_embedder
+from denizen.models.embedders import NONE, Embedder, Reader, make_embedder
 from denizen.models.prices import Price
 from denizen.plans import agenda, from_outside, goals, notes
 from denizen.plans.agenda import PLANNED, Plan, PlanDraft, When
@@ -730,7 +730,7 @@ class Runtime:
     async def reindexing(self) -> embedding.Progress:
         """How many passages have their vector, of how many."""
         name = NONE if self.embedder is None else self.embedder.name
-        return await self.db.read(embedding.progress, name)
+        return await self.db.read(embedding.progress, name, reads=isinstance(self.embedder, Reader))
 
     async def cycles(self, agent: Agent | AgentId, *, limit: int = 100) -> list[CycleRecord]:
         """The agent's last cycles, oldest first."""

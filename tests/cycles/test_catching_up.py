@@ -14,10 +14,10 @@ from denizen.consciousness.recall.segments import SEGMENT
 from denizen.cycles import catching_up
 from denizen.spaces.directory import Entity, Space
 from denizen.storage.database import Tx, statement
-from denizen.storage.schema import passages, postings, recalls, vectors
+from denizen.storage.schema import passages, postings, recalls, vectors, wordings
 from tests.world import World
 
-_EMPTIED = [statement(delete(table)) for table in (postings, vectors, passages, recalls)]
+_EMPTIED = [statement(delete(table)) for table in (postings, vectors, wordings, passages, recalls)]
 _all = statement(passages.select().order_by(passages.c.agent_id, passages.c.number))
 
 

@@ -7,7 +7,7 @@ from pydantic_ai.embeddings import Embedder as ProvidersEmbedder
 from pydantic_ai.embeddings import TestEmbeddingModel
 
 from denizen.models import embedders
-from denizen.models.embedders import LocalEmbedder, ProviderEmbedder, make_embedder
+from denizen.models.embedders import LocalEmbedder, ProviderEmbedder, Reading, make_embedder
 
 
 def test_by_default_there_is_none() -> None:
@@ -50,3 +50,26 @@ async def test_the_local_embedder_knows_what_is_alike() -> None:
         assert nearness(alone, dog) > 0.99
     finally:
         await embedder.close()
+
+
+async def test_the_local_embedder_reads_words_where_they_stand() -> None:
+    """Each piece of a word has a state and the whole word's name; a word means what is around it."""
+    pytest.importorskip("onnxruntime")
+    embedder = LocalEmbedder()
+    try:
+        texts = ["Unforgettable river bank!", "The bank lends money.", "money", ""]
+        shore, lender, money, nothing = await embedder.read(texts)
+        assert [each.vector for each in (shore, lender, money, nothing)] == await embedder.embed(texts)
+        assert list(dict.fromkeys(shore.words)) == ["Unforgettable", "river", "bank", "!"]
+        assert len(shore.states) == 384 * len(shore.words)
+        assert (nothing.words, nothing.states) == ((), b"")
+        assert nearness(_state(money, "money"), _state(lender, "bank")) > nearness(
+            _state(money, "money"), _state(shore, "bank")
+        )
+    finally:
+        await embedder.close()
+
+
+def _state(reading: Reading, word: str) -> bytes:
+    at = reading.words.index(word) * 384
+    return reading.states[at : at + 384]

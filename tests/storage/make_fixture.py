@@ -379,8 +379,10 @@ def memories() -> Iterator[Row]:
     yield "passages", {**whose, "number": 1, "cycle": 1, **heard, "place": 0, "characters": 39, "at": START + SECOND}
     yield "passages", {**whose, "number": 2, "cycle": 1, **did, "event_id": "event-1", "at": START + 2 * SECOND}
     yield "postings", {**whose, "block": 0, "term": "build", "entries": "...."}
-    yield "recalls", {**whose, "passages": 2, "length": 6, "settled": 1, "embedder": "local", "embedded": 1}
+    embedded = {"embedder": "local", "embedded": 1, "worded": 1}
+    yield "recalls", {**whose, "passages": 2, "length": 6, "settled": 1, **embedded}
     yield "vectors", {**whose, "embedder": "local", "first": 1, "dimensions": 8, "codes": "........"}
+    yield "wordings", {**whose, "embedder": "local", "number": 1, "codes": "...."}
 
 
 def long_ago() -> Iterator[Row]:

@@ -40,6 +40,7 @@ from denizen.storage.schema import (
     recalls,
     selves,
     vectors,
+    wordings,
 )
 from denizen.storage.schema import leases as leases_table
 
@@ -196,7 +197,7 @@ def _state_after(tx: Tx, original: Agent, at: int | None) -> _State:
 _index = statement(
     select(
         recalls.c.passages, recalls.c.forgotten, recalls.c.length, recalls.c.settled, recalls.c.embedder,
-        recalls.c.embedded,
+        recalls.c.embedded, recalls.c.worded,
     ).where(recalls.c.agent_id == bindparam("agent_id"))
 )  # fmt: skip
 _counted = statement(
@@ -205,9 +206,12 @@ _counted = statement(
         func.count().filter(passages.c.kind == "forgotten"),
     ).where(passages.c.agent_id == bindparam("agent_id"))
 )
-_add_index = insert_into(recalls, "agent_id", "passages", "forgotten", "length", "settled", "embedder", "embedded")
+_add_index = insert_into(
+    recalls, "agent_id", "passages", "forgotten", "length", "settled", "embedder", "embedded", "worded"
+)
 _copy_postings = _of_agent(postings, postings.c.block < bindparam("end"), postings.c.block >= bindparam("oldest"))
 _copy_vectors = _of_agent(vectors, vectors.c.embedder == bindparam("name"), vectors.c.first <= bindparam("newest"))
+_copy_words = _of_agent(wordings, wordings.c.embedder == bindparam("name"), wordings.c.number <= bindparam("newest"))
 
 
 def _copy_index(tx: Tx, agent_id: AgentId, fork_id: AgentId) -> None:
@@ -217,12 +221,13 @@ def _copy_index(tx: Tx, agent_id: AgentId, fork_id: AgentId) -> None:
         return
     copied = tx.one(_counted, agent_id=fork_id)
     assert copied is not None  # sums always give a row
-    _, _, length, settled, embedder, embedded = row
+    _, _, length, settled, embedder, embedded, worded = row
     newest, forgotten = copied
     whole_rows = newest // VECTORS_IN_A_ROW * VECTORS_IN_A_ROW
     whose = {"agent": agent_id, "fork": fork_id}
     kept = _copy_postings_until(tx, agent_id, fork_id, min(newest, settled))
     tx.run(_copy_vectors, **whose, name=embedder, newest=whole_rows)
+    tx.run(_copy_words, **whose, name=embedder, newest=whole_rows)
     tx.run(
         _add_index,
         agent_id=fork_id,
@@ -233,6 +238,7 @@ def _copy_index(tx: Tx, agent_id: AgentId, fork_id: AgentId) -> None:
         settled=kept,
         embedder=embedder,
         embedded=min(embedded, whole_rows),
+        worded=min(worded, whole_rows),
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from denizen.consciousness import recollection
 from denizen.consciousness.mind import Mind
 from denizen.consciousness.recall import settling
-from denizen.consciousness.recall.embedding import kinship, meaning
+from denizen.consciousness.recall.embedding import Asked, kinship, meaning
 from denizen.consciousness.recall.searching import Ranking
 from denizen.consciousness.recollection import Glance, Occasion, recalled_in
 from denizen.ids import AgentId
@@ -36,7 +36,7 @@ def _glance(tx: Tx, agent_id: AgentId) -> Glance | None:
 
 
 def _search(
-    tx: Tx, agent_id: AgentId, seen: Glance, zone: str, embedder: str, asked: bytes | None
+    tx: Tx, agent_id: AgentId, seen: Glance, zone: str, embedder: str, asked: Asked | None
 ) -> tuple[Ranking, Mapping[int, float]]:
     near = None if asked is None else meaning(tx, agent_id, embedder, asked)
     ranking = recollection.search(tx, agent_id, seen, zone, near)

@@ -9,9 +9,10 @@ import asyncio
 import hashlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from denizen.errors import InvalidInput
 
@@ -51,6 +52,26 @@ class Embedder(Protocol):
     async def close(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a text means: as a whole, and each of its words where it stands."""
+
+    vector: bytes
+    words: tuple[str, ...]
+    """In their order; one that has several states is here as often."""
+    states: bytes
+    """Of each of these a vector, one after the other."""
+
+
+@runtime_checkable
+class Reader(Embedder, Protocol):
+    """An embedder that can also say what each word of a text means."""
+
+    async def read(self, texts: Sequence[str], *, asking: bool = False) -> list[Reading]:
+        """What each text means; its vector is that of `embed`."""
+        ...
+
+
 def make_embedder(name: str) -> Embedder | None:
     """The embedder of this name: `none`, `local`, or any `provider:model` that Pydantic AI can embed with."""
     if name in ("", NONE):
@@ -83,17 +104,20 @@ class LocalEmbedder:
         self._model: Any = None
 
     async def embed(self, texts: Sequence[str], *, asking: bool = False) -> list[bytes]:
+        return [reading.vector for reading in await self.read(texts, asking=asking)]
+
+    async def read(self, texts: Sequence[str], *, asking: bool = False) -> list[Reading]:
         del asking  # this model makes no difference
         running = asyncio.get_running_loop()
-        vectors: list[bytes] = []
+        readings: list[Reading] = []
         for first in range(0, len(texts), _AT_ONCE):
-            vectors += await running.run_in_executor(self._thread, self._embed, texts[first : first + _AT_ONCE])
-        return vectors
+            readings += await running.run_in_executor(self._thread, self._read, texts[first : first + _AT_ONCE])
+        return readings
 
     async def close(self) -> None:
         await asyncio.to_thread(self._thread.shutdown)
 
-    def _embed(self, texts: Sequence[str]) -> list[bytes]:
+    def _read(self, texts: Sequence[str]) -> list[Reading]:
         import numpy
 
         if self._model is None:
@@ -105,9 +129,22 @@ class LocalEmbedder:
         inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": numpy.zeros_like(ids)}
         states = session.run(None, inputs)[0]
         kept = mask[:, :, None].astype(numpy.float32)
-        means = (states * kept).sum(axis=1) / kept.sum(axis=1)
-        scaled = means / numpy.maximum(numpy.abs(means).max(axis=1, keepdims=True), 1e-9) * 127
-        return [row.tobytes() for row in scaled.round().astype(numpy.int8)]
+        vectors = _signed_bytes((states * kept).sum(axis=1) / kept.sum(axis=1))
+        readings: list[Reading] = []
+        for text, each, vector, of_tokens in zip(texts, encoded, vectors, states, strict=True):
+            spelled = [(at, word) for at, word in enumerate(each.word_ids) if word is not None]
+            words = tuple(text[slice(*each.word_to_chars(word))] for _, word in spelled)
+            coded = _signed_bytes(of_tokens[[at for at, _ in spelled]]) if spelled else of_tokens[:0]
+            readings.append(Reading(vector.tobytes(), words, coded.tobytes()))
+        return readings
+
+
+def _signed_bytes(rows: Any) -> Any:
+    """Each row as numbers between -127 and 127."""
+    import numpy
+
+    largest = numpy.maximum(numpy.abs(rows).max(axis=1, keepdims=True), 1e-9)
+    return (rows / largest * 127).round().astype(numpy.int8)
 
 
 def _load(tokenizer_file: Path, weights: Path) -> tuple[Any, Any]:

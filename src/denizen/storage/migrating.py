@@ -13,7 +13,7 @@ from typing import Any
 
 from denizen.errors import DatabaseNewer
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0009")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009")
 """Every step there is, the first one first."""
 HEAD = REVISIONS[-1]
 

@@ -318,6 +318,8 @@ overflow = Table(
 
 toolsets = Table("toolsets", metadata, _key("digest"), _text("tools"))
 
+_NO_USAGE = text("kind <> 'usage'")
+
 ledger = Table(
     "ledger",
     metadata,
@@ -333,6 +335,8 @@ ledger = Table(
     Column("cost_micros", BigInteger),  # NULL where the price is unknown
     Column("detail", Text),
     _int("created_at"),
+    # Skips and failures, which are few: what was used is found by its cycle's end, and is the most of it.
+    Index("ix_ledger_others", "agent_id", "number", sqlite_where=_NO_USAGE, postgresql_where=_NO_USAGE),
 )
 
 tokens = Table(
@@ -536,6 +540,7 @@ recalls = Table(
     _int("settled", 0),  # the newest whose terms are among the postings
     _text("embedder", ""),  # what the vectors were made with; empty: there are none
     _int("embedded", 0),  # the newest that has a vector
+    _int("worded", 0),  # the newest whose words have theirs
     Index("ix_recalls_behind", "agent_id", sqlite_where=_BEHIND, postgresql_where=_BEHIND),
 )
 
@@ -547,6 +552,16 @@ vectors = Table(
     Column("first", BigInteger, primary_key=True),
     _int("dimensions"),
     Column("codes", LargeBinary, nullable=False),  # a byte for each dimension
+    sqlite_with_rowid=False,
+)
+
+wordings = Table(
+    "wordings",  # what the words of each passage mean where they stand
+    metadata,
+    _key("agent_id", "agents.id"),
+    _key("embedder"),
+    Column("number", BigInteger, primary_key=True),  # of the passage
+    Column("codes", LargeBinary, nullable=False),  # a bit for each dimension, word by word
     sqlite_with_rowid=False,
 )
 

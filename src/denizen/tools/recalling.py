@@ -9,7 +9,7 @@ import structlog
 from pydantic import Field
 
 from denizen.consciousness.recall.cues import Period, period_of
-from denizen.consciousness.recall.embedding import Meaning, meaning
+from denizen.consciousness.recall.embedding import Asked, Meaning, ask, meaning
 from denizen.consciousness.recall.fetching import Filter, Found
 from denizen.consciousness.recall.rendering import pack, render
 from denizen.consciousness.recall.searching import Ranking, rank, read
@@ -123,17 +123,17 @@ def _space(tx: Tx, agent_id: AgentId, space: str | None) -> str | None:
     raise InvalidInput(f"You are in no space called {quoted_name(wanted)}. Yours are: {names or 'none'}.")
 
 
-async def in_meaning(embedder: Embedder, agent_id: AgentId, query: str) -> bytes | None:
+async def in_meaning(embedder: Embedder, agent_id: AgentId, query: str) -> Asked | None:
     """What the question means; None where the embedder fails, which leaves us the words."""
     try:
-        return (await embedder.embed([query], asking=True))[0]
+        return await ask(embedder, query)
     except Exception as error:  # noqa: BLE001  whatever a provider raises
         log_line.warning("recalling by words only", agent=agent_id, error=repr(error))
         return None
 
 
 def _prepare(
-    tx: Tx, agent_id: AgentId, arguments: Recall, audience: frozenset[str], embedder: str, asked: bytes | None
+    tx: Tx, agent_id: AgentId, arguments: Recall, audience: frozenset[str], embedder: str, asked: Asked | None
 ) -> Prepared:
     near = None if asked is None else meaning(tx, agent_id, embedder, asked)
     return Prepared(_rank(tx, agent_id, arguments, audience, near), near)
@@ -148,7 +148,7 @@ async def look(
 
 
 def _look(
-    tx: Tx, agent_id: AgentId, wanted: Recall, audience: frozenset[str], embedder: str, asked: bytes | None
+    tx: Tx, agent_id: AgentId, wanted: Recall, audience: frozenset[str], embedder: str, asked: Asked | None
 ) -> list[Found]:
     return read(tx, agent_id, _prepare(tx, agent_id, wanted, audience, embedder, asked).ranking)
 

@@ -75,7 +75,8 @@ def test_scores_are_those_of_the_book(life: Life, query: str, settled: set[int])
 
 
 def _scores(tx: Tx, agent: Agent, query: str) -> dict[int, float]:
-    return full_text.score(tx, agent.id, settling.extent(tx, agent.id), list(count_terms(query))).scores
+    scored = full_text.score(tx, agent.id, settling.extent(tx, agent.id), list(count_terms(query)))
+    return dict(zip(scored.numbers.tolist(), scored.scores.tolist(), strict=True))
 
 
 def a_life(cycles: int, seed: int = 3) -> list[list[Piece]]:

@@ -1,4 +1,4 @@
-"""Vectors of passages: made after their cycle, kept beside them, and compared with a question's.
+"""Vectors of passages and of their words: made after their cycle, kept beside them, and compared with a question's.
 
 They follow the passages by a cursor, so that whatever stops the work, it goes on where it was. Vectors of another
 embedder are left alone until the new ones are all there, and then removed.
@@ -8,24 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
-from sqlalchemy import LargeBinary, bindparam, case, delete, func, or_, select, update
+from sqlalchemy import LargeBinary, and_, bindparam, case, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from denizen.clock import Clock
+from denizen.consciousness.recall import wording
 from denizen.consciousness.recall.fetching import said
 from denizen.consciousness.recall.passages import VECTORS_IN_A_ROW
+from denizen.consciousness.recall.wording import Words
 from denizen.ids import AgentId
+from denizen.models.embedders import Embedder, Reader, Reading
 from denizen.storage.database import Database, Tx, statement
-from denizen.storage.schema import entities, messages, passages, recalls, vectors
+from denizen.storage.schema import entities, messages, passages, recalls, vectors, wordings
 
 if TYPE_CHECKING:
-    from denizen.models.embedders import Embedder
+    from numpy import float64, int64
+    from numpy.typing import NDArray
 
 log_line = structlog.get_logger(__name__)
 
@@ -36,11 +40,40 @@ MOST_VECTORS: Final = 100_000
 """The newest, with which a question is compared."""
 NEAREST: Final = 300
 """Passages that are thought of only because they are near in meaning."""
-_WEIGHT: Final = 1.3
-"""Of nearness in meaning, beside words that are shared."""
 
-Meaning = Callable[[Iterable[int]], Mapping[int, float]]
-"""How near these passages, and the nearest of all, are to a question: by number, standardised and weighed."""
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """How near an agent's passages are to what a question means."""
+
+    embedder: str
+    numbers: NDArray[int64]
+    """Of all passages that have a vector, ascending."""
+    near: NDArray[float64]
+    """How near each of them is, in units of how much they differ; nothing if it is further than most."""
+    words: Words | None
+    """Those of the question, where the embedder says what they mean."""
+
+    def of(self, numbers: NDArray[int64]) -> NDArray[float64]:
+        """How near these are; those without a vector are not."""
+        import numpy
+
+        at = numpy.minimum(numpy.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
+        return numpy.where(self.numbers[at] == numbers, self.near[at], 0.0)
+
+    def nearest(self) -> NDArray[int64]:
+        """The passages that are thought of only because of what they mean."""
+        import numpy
+
+        return self.numbers[numpy.argsort(-self.near, kind="stable")[:NEAREST]]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a question means."""
+
+    vector: bytes
+    words: Words | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +94,13 @@ class Batch:
     """Empty for what is forgotten."""
 
 
-_behind = or_(recalls.c.embedder != bindparam("name"), recalls.c.embedded < recalls.c.passages)
+# With `reads` it counts only if the words have their vectors too: those may be missing from before there were any.
+_read_less = and_(bindparam("reads", type_=recalls.c.worded.type) == 1, recalls.c.worded < recalls.c.embedded)
+_done = case((recalls.c.embedder != bindparam("name"), 0), (_read_less, recalls.c.worded), else_=recalls.c.embedded)
 _pending = statement(
-    select(recalls.c.agent_id, case((recalls.c.embedder == bindparam("name"), recalls.c.embedded), else_=0))
-    .where(_behind)
-    .order_by(recalls.c.agent_id)
-    .limit(1)
+    select(recalls.c.agent_id, _done).where(_done < recalls.c.passages).order_by(recalls.c.agent_id).limit(1)
 )
-_progress = statement(
-    select(
-        func.coalesce(func.sum(case((recalls.c.embedder == bindparam("name"), recalls.c.embedded), else_=0)), 0),
-        func.coalesce(func.sum(recalls.c.passages), 0),
-    )
-)
+_progress = statement(select(func.coalesce(func.sum(_done), 0), func.coalesce(func.sum(recalls.c.passages), 0)))
 _texts = statement(
     select(passages.c.kind, entities.c.name, passages.c.speaker, said)
     .select_from(
@@ -90,15 +117,15 @@ _texts = statement(
 )
 
 
-def progress(tx: Tx, embedder: str) -> Progress:
-    """How many passages of all agents have a vector of this embedder, of how many."""
-    row = tx.one(_progress, name=embedder)
+def progress(tx: Tx, embedder: str, *, reads: bool = False) -> Progress:
+    """How many passages of all agents have a vector of this embedder, and if it reads their words too, of how many."""
+    row = tx.one(_progress, name=embedder, reads=int(reads))
     return Progress(0, 0) if row is None else Progress(int(row[0]), int(row[1]))
 
 
-def next_batch(tx: Tx, embedder: str) -> Batch | None:
-    """Passages that have no vector of this embedder yet: at most as many as fill a row."""
-    row = tx.one(_pending, name=embedder)
+def next_batch(tx: Tx, embedder: str, *, reads: bool = False) -> Batch | None:
+    """Passages that have no vector of this embedder yet, or their words have none: at most as many as fill a row."""
+    row = tx.one(_pending, name=embedder, reads=int(reads))
     if row is None:
         return None
     agent_id, after = row
@@ -128,17 +155,34 @@ _row = statement(
     )
 )
 _cursor = statement(
-    select(recalls.c.embedder, recalls.c.embedded, recalls.c.passages)
-    .where(recalls.c.agent_id == bindparam("agent_id"))
-    .with_for_update()
+    select(_done, recalls.c.passages).where(recalls.c.agent_id == bindparam("agent_id")).with_for_update()
 )
+_same = recalls.c.embedder == bindparam("name")
+_last = bindparam("last", type_=recalls.c.embedded.type)
 _move = statement(
     update(recalls)
     .where(recalls.c.agent_id == bindparam("agent"))
-    .values(embedder=bindparam("name"), embedded=bindparam("last"))
+    .values(
+        embedder=bindparam("name"),
+        # Where the words are behind, vectors that are there already are made again.
+        embedded=case((and_(_same, recalls.c.embedded > _last), recalls.c.embedded), else_=_last),
+        worded=case((bindparam("reads", type_=recalls.c.worded.type) == 1, _last), (_same, recalls.c.worded), else_=0),
+    )
 )
-_drop_others = statement(
-    delete(vectors).where(vectors.c.agent_id == bindparam("agent"), vectors.c.embedder != bindparam("name"))
+_drop_others = [
+    statement(delete(table).where(table.c.agent_id == bindparam("agent"), table.c.embedder != bindparam("name")))
+    for table in (vectors, wordings)
+]
+_put_words = insert(wordings).values(
+    agent_id=bindparam("agent_id"),
+    embedder=bindparam("embedder"),
+    number=bindparam("number"),
+    codes=bindparam("codes", type_=LargeBinary()),
+)
+_keep_words = statement(
+    _put_words.on_conflict_do_update(
+        index_elements=["agent_id", "embedder", "number"], set_={"codes": _put_words.excluded.codes}
+    )
 )
 _is_forgotten = statement(
     select(passages.c.number).where(
@@ -149,24 +193,36 @@ _is_forgotten = statement(
 )
 
 
-def keep(tx: Tx, embedder: str, batch: Batch, codes: Sequence[bytes]) -> bool:
-    """The batch has its vectors, unless someone else was faster. What was forgotten meanwhile has none."""
-    row = tx.one(_cursor, agent_id=batch.agent_id)
-    if row is None or (row[1] if row[0] == embedder else 0) != batch.first - 1:
+def keep(tx: Tx, embedder: str, batch: Batch, codes: Sequence[bytes], worded: Sequence[bytes] | None = None) -> bool:
+    """The batch has its vectors, unless someone else was faster. What was forgotten meanwhile has none.
+
+    `worded` is what is kept of the words of each passage, from an embedder that reads them.
+    """
+    reads = int(worded is not None)
+    row = tx.one(_cursor, agent_id=batch.agent_id, name=embedder, reads=reads)
+    if row is None or row[0] != batch.first - 1:
         return False
     dimensions = len(codes[0]) if codes else 0
-    kept = [
-        bytes(dimensions) if tx.one(_is_forgotten, agent_id=batch.agent_id, number=number) else code
-        for number, code in enumerate(codes, start=batch.first)
-    ]
+    numbers = range(batch.first, batch.first + len(codes))
+    gone = {number for number in numbers if tx.one(_is_forgotten, agent_id=batch.agent_id, number=number)}
+    kept = [bytes(dimensions) if number in gone else code for number, code in zip(numbers, codes, strict=True)]
     first = (batch.first - 1) // VECTORS_IN_A_ROW * VECTORS_IN_A_ROW + 1
     before = tx.one(_row, agent_id=batch.agent_id, embedder=embedder, first=first)
     joined = (before[0] if before else b"")[: (batch.first - first) * dimensions] + b"".join(kept)
     tx.run(_keep, agent_id=batch.agent_id, embedder=embedder, first=first, dimensions=dimensions, codes=joined)
+    whose: dict[str, Any] = {"agent_id": batch.agent_id, "embedder": embedder}
+    words = [
+        {**whose, "number": number, "codes": code}
+        for number, code in zip(numbers, worded or (), strict=False)
+        if code and number not in gone
+    ]
+    if words:
+        tx.many(_keep_words, words)
     last = batch.first + len(codes) - 1
-    tx.run(_move, agent=batch.agent_id, name=embedder, last=last)
-    if last >= row[2]:
-        tx.run(_drop_others, agent=batch.agent_id, name=embedder)
+    tx.run(_move, agent=batch.agent_id, name=embedder, last=last, reads=reads)
+    if last >= row[1]:
+        for drop in _drop_others:
+            tx.run(drop, agent=batch.agent_id, name=embedder)
     return True
 
 
@@ -177,15 +233,25 @@ async def reindex(db: Database, embedder: Embedder) -> int:
     """
     made = 0
     told = time.monotonic()
-    while (batch := await db.read(next_batch, embedder.name)) is not None:
-        codes = await embedder.embed([text or "-" for text in batch.texts])
-        if await db.write(keep, embedder.name, batch, codes):
+    reads = isinstance(embedder, Reader)
+    while (batch := await db.read(next_batch, embedder.name, reads=reads)) is not None:
+        texts = [text or "-" for text in batch.texts]
+        if isinstance(embedder, Reader):
+            readings = await embedder.read(texts)
+            codes, worded = [each.vector for each in readings], await asyncio.to_thread(_coded, readings)
+        else:
+            codes, worded = await embedder.embed(texts), None
+        if await db.write(keep, embedder.name, batch, codes, worded):
             made += len(codes)
         if time.monotonic() - told > _TOLD_SECONDS:
             told = time.monotonic()
-            far = await db.read(progress, embedder.name)
+            far = await db.read(progress, embedder.name, reads=reads)
             log_line.info("embedding what can be recalled", embedder=embedder.name, done=far.done, all=far.all)
     return made
+
+
+def _coded(readings: Sequence[Reading]) -> list[bytes]:
+    return [wording.code(each) for each in readings]
 
 
 @asynccontextmanager
@@ -218,38 +284,40 @@ _all = statement(
 )
 
 
-def meaning(tx: Tx, agent_id: AgentId, embedder: str, asked: bytes) -> Meaning | None:
+async def ask(embedder: Embedder, question: str) -> Asked:
+    """What the question means to the embedder."""
+    if isinstance(embedder, Reader):
+        (reading,) = await embedder.read([question], asking=True)
+        return Asked(reading.vector, wording.words_of(reading))
+    (vector,) = await embedder.embed([question], asking=True)
+    return Asked(vector)
+
+
+def meaning(tx: Tx, agent_id: AgentId, embedder: str, asked: Asked) -> Meaning | None:
     """How near the agent's passages are to what was asked; None where no vectors are there."""
     rows = tx.all(_all, agent_id=agent_id, embedder=embedder)
-    rows = [row for row in rows if row[1] == len(asked)]
-    return _nearness(rows, asked) if rows else None
+    rows = [row for row in reversed(rows) if row[1] == len(asked.vector)]
+    return _nearness(embedder, rows, asked) if rows else None
 
 
-def _nearness(rows: Sequence[tuple[Any, ...]], asked: bytes) -> Meaning:
+def _nearness(embedder: str, rows: Sequence[tuple[Any, ...]], asked: Asked) -> Meaning:
     import numpy
 
-    size = len(asked)
-    numbers = [number for first, _, codes in rows for number in range(first, first + len(codes) // size)]
+    size = len(asked.vector)
+    each_row = [numpy.arange(first, first + len(codes) // size, dtype=numpy.int64) for first, _, codes in rows]
+    numbers = numpy.concatenate(each_row)
     matrix = numpy.frombuffer(b"".join(row[2] for row in rows), numpy.int8).reshape(-1, size).astype(numpy.float32)
-    question = numpy.frombuffer(asked, numpy.int8).astype(numpy.float32)
+    question = numpy.frombuffer(asked.vector, numpy.int8).astype(numpy.float32)
     lengths = numpy.sqrt(numpy.einsum("ij,ij->i", matrix, matrix))
-    cosines = matrix @ question / numpy.maximum(lengths * numpy.sqrt(question @ question), 1e-9)
+    length = float(numpy.sqrt(numpy.einsum("i,i", question, question)))
+    cosines = numpy.einsum("ij,j->i", matrix, question).astype(numpy.float64) / numpy.maximum(lengths * length, 1e-9)
     there = lengths > 0
-    spread = float(cosines[there].std()) if there.any() else 0.0
-    weighed = (
-        numpy.where(there, (cosines - cosines[there].mean()) / (spread or 1.0) * _WEIGHT, 0.0)
-        if there.any()
-        else cosines * 0
-    )
-    known: dict[int, int] = {number: at for at, number in enumerate(numbers)}
-    nearest = numpy.argsort(-weighed, kind="stable")[:NEAREST].tolist()
-
-    def near(wanted: Iterable[int]) -> dict[int, float]:
-        # Rounded, so that sums made in another order by another machine do not change the ranking.
-        positions = {*nearest, *(known[number] for number in wanted if number in known)}
-        return {numbers[at]: round(float(weighed[at]), 6) for at in positions}
-
-    return near
+    near = numpy.zeros(len(numbers))
+    if there.any():
+        known = cosines[there]
+        near[there] = (known - known.mean()) / (float(known.std()) or 1.0)
+    # Rounded, so that sums made in another order by another machine do not change the ranking.
+    return Meaning(embedder, numbers, numpy.maximum(near, 0.0).round(6), asked.words)
 
 
 _SAMPLED_ROWS: Final = 8
@@ -257,7 +325,7 @@ _SAMPLED_ROWS: Final = 8
 
 
 def kinship(
-    tx: Tx, agent_id: AgentId, embedder: str, asked: bytes, numbers: Iterable[int], newest: int
+    tx: Tx, agent_id: AgentId, embedder: str, asked: Asked, numbers: Iterable[int], newest: int
 ) -> dict[int, float]:
     """How much nearer these passages are to what was asked than the agent's passages are to one another on average.
 
@@ -266,10 +334,12 @@ def kinship(
     """
     import numpy
 
+    size = len(asked.vector)
+
     def vectors_at(first: int) -> Any:
         row = tx.one(_row, agent_id=agent_id, embedder=embedder, first=first)
-        codes = row[0] if row is not None and len(row[0]) % len(asked) == 0 else b""
-        found = numpy.frombuffer(codes, numpy.int8).reshape(-1, len(asked)).astype(numpy.float32)
+        codes = row[0] if row is not None and len(row[0]) % size == 0 else b""
+        found = numpy.frombuffer(codes, numpy.int8).reshape(-1, size).astype(numpy.float32)
         return found / numpy.maximum(numpy.sqrt(numpy.einsum("ij,ij->i", found, found)), 1e-9)[:, None]
 
     rows = max((newest - 1) // VECTORS_IN_A_ROW + 1, 1)
@@ -280,7 +350,7 @@ def kinship(
     among = (some @ some.T)[numpy.triu_indices(len(some), 1)]
     if not len(among) or among.std() < 1e-6:
         return {}
-    question = numpy.frombuffer(asked, numpy.int8).astype(numpy.float32)
+    question = numpy.frombuffer(asked.vector, numpy.int8).astype(numpy.float32)
     question /= max(float(numpy.sqrt(question @ question)), 1e-9)
     near: dict[int, float] = {}
     for number in numbers:

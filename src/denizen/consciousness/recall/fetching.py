@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any, Final
 
 from sqlalchemy import Integer, bindparam, case, cast, exists, func, or_, select, union_all
@@ -168,7 +167,7 @@ class Door:
         return [found[number] for number in numbers if number in found]
 
     def around(self, sources: Sequence[Place], limit: int) -> list[Place]:
-        """What stands near the sources, and they themselves, by space and place; not many more than `limit`."""
+        """What stands near the sources, and they themselves; not many more than `limit`."""
         stretches = [(space_id, *each) for space_id, some in reaches(sources).items() for each in some]
         found: list[Place] = []
         for at in range(0, len(stretches), _STRETCHES):
@@ -177,7 +176,7 @@ class Door:
                 wanted |= {f"space{slot}": space_id, f"low{slot}": low, f"high{slot}": high}
             rows = self._all(_stretches, **wanted, limit=max(limit - len(found), 1))
             found.extend(map(Place._make, rows))
-        return sorted(found, key=_by_space_and_place)
+        return found
 
     def of_period(self, period: Period) -> list[Place]:
         """The newest passages of this time."""
@@ -198,7 +197,6 @@ class Door:
 
 
 _NOWHERE: Final = [("", 1, 0)] * _STRETCHES
-_by_space_and_place = itemgetter(1, 2, 0)
 
 
 def _in_parts(numbers: Sequence[int]) -> Iterator[Sequence[int]]:

@@ -6,31 +6,24 @@ first, of the commonest only the newest.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sqlalchemy import bindparam, func, select
 
 from denizen.consciousness.recall import segments, settling
 from denizen.consciousness.recall.cues import Period
-from denizen.consciousness.recall.postings import (
-    BLOCK,
-    BLOCK_BITS,
-    ENTRY_BYTES,
-    Weights,
-    add_scores,
-    block_of,
-    rarity,
-    shape,
-    unpack,
-)
+from denizen.consciousness.recall.postings import ENTRY_BYTES, block_of, columns, pack, rarity, shape, unpack, weigh
 from denizen.consciousness.recall.settling import Extent
 from denizen.ids import AgentId
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import passages, postings
+
+if TYPE_CHECKING:
+    from numpy import float64, int64
+    from numpy.typing import NDArray
 
 MOST_TERMS: Final = 24
 """Of a longer question, the rarest."""
@@ -39,12 +32,24 @@ _LONGEST_QUESTION: Final = 240
 """Terms that are looked at to find the rarest."""
 
 
+class Occurs(NamedTuple):
+    """Where a term occurs, and what it weighs there."""
+
+    numbers: NDArray[int64]
+    """Of passages, ascending."""
+    weights: NDArray[float64]
+
+
 @dataclass(frozen=True, slots=True)
 class Scored:
     """What a question's terms come to."""
 
-    scores: dict[int, float]
-    """By number of the passage, where it is not nothing."""
+    numbers: NDArray[int64]
+    """Of the passages that have one of them, ascending."""
+    scores: NDArray[float64]
+    """Of these passages: the sum of what their terms weigh."""
+    terms: Sequence[Occurs]
+    """Each term by itself, the rarest first."""
     rarity: Mapping[str, float]
     """Of each term that was looked for."""
     mean: float
@@ -68,31 +73,44 @@ def score(tx: Tx, agent_id: AgentId, life: Extent, terms: Sequence[str], period:
     recent = settling.unsettled(tx, agent_id, life)
     lengths = {number: sum(counts.values()) for number, counts in recent}
     mean = max((life.length + sum(lengths.values())) / max(life.passages, 1), 1.0)
-    if not terms:
-        return Scored({}, {}, mean)
-    listed = list(lists(tx, agent_id, life, terms))
+    listed = list(lists(tx, agent_id, life, terms)) if terms else []
     occurs_in = {term: sum(term in counts for _, counts in recent) for term in terms}
     for each in listed:
         occurs_in[each.term] += each.size
     wanted = sorted(terms, key=lambda term: (occurs_in[term], term))[:MOST_TERMS]
     rare = {term: rarity(occurs_in[term], life.there) for term in wanted}
-    weights = Weights(mean)
-    blocks: defaultdict[int, list[float]] = defaultdict(lambda: [0.0] * BLOCK)
-    # In one order, whatever is settled: sums of the same numbers must be the same to the last digit.
-    for term, entries in _read(tx, agent_id, _within_bounds(wanted, _near(tx, agent_id, listed, period))):
-        add_scores(blocks[term.block], entries, weights, rare[term.term])
-    scores = {
-        number: score
-        for block, of_block in blocks.items()
-        for number, score in enumerate(of_block, start=block << BLOCK_BITS)
-        if score
-    }
+    parts: dict[str, list[tuple[int, bytes]]] = {term: _newest(term, recent, lengths) for term in wanted}
+    for each, entries in _read(tx, agent_id, _within_bounds(wanted, _near(tx, agent_id, listed, period))):
+        parts[each.term].append((each.block, entries))
+    return _weighed({term: some[::-1] for term, some in parts.items() if some}, rare, mean)
+
+
+def _newest(
+    term: str, recent: Sequence[tuple[int, Mapping[str, int]]], lengths: Mapping[int, int]
+) -> list[tuple[int, bytes]]:
+    """Where the term occurs in what is not settled, as if it were: the last block first."""
+    blocks: dict[int, list[tuple[int, int]]] = {}
     for number, counts in recent:
-        for term in wanted:
-            if term in counts:
-                weight = rare[term] * weights[shape(counts[term], lengths[number])]
-                scores[number] = scores.get(number, 0.0) + weight
-    return Scored(scores, rare, mean)
+        if term in counts:
+            blocks.setdefault(block_of(number), []).append((number, shape(counts[term], lengths[number])))
+    return [(block, pack(blocks[block])) for block in sorted(blocks, reverse=True)]
+
+
+def _weighed(parts: Mapping[str, Sequence[tuple[int, bytes]]], rare: Mapping[str, float], mean: float) -> Scored:
+    """What passages score by terms, of which these are the entries, in the order of the passages."""
+    import numpy
+
+    if not parts:
+        return Scored(numpy.empty(0, numpy.int64), numpy.empty(0), (), rare, mean)
+    numbers, shapes = columns([part for some in parts.values() for part in some])
+    sizes = [sum(len(entries) for _, entries in some) // ENTRY_BYTES for some in parts.values()]
+    weights = numpy.repeat([rare[term] for term in parts], sizes) * weigh(shapes, mean)
+    ends = numpy.cumsum(sizes)[:-1]
+    there, at = numpy.unique(numbers, return_inverse=True)
+    # Added in the order of the terms, whatever is settled: sums of the same numbers must be the same to the last digit.
+    scores = numpy.bincount(at, weights).astype(numpy.float64)
+    terms = [Occurs(*each) for each in zip(numpy.split(numbers, ends), numpy.split(weights, ends), strict=True)]
+    return Scored(there, scores, terms, rare, mean)
 
 
 def lists(tx: Tx, agent_id: AgentId, life: Extent, terms: Sequence[str]) -> Iterator[Listed]:

@@ -20,7 +20,7 @@ from denizen.consciousness.recall.segments import SEGMENT, decode, rewrite
 from denizen.consciousness.recall.terms import own_words
 from denizen.ids import AgentId
 from denizen.storage.database import Params, Tx, insert_into, statement
-from denizen.storage.schema import passages, postings, recalls, vectors
+from denizen.storage.schema import passages, postings, recalls, vectors, wordings
 
 RECALLABLE: Final = "recallable"
 """The topic on which an agent is named that has passages whose terms are to be made, or cycles without passages."""
@@ -256,6 +256,9 @@ _rewrite_vectors = statement(
     )
     .values(codes=bindparam("left", type_=LargeBinary()))
 )
+_drop_words = statement(
+    delete(wordings).where(wordings.c.agent_id == bindparam("agent"), wordings.c.number == bindparam("of_number"))
+)
 
 
 def forget(tx: Tx, agent_id: AgentId, numbers: Iterable[int]) -> int:
@@ -272,6 +275,7 @@ def forget(tx: Tx, agent_id: AgentId, numbers: Iterable[int]) -> int:
     for number in gone:
         _clear_segment(tx, agent_id, number)
         _clear_vector(tx, agent_id, number)
+        tx.run(_drop_words, agent=agent_id, of_number=number)
     return len(gone)
 
 

@@ -9,8 +9,12 @@ from __future__ import annotations
 import math
 import sys
 from array import array
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from numpy import float64, int64, uint16
+    from numpy.typing import NDArray
 
 BLOCK_BITS: Final = 12
 BLOCK: Final = 1 << BLOCK_BITS
@@ -69,22 +73,20 @@ def rarity(occurs_in: int, passages: int) -> float:
     return math.log(1 + (max(passages - occurs_in, 0) + 0.5) / (occurs_in + 0.5))
 
 
-class Weights(dict[int, float]):
-    """What a shape weighs, before the rarity of the term; reckoned once for each."""
+def columns(parts: Sequence[tuple[int, bytes]]) -> tuple[NDArray[int64], NDArray[uint16]]:
+    """The numbers of passages and the shapes there, of blocks with entries, one after the other."""
+    import numpy
 
-    def __init__(self, mean_length: float) -> None:
-        super().__init__()
-        self._mean = max(mean_length, 1.0)
-
-    def __missing__(self, shaped: int) -> float:
-        count, length = shaped >> 12, shaped & LONGEST
-        weight = count * (_K1 + 1) / (count + _K1 * (1 - _B + _B * length / self._mean))
-        self[shaped] = weight
-        return weight
+    packed = numpy.frombuffer(b"".join(entries for _, entries in parts), "<u2").reshape(-1, 2)
+    firsts = numpy.array([block << BLOCK_BITS for block, _ in parts], numpy.int64)
+    sizes = [len(entries) // ENTRY_BYTES for _, entries in parts]
+    return packed[:, 0] + numpy.repeat(firsts, sizes), packed[:, 1]
 
 
-def add_scores(scores: list[float], entries: bytes, weights: Mapping[int, float], times: float) -> None:
-    """Each passage of the block, whose scores these are, has scored as much more as the term weighs there."""
-    offsets, shapes = _columns(entries)
-    for offset, weight in zip(offsets, map(weights.__getitem__, shapes), strict=True):
-        scores[offset] += times * weight
+def weigh(shapes: NDArray[uint16], mean_length: float) -> NDArray[float64]:
+    """What each shape weighs, before the rarity of the term, where a passage has so many terms on average."""
+    import numpy
+
+    counts = (shapes >> 12).astype(numpy.float64)
+    lengths = (shapes & LONGEST).astype(numpy.float64)
+    return counts * (_K1 + 1) / (counts + _K1 * (1 - _B + _B * lengths / max(mean_length, 1.0)))

@@ -1,25 +1,31 @@
-"""Which passages matter to a question, from what each scores by itself. Pure.
+"""Which passages matter to a question, from what each has of it by itself. Pure.
 
-Relevance spreads: what was said just before and after something relevant is relevant too, the less the more was said
-in between. Then come the cues: who is named, which time is meant, whether someone speaks of themselves.
+What was said just before and after something relevant is relevant too, the less the more was said in between: of each
+thing that is looked for, a passage has its own share or, where that is more, its best neighbour's, faded. Then come the
+cues: who is named, which time is meant, whether someone speaks of themselves.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from operator import mul
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from denizen.consciousness.recall.cues import Period
 
-SOURCES: Final = 60
-"""The best passages, from which relevance spreads."""
-REACH: Final = 700
-"""How many characters away it spreads: by then, little more than a sixth is left."""
+if TYPE_CHECKING:
+    from numpy import float64, int64
+    from numpy.typing import NDArray
+
+SOURCES: Final = 40
+"""The best passages, around which others are looked at."""
+REACH: Final = 400
+"""How many characters away a neighbour may be."""
 _FADES_AFTER = 400
-_SHARE = 0.4
-_FAINTEST = 1e-6
+_SHARE = 0.8
+"""What is left of a neighbour's share if nothing stands between."""
+_MOST_NEIGHBOURS = 32
+"""On either side. Where nothing is said, any number of passages may be at the same place."""
 _NAMED = 1.0
 _PRESENT = 1.0
 _TIME = 2.0
@@ -40,22 +46,15 @@ class Place(NamedTuple):
     at: int
 
 
-def standardised(scores: Mapping[int, float], passages: int) -> dict[int, float]:
-    """The scores in units of how much they differ among all passages; those without one have scored nothing."""
-    unit = deviation(scores.values(), passages)
-    return {number: score / unit for number, score in scores.items()}
-
-
-def deviation(scores: Iterable[float], passages: int) -> float:
-    """How much the scores differ among all passages; 1 if not at all."""
-    all_scores = list(scores)
-    mean = sum(all_scores) / max(passages, 1)
-    squares = sum(map(mul, all_scores, all_scores))
-    return math.sqrt(max(squares / max(passages, 1) - mean * mean, 0.0)) or 1.0
+def deviation(scores: NDArray[float64], passages: int) -> float:
+    """How much the scores differ among all passages, of which the others have none; 1 if not at all."""
+    mean = float(scores.sum()) / max(passages, 1)
+    squares = float((scores * scores).sum()) / max(passages, 1)
+    return math.sqrt(max(squares - mean * mean, 0.0)) or 1.0
 
 
 def reaches(sources: Iterable[Place]) -> dict[str, list[tuple[int, int]]]:
-    """The stretches of each space over which relevance may spread from these passages, in order and apart."""
+    """The stretches of each space in which neighbours of these passages may be, in order and apart."""
     by_space: dict[str, list[tuple[int, int]]] = {}
     for each in sorted(sources, key=lambda each: (each.space_id, each.place)):
         stretches = by_space.setdefault(each.space_id, [])
@@ -67,65 +66,53 @@ def reaches(sources: Iterable[Place]) -> dict[str, list[tuple[int, int]]]:
     return by_space
 
 
-def spread(scores: Mapping[int, float], sources: frozenset[int], around: Sequence[Place]) -> dict[int, float]:
-    """The scores with what each source gives to those around it, which are in the order of their spaces and places."""
-    spread_to = dict(scores)
-    given = [_SHARE * scores[each.number] if each.number in sources else 0.0 for each in around]
-    _spread_on(spread_to, around, given, [(each.place, each.place + each.characters) for each in around])
-    # And the same backwards, with every distance turned round.
-    back = [(-each.place - each.characters, -each.place) for each in reversed(around)]
-    _spread_on(spread_to, around[::-1], given[::-1], back)
-    return spread_to
+def with_neighbours(shares: NDArray[float64], places: Sequence[Place]) -> NDArray[float64]:
+    """The shares, a row for each thing that is looked for, with those of neighbours where they are more.
 
+    The places, a column each, are in the order of their spaces and of where they stand there.
+    """
+    import numpy
 
-def _spread_on(
-    spread_to: dict[int, float], around: Sequence[Place], given: Sequence[float], spans: Sequence[tuple[int, int]]
-) -> None:
-    # It fades exponentially, so what has come as far as one passage is all there is to know for the next.
-    carried = 0.0
-    for at in range(1, len(around)):
-        before, here = around[at - 1], around[at]
-        if before.space_id != here.space_id:
-            carried = 0.0
-            continue
-        (began, ended), (begins, _) = spans[at - 1], spans[at]
-        carried *= math.exp((began - begins) / _FADES_AFTER)
-        if given[at - 1]:
-            carried += given[at - 1] * math.exp((ended - begins) / _FADES_AFTER)
-        if carried > _FAINTEST:
-            spread_to[here.number] = spread_to.get(here.number, 0.0) + carried
+    most = shares.copy()
+    _, space_ids, stand_at, characters, *_ = zip(*places, strict=True)
+    ids = {space_id: at for at, space_id in enumerate(dict.fromkeys(space_ids))}
+    spaces = numpy.array([ids[space_id] for space_id in space_ids])
+    begins = numpy.array(stand_at, numpy.int64)
+    ends = begins + numpy.array(characters, numpy.int64)
+    for apart in range(1, min(len(places), _MOST_NEIGHBOURS + 1)):
+        between = numpy.maximum(begins[apart:] - ends[:-apart], 0)
+        near = (spaces[apart:] == spaces[:-apart]) & (between <= REACH)
+        if not near.any():
+            break
+        left = numpy.where(near, _SHARE * numpy.exp(between / -_FADES_AFTER), 0.0)
+        numpy.maximum(most[:, apart:], shares[:, :-apart] * left, out=most[:, apart:])
+        numpy.maximum(most[:, :-apart], shares[:, apart:] * left, out=most[:, :-apart])
+    return most
 
 
 def with_cues(
-    scores: Mapping[int, float],
-    passages: int,
-    places: Mapping[int, Place],
-    named: frozenset[str],
-    period: Period | None,
+    scores: Sequence[float], places: Sequence[Place], named: frozenset[str], period: Period | None
 ) -> dict[int, float]:
-    """The scores of those whose places are known, and what the cues add. `named` are ids and names of speakers."""
-    unit = deviation(scores.values(), passages)
-    present = {place.space_id for place in places.values() if place.speaker in named} - {""}
+    """The scores by number of the passage, with what the cues add. `named` are ids and names of speakers."""
+    present = {place.space_id for place in places if place.speaker in named} - {""}
     ranked: dict[int, float] = {}
-    for number, place in places.items():
-        score = scores.get(number, 0.0) / unit + _OWN_WORDS * place.own_words
+    for place, scored in zip(places, scores, strict=True):
+        score = scored + _OWN_WORDS * place.own_words
         if place.speaker in named:
             score += _NAMED
         if place.space_id in present:
             score += _PRESENT
         if period is not None:
             score += _TIME * period.fit(place.at)
-        ranked[number] = score
+        ranked[place.number] = score
     return ranked
 
 
-def best_first(scores: Mapping[int, float], limit: int) -> list[int]:
-    """The best first; of equals, the newest."""
-    least = -math.inf
+def best_first(numbers: NDArray[int64], scores: NDArray[float64], limit: int) -> NDArray[int64]:
+    """The numbers of the best, the best first; of equals, the newest."""
+    import numpy
+
     if len(scores) > limit:
-        # Most are far below the best: these few are enough to tell, if there are so many.
-        high = max(scores.values()) / 3
-        some = [score for score in scores.values() if score > high]
-        least = sorted(some if len(some) >= limit else scores.values(), reverse=True)[limit - 1]
-    kept = sorted((-score, -number) for number, score in scores.items() if score >= least)
-    return [-number for _, number in kept[:limit]]
+        least = numpy.partition(scores, -limit)[-limit]
+        numbers, scores = numbers[scores >= least], scores[scores >= least]
+    return numbers[numpy.lexsort((-numbers, -scores))][:limit]

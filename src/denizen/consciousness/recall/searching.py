@@ -1,5 +1,7 @@
 """Search over an agent's life: shared words, neighbours, cues and, where passages have vectors, meaning.
 
+Of each word of the question a passage has a share, and of its meaning; or its best neighbour's (`ranking`).
+
 The same order on every database: a database only keeps and fetches, the ranking is ours. The work of a query is
 bounded however long the life is.
 """
@@ -9,32 +11,43 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import bindparam, select
 
 from denizen.clock import Instant
-from denizen.consciousness.recall import full_text, settling
+from denizen.consciousness.recall import full_text, settling, wording
 from denizen.consciousness.recall.cues import Period, period_in
 from denizen.consciousness.recall.embedding import Meaning
 from denizen.consciousness.recall.fetching import Door, Filter, Found
-from denizen.consciousness.recall.postings import Weights, shape
-from denizen.consciousness.recall.ranking import SOURCES, Place, best_first, deviation, spread, standardised, with_cues
+from denizen.consciousness.recall.full_text import Scored
+from denizen.consciousness.recall.postings import shape, weigh
+from denizen.consciousness.recall.ranking import SOURCES, Place, best_first, deviation, with_cues, with_neighbours
 from denizen.consciousness.recall.terms import count_terms
 from denizen.ids import AgentId
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import entities, notes
 
+if TYPE_CHECKING:
+    from numpy import float64, int64
+    from numpy.typing import NDArray
+
 FOUND: Final = 200
 """Passages that a search gives at most."""
-SOURCES_WITH_MEANING: Final = 100
-"""From so many relevance spreads where meaning is asked for too, which finds more that shares no word."""
+SOURCES_WITH_MEANING: Final = 200
+"""Around so many others are looked at where meaning is asked for too, which finds more that shares no word."""
+MOST_COMPARED: Final = 400
+"""The best passages, whose words are compared with those of the question."""
+_UNIT: Final = 1.5
+"""By how much scores of words are divided to be weighed against cues."""
+_UNIT_WITH_MEANING: Final = 2.4
 MOST_LOOKED_AT: Final = 1_000
 """Of the passages that share words with the question, so many are looked at to find those that may be seen."""
 MOST_FILTERED: Final = 20_000
 """So many where a filter leaves out others than private ones: then those asked for may be few."""
 MOST_AROUND: Final = 4_000
-"""Passages to which relevance may spread."""
+"""Passages that are looked at because they are near others."""
 EVERYTHING: Final = Filter()
 
 
@@ -47,9 +60,9 @@ class Ranking:
     scores: Mapping[int, float]
     """By number of the passage, the best first."""
     limit: int
-    weights: Weights
-    """What terms weigh in a note."""
     rarity: Mapping[str, float]
+    mean: float
+    """How many terms a passage has."""
     unit: float
     """What the scores of words are divided by."""
 
@@ -93,16 +106,21 @@ def rank(
     door = Door(tx, agent_id, here, only)
     life = settling.extent(tx, agent_id)
     scored = full_text.score(tx, agent_id, life, list(count_terms(query)), only.period)
-    base = standardised(scored.scores, life.there)
-    if meaning is not None:
-        for number, near in meaning(base).items():
-            base[number] = base.get(number, 0.0) + near
+    unit = deviation(scored.scores, life.there)
     period = period_in(query, now=now or tx.now, zone=zone)
-    sources = _sources(door, base, only, SOURCES if meaning is None else SOURCES_WITH_MEANING)
-    ranked = _rank(tx, door, base, life.there, query, period, only, sources)
-    best = {number: ranked[number] for number in best_first(ranked, limit)}
-    unit = deviation(scored.scores.values(), life.there)
-    return Ranking(here, only, best, limit, Weights(scored.mean), scored.rarity, unit)
+    sources = SOURCES if meaning is None else SOURCES_WITH_MEANING
+    order = _best(scored, unit, meaning, only)
+    seen = _sources(door, order, only, max(sources, limit))
+    places = _with_others(door, seen, sources, period)
+    scores = _scores(tx, agent_id, places, scored, unit, meaning)
+    named = _named(tx, places, query)
+    if only.speakers is not None:
+        kept = [at for at, place in enumerate(places) if place.speaker in only.speakers]
+        places, scores = [places[at] for at in kept], [scores[at] for at in kept]
+    ranked = with_cues(scores, places, named, period)
+    first = sorted(ranked, key=lambda number: (-ranked[number], -number))[:limit]
+    best = {number: ranked[number] for number in first}
+    return Ranking(here, only, best, limit, scored.rarity, scored.mean, unit)
 
 
 def read(tx: Tx, agent_id: AgentId, ranking: Ranking) -> list[Found]:
@@ -114,34 +132,92 @@ def read(tx: Tx, agent_id: AgentId, ranking: Ranking) -> list[Found]:
     return sorted(found, key=lambda each: (-each.score, -each.number))[: ranking.limit]
 
 
-def _rank(
-    tx: Tx,
-    door: Door,
-    base: Mapping[int, float],
-    there: int,
-    query: str,
-    period: Period | None,
-    only: Filter,
-    sources: Sequence[Place],
-) -> dict[int, float]:
-    around = door.around(sources, MOST_AROUND)
-    spread_to = spread(base, frozenset(each.number for each in sources), around)
-    places = {each.number: each for each in (*sources, *around)}
+def _best(scored: Scored, unit: float, meaning: Meaning | None, only: Filter) -> list[int]:
+    """The passages that matter most by themselves, the best first."""
+    import numpy
+
+    numbers, scores = scored.numbers, scored.scores / unit
+    if meaning is not None:
+        numbers = numpy.union1d(numbers, meaning.nearest())
+        scores = _among(numbers, scored.numbers, scores) + meaning.of(numbers)
+    return best_first(numbers, scores, MOST_LOOKED_AT if only == EVERYTHING else MOST_FILTERED).tolist()
+
+
+def _among(wanted: NDArray[int64], numbers: NDArray[int64], values: NDArray[float64]) -> NDArray[float64]:
+    """The values of those that are wanted, where `values` has one; the numbers ascend."""
+    import numpy
+
+    if not len(numbers):
+        return numpy.zeros(len(wanted))
+    at = numpy.minimum(numpy.searchsorted(numbers, wanted), len(numbers) - 1)
+    return numpy.where(numbers[at] == wanted, values[at], 0.0)
+
+
+_by_space_and_place = itemgetter(1, 2, 0)
+
+
+def _with_others(door: Door, seen: Sequence[Place], sources: int, period: Period | None) -> list[Place]:
+    """All that is ranked, by space and place: these, what is around the first of them, and what is of the period."""
+    found = {each.number: each for each in (*door.around(seen[:sources], MOST_AROUND), *seen)}
     if period is not None:
-        places |= {each.number: each for each in door.of_period(period) if each.number not in places}
-    if only.speakers is not None:
-        places = {number: each for number, each in places.items() if _speaks(each, only.speakers)}
-    return with_cues(spread_to, there, places, _named(tx, places.values(), query), period)
+        found |= {each.number: each for each in door.of_period(period)}
+    return sorted(found.values(), key=_by_space_and_place)
 
 
-def _sources(door: Door, base: Mapping[int, float], only: Filter, many: int) -> list[Place]:
+def _scores(
+    tx: Tx, agent_id: AgentId, places: Sequence[Place], scored: Scored, unit: float, meaning: Meaning | None
+) -> list[float]:
+    """What each of the places scores before the cues."""
+    import numpy
+
+    if not places:
+        return []
+    numbers = numpy.array([each.number for each in places], numpy.int64)
+    shares = [_among(numbers, each.numbers, each.weights) / unit for each in scored.terms]
+    if meaning is not None:
+        shares.append(meaning.of(numbers))
+    scores = with_neighbours(numpy.stack(shares), places).sum(axis=0) if shares else numpy.zeros(len(places))
+    if meaning is None:
+        return (scores / _UNIT).tolist()
+    return ((scores + _by_words(tx, agent_id, places, numbers, scores, scored, meaning)) / _UNIT_WITH_MEANING).tolist()
+
+
+def _by_words(
+    tx: Tx,
+    agent_id: AgentId,
+    places: Sequence[Place],
+    numbers: NDArray[int64],
+    scores: NDArray[float64],
+    scored: Scored,
+    meaning: Meaning,
+) -> NDArray[float64]:
+    """What is added because the words of a passage come near to those of the question; only the best are compared."""
+    import numpy
+
+    more = numpy.zeros(len(places))
+    if meaning.words is None:
+        return more
+    best = best_first(numbers, scores, MOST_COMPARED)
+    known, near = wording.compare(tx, agent_id, meaning.embedder, meaning.words, best.tolist())
+    at = numpy.flatnonzero(numpy.isin(numbers, known))
+    weights = wording.weights_of(meaning.words, scored.rarity)
+    if not len(at) or not weights.any():
+        return more
+    here = near[:, numpy.searchsorted(known, numbers[at])]
+    reached = (weights[:, None] * with_neighbours(here, [places[each] for each in at.tolist()])).sum(axis=0)
+    more[at] = ((reached - reached.mean()) / (float(reached.std()) or 1.0)).round(6)
+    # Those that were not compared are not better than any that were; those whose words are not known are as they are.
+    more[~numpy.isin(numbers, best)] = more[at].min()
+    return more
+
+
+def _sources(door: Door, order: Sequence[int], only: Filter, many: int) -> list[Place]:
     """The best passages that may be seen; of whoever is asked for, as many."""
-    order = best_first(base, MOST_LOOKED_AT if only == EVERYTHING else MOST_FILTERED)
     sources: list[Place] = []
     by_them = 0
     for at in range(0, len(order), many):
         seen = door.places(order[at : at + many])
-        wanted = seen if only.speakers is None else [each for each in seen if _speaks(each, only.speakers)]
+        wanted = seen if only.speakers is None else [each for each in seen if each.speaker in only.speakers]
         by_them += len(wanted)
         sources += seen if len(sources) < many else wanted
         if by_them >= many:
@@ -149,25 +225,30 @@ def _sources(door: Door, base: Mapping[int, float], only: Filter, many: int) -> 
     return sources
 
 
-def _speaks(place: Place, speakers: frozenset[str]) -> bool:
-    return place.speaker in speakers
-
-
 _WORD = re.compile(r"[^\W_]+")
 _FEWEST_LETTERS = 2
-_names = statement(select(entities.c.name, entities.c.handle).where(entities.c.id == bindparam("id")))
+_SPEAKERS = [f"id{at}" for at in range(50)]
+_names = statement(
+    select(entities.c.id, entities.c.name, entities.c.handle).where(
+        entities.c.id.in_([bindparam(name, type_=entities.c.id.type) for name in _SPEAKERS])
+    )
+)
 
 
 def _named(tx: Tx, places: Iterable[Place], query: str) -> frozenset[str]:
     """Those among the speakers whom the question names, by id or, if they have none, by name."""
     asked = set(_WORD.findall(query.casefold()))
-    named: set[str] = set()
-    for speaker in {each.speaker for each in places}:
-        row = tx.one(_names, id=speaker) or (speaker,)
-        called = _WORD.findall(" ".join(row).casefold())
-        if any(word in asked for word in called if len(word) >= _FEWEST_LETTERS):
-            named.add(speaker)
-    return frozenset(named)
+    speakers = sorted({each.speaker for each in places})
+    called = {speaker: speaker for speaker in speakers}
+    for first in range(0, len(speakers), len(_SPEAKERS)):
+        some = speakers[first : first + len(_SPEAKERS)]
+        spelled = {name: some[at] if at < len(some) else None for at, name in enumerate(_SPEAKERS)}
+        called |= {id: f"{name} {handle}" for id, name, handle in tx.all(_names, **spelled)}
+    return frozenset(speaker for speaker, names in called.items() if _names_of(names) & asked)
+
+
+def _names_of(text: str) -> set[str]:
+    return {word for word in _WORD.findall(text.casefold()) if len(word) >= _FEWEST_LETTERS}
 
 
 _notes = statement(
@@ -177,12 +258,15 @@ _notes = statement(
 
 def _noted(tx: Tx, agent_id: AgentId, ranking: Ranking) -> list[Found]:
     """The agent's notes that share words with the question. They are few, and read as they are."""
-    rare, weights = ranking.rarity, ranking.weights
+    import numpy
+
     found: list[Found] = []
     for key, text, at in tx.all(_notes, agent_id=agent_id):
         counts = count_terms(f"{key} {text}")
         length = sum(counts.values())
-        score = sum(rare[term] * weights[shape(counts[term], length)] for term in rare if term in counts)
+        shared = [term for term in ranking.rarity if term in counts]
+        weights = weigh(numpy.array([shape(counts[term], length) for term in shared], numpy.uint16), ranking.mean)
+        score = sum(ranking.rarity[term] * float(weight) for term, weight in zip(shared, weights, strict=True))
         if score > 0:
             found.append(Found(0, 0, at, "note", "", "", "", f"{key}: {text}", "", score / ranking.unit))
     return found

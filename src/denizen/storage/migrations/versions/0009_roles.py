@@ -1,4 +1,4 @@
-"""Who may do what: roles, sessions and identities; how far people have read; an index for lives to be settled."""
+"""Who may do what: roles, sessions and identities; how far people have read; indexes of what is rare."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0009"
-down_revision = "0007"
+down_revision = "0008"
 
 _OWNERS = """
 UPDATE entities SET role = 'owner' WHERE kind = 'human' AND id = (
@@ -35,6 +35,8 @@ def upgrade() -> None:
     )
     behind = sa.text("passages - settled >= 32")
     op.create_index("ix_recalls_behind", "recalls", ["agent_id"], sqlite_where=behind, postgresql_where=behind)
+    others = sa.text("kind <> 'usage'")
+    op.create_index("ix_ledger_others", "ledger", ["agent_id", "number"], sqlite_where=others, postgresql_where=others)
     op.create_index("ix_identities_entity", "identities", ["entity_id"])
     op.execute("UPDATE entities SET role = kind WHERE kind <> 'human'")
     # Whoever was there first has made the house.

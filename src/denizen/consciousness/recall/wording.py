@@ -1,0 +1,124 @@
+"""What the words of passages mean where they stand, and how near they come to the words of a question.
+
+Each word of the question looks for the one that is nearest to it among those of a passage, and counts as much as it is
+rare. Of a passage's words only the signs of each dimension are kept, a bit each, and none of those that say nothing: 48
+bytes for a piece of a word. As good as the numbers themselves, as far as could be measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sqlalchemy import bindparam, select
+
+from denizen.consciousness.recall.terms import count_terms
+from denizen.ids import AgentId
+from denizen.models.embedders import Reading
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import wordings
+
+if TYPE_CHECKING:
+    from numpy import float32, float64, int64
+    from numpy.typing import NDArray
+
+MOST_WORDS: Final = 20_000
+"""Of passages, with which those of a question are compared."""
+_AT_ONCE: Final = 50
+_ROWS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words of a question that say something."""
+
+    terms: tuple[str, ...]
+    """The term that each of them is."""
+    states: NDArray[float32]
+    """What each of them means: a row of length 1."""
+
+
+def code(reading: Reading) -> bytes:
+    """What is kept of a passage's words."""
+    import numpy
+
+    states = numpy.frombuffer(reading.states, numpy.int8).reshape(len(reading.words), -1)
+    kept = [at for at, word in enumerate(reading.words) if count_terms(word)]
+    return numpy.packbits(states[kept] > 0, axis=1).tobytes()
+
+
+def words_of(reading: Reading) -> Words:
+    import numpy
+
+    terms = [next(iter(count_terms(word)), "") for word in reading.words]
+    kept = [at for at, term in enumerate(terms) if term]
+    states = numpy.frombuffer(reading.states, numpy.int8).reshape(len(terms), -1)[kept].astype(numpy.float32)
+    lengths = numpy.sqrt(numpy.einsum("ij,ij->i", states, states))
+    return Words(tuple(terms[at] for at in kept), states / numpy.maximum(lengths, 1e-9)[:, None])
+
+
+_NUMBERS = [f"n{at}" for at in range(_AT_ONCE)]
+_codes = statement(
+    select(wordings.c.number, wordings.c.codes).where(
+        wordings.c.agent_id == bindparam("agent_id"),
+        wordings.c.embedder == bindparam("embedder"),
+        wordings.c.number.in_([bindparam(name, type_=wordings.c.number.type) for name in _NUMBERS]),
+    )
+)
+
+
+def _read(tx: Tx, agent_id: AgentId, embedder: str, numbers: Sequence[int]) -> Iterator[tuple[int, bytes]]:
+    for first in range(0, len(numbers), _AT_ONCE):
+        some = numbers[first : first + _AT_ONCE]
+        spelled = {name: some[at] if at < len(some) else None for at, name in enumerate(_NUMBERS)}
+        yield from tx.all(_codes, agent_id=agent_id, embedder=embedder, **spelled)
+
+
+def compare(
+    tx: Tx, agent_id: AgentId, embedder: str, words: Words, numbers: Sequence[int]
+) -> tuple[NDArray[int64], NDArray[float64]]:
+    """Those of the passages whose words are known, ascending; and how near they come: a row for each of `words`.
+
+    `numbers` begin with the best: where all of them have too many words together, the last are left out.
+    """
+    import numpy
+
+    size = words.states.shape[1] // 8
+    known: dict[int, bytes] = {}
+    room = MOST_WORDS * size
+    rows = dict(_read(tx, agent_id, embedder, numbers)) if words.terms else {}
+    for number in numbers:
+        codes = rows.get(number, b"")
+        if codes and len(codes) % size == 0 and len(codes) <= room:
+            known[number] = codes
+            room -= len(codes)
+    if not known:
+        return numpy.empty(0, numpy.int64), numpy.empty((len(words.terms), 0))
+    there = sorted(known)
+    near = _nearness(b"".join(known[number] for number in there), words.states)
+    begins = numpy.cumsum([0] + [len(known[number]) // size for number in there[:-1]])
+    nearest = numpy.maximum.reduceat(near, begins, axis=0).T
+    return numpy.array(there, numpy.int64), numpy.maximum(nearest, 0.0).astype(numpy.float64)
+
+
+def _nearness(codes: bytes, states: NDArray[float32]) -> NDArray[float32]:
+    """How near each of the coded words, a row each, is to each of the states."""
+    import numpy
+
+    count, size = 8 * len(codes) // states.shape[1], states.shape[1]
+    # In pieces so small that no library uses several threads for them: those fight with whatever else the machine does.
+    whole = -(-count // _ROWS) * _ROWS
+    bits = numpy.zeros((whole, size), numpy.float32)
+    bits[:count] = numpy.unpackbits(numpy.frombuffer(codes, numpy.uint8).reshape(count, -1), axis=1)
+    sums = numpy.matmul(bits.reshape(-1, _ROWS, size), states.T).reshape(whole, -1)[:count]
+    # A bit that is set is 1, the others are -1; and all words are of the same length.
+    return (2 * sums - states.sum(axis=1)) / numpy.sqrt(numpy.float32(size))
+
+
+def weights_of(words: Words, rarity: Mapping[str, float]) -> NDArray[float64]:
+    """What each word of the question counts; together 1, or nothing."""
+    import numpy
+
+    weights = numpy.array([rarity.get(term, 0.0) for term in words.terms], numpy.float64)
+    return weights / (weights.sum() or 1.0)

@@ -1,0 +1,57 @@
+"""A passage has of each thing that is looked for its own share, or its best neighbour's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from denizen.consciousness.recall.ranking import REACH, Place, best_first, with_neighbours
+
+PLACES = st.lists(
+    st.tuples(st.sampled_from(["hall", "attic"]), st.integers(0, 3_000), st.integers(0, 300)), min_size=1, max_size=12
+).map(lambda given: _in_order(given))
+
+
+def _in_order(stand: Sequence[tuple[str, int, int]]) -> list[Place]:
+    return [Place(at, space, place, size, "", 0, 0) for at, (space, place, size) in enumerate(sorted(stand), start=1)]
+
+
+@given(places=PLACES, data=st.data())
+def test_the_best_neighbours_share_is_what_it_is_by_definition(places: list[Place], data: st.DataObject) -> None:
+    """Compared with every pair there is; a neighbour of a neighbour is not one by that."""
+    rows = data.draw(
+        st.lists(st.lists(st.floats(0, 9), min_size=len(places), max_size=len(places)), min_size=1, max_size=3)
+    )
+    expected = [[max(_reaching(row, places, at)) for at in range(len(places))] for row in rows]
+    assert with_neighbours(numpy.array(rows), places) == pytest.approx(numpy.array(expected))
+
+
+def _reaching(row: Sequence[float], places: Sequence[Place], at: int) -> list[float]:
+    reaching = [row[at]]
+    for other, place in enumerate(places):
+        first, second = (place, places[at]) if other < at else (places[at], place)
+        between = max(second.place - first.place - first.characters, 0)
+        if other != at and place.space_id == places[at].space_id and between <= REACH:
+            reaching.append(row[other] * 0.8 * math.exp(-between / 400))
+    return reaching
+
+
+def test_each_word_comes_from_where_there_is_most_of_it() -> None:
+    """What neighbours repeat does not add up; what they add does."""
+    places = _in_order([("hall", 0, 10), ("hall", 10, 10), ("hall", 20, 10)])
+    repeated = with_neighbours(numpy.array([[1.0, 1.0, 1.0]]), places).sum(axis=0)
+    shared_out = with_neighbours(numpy.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]), places).sum(axis=0)
+    assert repeated.tolist() == [1.0, 1.0, 1.0]
+    assert shared_out[1] == pytest.approx(1.6)
+
+
+@given(scores=st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0]), max_size=30), limit=st.integers(1, 40))
+def test_the_best_come_first_and_of_equals_the_newest(scores: list[float], limit: int) -> None:
+    numbers = numpy.arange(1, len(scores) + 1)
+    expected = sorted(numbers.tolist(), key=lambda number: (-scores[number - 1], -number))[:limit]
+    assert best_first(numbers, numpy.array(scores, float), limit).tolist() == expected
