@@ -25,6 +25,7 @@ import os
 import random
 import re
 import statistics
+import sys
 import tempfile
 import time
 from collections import defaultdict
@@ -34,6 +35,8 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import structlog
 
 from denizen import Runtime
 from denizen.agents.registry import Agent
@@ -395,6 +398,7 @@ def main() -> None:
     parser.add_argument("--cycles", type=int, default=5_000, help="of the generated life in which queries are timed")
     parser.add_argument("--words-only", action="store_true", help="leave out the local embedder")
     given = parser.parse_args()
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))  # what is printed is the result
     lives = read_data(Path(given.data)) if given.data else made_up()
     with tempfile.TemporaryDirectory() as name:
         methods = asyncio.run(measure(Path(name), lives, with_meaning=not given.words_only))
