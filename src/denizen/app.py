@@ -18,7 +18,7 @@ from denizen.access.secrets import Place, Secret
 from denizen.access.signatures import Scheme
 from denizen.access.vault import Keys, Vault, given_keys, keys_in_file, keys_in_memory, no_keys
 from denizen.access.webhooks import Webhook
-from denizen.agents import applying, forking, registry
+from denizen.agents import applying, forking, gauges, registry
 from denizen.agents.differences import Change
 from denizen.agents.equipping import Equipment
 from denizen.agents.files import Declared
@@ -67,6 +67,8 @@ from denizen.spaces.posting import Draft, Message, Posted
 from denizen.spaces.searching import Cursor, Found, Wanted, Words
 from denizen.storage.database import Announcement, Database, Tx, storable
 from denizen.storage.opening import open_database
+from denizen.telemetry.metrics import Metrics
+from denizen.telemetry.telemetry import Telemetry
 from denizen.tools import calls, guard
 from denizen.tools.calls import Call
 from denizen.tools.errands import Errands
@@ -109,6 +111,7 @@ class Runtime:
         secret_key_file: Path | None = None,
         shared_secrets: Mapping[str, str] | None = None,
         public_url: str = "http://127.0.0.1:8420",
+        telemetry: Telemetry | None = None,
     ) -> None:
         self.clock: Clock = clock or SystemClock()
         self.models = Models(models)
@@ -131,6 +134,8 @@ class Runtime:
         self._voices = Voices()
         self.public_url = public_url.rstrip("/")
         """Where others reach this server, as they are told it."""
+        self.telemetry = telemetry or Telemetry(Metrics())
+        """With what this runtime is watched; by default it counts, and traces nothing."""
         self._outside = Outside(self.clock, self.answer_address)
         self._db: Database | None = None
         self._residents: Residents | None = None
@@ -189,6 +194,8 @@ class Runtime:
                 if self._make_recallable is not None:
                     self._make_recallable(AgentId(str(payload["agent"])))
             else:
+                if self.telemetry.metrics is not None and payload.get("type") == "message.created":
+                    self.telemetry.metrics.posts.add(1)
                 self._bus.publish(topic, payload)
 
     @asynccontextmanager
@@ -247,6 +254,7 @@ class Runtime:
             errands=self._errands,
             outside=self._outside,
             voices=self._voices,
+            telemetry=self.telemetry,
         )
 
     def answer_address(self, call_id: str) -> str:
@@ -437,6 +445,7 @@ class Runtime:
         what = await _draft(text)
         # Known beforehand, so that posting again after an unknown outcome is posting once.
         chosen = id or MessageId(new_id())
+        self._remember_cause(chosen)
 
         async def post() -> Posted:
             return await self.db.write(
@@ -505,10 +514,15 @@ class Runtime:
             payload["data"] = storable_data(data)
         # Known beforehand, so that telling again after an unknown outcome is telling once.
         chosen = id or new_id()
+        self._remember_cause(chosen)
         try:
             await self.db.write(_trigger, _id(agent), chosen, payload, urgent)
         except OutcomeUnknown:
             await self.db.write(_trigger, _id(agent), chosen, payload, urgent)
+
+    def _remember_cause(self, event_id: str) -> None:
+        if self.telemetry.tracer is not None:
+            self.telemetry.tracer.remember(event_id)
 
     # Forgetting: gone everywhere, in one transaction
 
@@ -703,6 +717,14 @@ class Runtime:
     async def delete_plan(self, agent: Agent | AgentId, name: str) -> None:
         """The plan of that name, or the timer of that id, is no more."""
         await self.db.write(from_outside.delete_plan, _id(agent), name)
+
+    async def metrics(self) -> str:
+        """What was counted here, and what the database counts now, in the text format of Prometheus."""
+        metrics = self.telemetry.metrics
+        if metrics is None:
+            raise InvalidInput("Nothing is counted here: give the runtime a Telemetry with Metrics.")
+        awake = 0 if self._residents is None else self._residents.awake
+        return await gauges.exposition(metrics, self.db, awake=awake)
 
     # Looking into an agent
 

@@ -34,6 +34,7 @@ PLAIN_VARIABLES: Final = {
     "redis_url": "REDIS_URL",
     "openai_api_key": "OPENAI_API_KEY",
     "anthropic_api_key": "ANTHROPIC_API_KEY",
+    "telemetry.otlp_endpoint": "OTEL_EXPORTER_OTLP_ENDPOINT",
 }
 """Settings that have a variable which other programs know as well. The others are DENIZEN_ and their name."""
 
@@ -243,6 +244,25 @@ class LimitSettings(BaseModel):
     """How many wrong tokens and login links one address may show in a minute, before it is not listened to."""
 
 
+class TelemetrySettings(BaseModel):
+    """What those who run Denizen are told of it, beside its log."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+
+    otlp_endpoint: Annotated[
+        str | None,
+        AfterValidator(lambda url: url and _web_address(url)),
+        Expects("the address of a collector, such as http://localhost:4318"),
+    ] = Field(default=None, repr=False)
+    """Where traces are sent, by OTLP over HTTP (`pip install 'denizen[otel]'`). By default, nothing is traced."""
+
+    content: Annotated[bool, Expects("true or false")] = False
+    """Whether traces hold what people and agents say, too."""
+
+    open_metrics: Annotated[bool, Expects("true or false")] = False
+    """Whether /metrics is shown without a token. By default, it takes an admin's."""
+
+
 class Settings(BaseModel):
     """Everything that can be set. Each value has a default that works on a laptop."""
 
@@ -364,6 +384,8 @@ class Settings(BaseModel):
 
     limits: LimitSettings = LimitSettings()
 
+    telemetry: TelemetrySettings = TelemetrySettings()
+
     @property
     def address(self) -> str:
         """Where the server is, as its own machine reaches it."""
@@ -382,6 +404,7 @@ _GROUPS: Final[Mapping[str, type[BaseModel]]] = {
     "tls": TlsSettings,
     "oidc": OidcSettings,
     "limits": LimitSettings,
+    "telemetry": TelemetrySettings,
 }
 
 

@@ -25,6 +25,7 @@ from denizen.models.catalog import Models
 from denizen.models.embedders import Embedder
 from denizen.models.prices import Price, Usage, expected_cost
 from denizen.storage.database import Database
+from denizen.telemetry.telemetry import OFF, Telemetry
 from denizen.tools.asking import ask_tool
 from denizen.tools.errands import Errands
 from denizen.tools.outside import Outside
@@ -53,6 +54,7 @@ class Equipment:
     errands: Errands
     outside: Outside
     voices: Voices
+    telemetry: Telemetry = OFF
 
     async def equip(self, agent: Agent) -> tuple[Faculties, Budget]:
         """What this agent thinks with, and how much a request of it may hold. Raises where something is missing."""
@@ -77,10 +79,11 @@ class Equipment:
             models=models,
             default_model=self.default_model,
             routes=self.routes,
-            sieve=None if sieve is None else replace(sieve, allowance=limits),
+            sieve=None if sieve is None else replace(sieve, allowance=limits, metrics=self.telemetry.metrics),
             allowance=limits,
             embedder=self.embedder,
             voices=self.voices,
+            telemetry=self.telemetry,
         )
         # Whichever of its models it comes to, the request fits.
         contexts = [each.context_window for each in models.values() if each.context_window is not None]

@@ -7,6 +7,7 @@ look; a sweep finds what hints missed and what dead instances held. Everything r
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import hashlib
 from collections.abc import Awaitable, Callable, Container
 from dataclasses import dataclass, field
@@ -100,10 +101,12 @@ class Residents:
         self._changed = asyncio.Event()
         self._tasks = asyncio.TaskGroup()
         self._loops: list[asyncio.Task[None]] = []
+        self._context = contextvars.Context()
 
     async def __aenter__(self) -> Residents:
         self._peers = await self._db.write(leases.appear, self._instance)
         await self._tasks.__aenter__()
+        self._context = contextvars.copy_context()
         self._loops = [
             self._tasks.create_task(self._keep_leases(), name="lease renewal"),
             self._tasks.create_task(self._keep_sweeping(), name="sweep"),
@@ -142,6 +145,11 @@ class Residents:
         elif first_to_try(agent_id, self._peers) == self._instance:
             self.wake(agent_id)
 
+    @property
+    def awake(self) -> int:
+        """How many agents live here now."""
+        return len(self._lives)
+
     def expect(self, at: Instant) -> None:
         """A plan or timer will be due then."""
         self._alarm.expect(at)
@@ -155,7 +163,10 @@ class Residents:
             self._let_one_go()
         elif not self._stopping:
             life = self._lives[agent_id] = _Life()
-            life.task = self._tasks.create_task(self._live(agent_id, life), name=f"life of {agent_id}")
+            # Whatever request woke it, a life is no part of that: it goes on when the request has long been answered.
+            context = self._context.copy()
+            context.run(structlog.contextvars.bind_contextvars, agent=agent_id)
+            life.task = self._tasks.create_task(self._live(agent_id, life), name=f"life of {agent_id}", context=context)
 
     def _let_one_go(self) -> None:
         """Whoever rests may as well sleep: the next sweep brings the one that waits."""
@@ -340,6 +351,7 @@ class Residents:
         try:
             while compaction.is_due(mind, tools):
                 done = await self._db.write(compaction.compact, mind.lease, compaction.crowded(mind, tools))
+                _count_compaction(faculties, "unfinished" if done == "unfinished" else "done")
                 if done != "unfinished":
                     mind.settle(*done)
                     full = alerts.window_full(mind.tokens + tools, mind.budget.request)
@@ -351,6 +363,7 @@ class Residents:
             raise
         except Exception:  # what does not fit leaves the window without it: the agent shall live on
             log_line.exception("compaction failed", agent=mind.lease.agent_id)
+            _count_compaction(faculties, "failed")
             alerts.give(faculties.bus, mind.lease.agent_id, alerts.COMPACTION_FAILED)
             mind, _ = await self._load(mind.lease)
             mind.unsettled = False
@@ -389,6 +402,11 @@ class Residents:
 def first_to_try(agent_id: AgentId, instances: list[str]) -> str:
     """Which instance should try first to bring an agent to life: the same answer on each, evenly spread."""
     return max(instances, key=lambda each: hashlib.blake2b(f"{each}/{agent_id}".encode(), digest_size=8).digest())
+
+
+def _count_compaction(faculties: Faculties, outcome: str) -> None:
+    if faculties.telemetry.metrics is not None:
+        faculties.telemetry.metrics.compactions.add(1, outcome)
 
 
 def _identity(agent: Agent) -> Identity:

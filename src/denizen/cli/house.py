@@ -5,17 +5,18 @@ from __future__ import annotations
 import getpass
 import os
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from denizen.errors import SettingsError
-from denizen.settings import Settings
+from denizen.settings import Settings, TelemetrySettings
 
 if TYPE_CHECKING:
     from denizen.app import Runtime
     from denizen.models.discovery import Choice
+    from denizen.telemetry.telemetry import Telemetry
     from denizen.welcome import World
 
 TOKEN_FILE: Final = "token"  # noqa: S105  the name of the file
@@ -44,6 +45,7 @@ async def open_house(settings: Settings) -> AsyncGenerator[House]:
 
     make_home(settings.home)
     choice = await choose_model(settings.model, os.environ)
+    telemetry = how_it_is_watched(settings.telemetry)
     runtime = Runtime(
         settings.database_url,
         redis_url=settings.redis_url,
@@ -53,11 +55,12 @@ async def open_house(settings: Settings) -> AsyncGenerator[House]:
         prices={name: Price(**each.model_dump()) for name, each in settings.prices.items()},
         pace=Pace(**settings.agents.model_dump()),
         public_url=settings.public_url or settings.address,
+        telemetry=telemetry,
         **how_secrets_are_kept(settings),
     )
     if choice.ollama_url is not None:
         runtime.models.ollama_url = choice.ollama_url
-    async with runtime:
+    async with aclosing(telemetry), runtime:
         yield House(runtime, await welcome(runtime, owner_name()), choice)
 
 
@@ -70,6 +73,18 @@ async def open_records(settings: Settings) -> AsyncGenerator[tuple[Runtime, Worl
     make_home(settings.home)
     async with Runtime(settings.database_url, **how_secrets_are_kept(settings)) as runtime:
         yield runtime, await welcome(runtime, owner_name())
+
+
+def how_it_is_watched(settings: TelemetrySettings) -> Telemetry:
+    """What counts and traces the house. Raises `InvalidInput` where traces are wanted and cannot be made."""
+    from denizen import __version__
+    from denizen.telemetry.metrics import Metrics
+    from denizen.telemetry.telemetry import Telemetry
+    from denizen.telemetry.traces import Tracer
+
+    endpoint = settings.otlp_endpoint
+    tracer = None if endpoint is None else Tracer(endpoint, version=__version__)
+    return Telemetry(Metrics(), tracer, content=settings.content, open_metrics=settings.open_metrics)
 
 
 def how_secrets_are_kept(settings: Settings) -> dict[str, Any]:

@@ -7,6 +7,7 @@ reached: `think` is given an open cycle and does not care whether it was just op
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
@@ -43,6 +44,7 @@ from denizen.cycles.speaking import Doubt, Speaker, Voices
 from denizen.cycles.stopping import BUILT_IN, Spent, Stop, stop_reason
 from denizen.cycles.triage import Sieve
 from denizen.cycles.waiting import Waiting, whom_to_answer
+from denizen.cycles.watching import Watch
 from denizen.errors import InvalidInput, LeaseLost, ModelError, ModelRejected, ModelUnknown, StorageError
 from denizen.ids import CallId, SpaceId
 from denizen.inbox.delivery import DEAD_AFTER
@@ -52,6 +54,8 @@ from denizen.models.prices import Price, Usage, cost, expected_cost, usage_of
 from denizen.models.tokens import PER_MESSAGE, estimate
 from denizen.spaces import posting
 from denizen.storage.database import Database
+from denizen.telemetry.telemetry import OFF, Telemetry
+from denizen.telemetry.traces import under
 from denizen.tools import guard
 from denizen.tools.calls import UNKNOWN_OUTCOME
 from denizen.tools.effects import EffectRecord
@@ -106,6 +110,8 @@ class Faculties:
     """What says what texts mean, where something does."""
     voices: Voices = field(default_factory=Voices)
     """Where those who come late hear what it is saying."""
+    telemetry: Telemetry = OFF
+    """Who is told of its cycles, beside those who live with it."""
 
 
 async def think(
@@ -115,7 +121,14 @@ async def think(
 
     `arrived` says whether there may be something new in the inbox, so that it need not be looked at before each step.
     """
-    thinking = _Thinking(faculties, mind, cycle, arrived)
+    watch = Watch(faculties.telemetry, mind, cycle, faculties.toolbox)
+    with structlog.contextvars.bound_contextvars(cycle=cycle.id), watch:
+        outcome = await _live_through(_Thinking(faculties, mind, cycle, arrived, watch), watch)
+        watch.ended(outcome)
+        return outcome
+
+
+async def _live_through(thinking: _Thinking, watch: Watch) -> CycleOutcome:
     try:
         return await thinking.run()
     except (LeaseLost, StorageError):
@@ -124,7 +137,8 @@ async def think(
         await thinking.hand_back()
         raise
     except Exception as error:  # noqa: BLE001  the loop's boundary: whatever failed, the events must not be lost
-        log_line.warning("cycle failed", agent=mind.lease.agent_id, cycle=cycle.id, error=repr(error))
+        log_line.warning("cycle failed", agent=thinking.agent_id, error=repr(error))
+        watch.failed(error)
         return await thinking.fail(error)
     finally:
         thinking.let_go()
@@ -133,8 +147,12 @@ async def think(
 class _Thinking:
     """A cycle under way."""
 
-    def __init__(self, faculties: Faculties, mind: Mind, cycle: OpenCycle, arrived: Callable[[], bool]) -> None:
+    def __init__(
+        self, faculties: Faculties, mind: Mind, cycle: OpenCycle, arrived: Callable[[], bool], watch: Watch
+    ) -> None:
         self._with = faculties
+        self._watch = watch
+        self.agent_id = mind.lease.agent_id
         self._arrived = arrived
         self._resumed = cycle.steps > 0
         self._preview: str | None = None
@@ -147,7 +165,7 @@ class _Thinking:
         for entry in cycle.entries:
             if isinstance(entry.message, ModelResponse):
                 self._model_name = model_of(entry) or faculties.model_name
-                self._charge(entry.message)
+                self._spent += self._price(entry.message)
         self._effects = {(effect.step, effect.position): effect for effect in cycle.effects}
         self._sent_to = list(cycle.sent_to)
         self._late: dict[tuple[int, int], asyncio.Future[str]] = {}
@@ -322,7 +340,7 @@ class _Thinking:
             speaker = self._speaker()
             try:
                 with self._with.voices.speaking(speaker):
-                    response = await self._ask_once(speaker)
+                    response = await self._ask_once(speaker, attempt)
             except ModelError as error:
                 speaker.abort("error")
                 delay = request.retry_delay(error, attempt, key=self._mind.lease.agent_id)
@@ -352,7 +370,7 @@ class _Thinking:
             caution=self._cycle.caution,
         )
 
-    async def _ask_once(self, speaker: Speaker) -> ModelResponse:
+    async def _ask_once(self, speaker: Speaker, attempt: int) -> ModelResponse:
         phase, settings = self._phase, self._settings()
         tools = self._with.toolbox.definitions
         if phase.strict:
@@ -363,13 +381,22 @@ class _Thinking:
         if self._preview is not None:
             # Ephemeral, and so at the very end: what stands before it is the prefix of the next request.
             prompt = [*prompt, ModelRequest(parts=[UserPromptPart(self._preview)])]
-        async with request.stream(self._model, prompt, tools=tools, settings=settings) as answer:
-            async for event in answer:
-                speaker.hear(event)
-                for doubt in speaker.doubts():
-                    speaker.settle(doubt, await self._may_be_shown(doubt))
+        asking = self._watch.ask(self._model, self._model_name, self._steps, attempt)
+        try:
+            with under(asking.span):
+                async with request.stream(self._model, prompt, tools=tools, settings=settings) as answer:
+                    async for event in answer:
+                        if asking.first is None:
+                            asking.heard()
+                        speaker.hear(event)
+                        for doubt in speaker.doubts():
+                            speaker.settle(doubt, await self._may_be_shown(doubt))
+        except BaseException as error:
+            asking.failed(error)
+            raise
         failpoints.reach(MODEL_ANSWERED)
         response = answer.response
+        asking.answered(response)
         self._learn_size(response)
         return response
 
@@ -384,13 +411,17 @@ class _Thinking:
         return phase_at(self._with.settings.phases, self._steps)
 
     def _charge(self, response: ModelResponse) -> Charge:
+        charge = self._price(response)
+        self._spent += charge
+        self._watch.paid(charge)
+        return charge
+
+    def _price(self, response: ModelResponse) -> Charge:
         usage = usage_of(response)
         name, reserved = self._model_name, self._with.allowance is not None
         dollars = cost(response, self._with.prices, asked=name)
         micros = None if dollars is None else int(dollars * 1_000_000)
-        charge = Charge(name, usage.input, usage.output, usage.cache_read, usage.cache_write, micros, reserved)
-        self._spent += charge
-        return charge
+        return Charge(name, usage.input, usage.output, usage.cache_read, usage.cache_write, micros, reserved)
 
     def _response_entry(self, response: ModelResponse) -> Entry:
         """The response, with what its request was made of, so that the request can be built again."""
@@ -453,7 +484,10 @@ class _Thinking:
         """The result of an outside call that may or may not have happened."""
         tool = self._with.toolbox.by_name.get(step.calls[at].tool_name)
         retry = isinstance(tool, OutsideTool) and tool.on_crash == "retry"
-        return await self._call(step, at) if retry else Finished(UNKNOWN_OUTCOME)
+        if retry:
+            return await self._call(step, at)
+        self._watch.unknown(step.calls[at], step.number)
+        return Finished(UNKNOWN_OUTCOME)
 
     async def _carry_out(
         self, step: Step, speaker: Speaker | None, finished: Mapping[int, Finished] | None = None
@@ -465,6 +499,7 @@ class _Thinking:
         finished = finished or {}
         step = replace(step, prepared=await self._prepare(step))
         while True:
+            began = time.perf_counter()
             progress = await self._with.db.write(
                 calling.carry_on, self._mind.lease, self._cycle, step, self._with.toolbox, finished
             )
@@ -472,6 +507,7 @@ class _Thinking:
                 self._mind.add(step.response)
                 self._steps += 1
             self._note(progress)
+            self._watch.carried_out(step.calls, progress.effects, finished, began)
             self._run_errands(step, progress.errands)
             if self._cycle.attempts:
                 self._cycle = replace(self._cycle, attempts=0)
@@ -553,7 +589,9 @@ class _Thinking:
     async def _work(self, step: Step, at: int, tool: OutsideTool) -> str:
         agent_id, cycle_id = self._mind.lease.agent_id, self._cycle.id
         occasion = Occasion(agent_id, cycle_id, step.number, at, calling.call_id(cycle_id, step, at))
-        return await tool.call(tool.check(step.calls[at].args), occasion)
+        with self._watch.outside(step.calls[at], step.number) as doing:
+            doing.result = await tool.call(tool.check(step.calls[at].args), occasion)
+            return doing.result
 
     def _run_errands(self, step: Step, errands: Mapping[int, CallId]) -> None:
         """Calls that the cycle does not wait for go on without it."""

@@ -22,7 +22,7 @@ from sqlalchemy import bindparam, func, select, update
 from denizen.bus.streams import CycleChanged, agent_topic
 from denizen.consciousness.lease import Lease, fence
 from denizen.consciousness.selfhood import Identity
-from denizen.cycles import budgets, ledger
+from denizen.cycles import budgets, ledger, watching
 from denizen.cycles.budgets import Allowance, Amount
 from denizen.cycles.conditions import Condition, holds
 from denizen.cycles.ledger import NOTHING, Charge
@@ -38,6 +38,7 @@ from denizen.models.tokens import estimate_message
 from denizen.storage.database import Database, Tx, statement
 from denizen.storage.schema import agents, memberships
 from denizen.storage.schema import events as events_table
+from denizen.telemetry.metrics import Metrics
 
 log_line = structlog.get_logger(__name__)
 
@@ -87,6 +88,8 @@ class Sieve:
     functions: Mapping[str, Judge] = field(default_factory=dict[str, Judge])
     prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
     allowance: Allowance | None = None
+    metrics: Metrics | None = None
+    """Where it is counted what was skipped, and what asking has used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +113,16 @@ async def sift(sieve: Sieve, db: Database, lease: Lease, identity: Identity, ver
         if not waiting:
             return False
         verdict = await _judge(sieve, db, lease, identity, waiting)
+        if sieve.metrics is not None:
+            watching.count(sieve.metrics, verdict.charge)
         if verdict.reason is None:
             kept.update(event.number for event in waiting)
             if verdict.charge is not NOTHING:
                 await db.write(_pay, lease, verdict.charge)
             return True
         await db.write(_skip, lease, waiting, verdict.reason, verdict.charge)
+        if sieve.metrics is not None:
+            sieve.metrics.skips.add(1, "triage")
 
 
 _members = statement(

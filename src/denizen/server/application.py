@@ -13,6 +13,7 @@ from denizen.app import Runtime
 from denizen.server import problems
 from denizen.server.context import Context, Limits
 from denizen.server.gate import Gate
+from denizen.server.observing import Observer
 from denizen.server.problems import MEDIA_TYPE
 from denizen.server.reach import Reach
 from denizen.server.routes import (
@@ -27,6 +28,7 @@ from denizen.server.routes import (
     me,
     members,
     messages,
+    metrics,
     minds,
     openai,
     organization,
@@ -45,6 +47,7 @@ from denizen.settings import OidcSettings
 
 ROOMS: Final = (
     health,
+    metrics,
     me,
     session,
     tokens,
@@ -100,6 +103,9 @@ def create_app(
         app.include_router(room.router)
     problems.install(app)
     app.add_middleware(Gate, context=context)
+    app.add_middleware(Observer, telemetry=runtime.telemetry)
+    if runtime.telemetry.metrics is not None:
+        runtime.telemetry.metrics.build.set(1, __version__)
     _describe_problems(app)
     return app
 

@@ -28,6 +28,8 @@ OPEN_PATHS: Final = frozenset({"/healthz", "/login"})
 
 SIGNING_IN: Final = ("POST", "/api/session")
 """Answered without a token as well: what is sent is one, or a login link."""
+METRICS: Final = "/metrics"
+"""Answered without a token only where the owner of the house says so."""
 
 WEBHOOKS: Final = "/hooks/"
 """Below it services tell of things. They have no token, and their names for this server are not ours to know: what they
@@ -77,7 +79,7 @@ class Gate:
             await self._app(scope, _limited(receive, headers, self._context.limits.webhook_bytes), send)
             return
         _check_host(self._context.reach, headers, visit)
-        if scope["path"] in OPEN_PATHS:
+        if scope["path"] in OPEN_PATHS or (scope["path"] == METRICS and self._context.runtime.telemetry.open_metrics):
             await self._app(scope, receive, send)
             return
         caller = None

@@ -22,6 +22,7 @@ from pydantic_ai.tools import ToolDefinition
 
 from denizen.errors import InvalidInput, ToolFailed
 from denizen.masking import masked, without
+from denizen.telemetry.traces import passed_on
 from denizen.tools.outbound import Outbound
 from denizen.tools.references import Secret, filled, refers
 from denizen.tools.schemas import checker
@@ -99,7 +100,7 @@ def _request(
 
 
 def _own_headers(settings: HttpTool, occasion: Occasion, answer_to: AnswerTo | None) -> dict[str, str]:
-    headers: dict[str, str] = {}
+    headers = passed_on()
     if settings.method != "GET":
         headers["idempotency-key"] = occasion.key
     if settings.mode == "async":
