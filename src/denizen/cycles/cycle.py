@@ -122,10 +122,15 @@ async def think(
     `arrived` says whether there may be something new in the inbox, so that it need not be looked at before each step.
     """
     watch = Watch(faculties.telemetry, mind, cycle, faculties.toolbox)
-    with structlog.contextvars.bound_contextvars(cycle=cycle.id), watch:
-        outcome = await _live_through(_Thinking(faculties, mind, cycle, arrived, watch), watch)
-        watch.ended(outcome)
-        return outcome
+    # Not `bound_contextvars`, which copies everything that is bound.
+    bound = structlog.contextvars.bind_contextvars(cycle=cycle.id)
+    try:
+        with watch:
+            outcome = await _live_through(_Thinking(faculties, mind, cycle, arrived, watch), watch)
+            watch.ended(outcome)
+            return outcome
+    finally:
+        structlog.contextvars.reset_contextvars(**bound)
 
 
 async def _live_through(thinking: _Thinking, watch: Watch) -> CycleOutcome:

@@ -124,8 +124,9 @@ class Watch:
 
     def paid(self, charge: Charge) -> None:
         """A model call of this cycle was answered, and cost this."""
-        self._paid += charge
-        self._answers += 1
+        if self._tracer is not None:
+            self._paid += charge
+            self._answers += 1
         if self._metrics is not None:
             count(self._metrics, charge)
 

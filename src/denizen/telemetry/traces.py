@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Generator, Iterable, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final, Literal
 from uuid import uuid4
@@ -117,12 +117,16 @@ def fail(span: Span, error: str) -> None:
     span.set_status(Status(StatusCode.ERROR))
 
 
-@contextmanager
-def under(span: Span | None) -> Generator[None]:
+_NOWHERE: Final = nullcontext()
+
+
+def under(span: Span | None) -> AbstractContextManager[None]:
     """Inside, what is done is part of this span: also for libraries that make spans of their own."""
-    if span is None:
-        yield
-        return
+    return _NOWHERE if span is None else _under(span)
+
+
+@contextmanager
+def _under(span: Span) -> Generator[None]:
     from opentelemetry.context import attach, detach
     from opentelemetry.trace import set_span_in_context
 
