@@ -24,7 +24,7 @@ LAYERS = [
     {"__init__"},  # the public names: who is further in imports them from where they live
     {"welcome"},
     {"app", "checker"},
-    {"forgetting"},  # reaches into every room that keeps words
+    {"forgetting", "portability"},  # they reach into every room that keeps words
     {"agents"},
     {"cycles"},
     {"tools"},

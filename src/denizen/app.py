@@ -60,6 +60,8 @@ from denizen.plans import agenda, from_outside, goals, notes
 from denizen.plans.agenda import PLANNED, Plan, PlanDraft, When
 from denizen.plans.goals import Goal, GoalChange, GoalStatus, Priority
 from denizen.plans.notes import Note
+from denizen.portability import exporting, importing
+from denizen.portability.importing import Imported
 from denizen.spaces import directory, posting, reading, searching
 from denizen.spaces.directory import Attention, Entity, Member, Organization, Space, SpaceKind
 from denizen.spaces.handles import handle_from
@@ -798,6 +800,28 @@ class Runtime:
     ) -> Agent:
         """A new agent with the past of this one up to cycle `at`, in no space; this one is not touched."""
         return await self.db.write(forking.fork, _id(agent), handle=handle, at=at, name=name)
+
+    # Out of the house and into another
+
+    def export_agent(self, agent: Agent | AgentId) -> AsyncGenerator[str]:
+        """The lines of a file that holds the agent with its whole life. Secrets are not in it."""
+        return exporting.agent_lines(self.db, _id(agent))
+
+    def export_space(self, space: Space | SpaceId) -> AsyncGenerator[str]:
+        """The lines of a file that holds the space with everything that was said in it."""
+        return exporting.space_lines(self.db, _id(space))
+
+    async def import_file(
+        self,
+        path: Path,
+        *,
+        handle: str | None = None,
+        name: str | None = None,
+        organization: Organization | OrganizationId | None = None,
+    ) -> Imported:
+        """What the file holds is here, all of it or, with an error, nothing. An agent is suspended until resumed."""
+        home = await self._organization(organization)
+        return await importing.take_in(self.db, home, path, handle=handle, name=name)
 
     async def inspect(self, agent: Agent | AgentId) -> Inspection:
         """How the agent is: what it has in mind, what waits for it, what it means to do, what it has used."""

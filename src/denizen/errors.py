@@ -3,7 +3,8 @@
 DenizenError
 ├── InvalidInput            something handed in cannot be accepted as it is
 │   ├── HandleTaken         another entity of the organization has that handle
-│   └── DefinitionsInvalid  files of definitions say what cannot be done
+│   ├── DefinitionsInvalid  files of definitions say what cannot be done
+│   └── ImportInvalid       an exported file cannot be taken in
 ├── NotFound                there is no such thing, or the asker may not know of it
 ├── NotAMember              only members of a space may read it or speak in it
 ├── NotAllowed              that is for others to do
@@ -73,6 +74,17 @@ class DefinitionsInvalid(InvalidInput):
         self.problems = problems
         """Every problem that was found: the file, the line, the key, what is wrong."""
         super().__init__("\n".join(problems))
+
+
+class ImportInvalid(InvalidInput):
+    """An exported file cannot be taken in; nothing of it was."""
+
+    code = "import_invalid"
+
+    def __init__(self, file: str, line: int, what: str) -> None:
+        self.file = file
+        self.line = line
+        super().__init__(f"{file}, line {line:,}: {what}. Nothing was imported.")
 
 
 class NotFound(DenizenError):

@@ -1,0 +1,432 @@
+"""Writing an agent with its whole life, or a space with its messages, as the lines of a file.
+
+What has ended does not change, so it is read a page at a time and nobody waits for it. The one thing that rewrites the
+past is forgetting: where something was forgotten meanwhile the file might still hold it, and is not finished.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, FromClause, Table, Text, bindparam, case, cast, func, literal, select
+
+from denizen.agents import registry
+from denizen.consciousness.recall.fetching import said
+from denizen.errors import InvalidInput, NotFound
+from denizen.ids import AgentId, OrganizationId, SpaceId
+from denizen.portability.hiding import Hidden
+from denizen.portability.lines import (
+    AgentLine,
+    CycleLine,
+    EffectLine,
+    End,
+    EntityLine,
+    EntryLine,
+    EventLine,
+    GoalLine,
+    Header,
+    Kind,
+    LayerLine,
+    Line,
+    LongTextLine,
+    MessageLine,
+    NoteLine,
+    PassageLine,
+    PlanLine,
+    Said,
+    SelfLine,
+    SpaceLine,
+    ToolsetLine,
+    encode,
+)
+from denizen.storage.database import Database, Statement, Tx, statement
+from denizen.storage.schema import (
+    cycles,
+    effects,
+    entities,
+    events,
+    goals,
+    layers,
+    log,
+    memberships,
+    messages,
+    minds,
+    notes,
+    overflow,
+    passages,
+    plans,
+    redactions,
+    selves,
+    spaces,
+    toolsets,
+)
+
+
+async def agent_lines(db: Database, agent_id: AgentId) -> AsyncGenerator[str]:
+    """The lines of a file that holds the agent: what it is, what it has lived, what it means to do."""
+    begun = await db.read(_begin_agent, agent_id)
+    whose = {"id": agent_id, "last": begun.last}
+    written = _Written("agent")
+    yield written.header
+    for each in begun.lines:
+        yield written.line(each)
+    tools: set[str] = set()
+    for section in _LIFE:
+        async for each in _pages(db, section, whose):
+            if isinstance(each, EntryLine) and each.request is not None and each.kind == "response":
+                tools.add(json.loads(each.request)["tools"])
+            yield written.line(each)
+    for each in await db.read(_tools_named, tools):
+        yield written.line(each)
+    yield await written.end(db, begun)
+
+
+async def space_lines(db: Database, space_id: SpaceId) -> AsyncGenerator[str]:
+    """The lines of a file that holds the space: who is in it and who has spoken there, and what was said."""
+    begun = await db.read(_begin_space, space_id)
+    written = _Written("space")
+    yield written.header
+    for each in begun.lines:
+        yield written.line(each)
+    async for each in _pages(db, _SAID, {"id": space_id, "last": begun.last}):
+        yield written.line(each)
+    yield await written.end(db, begun)
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """The first lines, and what everything after them is measured by."""
+
+    organization_id: OrganizationId
+    forgotten: int
+    """How often something was forgotten in the organization."""
+    last: int
+    """The last cycle, or the last message."""
+    lines: tuple[Line, ...]
+
+
+class _Written:
+    """Counts the lines of a file."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.header = encode(Header(kind=kind))
+        self._count = 1
+
+    def line(self, line: Line) -> str:
+        self._count += 1
+        return encode(line)
+
+    async def end(self, db: Database, begun: _Begun) -> str:
+        if await db.read(_times_forgotten, begun.organization_id) != begun.forgotten:
+            raise InvalidInput("Something was forgotten while this was written, and may stand in it: export it again.")
+        return encode(End(lines=self._count + 1))
+
+
+_forgotten = statement(
+    select(func.count()).select_from(redactions).where(redactions.c.organization_id == bindparam("organization_id"))
+)
+
+
+def _times_forgotten(tx: Tx, organization_id: OrganizationId) -> int:
+    row = tx.one(_forgotten, organization_id=organization_id)
+    return 0 if row is None else row[0]
+
+
+# Rows by a number of theirs, a page at a time
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """A part of a file, all of whose lines are of one kind."""
+
+    page: Statement
+    most: Statement
+    """The largest number there is."""
+    span: int
+    """How many numbers a page covers."""
+    line: Callable[..., Line]
+
+
+def _section(
+    line: type[Line],
+    table: Table,
+    number: ColumnElement[int],
+    *where: ColumnElement[bool],
+    span: int,
+    source: FromClause | None = None,
+    order: tuple[Any, ...] = (),
+    make: Callable[..., Line] | None = None,
+    columns: tuple[Any, ...] = (),
+    **other: Any,
+) -> _Section:
+    """Lines with a field for each column of the same name, but for the `other` ones; or what `make` makes.
+
+    `source` is the table with those that are joined to it.
+    """
+    chosen = columns or _columns(line, table, other)
+    there = table if source is None else source
+    within = (number > bindparam("after"), number <= bindparam("until"))
+    return _Section(
+        statement(select(*chosen).select_from(there).where(*where, *within).order_by(number, *order)),
+        statement(select(func.coalesce(func.max(number), 0)).select_from(there).where(*where)),
+        span,
+        make or partial(_line, line),
+    )
+
+
+def _columns(line: type[Line], table: Table, other: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(other[name] if name in other else table.c[name] for name in line.model_fields if name != "row")
+
+
+def _line(kind: type[Line], *row: Any) -> Line:
+    names = [name for name in kind.model_fields if name != "row"]
+    # Not checked again: it comes from our own tables.
+    return kind.model_construct(**dict(zip(names, row, strict=True)))
+
+
+def _read_page(tx: Tx, section: _Section, whose: dict[str, Any], after: int, until: int) -> list[Line]:
+    return [section.line(*row) for row in tx.all(section.page, **whose, after=after, until=until)]
+
+
+def _largest(tx: Tx, section: _Section, whose: dict[str, Any]) -> int:
+    row = tx.one(section.most, **whose)
+    return 0 if row is None else row[0]
+
+
+async def _pages(db: Database, section: _Section, whose: dict[str, Any]) -> AsyncGenerator[Line]:
+    # Numbers may begin with 0.
+    for after in range(-1, await db.read(_largest, section, whose), section.span):
+        for line in await db.read(_read_page, section, whose, after, after + section.span):
+            yield line
+
+
+# An agent
+
+MESSAGE_EVENTS: Final = ("space_message", "mention")
+SAID: Final = "said"
+"""Under which the payload of an event keeps the message, where that is in another house."""
+
+_id = cast(bindparam("id"), Text)
+_lived = (cycles.c.agent_id == _id, cycles.c.number.is_not(None), cycles.c.number <= bindparam("last"))
+
+
+def _of_cycles(table: Table) -> FromClause:
+    """The table with the cycles that its rows are of."""
+    return table.join(cycles, cycles.c.id == table.c.cycle_id)
+
+
+def _event(*row: Any) -> EventLine:
+    cycle, id, kind, lane, wakes, hop, attempts, space_id, created_at, payload, *message = row
+    told: dict[str, Any] | None = json.loads(payload) if payload else None
+    heard = None
+    if message[0] is not None:
+        names = ("id", "text", "sender_id", "sender", "sender_kind", "space")
+        heard = Said.model_construct(**dict(zip(names, message, strict=True)))
+    elif told is not None and kind in MESSAGE_EVENTS and SAID in told:
+        heard = Said.model_construct(**told.pop(SAID))
+        del told["text"]
+    return EventLine.model_construct(
+        cycle=cycle,
+        id=id,
+        type=kind,
+        lane=lane,
+        wakes=wakes,
+        hop=hop,
+        attempts=attempts,
+        space_id=space_id,
+        said=heard,
+        payload=told or None,
+        created_at=created_at,
+    )
+
+
+_LIFE: Final = (
+    _section(SelfLine, selves, selves.c.era, selves.c.agent_id == _id, span=100),
+    _section(CycleLine, cycles, cycles.c.number, *_lived, span=500),
+    _section(
+        EntryLine,
+        log,
+        log.c.seq,
+        *_lived,
+        log.c.agent_id == _id,
+        source=_of_cycles(log),
+        span=500,
+        cycle=cycles.c.number,
+    ),
+    _section(
+        EffectLine,
+        effects,
+        cycles.c.number,
+        *_lived,
+        source=_of_cycles(effects),
+        span=200,
+        order=(effects.c.step, effects.c.position),
+        cycle=cycles.c.number,
+    ),
+    _section(
+        LongTextLine,
+        overflow,
+        cycles.c.number,
+        *_lived,
+        source=_of_cycles(overflow),
+        span=200,
+        order=(overflow.c.created_at, overflow.c.id),
+        cycle=cycles.c.number,
+        # As pointers in the log name it: what came from another life has its agent before it.
+        id=func.replace(overflow.c.id, _id + ":", ""),
+    ),
+    _section(
+        EventLine,
+        events,
+        events.c.number,
+        *_lived,
+        events.c.agent_id == _id,
+        source=_of_cycles(events)
+        .outerjoin(messages, messages.c.id == events.c.message_id)
+        .outerjoin(entities, entities.c.id == messages.c.author_id)
+        .outerjoin(spaces, spaces.c.id == messages.c.space_id),
+        span=5_000,
+        make=_event,
+        columns=(
+            cycles.c.number, events.c.id, events.c.type, events.c.lane, events.c.wakes, events.c.hop,
+            events.c.attempts, events.c.space_id, events.c.created_at, events.c.payload, messages.c.id,
+            messages.c.text, entities.c.id, entities.c.name, entities.c.kind, spaces.c.name,
+        ),
+    ),
+    _section(
+        LayerLine,
+        layers,
+        layers.c.first,
+        layers.c.agent_id == _id,
+        layers.c.first <= bindparam("last"),
+        span=1_000,
+        order=(layers.c.level,),
+    ),
+    _section(
+        PassageLine,
+        passages,
+        passages.c.number,
+        passages.c.agent_id == _id,
+        passages.c.cycle <= bindparam("last"),
+        source=passages.outerjoin(messages, messages.c.id == passages.c.message_id).outerjoin(
+            entities, entities.c.id == passages.c.speaker_id
+        ),
+        span=500,
+        speaker=func.coalesce(entities.c.name, passages.c.speaker),
+        text=func.coalesce(said, ""),
+    ),
+)  # fmt: skip
+
+_mind = statement(
+    select(minds.c.cycle_count, minds.c.last_cycle_at, minds.c.window_from, minds.c.era).where(minds.c.agent_id == _id)
+)
+
+
+def _kept(line: type[Line], table: Table, order: Any, **other: Any) -> tuple[type[Line], Statement]:
+    return line, statement(select(*_columns(line, table, other)).where(table.c.agent_id == _id).order_by(order))
+
+
+_KEPT: Final = (
+    _kept(GoalLine, goals, goals.c.number),
+    _kept(NoteLine, notes, notes.c.key),
+    # Whoever takes the agent in decides when it goes on.
+    _kept(PlanLine, plans, plans.c.id, state=case((plans.c.state == "failed", "failed"), else_=literal("held"))),
+)
+
+
+def _begin_agent(tx: Tx, agent_id: AgentId) -> _Begun:
+    agent = registry.get(tx, agent_id)
+    mind = tx.one(_mind, id=agent_id)
+    assert mind is not None  # every agent has one
+    count, last_cycle_at, window_from, era = mind
+    hidden = Hidden(agent.definition)
+    line = AgentLine(
+        id=agent.id,
+        handle=agent.entity.handle,
+        name=agent.name,
+        definition=hidden.definition,
+        secrets=hidden.names,
+        cycles=count,
+        last_cycle_at=last_cycle_at,
+        window_from=window_from,
+        era=era,
+    )
+    kept = [_line(kind, *row) for kind, query in _KEPT for row in tx.all(query, id=agent_id)]
+    home = agent.entity.organization_id
+    return _Begun(home, _times_forgotten(tx, home), count, (line, *kept))
+
+
+_toolset = statement(select(toolsets.c.digest, toolsets.c.tools).where(toolsets.c.digest == bindparam("digest")))
+
+
+def _tools_named(tx: Tx, digests: set[str]) -> list[ToolsetLine]:
+    found = [tx.one(_toolset, digest=digest) for digest in sorted(digests)]
+    return [ToolsetLine(digest=row[0], tools=row[1]) for row in found if row is not None]
+
+
+# A space
+
+_space = statement(
+    select(spaces.c.organization_id, spaces.c.kind, spaces.c.name, spaces.c.private, spaces.c.last_seq).where(
+        spaces.c.id == _id
+    )
+)
+_who = (entities.c.id, entities.c.kind, entities.c.handle, entities.c.name)
+_members = statement(
+    select(*_who, memberships.c.role, memberships.c.attention, memberships.c.read_seq)
+    .join(memberships, memberships.c.entity_id == entities.c.id)
+    .where(memberships.c.space_id == _id)
+    .order_by(memberships.c.joined_at, entities.c.id)
+)
+_gone = statement(
+    select(*_who)
+    .where(
+        entities.c.id.in_(select(messages.c.author_id).where(messages.c.space_id == _id)),
+        entities.c.id.not_in(select(memberships.c.entity_id).where(memberships.c.space_id == _id)),
+    )
+    .order_by(entities.c.id)
+)
+
+
+def _message(*row: Any) -> MessageLine:
+    id, seq, author_id, text, plain, mentions, reply_to, metadata, hop, edited_at, deleted_at, created_at = row
+    return MessageLine.model_construct(
+        id=id,
+        seq=seq,
+        author_id=author_id,
+        text=text,
+        plain=plain,
+        mentions=tuple(json.loads(mentions)) if mentions else (),
+        reply_to=reply_to,
+        metadata=json.loads(metadata) if metadata else None,
+        hop=hop,
+        edited_at=edited_at,
+        deleted_at=deleted_at,
+        created_at=created_at,
+    )
+
+
+_SAID: Final = _section(
+    MessageLine,
+    messages,
+    messages.c.seq,
+    messages.c.space_id == _id,
+    messages.c.seq <= bindparam("last"),
+    span=500,
+    make=_message,
+)
+
+
+def _begin_space(tx: Tx, space_id: SpaceId) -> _Begun:
+    row = tx.one(_space, id=space_id)
+    if row is None:
+        raise NotFound("space", space_id)
+    home, kind, name, private, last = row
+    line = SpaceLine(id=space_id, kind=kind, name=name, private=private, messages=last)
+    here = [_line(EntityLine, *each) for each in tx.all(_members, id=space_id)]
+    gone = [_line(EntityLine, *each, None, "all", 0) for each in tx.all(_gone, id=space_id)]
+    return _Begun(home, _times_forgotten(tx, home), last, (line, *here, *gone))

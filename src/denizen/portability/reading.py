@@ -1,0 +1,104 @@
+"""Reading an exported file: line by line, each checked before anything of it is used. A fault is told with its line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from denizen.errors import ImportInvalid
+from denizen.portability.lines import FORMAT, VERSION, End, Header, Kind, Line, adapter
+
+LONGEST_LINE: Final = 64 * 1024 * 1024
+"""In bytes. No line of ours is as long: whoever sends one wants to fill the memory."""
+
+
+class _Begun(BaseModel):
+    """As much of a header as every version has."""
+
+    format: str = ""
+    version: int = 0
+    kind: str = ""
+
+
+class Source:
+    """A file that can be read as often as needed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def header(self) -> Header:
+        """What the file is. Raises `ImportInvalid` if it is none of ours, or of a version that is not known here."""
+        for number, raw in self._raw():
+            begun = self._parsed(TypeAdapter(_Begun), number, raw, "it is no export of Denizen")
+            if begun.format != FORMAT:
+                raise self.fault(number, "it is no export of Denizen: the first line of one says so")
+            if begun.version != VERSION:
+                raise self.fault(
+                    number,
+                    f"it is written in version {begun.version} of the format, and this Denizen knows {VERSION}. "
+                    "Use a Denizen that knows it",
+                )
+            return self._parsed(TypeAdapter(Header), number, raw, "its header cannot be read")
+        raise self.fault(1, "the file is empty")
+
+    def lines(self) -> Iterator[tuple[int, Line]]:
+        """Every line after the header, with its number; the last is not given, but has to be there."""
+        number = last = 0
+        for number, raw in self._raw():
+            if number == 1:
+                continue
+            if last:
+                raise self.fault(number, "there is more after the end")
+            line = self._parsed(adapter(), number, raw, "it cannot be read")
+            if isinstance(line, End):
+                if line.lines != number:
+                    raise self.fault(number, f"this should be line {line.lines:,}: something is missing or doubled")
+                last = number
+                continue
+            yield number, line
+        if not last:
+            raise self.fault(number, "the file is not whole, for its last line is missing. Export it again")
+
+    def check(self, kind: Kind) -> None:
+        """Raises `ImportInvalid` unless the file is of that kind."""
+        found = self.header().kind
+        if found != kind:
+            raise self.fault(1, f"it holds {_A[found]}, not {_A[kind]}")
+
+    def fault(self, number: int, what: str) -> ImportInvalid:
+        return ImportInvalid(self.path.name, number, what)
+
+    def _raw(self) -> Iterator[tuple[int, bytes]]:
+        # Bytes, because texts may hold other characters that some take for the end of a line.
+        with self.path.open("rb") as file:
+            number = 0
+            while raw := file.readline(LONGEST_LINE):
+                number += 1
+                if len(raw) == LONGEST_LINE and not raw.endswith(b"\n"):
+                    raise self.fault(number, f"it is longer than {LONGEST_LINE // 1024**2} MB")
+                yield number, raw
+
+    def _parsed(self, kind: TypeAdapter[Any], number: int, raw: bytes, otherwise: str) -> Any:
+        try:
+            return kind.validate_json(raw)
+        except ValidationError as error:
+            raise self.fault(number, _told(error, otherwise)) from None
+
+
+_A: Final[dict[Kind, str]] = {"agent": "an agent", "space": "a space"}
+
+
+def _told(error: ValidationError, otherwise: str) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    # The first part of the place is the kind of line, which is told by the line itself.
+    place = ".".join(str(each) for each in first["loc"])
+    if first["type"] == "json_invalid":
+        return f"{otherwise}: it is no JSON"
+    if first["type"] == "extra_forbidden":
+        return f"{place}: this Denizen knows no such field"
+    if first["type"].startswith("union_tag"):
+        return "this Denizen knows no such kind of line"
+    return f"{place}: {first['msg'].removeprefix('Value error, ')}" if place else f"{otherwise}: {first['msg']}"
