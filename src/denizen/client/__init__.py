@@ -1,0 +1,49 @@
+"""A Denizen server from outside: its REST API and its streams, typed. It needs nothing of a running Denizen but a URL.
+
+A stream goes on for ever: when the connection is lost it says so, tries again, and resumes after the last message it
+gave, so that every message comes once and in order. What cannot get better by trying again is raised.
+"""
+
+from __future__ import annotations
+
+from denizen.client.client import Client
+from denizen.client.shapes import Agent, AgentDetail, Answer, Author, Call, Entity, Health, Me, Member, Message, Space
+from denizen.client.streaming import (
+    Aborted,
+    Connected,
+    Delta,
+    Frame,
+    Happened,
+    LifeEvent,
+    Lost,
+    Started,
+    Status,
+    StreamEvent,
+    frame_from,
+)
+
+__all__ = [
+    "Aborted",
+    "Agent",
+    "AgentDetail",
+    "Answer",
+    "Author",
+    "Call",
+    "Client",
+    "Connected",
+    "Delta",
+    "Entity",
+    "Frame",
+    "Happened",
+    "Health",
+    "LifeEvent",
+    "Lost",
+    "Me",
+    "Member",
+    "Message",
+    "Space",
+    "Started",
+    "Status",
+    "StreamEvent",
+    "frame_from",
+]

@@ -1,0 +1,501 @@
+"""What a server tells, as values. Fields that are not known here are left out: a newer server may tell more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, datetime
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+
+class Value(BaseModel):
+    """Something that a server tells."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Me(Value):
+    """Who the token stands for."""
+
+    id: str
+    handle: str
+    name: str
+
+
+class Member(Value):
+    """Someone in a space."""
+
+    id: str
+    kind: str
+    handle: str
+    name: str
+    attention: str = "all"
+    role: str = "member"
+
+
+class Space(Value):
+    """A space one is in."""
+
+    id: str
+    name: str
+    private: bool
+    last_seq: int
+    members: tuple[Member, ...]
+    kind: str = "conversation"
+    read_seq: int = 0
+    """The number of the last message that one has read."""
+    unread: int = 0
+    created_at: datetime | None = None
+
+
+class Agent(Value):
+    """An agent of one's organization."""
+
+    id: str
+    handle: str
+    name: str
+    status: str
+    model: str
+    about: str
+
+
+class Author(Value):
+    """Who said something."""
+
+    id: str
+    kind: str
+    name: str
+
+
+class Message(Value):
+    """Something said in a space; `seq` is its place there."""
+
+    id: str
+    space_id: str
+    seq: int
+    author: Author
+    text: str
+    mentions: tuple[str, ...] = ()
+    reply_to: str | None = None
+    created_at: datetime
+
+
+class Call(Value):
+    """A tool call of an agent that people see. Those of mode `pause` and `async` they may answer."""
+
+    id: str
+    agent_id: str
+    space_id: str | None
+    after_seq: int = 0
+    """The number of the message behind which it stands."""
+    tool: str
+    mode: str
+    state: str
+    """`waiting`, until it is answered, interrupted, expired or cancelled; `late`: answered after that."""
+    arguments: JsonValue = None
+    result: str | None = None
+    created_at: datetime
+    expires_at: datetime | None = None
+    settled_at: datetime | None = None
+    settled_by: str | None = None
+
+
+class Health(Value):
+    """The server answers."""
+
+    ok: bool
+    version: str
+
+
+# People and places
+
+
+class Organization(Value):
+    """One's house."""
+
+    id: str
+    name: str
+    settings: dict[str, JsonValue] | None = None
+    """For admins and owners."""
+
+
+class Entity(Value):
+    """A person, an agent or a service of one's organization."""
+
+    id: str
+    kind: str
+    handle: str
+    name: str
+    role: str
+    created_at: datetime
+    left_at: datetime | None = None
+
+
+class Entities(Value):
+    """A page of those who are here, by handle."""
+
+    entities: tuple[Entity, ...]
+    next: str | None = None
+
+
+class ReadState(Value):
+    """How far one has read, and what is left."""
+
+    space_id: str
+    last_seq: int
+    read_seq: int
+    unread: int
+
+
+class Found(Value):
+    """What a search found, the newest first; `next` leads on, also where nothing was found yet."""
+
+    messages: tuple[Message, ...]
+    next: str | None = None
+
+
+# Agents
+
+
+class Resting(Value):
+    """That its budget has suspended an agent; `until` None: until it is raised."""
+
+    scope: str
+    until: datetime | None = None
+
+
+class AgentDetail(Agent):
+    """An agent; for admins, with its definition."""
+
+    created_at: datetime
+    cycles: int
+    resting: Resting | None = None
+    version: int
+    definition: dict[str, JsonValue] | None = None
+
+
+class Model(Value):
+    """A model that agents can think with, and whose key is used for it."""
+
+    name: str
+    paid_by: str
+
+
+class Models(Value):
+    """The models that are there, and which is the usual one."""
+
+    default: str
+    models: tuple[Model, ...]
+
+
+class Event(Value):
+    """Something that reached an agent's inbox."""
+
+    id: str
+    number: int
+    type: str
+    lane: str
+    wakes: bool
+    hop: int
+    attempts: int
+    created_at: datetime
+    text: str
+    space_id: str | None = None
+    space: str | None = None
+    sender_id: str | None = None
+    sender: str | None = None
+    message_id: str | None = None
+    state: str = "pending"
+    """Of one that is listed: pending, taken, dead."""
+
+
+class Inbox(Value):
+    """Events in the order in which they are taken."""
+
+    events: tuple[Event, ...]
+    next: str | None = None
+
+
+class Cycle(Value):
+    """One think cycle of an agent."""
+
+    id: str
+    number: int | None
+    outcome: str
+    reason: str
+    summary: str
+    steps: int | None
+    started_at: datetime | None
+    ended_at: datetime | None
+    input_tokens: int
+    output_tokens: int
+    dollars: float
+
+
+class Cycles(Value):
+    """Cycles, the newest first."""
+
+    cycles: tuple[Cycle, ...]
+    next: int | None = None
+
+
+class CycleDetail(Cycle):
+    """One cycle, step by step."""
+
+    each_step: tuple[dict[str, JsonValue], ...]
+    after: tuple[dict[str, JsonValue], ...] = ()
+
+
+class Request(Value):
+    """One request to a model, exactly, and what came back."""
+
+    cycle: int
+    step: int
+    model: str
+    settings: dict[str, JsonValue]
+    tools: tuple[JsonValue, ...] | None
+    messages: tuple[JsonValue, ...]
+    tokens: int
+    response: JsonValue
+    results: JsonValue = None
+
+
+class AnswerAgain(Value):
+    """What another model answers to the same request."""
+
+    step: int
+    model: str
+    response: JsonValue
+    difference: tuple[str, ...]
+    dollars: float | None = None
+
+
+class LogEntry(Value):
+    """One message of an agent's life."""
+
+    seq: int
+    cycle: int | None
+    kind: str
+    at: datetime
+    tokens: int
+    message: JsonValue
+
+
+class LogPage(Value):
+    """A page of an agent's life."""
+
+    entries: tuple[LogEntry, ...]
+    next: int | None = None
+
+
+class Recalled(Value):
+    """Something that an agent recalls."""
+
+    cycle: int
+    at: datetime
+    kind: str
+    space_id: str
+    space: str
+    who: str
+    text: str
+    score: float
+
+
+class Crossing(Value):
+    """A message that was stopped, because it would have carried private words elsewhere."""
+
+    from_space_id: str
+    to_space_id: str
+    cycle_id: str
+    words: int
+    at: datetime
+
+
+class Crossings(Value):
+    """Those messages, the newest first."""
+
+    crossings: tuple[Crossing, ...]
+    next: int | None = None
+
+
+class Goal(Value):
+    number: int
+    text: str
+    status: str
+    priority: str
+
+
+class Note(Value):
+    key: str
+    text: str
+
+
+class Plan(Value):
+    id: str
+    kind: str
+    name: str
+    instruction: str
+    schedule: str
+    state: str
+    next_run: datetime
+    last_run: datetime | None = None
+
+
+class Mind(Value):
+    """An agent at one moment: its window, its inbox, what it means to do, what it has used."""
+
+    id: str
+    handle: str
+    name: str
+    at: datetime
+    status: str
+    cycles: int
+    window: dict[str, JsonValue]
+    inbox: tuple[dict[str, JsonValue], ...]
+    dead: tuple[Event, ...]
+    goals: tuple[Goal, ...]
+    notes: tuple[Note, ...]
+    plans: tuple[Plan, ...]
+    last_cycles: tuple[Cycle, ...]
+
+
+# Use and cost
+
+
+class Used(Value):
+    """Model calls, the tokens they read and wrote, and what they cost."""
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    cached_share: float | None = None
+    dollars: float
+
+
+class UsedOnDay(Used):
+    day: date
+
+
+class UsedBy(Used):
+    """What one agent used, or what was used with one model."""
+
+    key: str
+    name: str
+    days: tuple[UsedOnDay, ...]
+
+
+class Usage(Value):
+    """What the organization's agents used."""
+
+    since: date
+    until: date
+    by: str
+    total: Used
+    days: tuple[UsedOnDay, ...]
+    groups: tuple[UsedBy, ...]
+
+
+class Limits(Value):
+    """What all agents together may use; None is no limit."""
+
+    dollars_per_day: float | None = None
+    tokens_per_day: int | None = None
+    dollars: float | None = None
+    tokens: int | None = None
+
+
+class Budget(Value):
+    limits: Limits
+    today: Used
+
+
+class Receipt(Value):
+    """That something was forgotten, and how much was removed where; never what it said."""
+
+    id: str | None
+    kind: str
+    subject_id: str
+    by_id: str | None = None
+    removed: Mapping[str, int]
+    created_at: datetime
+    dry_run: bool = False
+
+
+class Receipts(Value):
+    receipts: tuple[Receipt, ...]
+    next: str | None = None
+
+
+# Ways in
+
+
+class Key(Value):
+    """A key of a provider or service that is kept; never its value."""
+
+    name: str
+    whose: str
+    hint: str
+    created_at: datetime
+    updated_at: datetime
+
+
+class Token(Value):
+    """What lets someone in; never its secret."""
+
+    id: str
+    entity_id: str
+    kind: str
+    role: str
+    name: str
+    created_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+    last_used_at: datetime | None = None
+
+
+class NewToken(Value):
+    """A token under a new secret, which is not shown again."""
+
+    token: Token
+    secret: str
+
+
+class Login(Value):
+    """A link that is good once."""
+
+    url: str
+    secret: str
+    expires_at: datetime
+
+
+# Asking and being answered
+
+
+class Accepted(Value):
+    """Something is in an agent's inbox, under this id."""
+
+    id: str
+
+
+class FinalResponse(Value):
+    """Everything that an agent said, as one text."""
+
+    markdown: str
+    text: str
+
+
+class Answer(Value):
+    """What became of a message to an agent, and what it said to it."""
+
+    outcome: str
+    space_id: str
+    message_id: str
+    messages: tuple[Message, ...]
+    final_response: FinalResponse
+    cycle: int | None = None
+    usage: dict[str, JsonValue] = {}
+    waiting_for: tuple[Call, ...] = ()
+    note: str = ""
+    metadata: dict[str, JsonValue] = {}
