@@ -61,6 +61,14 @@ def render_access() -> str:
     return render(create_app(Runtime()))
 
 
+@app.command()
+def commands() -> None:
+    """Print the page about all commands, in Markdown."""
+    from denizen.cli.commands_page import render
+
+    typer.echo(render(), nl=False)
+
+
 def render_reference() -> str:
     """The page docs/settings.md, from the fields themselves."""
     lines = [

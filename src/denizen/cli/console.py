@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from denizen.errors import DenizenError
+from denizen.errors import DenizenError, RequestRefused
 from denizen.masking import masked
 
 if TYPE_CHECKING:
@@ -64,4 +64,6 @@ def print_error(error: DenizenError, *, with_traceback: bool = False) -> None:
     console = stderr()
     if with_traceback:
         console.print(Text(masked("".join(traceback.format_exception(error))).rstrip(), style="dim"))
-    console.print(Text.assemble((masked(str(error)), "red"), (f" [{error.code}]", "dim red")), soft_wrap=True)
+    # What a server refuses has the code that the server gave it.
+    code = error.problem if isinstance(error, RequestRefused) and error.problem else error.code
+    console.print(Text.assemble((masked(str(error)), "red"), (f" [{code}]", "dim red")), soft_wrap=True)

@@ -36,6 +36,10 @@ COMMANDS: Final = (
     Entry("chat", "denizen.cli.chat.command:chat", "Talk with agents in the terminal.", "Live with agents"),
     Entry("apply", "denizen.cli.apply:apply", "Make agents what files say they are.", "Live with agents"),
     Entry("webhooks", "denizen.cli.webhooks:app", "Let services tell agents what happens.", "Live with agents"),
+    Entry("agents", "denizen.cli.agents:app", "Look after the agents of the house.", "Live with agents"),
+    Entry("spaces", "denizen.cli.spaces:app", "Look after the spaces of the house.", "Live with agents"),
+    Entry("send", "denizen.cli.send:send", "Say something in a space.", "Live with agents"),
+    Entry("trigger", "denizen.cli.send:trigger", "Tell an agent of something that happened.", "Live with agents"),
     Entry("inspect", "denizen.cli.inspect:inspect", "Show how an agent is.", "Look into agents"),
     Entry("replay", "denizen.cli.replay:replay", "Show what a model was asked, and ask another.", "Look into agents"),
     Entry("fork", "denizen.cli.fork:fork", "Make a new agent with the past of another.", "Look into agents"),
@@ -43,6 +47,9 @@ COMMANDS: Final = (
     Entry("token", "denizen.cli.token:app", "Let programs in, and no longer.", "Look after it"),
     Entry("login", "denizen.cli.login:login", "Make a link to sign in with a browser.", "Look after it"),
     Entry("secrets", "denizen.cli.secrets:app", "Keep the keys of providers and services.", "Look after it"),
+    Entry("export", "denizen.cli.export:export", "Write an agent or a space to a file.", "Look after it"),
+    Entry("import", "denizen.cli.export:import_", "Take in what was exported.", "Look after it"),
+    Entry("migrate", "denizen.cli.migrate:migrate", "Bring the database up to date.", "Look after it"),
     Entry("doctor", "denizen.cli.doctor:doctor", "Check that everything is well, and say what to do.", "Look after it"),
     Entry("config", "denizen.cli.config:app", "Show every setting and where it came from.", "Look after it"),
 )
@@ -68,7 +75,7 @@ class _Lazy(TyperCommand):
         self._entry = entry
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
-        return _command(self._entry).make_context(*args, **kwargs)
+        return command_of(self._entry).make_context(*args, **kwargs)
 
 
 class _Group(TyperGroup):
@@ -89,7 +96,7 @@ class _Group(TyperGroup):
             raise typer.Exit(1) from error
 
 
-def _command(entry: Entry) -> Any:
+def command_of(entry: Entry) -> Any:
     """The command itself, imported now."""
     module, _, attribute = entry.place.partition(":")
     try:

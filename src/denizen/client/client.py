@@ -294,14 +294,16 @@ class Client:
     async def agent(self, agent: str) -> AgentDetail:
         return await self._ask(AgentDetail, "GET", _path("agents", agent))
 
-    async def create_agent(self, name: str, *, key: str | None = None, **fields: JsonValue) -> AgentDetail:
+    async def create_agent(
+        self, name: str, fields: Mapping[str, JsonValue] | None = None, *, key: str | None = None
+    ) -> AgentDetail:
         """A new agent; `fields` are `handle`, `spaces` and those of a definition."""
-        wanted = {"name": name, **fields}
+        wanted = {"name": name, **(fields or {})}
         return await self._ask(AgentDetail, "POST", "/api/agents", json=wanted, headers=_keyed(key))
 
-    async def edit_agent(self, agent: str, **changes: JsonValue) -> AgentDetail:
+    async def edit_agent(self, agent: str, changes: Mapping[str, JsonValue]) -> AgentDetail:
         """Only what is given is changed; None resets a field to its default."""
-        return await self._ask(AgentDetail, "PATCH", _path("agents", agent), json=changes)
+        return await self._ask(AgentDetail, "PATCH", _path("agents", agent), json=dict(changes))
 
     async def suspend_agent(self, agent: str) -> Agent:
         return await self._ask(Agent, "POST", _path("agents", agent, "suspend"))

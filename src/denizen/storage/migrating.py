@@ -6,6 +6,7 @@ A database that is up to date, the usual case, is recognised by a query, and Ale
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -46,6 +47,30 @@ def migrate_postgresql(conninfo: str, to: str = HEAD) -> None:
         revision = _revision(connection, _POSTGRESQL_TABLE)
     if not _is_current(revision, describe(conninfo)):
         _upgrade("postgresql+psycopg", lambda: psycopg.connect(conninfo), _POSTGRESQL_LOCK, to)
+
+
+def revision_of_sqlite(path: Path) -> str | None:
+    """The last step that the database in the file has; None where it has none, or is not there. It is not made."""
+    from denizen.storage.sqlite import connect
+
+    if not path.exists():
+        return None
+    with closing(connect(path)) as connection:
+        return _revision(connection, _SQLITE_TABLE)
+
+
+def revision_of_postgresql(conninfo: str) -> str | None:
+    """The last step that the database has; None where it has none."""
+    from denizen.storage.postgresql import connect
+
+    with closing(connect(conninfo)) as connection:
+        return _revision(connection, _POSTGRESQL_TABLE)
+
+
+def titles() -> dict[str, str]:
+    """What each step brings, in the words of its file."""
+    found = {path.name[:4]: path.read_text() for path in sorted((_STEPS / "versions").glob("[0-9]*.py"))}
+    return {step: (ast.get_docstring(ast.parse(found[step])) or "").partition("\n")[0] for step in REVISIONS}
 
 
 def _revision(connection: Any, table: str) -> str | None:

@@ -18,14 +18,62 @@ async def open_database(url: str, *, clock: Clock, announce: Announce) -> Databa
     `sqlite:///relative/path`, `sqlite:////absolute/path`, `sqlite://` (a temporary file, gone when it is closed) or
     `postgresql://user@host/name`. `announce` is called on this event loop, after each commit.
     """
+    scheme, rest = _parts(url)
+    if scheme == "sqlite":
+        return await _open_sqlite(rest.removeprefix("/"), clock, announce)
+    return await _open_postgresql(f"postgresql://{rest}", clock, announce)
+
+
+async def migrate(url: str) -> None:
+    """The database at `url` has this version's schema, as `open_database` would find or make it."""
+    scheme, rest = _parts(url)
+    if scheme == "sqlite":
+        await asyncio.to_thread(_prepare_sqlite, Path(rest.removeprefix("/")))
+    else:
+        await asyncio.to_thread(_prepare_postgresql, f"postgresql://{rest}")
+
+
+async def revision(url: str) -> str | None:
+    """The last step of the schema that the database at `url` has; None where it has none, or is not there."""
+    scheme, rest = _parts(url)
+    if scheme == "sqlite":
+        return await asyncio.to_thread(_revision_of_sqlite, Path(rest.removeprefix("/")))
+    return await asyncio.to_thread(_revision_of_postgresql, f"postgresql://{rest}")
+
+
+def _parts(url: str) -> tuple[str, str]:
     scheme, _, rest = url.partition("://")
     match scheme.partition("+")[0]:
         case "sqlite":
-            return await _open_sqlite(rest.removeprefix("/"), clock, announce)
+            return "sqlite", rest
         case "postgresql" | "postgres":
-            return await _open_postgresql(f"postgresql://{rest}", clock, announce)
+            return "postgresql", rest
         case _:
             raise InvalidInput(f"Denizen knows no database {scheme!r}. Use sqlite:///path or postgresql://host/name.")
+
+
+def _revision_of_sqlite(path: Path) -> str | None:
+    import sqlite3
+
+    from denizen.storage.migrating import revision_of_sqlite
+    from denizen.storage.sqlite_errors import translate
+
+    try:
+        return revision_of_sqlite(path)
+    except sqlite3.Error as error:
+        raise translate(error, path) from error
+
+
+def _revision_of_postgresql(conninfo: str) -> str | None:
+    import psycopg
+
+    from denizen.storage.migrating import revision_of_postgresql
+    from denizen.storage.postgresql_errors import describe, translate
+
+    try:
+        return revision_of_postgresql(conninfo)
+    except psycopg.Error as error:
+        raise translate(error, describe(conninfo)) from error
 
 
 # The adapters are imported when they are needed: whoever uses SQLite does not wait for psycopg to load.

@@ -1,0 +1,261 @@
+"""`denizen agents`: who lives in the house, made, changed, suspended, resumed and deleted."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from pydantic import JsonValue
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from denizen.cli.chat.rendering import printable
+from denizen.cli.console import print_json, stderr, stdout
+from denizen.cli.desk.opening import AgentName, AsJson, Token, Url, at_desk, find
+from denizen.cli.desk.port import Desk
+from denizen.cli.findings import counted
+from denizen.client import Agent, AgentDetail
+from denizen.errors import InvalidInput
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Look after the agents of the house.")
+
+_BETWEEN: Final = 20
+"""What a table of five columns has beside what stands in it, and a little more."""
+STYLES: Final = {"alive": "green", "sleeping": "cyan", "paused": "yellow", "suspended": "yellow", "dead": "red"}
+
+_Model = Annotated[str | None, typer.Option(help="What it thinks with: `provider:name`, or `default`.")]
+_Instructions = Annotated[str | None, typer.Option(help="Its role, in your words.")]
+_File = Annotated[
+    Path | None, typer.Option("--instructions-file", exists=True, dir_okay=False, help="The same, from a file.")
+]
+_Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="A field of its definition: cycle.max_steps=5. May be repeated."),
+]
+
+
+@app.command("list")
+def list_(context: typer.Context, as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
+    """Show the agents of the house, and what each is doing."""
+    found = at_desk(context, url, token, lambda desk: desk.agents())
+    if as_json:
+        print_json([each.model_dump(mode="json") for each in found])
+    elif found:
+        console = stdout()
+        console.print(_table(found, console.width))
+    else:
+        stderr().print("No agent lives here. `denizen agents create NAME` makes one.", style="dim")
+
+
+@app.command()
+def show(
+    context: typer.Context, agent: AgentName, as_json: AsJson = False, url: Url = None, token: Token = None
+) -> None:
+    """Show one agent and how it is defined. `denizen inspect` shows what it has in mind."""
+    found = at_desk(context, url, token, lambda desk: desk.agent(agent))
+    _print(found, as_json)
+
+
+@app.command()
+def create(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="What it is called.")],
+    handle: Annotated[str | None, typer.Option(help="By which it is mentioned; else made from the name.")] = None,
+    model: _Model = None,
+    instructions: _Instructions = None,
+    instructions_file: _File = None,
+    setting: _Set = None,
+    space: Annotated[list[str] | None, typer.Option(help="A space that it is in at once. May be repeated.")] = None,
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
+) -> None:
+    """Make an agent. It is asleep until something reaches its inbox."""
+    fields = _fields(model, _role(instructions, instructions_file), setting)
+    if handle is not None:
+        fields["handle"] = handle
+
+    async def work(desk: Desk) -> AgentDetail:
+        if space:
+            fields["spaces"] = [(await find(desk, each)).id for each in space]
+        return await desk.create_agent(name, fields)
+
+    _print(at_desk(context, url, token, work), as_json)
+
+
+@app.command()
+def edit(
+    context: typer.Context,
+    agent: AgentName,
+    name: Annotated[str | None, typer.Option(help="What it is called from now on.")] = None,
+    model: _Model = None,
+    instructions: _Instructions = None,
+    instructions_file: _File = None,
+    setting: _Set = None,
+    unset: Annotated[
+        list[str] | None, typer.Option(metavar="KEY", help="A field that shall be as by default. May be repeated.")
+    ] = None,
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
+) -> None:
+    """Change an agent: what is not said stays. A new era begins with its next cycle."""
+    changes = _fields(model, _role(instructions, instructions_file), setting)
+    for key in unset or ():
+        _put(changes, key, None)
+    if name is not None:
+        changes["name"] = name
+    if not changes:
+        raise InvalidInput("Say what shall be different: --name, --model, --instructions, --set or --unset.")
+    _print(at_desk(context, url, token, lambda desk: desk.edit_agent(agent, changes)), as_json)
+
+
+@app.command()
+def suspend(
+    context: typer.Context, agent: AgentName, as_json: AsJson = False, url: Url = None, token: Token = None
+) -> None:
+    """Let an agent think no more until it is resumed. What happens meanwhile waits for it."""
+    _say(at_desk(context, url, token, lambda desk: desk.suspend_agent(agent)), as_json)
+
+
+@app.command()
+def resume(
+    context: typer.Context, agent: AgentName, as_json: AsJson = False, url: Url = None, token: Token = None
+) -> None:
+    """Let an agent think again."""
+    _say(at_desk(context, url, token, lambda desk: desk.resume_agent(agent)), as_json)
+
+
+@app.command()
+def delete(
+    context: typer.Context,
+    agent: AgentName,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
+) -> None:
+    """Delete an agent: it never wakes again. Its past stays, and what it said."""
+    if not yes:
+        _confirm(f"Delete {agent}? It never wakes again.")
+    at_desk(context, url, token, lambda desk: desk.delete_agent(agent))
+    if as_json:
+        print_json({"agent": agent, "deleted": True})
+    else:
+        stderr().print(f"{printable(agent)} is dead. Its past stays.", style="dim")
+
+
+def _confirm(question: str) -> None:
+    if not sys.stdin.isatty():
+        raise InvalidInput("Nobody is there to be asked: say --yes.")
+    if not typer.confirm(question):
+        raise typer.Abort
+
+
+# What is given
+
+
+def _fields(model: str | None, instructions: str | None, settings: Iterable[str] | None) -> dict[str, JsonValue]:
+    fields: dict[str, JsonValue] = {}
+    for each in settings or ():
+        key, sign, value = each.partition("=")
+        if not sign:
+            raise InvalidInput(f"--set {each}: write KEY=VALUE, such as cycle.max_steps=5.")
+        _put(fields, key, _value(value))
+    if model is not None:
+        fields["model"] = model
+    if instructions is not None:
+        fields["instructions"] = instructions
+    return fields
+
+
+def _value(text: str) -> JsonValue:
+    """As JSON where it is some, else as it stands."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _put(fields: dict[str, JsonValue], key: str, value: JsonValue) -> None:
+    *outer, last = key.strip().split(".")
+    there = fields
+    for each in outer:
+        inner = there.setdefault(each, {})
+        if not isinstance(inner, dict):
+            raise InvalidInput(f"{key}: {each} was said to be something else already.")
+        there = inner
+    there[last] = value
+
+
+def _role(instructions: str | None, file: Path | None) -> str | None:
+    if instructions is not None and file is not None:
+        raise InvalidInput("Give the instructions in one way: --instructions or --instructions-file.")
+    return instructions if file is None else file.read_text()
+
+
+# What is shown
+
+
+def _table(found: Sequence[Agent], width: int) -> Table:
+    """What identifies an agent is never cut: what it is about has the room that is left."""
+    rows = [(f"@{each.handle}", _cut(each.name, 20), each.status, _cut(each.model, 24)) for each in found]
+    taken = sum(max(len(row[at]) for row in rows) for at in range(4))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for title in ("agent", "name", "status", "model", "about"):
+        table.add_column(title, no_wrap=True)
+    for each, (handle, name, status, model) in zip(found, rows, strict=True):
+        table.add_row(
+            Text(handle, style="cyan"),
+            Text(name),
+            Text(status, style=STYLES.get(status, "")),
+            Text(model),
+            Text(_cut(each.about, max(width - taken - _BETWEEN, 10)), style="dim"),
+        )
+    return table
+
+
+def _cut(text: str, characters: int) -> str:
+    line = printable(text).replace("\n", " ")
+    return line if len(line) <= characters else line[: characters - 1] + "…"
+
+
+def _print(found: AgentDetail, as_json: bool) -> None:
+    if as_json:
+        print_json(found.model_dump(mode="json"))
+        return
+    console = stdout()
+    console.print(
+        Text.assemble(
+            (printable(found.name), "bold"),
+            (f"  @{found.handle}", "cyan"),
+            ("  ", ""),
+            (found.status, STYLES.get(found.status, "")),
+            (f"  {counted(found.cycles, 'cycle')}  model {printable(found.model)}", "dim"),
+        )
+    )
+    lines = Table.grid(padding=(0, 2))
+    lines.add_column(style="dim", no_wrap=True)
+    lines.add_column(overflow="fold")
+    lines.add_row("id", found.id)
+    lines.add_row("since", f"{found.created_at:%Y-%m-%d %H:%M} UTC")
+    if found.resting is not None:
+        until = "it is raised" if found.resting.until is None else f"{found.resting.until:%Y-%m-%d %H:%M} UTC"
+        lines.add_row("budget", f"used up ({found.resting.scope}) until {until}")
+    for name, value in (found.definition or {}).items():
+        if name != "model":
+            shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            lines.add_row(name, Text(printable(shown)))
+    console.print(lines)
+
+
+def _say(agent: Agent, as_json: bool) -> None:
+    if as_json:
+        print_json(agent.model_dump(mode="json"))
+    else:
+        stderr().print(f"@{agent.handle} is {agent.status}.", style="dim")

@@ -1,0 +1,76 @@
+"""The page docs/cli.md: every command with its arguments and options, from the commands themselves."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any, Final
+
+from denizen.cli.main import COMMANDS, command_of
+
+_HEAD: Final = """\
+# The command line
+
+`denizen` looks after a house. Most commands work on the database of this machine, the one that the
+[settings](settings.md) name. `agents`, `spaces`, `send`, `trigger` and `chat` do the same on a server elsewhere, with
+`--url` and `--token`, or `DENIZEN_URL` and `DENIZEN_TOKEN` in the environment.
+
+Results go to stdout, everything else to stderr. With `--json` a result is JSON, for programs. What goes wrong is one
+sentence with a code in brackets, and status 1; a command that is used wrongly has status 2. `-v` before the command
+logs everything, and shows where an error came from.
+
+This page is made by `denizen config commands`.
+"""
+
+
+def render() -> str:
+    """The whole page."""
+    panels: dict[str, list[str]] = {}
+    for entry in COMMANDS:
+        panels.setdefault(entry.panel, []).extend(_sections(command_of(entry), f"denizen {entry.name}", entry.help))
+    parts = [_HEAD]
+    for panel, sections in panels.items():
+        parts += [f"## {panel}\n", *sections]
+    return "\n".join(parts)
+
+
+def _sections(command: Any, name: str, otherwise: str) -> Iterator[str]:
+    """One for the command, and one for each of those below it."""
+    below: dict[str, Any] = getattr(command, "commands", {})
+    yield "\n".join(_section(command, name, otherwise, with_usage=not below))
+    for each, inner in below.items():
+        yield from _sections(inner, f"{name} {each}", "")
+
+
+def _section(command: Any, name: str, otherwise: str, *, with_usage: bool) -> Iterator[str]:
+    yield f"### `{name}`\n"
+    yield _told(command.help or otherwise) + "\n"
+    arguments = [each for each in command.params if each.param_type_name == "argument"]
+    options = [each for each in command.params if each.param_type_name == "option" and each.name != "help"]
+    if with_usage:
+        words = [name, *(_argument(each) for each in arguments), *(["[OPTIONS]"] if options else [])]
+        yield f"```console\n$ {' '.join(words)}\n```\n"
+    rows = [(f"`{_argument(each)}`", each.help) for each in arguments] + [
+        (f"`{_option(each)}`", each.help) for each in options
+    ]
+    if rows:
+        yield "| | |\n|---|---|"
+        yield from (f"| {_told(left)} | {_told(right)} |" for left, right in rows)
+        yield ""
+
+
+def _argument(parameter: Any) -> str:
+    name = (parameter.metavar or parameter.name.upper()).strip("[].")
+    shown = name if parameter.required else f"[{name}]"
+    return f"{shown}..." if parameter.nargs == -1 else shown
+
+
+def _option(parameter: Any) -> str:
+    names = ", ".join([*sorted(parameter.opts, key=len, reverse=True), *parameter.secondary_opts])
+    if parameter.is_flag:
+        return names
+    return f"{names} {(parameter.metavar or parameter.name).upper()}"
+
+
+def _told(text: str | None) -> str:
+    return inspect.cleandoc(text or "").replace("|", "\\|")

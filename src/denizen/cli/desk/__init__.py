@@ -1,0 +1,1 @@
+"""Looking after a house: the same commands on the database of this machine and on a server elsewhere."""

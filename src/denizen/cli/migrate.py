@@ -1,0 +1,76 @@
+"""`denizen migrate`: which steps the schema of the database has, and those it lacks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from denizen.cli.console import begin, print_json, stderr, stdout
+from denizen.cli.desk.opening import AsJson
+from denizen.cli.findings import counted
+from denizen.cli.house import make_home
+from denizen.errors import DatabaseNewer
+from denizen.settings import Settings
+from denizen.storage import opening
+from denizen.storage.migrating import HEAD, REVISIONS, titles
+
+
+def migrate(
+    context: typer.Context,
+    check: Annotated[bool, typer.Option("--check", help="Only show; with status 1 if a step is missing.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the steps of the database's schema, and run those that are missing.
+
+    `denizen up` does so by itself. Steps only add, so that an older Denizen can go on beside a newer one.
+    """
+    settings = begin(context).settings
+    before = asyncio.run(_migrate(settings, check))
+    missing = REVISIONS if before is None else REVISIONS[REVISIONS.index(before) + 1 :]
+    if as_json:
+        print_json(
+            {"before": before, "now": before if check else HEAD, "newest": HEAD, "ran": [] if check else list(missing)}
+        )
+    else:
+        stdout().print(_table(missing, check))
+        stderr().print(_sentence(missing, check), style="dim")
+    if check and missing:
+        raise typer.Exit(1)
+
+
+async def _migrate(settings: Settings, check: bool) -> str | None:
+    """The last step that the database had."""
+    make_home(settings.home)
+    before = await opening.revision(settings.database_url)
+    if before is not None and before not in REVISIONS:
+        raise DatabaseNewer(
+            f"The database was written by a newer Denizen: its schema is {before}, and this one knows those up to "
+            f"{HEAD}. Install the newer version."
+        )
+    if not check:
+        await opening.migrate(settings.database_url)
+    return before
+
+
+def _table(missing: Sequence[str], check: bool) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("step", style="cyan", no_wrap=True)
+    table.add_column("what it brings")
+    table.add_column("", no_wrap=True)
+    for step, title in titles().items():
+        state = Text("there", style="dim") if step not in missing else Text("missing" if check else "done", "yellow")
+        table.add_row(step, Text(title), state)
+    return table
+
+
+def _sentence(missing: Sequence[str], check: bool) -> str:
+    if not missing:
+        return "The database is up to date."
+    steps = counted(len(missing), "step")
+    return f"{steps} missing. `denizen migrate` runs them." if check else f"{steps} done: the database is up to date."

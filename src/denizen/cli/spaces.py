@@ -1,0 +1,212 @@
+"""`denizen spaces`: where people and agents talk, and who is there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+import typer
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from denizen.cli.agents import STYLES
+from denizen.cli.chat.rendering import printable
+from denizen.cli.console import print_json, stderr, stdout
+from denizen.cli.desk.opening import AsJson, SpaceName, Token, Url, at_desk, find
+from denizen.cli.desk.port import Desk
+from denizen.client import Member, Message, Space
+from denizen.errors import InvalidInput
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Look after the spaces of the house.")
+
+_MEMBERS_NAMED: Final = 4
+_Member = Annotated[str, typer.Argument(metavar="MEMBER", help="Whose @handle, or id.")]
+_Attention = Annotated[str, typer.Option(help="What of the space reaches an agent: all, mentions, none.")]
+
+
+@app.command("list")
+def list_(context: typer.Context, as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
+    """Show the spaces you are in, with their members and what is unread."""
+    found = at_desk(context, url, token, lambda desk: desk.spaces())
+    if as_json:
+        print_json([each.model_dump(mode="json") for each in found])
+    elif found:
+        stdout().print(_table(found))
+    else:
+        stderr().print("You are in no space. `denizen spaces create NAME` opens one.", style="dim")
+
+
+@app.command()
+def show(
+    context: typer.Context,
+    space: SpaceName,
+    limit: Annotated[int, typer.Option(min=0, max=200, help="How many of the last messages are shown.")] = 20,
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
+) -> None:
+    """Show who is in a space, and what was said there last."""
+
+    async def work(desk: Desk) -> tuple[Space, list[Message]]:
+        there = await find(desk, space)
+        return there, await desk.messages(there.id, limit=limit) if limit else []
+
+    there, said = at_desk(context, url, token, work)
+    if as_json:
+        told = [each.model_dump(mode="json") for each in said]
+        print_json(there.model_dump(mode="json") | {"messages": told})
+    else:
+        _show(there, said)
+
+
+@app.command()
+def create(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="What it is called.")],
+    members: Annotated[
+        list[str] | None, typer.Argument(metavar="[MEMBER]...", help="Who is in it besides you: @handles, or ids.")
+    ] = None,
+    private: Annotated[bool, typer.Option("--private", help="Nobody else may know of it.")] = False,
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
+) -> None:
+    """Open a space. You are in it, and so are the members that you name."""
+    made = at_desk(context, url, token, lambda desk: desk.create_space(name, members or (), private=private))
+    _said(made, as_json, f'The space "{printable(made.name)}" is open. Its id is {made.id}.')
+
+
+@app.command()
+def edit(
+    context: typer.Context,
+    space: SpaceName,
+    name: Annotated[str | None, typer.Option(help="What it is called from now on.")] = None,
+    private: Annotated[
+        bool | None, typer.Option("--private/--public", help="Whether those who are not in it may know of it.")
+    ] = None,
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
+) -> None:
+    """Rename a space, or hide it. The agents in it hear of it."""
+    if name is None and private is None:
+        raise InvalidInput("Say what shall be different: --name, --private or --public.")
+
+    async def work(desk: Desk) -> Space:
+        return await desk.change_space((await find(desk, space)).id, name=name, private=private)
+
+    made = at_desk(context, url, token, work)
+    _said(made, as_json, f'It is "{printable(made.name)}" now{", private" if made.private else ""}.')
+
+
+@app.command()
+def join(
+    context: typer.Context,
+    space: SpaceName,
+    member: _Member,
+    attention: _Attention = "all",
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
+) -> None:
+    """Bring someone into a space. The agents there hear of it."""
+
+    async def work(desk: Desk) -> tuple[Space, Member]:
+        there = await find(desk, space)
+        return there, await desk.add_member(there.id, member, attention=attention)
+
+    there, came = at_desk(context, url, token, work)
+    _said(came, as_json, f'@{came.handle} is in "{printable(there.name)}".')
+
+
+@app.command()
+def leave(
+    context: typer.Context,
+    space: SpaceName,
+    member: _Member,
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
+) -> None:
+    """Take someone out of a space. What they said stays."""
+
+    async def work(desk: Desk) -> Space:
+        there = await find(desk, space)
+        await desk.remove_member(there.id, member)
+        return there
+
+    there = at_desk(context, url, token, work)
+    if as_json:
+        print_json({"space": there.id, "member": member, "left": True})
+    else:
+        stderr().print(f'{printable(member)} is not in "{printable(there.name)}" any more.', style="dim")
+
+
+@app.command()
+def attend(
+    context: typer.Context,
+    space: SpaceName,
+    member: _Member,
+    attention: Annotated[str, typer.Argument(help="all, mentions or none.")],
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
+) -> None:
+    """Say how much of a space reaches an agent's inbox from now on."""
+
+    async def work(desk: Desk) -> Member:
+        return await desk.change_member((await find(desk, space)).id, member, attention=attention)
+
+    changed = at_desk(context, url, token, work)
+    _said(changed, as_json, f"@{changed.handle} attends to: {changed.attention}.")
+
+
+def _said(made: Space | Member, as_json: bool, sentence: str) -> None:
+    if as_json:
+        print_json(made.model_dump(mode="json"))
+    else:
+        stderr().print(Text(sentence, style="dim"))
+
+
+def _table(found: Sequence[Space]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("space", max_width=32, overflow="ellipsis", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    table.add_column("messages", justify="right")
+    table.add_column("unread", justify="right")
+    table.add_column("members", ratio=1)
+    for each in found:
+        table.add_row(
+            Text(printable(each.name), style="cyan"),
+            Text("private" if each.private else "", style="yellow"),
+            f"{each.last_seq:,}",
+            Text(f"{each.unread:,}", style="bold" if each.unread else "dim"),
+            Text(_names(each.members), style="dim"),
+        )
+    return table
+
+
+def _names(members: Sequence[Member]) -> str:
+    named = [f"@{each.handle}" for each in members[:_MEMBERS_NAMED]]
+    more = len(members) - len(named)
+    return ", ".join(named) + (f" and {more} more" if more else "") if members else "nobody"
+
+
+def _show(space: Space, said: Sequence[Message]) -> None:
+    console = stdout()
+    kind = " private" if space.private else ""
+    console.print(Text.assemble((printable(space.name), "bold"), (kind, "yellow"), (f"  {space.id}", "dim")))
+    for each in space.members:
+        attends = "" if each.attention == "all" else f", attends to {each.attention}"
+        about = f"  {each.kind}{f', {each.role}' if each.role != 'member' else ''}{attends}"
+        console.print(
+            Text.assemble(("  ", ""), (f"@{each.handle}", "cyan"), (f"  {printable(each.name)}", ""), (about, "dim"))
+        )
+    if not said:
+        console.print(Text("  Nothing was said yet." if not space.last_seq else "", style="dim"))
+    for each in said:
+        head = f"\n{each.created_at:%Y-%m-%d %H:%M}  #{each.seq}  "
+        style = STYLES["alive"] if each.author.kind == "agent" else "bold"
+        console.print(Text.assemble((head, "dim"), (printable(each.author.name), style)))
+        console.print(Text(printable(each.text)))

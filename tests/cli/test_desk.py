@@ -1,0 +1,207 @@
+"""Looking after a house: every command once on the database, once on a server; both tell and do the same."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from denizen.cli.desk.local import LocalDesk
+from denizen.cli.desk.opening import find
+from denizen.cli.desk.port import Desk
+from denizen.client import Client
+from denizen.errors import DenizenError, NotFound, RequestRefused
+from tests.cli.chat.houses import House, open_house
+from tests.cli.conftest import Run
+
+
+@pytest.fixture
+async def house(ready_sqlite_url: str) -> AsyncGenerator[House]:
+    async with open_house(ready_sqlite_url) as house:
+        yield house
+
+
+@pytest.fixture(params=["local", "remote"])
+async def desk(house: House, request: pytest.FixtureRequest) -> AsyncGenerator[Desk]:
+    if request.param == "local":
+        yield LocalDesk(house.runtime, house.noor)
+    else:
+        async with Client(house.url, house.token) as client:
+            yield client
+
+
+def refusal(error: DenizenError) -> str:
+    """The code of an error, here or there."""
+    return error.problem if isinstance(error, RequestRefused) else error.code
+
+
+async def test_an_agent_is_made_changed_and_deleted(desk: Desk, house: House) -> None:
+    fields = {"instructions": "You are terse.", "cycle": {"max_steps": 5}, "spaces": [house.kitchen.id]}
+    made = await desk.create_agent("Cleo", fields)  # type: ignore[arg-type]
+    assert (made.handle, made.status, made.cycles, made.about) == ("cleo", "sleeping", 0, "You are terse.")
+    assert made.definition == {"instructions": "You are terse.", "cycle": {"max_steps": 5}}
+    assert "cleo" in {each.handle for each in (await desk.space(house.kitchen.id)).members}
+    changed = await desk.edit_agent("@cleo", {"name": "Cleo B", "cycle": {"token_budget": 9_000}, "instructions": None})
+    assert (changed.name, changed.version > made.version) == ("Cleo B", True)
+    assert changed.definition == {"cycle": {"max_steps": 5, "token_budget": 9_000}}
+    assert [each.handle for each in await desk.agents()] == ["ada", "bo", "cleo"]
+    assert (await desk.suspend_agent("@cleo")).status == "suspended"
+    assert (await desk.resume_agent(made.id)).status == "sleeping"
+    await desk.delete_agent("@cleo")
+    assert [each.handle for each in await desk.agents()] == ["ada", "bo"]
+
+
+async def test_what_cannot_be_is_refused_with_the_same_code(desk: Desk) -> None:
+    with pytest.raises((NotFound, RequestRefused)) as refused:
+        await desk.agent("@nobody")
+    assert refusal(refused.value) == "not_found"
+    with pytest.raises(DenizenError) as refused:
+        await desk.create_agent("Ada")
+    assert refusal(refused.value) == "handle_taken"
+    with pytest.raises(DenizenError, match="max_steps") as refused:
+        await desk.edit_agent("@ada", {"cycle": {"max_stps": 3}})
+    assert refusal(refused.value) in ("invalid_input", "invalid_request")
+
+
+async def test_a_space_is_opened_changed_and_left(desk: Desk) -> None:
+    garden = await desk.create_space("Garden", ["@ada"], private=True)
+    assert [(each.handle, each.role) for each in garden.members] == [("noor", "owner"), ("ada", "member")]
+    assert (garden.private, garden.last_seq, garden.unread) == (True, 0, 0)
+    assert (await desk.add_member(garden.id, "@bo", attention="mentions")).attention == "mentions"
+    assert (await desk.change_member(garden.id, "@bo", attention="none")).attention == "none"
+    await desk.remove_member(garden.id, "@bo")
+    assert (await desk.change_space(garden.id, name="Big garden", private=False)).name == "Big garden"
+    assert (await find(desk, "big gar")).id == garden.id
+    assert (await find(desk, garden.id)).private is False
+    with pytest.raises(DenizenError) as refused:
+        await desk.remove_member(garden.id, "@bo")
+    assert refusal(refused.value) == "not_found"
+
+
+async def test_what_is_sent_is_said_and_what_happens_is_told(desk: Desk, house: House) -> None:
+    first = await desk.post(house.cellar.id, "Is anyone here?", key="0190a3f5-0000-7000-8000-000000000001")
+    again = await desk.post(house.cellar.id, "Is anyone here?", key="0190a3f5-0000-7000-8000-000000000001")
+    assert (first.seq, first.author.name, again.id) == (1, "Noor", first.id)
+    answer = await desk.post(house.cellar.id, "Nobody.", reply_to=first.id)
+    assert [(each.text, each.reply_to) for each in await desk.messages(house.cellar.id)] == [
+        ("Is anyone here?", None),
+        ("Nobody.", first.id),
+    ]
+    assert [each.id for each in await desk.messages(house.cellar.id, limit=1)] == [answer.id]
+    await house.runtime.suspend_agent(house.ada)
+    told = await desk.trigger("@ada", "builds", "It broke.", data={"job": 7}, id="job-7")
+    assert (await desk.trigger("@ada", "builds", "It broke.", data={"job": 7}, id="job-7")).id == told.id
+    (event,) = await house.runtime.inbox(house.ada)
+    assert (event.text, event.payload["data"]) == ("It broke.", {"job": 7})
+
+
+# The commands themselves
+
+
+def test_the_commands_look_good_on_a_narrow_terminal(run: Run) -> None:
+    """Eighty columns are enough, and what identifies is never cut."""
+    assert run("agents", "create", "A rather long name for an agent", "--handle", "rather-long").exit_code == 0
+    for arguments in (("agents", "list"), ("spaces", "list"), ("agents", "show", "@rather-long")):
+        shown = run(*arguments, COLUMNS="80")
+        assert shown.exit_code == 0, shown.output
+        assert max(map(len, shown.stdout.splitlines())) <= 80
+    listed = run("agents", "list", COLUMNS="80").stdout
+    assert "@rather-long" in listed
+    assert "sleeping" in listed
+
+
+def test_a_house_is_looked_after_from_the_terminal(run: Run) -> None:
+    made = json.loads(
+        run("agents", "create", "Cleo", "--set", "cycle.max_steps=5", "--space", "lobby", "--json").stdout
+    )
+    assert made["definition"] == {"cycle": {"max_steps": 5}}
+    edited = run("agents", "edit", "@cleo", "--model", "demo", "--unset", "cycle.max_steps", "--json")
+    assert json.loads(edited.stdout)["definition"] == {"model": "demo"}
+    assert "Say what shall be different" in run("agents", "edit", "@cleo").stderr
+    assert json.loads(run("send", "Lobby", "Hello @cleo", "--json").stdout)["seq"] == 1
+    assert run("trigger", "@cleo", "It rains.", "--data", '{"mm": 3}').exit_code == 0
+    assert "--data is no JSON" in run("trigger", "@cleo", "--data", "{").stderr
+    shown = run("spaces", "show", "Lobby").stdout
+    assert "@cleo" in shown
+    assert "Hello @cleo" in shown
+    assert json.loads(run("spaces", "create", "Garden", "@cleo", "--private", "--json").stdout)["private"] is True
+    assert run("spaces", "attend", "Garden", "@cleo", "mentions").exit_code == 0
+    assert json.loads(run("spaces", "leave", "Garden", "@cleo", "--json").stdout)["left"] is True
+    assert "say --yes [invalid_input]" in run("agents", "delete", "@cleo").stderr.replace(". [", " [")
+    assert run("agents", "delete", "@cleo", "--yes").exit_code == 0
+    missing = run("agents", "show", "@nobody")
+    assert (missing.exit_code, missing.stderr) == (1, "There is no agent '@nobody'. [not_found]\n")
+
+
+def test_an_agent_goes_through_a_file(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "ada.jsonl"
+    assert json.loads(run("export", "@ada", "-o", str(file), "--json").stdout) == {"file": str(file), "lines": 3}
+    assert file.stat().st_mode & 0o077 == 0, "for its owner only"
+    assert run("export", "@ada").stdout == file.read_text()
+    assert "[handle_taken]" in run("import", str(file)).stderr
+    made = json.loads(run("import", str(file), "--handle", "ada-2", "--json").stdout)
+    assert (made["kind"], made["handle"], made["counts"]["agent"]) == ("agent", "ada-2", 1)
+    assert json.loads(run("agents", "show", "@ada-2", "--json").stdout)["status"] == "suspended"
+    file.write_text(file.read_text().replace('"row":"agent"', '"row":"ghost"'))
+    broken = run("import", str(file), "--handle", "ada-3")
+    assert "ada.jsonl, line 2: this Denizen knows no such kind of line" in broken.stderr
+    assert "[import_invalid]" in broken.stderr
+    assert "There is no file" in run("import", str(tmp_path / "nothing")).stderr
+
+
+def test_a_space_goes_through_a_file(run: Run, tmp_path: Path) -> None:
+    run("send", "Lobby", "Hello!")
+    file = tmp_path / "lobby.jsonl"
+    assert run("export", "--space", "Lobby", "-o", str(file)).exit_code == 0
+    made = json.loads(run("import", str(file), "--name", "Lobby again", "--json").stdout)
+    assert (made["counts"]["message"], made["people"], made["absent"]) == (1, [], [])
+    assert "Hello!" in run("spaces", "show", "Lobby again").stdout
+    assert "an AGENT, or a --space" in run("export").stderr
+
+
+def test_the_schema_is_shown_and_brought_up_to_date(run: Run) -> None:
+    before = run("migrate", "--check", "--json")
+    assert (before.exit_code, json.loads(before.stdout)["before"]) == (1, None)
+    assert json.loads(run("migrate", "--json").stdout)["ran"] != []
+    after = run("migrate", "--check", "--json")
+    assert (after.exit_code, json.loads(after.stdout)["ran"]) == (0, [])
+    assert "up to date" in run("migrate").stderr
+
+
+async def test_a_server_elsewhere_is_asked_by_its_address(house: House, tmp_path: Path) -> None:
+    """With what stands in the environment, or on the command line."""
+
+    async def denizen(*arguments: str) -> tuple[int | None, str, str]:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "denizen",
+            *arguments,
+            env=house.environ(tmp_path / "home", PYTHONPATH=str(Path(__file__).parents[2] / "src"), NO_COLOR="1"),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        out, err = await process.communicate()
+        return process.returncode, out.decode(), err.decode()
+
+    code, out, _ = await denizen("agents", "list", "--json")
+    assert (code, [each["handle"] for each in json.loads(out)]) == (0, ["ada", "bo"])
+    assert (await denizen("send", "Cellar", "From afar."))[0] == 0
+    assert [each.text for each in await house.runtime.messages(house.cellar)] == ["From afar."]
+    code, _, err = await denizen("agents", "show", "@nobody")
+    assert (code, err) == (1, "There is no agent '@nobody'. [not_found]\n")
+    code, _, err = await denizen("agents", "list", "--token", "dz_wrong")
+    assert (code, "[token_refused]" in err) == (1, True)
+    assert not (tmp_path / "home" / "denizen.db").exists(), "no database is opened here"
+
+
+def test_the_page_about_commands_is_the_one_they_make() -> None:
+    """`denizen config commands > docs/cli.md`"""
+    from denizen.cli.commands_page import render
+
+    assert (Path(__file__).parents[2] / "docs" / "cli.md").read_text() == render()
