@@ -119,6 +119,7 @@ async def test_what_is_written_out_as_a_secret_stays_here(small_world: World, tm
     file = await written(small_world.denizen.export_agent(ada), tmp_path / "ada.jsonl")
     assert canary not in file.read_text()
     made = await small_world.denizen.import_file(file, handle="bea")
+    assert len(made.dangers) == 1, "it would start a program"
     assert made.secrets == ("FILES_A", "ID", "WEATHER_AUTHORIZATION", "WEATHER_X_STATION")
     (kept,) = (await small_world.denizen.get_agent(AgentId(made.id))).definition.tools
     assert isinstance(kept, HttpTool)

@@ -150,6 +150,7 @@ def _as_object(made: Imported) -> dict[str, object]:
         "handle": made.handle or None,
         "counts": dict(made.counts),
         "secrets": list(made.secrets),
+        "dangers": list(made.dangers),
         "people": list(made.people),
         "absent": list(made.absent),
     }
@@ -162,6 +163,9 @@ def _show(made: Imported) -> None:
         console.print(Text(f"@{made.handle} is here, with {lived}. It is suspended until you resume it."))
         for name in made.secrets:
             console.print(Text(f"  It uses a secret: denizen secrets set {name}", style="yellow"))
+        if made.dangers:
+            parts = ", ".join(made.dangers)
+            console.print(Text(f"  It starts programs or reaches private addresses. Look at: {parts}", style="yellow"))
         console.print(Text(f"  denizen agents resume @{made.handle}", style="dim"))
         return
     said = counted(made.counts.get("message", 0), "message")

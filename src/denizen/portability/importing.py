@@ -21,6 +21,7 @@ from sqlalchemy import Table, bindparam, select, update
 
 from denizen.agents import registry
 from denizen.agents.definition import AgentDefinition
+from denizen.agents.reserved import new_dangers
 from denizen.consciousness import lease as leases
 from denizen.consciousness.recall import settling
 from denizen.consciousness.recall.passages import RECALLABLE
@@ -90,6 +91,8 @@ class Imported:
     """Lines by their kinds."""
     secrets: tuple[str, ...] = ()
     """The names of secrets that an agent uses: they are to be kept here as well."""
+    dangers: tuple[str, ...] = ()
+    """Parts of an agent's definition that start programs or reach private addresses: to be looked at first."""
     people: tuple[str, ...] = ()
     """Handles of people and services that were not here before."""
     absent: tuple[str, ...] = ()
@@ -391,8 +394,10 @@ def import_agent(
     )
     # Somebody has thought for it, if elsewhere: the next holder is not the first.
     leases.seize(tx, agent_id)
-    made = registry.get(tx, agent_id).entity
-    return Imported("agent", agent_id, made.name, made.handle, counts, secrets=first.secrets)
+    made = registry.get(tx, agent_id)
+    dangers = tuple(new_dangers(None, made.definition))
+    who = made.entity
+    return Imported("agent", agent_id, who.name, who.handle, counts, secrets=first.secrets, dangers=dangers)
 
 
 def _admit(
