@@ -15,7 +15,7 @@ from denizen.spaces.directory import Entity, Space
 from tests.server.conftest import House
 
 OPEN = {("GET", "/healthz"), ("GET", "/login"), ("POST", "/api/session")}
-GUARDED = sorted(
+GUARDED: list[tuple[str, str]] = sorted(
     {
         (method, route.path.replace("{space_id}", "{space}"))
         for room in ROOMS
