@@ -44,7 +44,7 @@ from denizen.cycles.routing import Choose
 from denizen.cycles.speaking import Voices, heard_by_latecomers
 from denizen.cycles.stopping import BUILT_IN, Stop
 from denizen.cycles.triage import Judge
-from denizen.errors import InvalidInput, NotFound, OutcomeUnknown
+from denizen.errors import InvalidInput, NotFound, OutcomeUnknown, StorageError
 from denizen.forgetting import changing, forgetting
 from denizen.forgetting.erasing import empty_write_ahead_log
 from denizen.forgetting.forgetting import Receipt, Rehearsed
@@ -68,6 +68,7 @@ from denizen.spaces.handles import handle_from
 from denizen.spaces.posting import Draft, Message, Posted
 from denizen.spaces.searching import Cursor, Found, Wanted, Words
 from denizen.storage.database import Announcement, Database, Tx, storable
+from denizen.storage.migrating import is_current
 from denizen.storage.opening import open_database
 from denizen.telemetry.metrics import Metrics
 from denizen.telemetry.telemetry import Telemetry
@@ -81,6 +82,8 @@ from denizen.tools.recalling import Recall, look
 from denizen.tools.settings import ToolSettings
 from denizen.tools.tool import OutsideTool
 
+READY_SECONDS: Final = 3
+"""How long the database may take to say that it is there."""
 ANSWERING: Final = "answer to a call"
 """For what an address at which a service answers is signed."""
 
@@ -139,6 +142,8 @@ class Runtime:
         self.telemetry = telemetry or Telemetry(Metrics())
         """With what this runtime is watched; by default it counts, and traces nothing."""
         self._outside = Outside(self.clock, self.answer_address)
+        self.draining = False
+        """Told to stop: whoever asks is sent to other instances, and no cycle is begun here any more."""
         self._db: Database | None = None
         self._residents: Residents | None = None
         self._make_recallable: Callable[[AgentId], None] | None = None
@@ -230,6 +235,31 @@ class Runtime:
     def _forget_residents(self) -> None:
         self._residents = None
         self._make_recallable = None
+
+    async def drain(self) -> None:
+        """No cycle is begun here any more; those under way have finished, or are handed back after `grace_seconds`."""
+        self.draining = True
+        if self._residents is not None:
+            await self._residents.stop()
+
+    def hurry(self) -> None:
+        """Whatever still finishes while we drain is handed back at once: it goes on elsewhere, or later."""
+        if self._residents is not None:
+            self._residents.hurry()
+
+    async def missing(self) -> list[str]:
+        """What this instance lacks to take work: `database`, `schema`, `bus`, or that it is `draining`."""
+        lacks = [*await self._missing_in_database()]
+        if not self._bus.is_connected:
+            lacks.append("bus")
+        return [*lacks, "draining"] if self.draining else lacks
+
+    async def _missing_in_database(self) -> list[str]:
+        try:
+            async with asyncio.timeout(READY_SECONDS):
+                return [] if await self.db.read(is_current) else ["schema"]
+        except (StorageError, TimeoutError):
+            return ["database"]
 
     async def run_until_idle(self) -> None:
         """Let the agents think until none of them has anything to do."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sqlalchemy import func, literal, select
+
 from denizen.access import roles
 from denizen.agents import registry
 from denizen.app import Runtime
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity
 from denizen.spaces.handles import handle_from
-from denizen.storage.database import Tx
+from denizen.storage.database import Statement, Tx
 
 AGENTS = {
     "Ada": "You look after this house. You welcome people, keep in mind what they ask you to remember, and pass "
@@ -18,6 +20,11 @@ AGENTS = {
     "Bo": "You are an engineer: careful, precise, a little dry. You answer technical questions, count and check "
     "things, and say so when you do not know.",
 }
+
+
+_alone = Statement(
+    sqlite=select(literal(1)), postgresql=select(func.pg_advisory_xact_lock(int.from_bytes(b"welcome", "big")))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,10 @@ async def welcome(runtime: Runtime, owner_name: str) -> World:
 
 def _welcome(tx: Tx, owner_name: str) -> World:
     found = directory.list_organizations(tx)
+    if not found:
+        # Instances that are started together find the same empty database. SQLite lets in one writer anyway.
+        tx.one(_alone)
+        found = directory.list_organizations(tx)
     if found:
         return World(directory.get_entity(tx, roles.first_owner(tx, found[0].id)), new=False)
     home = directory.create_organization(tx, "Home")

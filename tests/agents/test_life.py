@@ -342,6 +342,53 @@ async def test_a_cycle_that_is_handed_back_again_and_again_is_no_failure(databas
         assert await world.endings(ada) == [(1, "acted", "answered", "Helped.")]
 
 
+async def test_whoever_drains_begins_nothing_and_says_so(world: World):
+    held = Held(reply("Just in time."))
+    ada, noor, hall = await in_a_hall(world, held, "Answered.", skip())
+    bee = await world.agent("Bee", reply("Too early."))
+    attic = await world.space("Attic", noor, bee)
+    await world.say(noor, "one", hall)
+    async with world.denizen.living() as residents:
+        await held.begun.wait()
+        assert await world.denizen.missing() == []
+        draining = asyncio.ensure_future(world.denizen.drain())
+        await until(lambda: _lacks(world, "draining"))
+        await world.say(noor, "two", hall)
+        await world.say(noor, "Anyone?", attic)
+        await residents.sweep()
+        held.go_on.set()
+        await draining
+        assert await world.transcript(hall) == ["Noor: one", "Noor: two", "Ada: Just in time."]
+        assert await world.waiting(ada) == [Waiting("two", "pending")]
+        assert await world.waiting(bee) == [Waiting("Anyone?", "pending")]
+        assert not await is_held(world, ada)
+
+
+async def _lacks(world: World, what: str) -> bool:
+    return what in await world.denizen.missing()
+
+
+@pytest.mark.parametrize("early", [False, True])
+async def test_whoever_is_hurried_hands_back_at_once_what_it_was_doing(ready_url: str, early: bool):
+    """Only the hurry ends the grace."""
+    async with open_world(ready_url, pace=Pace(grace_seconds=1_000_000)) as world:
+        held = Held()
+        ada, noor, hall = await in_a_hall(world, reply("One moment."), held, reply("Done."), "Helped.")
+        await world.say(noor, "Help!", hall)
+        async with world.denizen.living():
+            await held.begun.wait()
+            if early:
+                world.denizen.hurry()
+            else:
+                asyncio.get_running_loop().call_soon(world.denizen.hurry)
+            await world.denizen.drain()
+            assert not await is_held(world, ada)
+        await world.restart()
+        await world.run()
+        assert await world.transcript(hall) == ["Noor: Help!", "Ada: One moment.", "Ada: Done."]
+        assert await world.endings(ada) == [(1, "acted", "answered", "Helped.")]
+
+
 # Several processes
 
 

@@ -14,7 +14,7 @@ from denizen.server.application import ROOMS
 from denizen.spaces.directory import Entity, Space
 from tests.server.conftest import House
 
-OPEN = {("GET", "/healthz"), ("GET", "/login"), ("POST", "/api/session")}
+OPEN = {("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/login"), ("POST", "/api/session")}
 GUARDED: list[tuple[str, str]] = sorted(
     {
         (method, route.path.replace("{space_id}", "{space}"))

@@ -122,7 +122,7 @@ def test_codes_of_the_table_that_are_errors_of_ours_exist() -> None:
     """A renamed code is noticed."""
     of_http = {
         "bad_request", "invalid_json", "unauthorized", "method_not_allowed", "too_large", "unsupported_media_type",
-        "host_refused", "idempotency_key_reused", "internal", "cross_site", "rate_limited",
+        "host_refused", "idempotency_key_reused", "internal", "cross_site", "rate_limited", "not_ready",
     }  # fmt: skip
     assert set(KINDS) - of_http <= {each.code for each in _error_classes()}
 
@@ -139,7 +139,7 @@ async def test_the_api_describes_itself(small_house: House) -> None:
         assert operation["summary"]
         assert "default" in operation["responses"]
         assert ("security" in operation) == (
-            name not in ("health", "receive_webhook", "answer_by_address", "open_session")
+            name not in ("health", "ready", "receive_webhook", "answer_by_address", "open_session")
         )
     schemas = described["components"]["schemas"]
     assert all("examples" in schemas[name] for name in ("PostMessage", "MessageOut", "SpaceOut", "AgentOut", "Me"))

@@ -167,6 +167,7 @@ def test_only_these_are_open_to_anyone() -> None:
     """Whatever needs no token is here by decision."""
     assert {asked for asked, each in WALKED.items() if each.asked == "anyone"} == {
         "GET /healthz",
+        "GET /readyz",
         "POST /api/session",
         "POST /hooks/calls/{call_id}",
         "POST /hooks/{webhook_id}",

@@ -98,6 +98,7 @@ class Residents:
         self._unable: dict[AgentId, Exception] = {}
         """Why agents could not live here when they last tried."""
         self._stopping = False
+        self._hurried = False
         self._changed = asyncio.Event()
         self._tasks = asyncio.TaskGroup()
         self._loops: list[asyncio.Task[None]] = []
@@ -118,24 +119,33 @@ class Residents:
         await self.stop()
 
     async def stop(self) -> None:
-        """Finish the cycles under way, or hand them back, and let go of every lease."""
+        """Finish the cycles under way, or hand them back, and let go of every lease. No other cycle is begun."""
         if self._stopping:
             return
         self._stopping = True
         lives = [life.task for life in self._lives.values() if life.task is not None]
         for life in self._lives.values():
             life.woken.set()
-        if lives:
+        if lives and not self._hurried:
             await asyncio.wait(lives, timeout=self._pace.grace_seconds)
         for task in [*lives, *self._loops]:
             task.cancel()
         await self._errands.stop()
         await self._tasks.__aexit__(None, None, None)
         try:
+            # Only now: whoever is not there any more has its calls made again by others.
             await self._db.write(leases.vanish, self._instance)
         except StorageError:
             # Others see from its silence that this instance is gone.
             return
+
+    def hurry(self) -> None:
+        """Whoever is in `stop`, or will be, does not wait for cycles under way: they are handed back as they are."""
+        self._hurried = True
+        if self._stopping:
+            for life in self._lives.values():
+                if life.task is not None:
+                    life.task.cancel()
 
     def hint(self, agent_id: AgentId) -> None:
         """This agent may have something to do. Whoever does not hold it leaves it to the instance that ranks first."""
@@ -301,6 +311,8 @@ class Residents:
         if not await self._worth_thinking(faculties, lease, _identity(agent), agent.version, life):
             return
         mind = await self._db.read(_load_mind, lease, agent, budget)
+        if self._stopping:
+            return
         resumed = await self._db.write(resume_cycle, lease)
         if resumed == "later":
             return
@@ -313,7 +325,10 @@ class Residents:
                 if not life.woken.is_set() and not await self._rest(life):
                     return
                 continue
-            opened = await self._db.write(open_cycle, lease, await self._waking(mind, faculties))
+            waking = await self._waking(mind, faculties)
+            if self._stopping:
+                return
+            opened = await self._db.write(open_cycle, lease, waking)
             if opened == "stale":
                 mind, faculties = await self._load(lease)
                 mind = await self._compact(faculties, mind, life)

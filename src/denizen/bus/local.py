@@ -27,6 +27,11 @@ class LocalBus:
         self._subscriptions: dict[LocalSubscription, None] = {}
         self._closed = False
 
+    @property
+    def is_connected(self) -> bool:
+        """There is no other process to reach."""
+        return not self._closed
+
     async def open(self) -> None:
         """Nothing is needed."""
 

@@ -66,6 +66,11 @@ class Bus(Protocol):
         """Whether anyone may be listening, so that a publisher can spare itself work. True when unknown."""
         ...
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether frames reach the other processes now, as far as is known."""
+        ...
+
     async def open(self) -> None:
         """Make the bus ready. Raises `BusError` if it never can be; a server that is away is no such case."""
         ...

@@ -137,6 +137,10 @@ class RedisBus:
         """Other processes may be listening to anything."""
         return True
 
+    @property
+    def is_connected(self) -> bool:
+        return self._up.is_set()
+
     async def connected(self) -> None:
         """Wait until Redis is there and everyone who was listening listens again."""
         await self._up.wait()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Annotated
@@ -51,9 +52,7 @@ async def _up(settings: Settings) -> None:
     if tls is not None:
         check_tls(tls)
     listener = bind(settings.host, settings.port, beyond_loopback=not is_loopback(settings.host))
-    stop, ready = asyncio.Event(), asyncio.Event()
-    for told in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(told, stop.set)
+    told, stop, ready = Told(), asyncio.Event(), asyncio.Event()
     async with AsyncExitStack() as stack:
         stack.callback(listener.close)
         house = await stack.enter_async_context(open_house(settings))
@@ -67,9 +66,36 @@ async def _up(settings: Settings) -> None:
         address = settings.public_url or address_of(settings, listener.getsockname()[1])
         link = await login_link(runtime, address, house.world.owner.id)
         _say_hello(settings, address, house.choice, await runtime.db.read(_residents, house.world.owner), token, link)
-        await stop.wait()
-        stderr().print("Stopping: agents finish what they are doing.", style="dim")
+        await told.once.wait()
+        stderr().print("Stopping: agents finish what they are doing. Once more hurries them.", style="dim")
+        told.twice_calls(runtime.hurry)
+        # The server goes on meanwhile: who reads along reads to the end, and who asks is told to go elsewhere.
+        await runtime.drain()
+        stop.set()
     stderr().print("Stopped. Everything is saved.", style="dim")
+
+
+class Told:
+    """SIGINT and SIGTERM: the first one asks to stop, any further one to hurry."""
+
+    def __init__(self) -> None:
+        self.once = asyncio.Event()
+        self._hurry: Callable[[], None] | None = None
+        self._hurried = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, self._hear)
+
+    def twice_calls(self, hurry: Callable[[], None]) -> None:
+        """From now on a further signal calls this, and one that came already has."""
+        self._hurry = hurry
+        if self._hurried:
+            hurry()
+
+    def _hear(self) -> None:
+        self._hurried = self.once.is_set()
+        self.once.set()
+        if self._hurried and self._hurry is not None:
+            self._hurry()
 
 
 async def _owners_token(runtime: Runtime, home: Path, world: World) -> str | None:

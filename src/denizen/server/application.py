@@ -75,8 +75,8 @@ ROOMS: Final = (
 
 _DESCRIPTION = """Talk with living agents.
 
-Everything but `/healthz`, `/hooks/{id}` and `POST /api/session` needs an access token, `Authorization: Bearer dz_…`, or
-the session of a browser.
+Everything but `/healthz`, `/readyz`, `/hooks/{id}` and `POST /api/session` needs an access token,
+`Authorization: Bearer dz_…`, or the session of a browser.
 Errors are `application/problem+json`: decide by their `code`."""
 
 

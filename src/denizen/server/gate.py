@@ -23,7 +23,7 @@ from denizen.server.errors_of_openai import with_errors_of_openai
 from denizen.server.problems import Problem, internal_response, problem_of, problem_response
 from denizen.server.reach import Reach, Visit, visit_of, without_port
 
-OPEN_PATHS: Final = frozenset({"/healthz", "/login"})
+OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/login"})
 """Answered without a token."""
 
 SIGNING_IN: Final = ("POST", "/api/session")

@@ -63,6 +63,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "outcome_unknown": Kind(503, "The database broke off while writing"),
     "database_read_only": Kind(503, "The database cannot be written to"),
     "issuer_unreachable": Kind(503, "The identity provider cannot be reached"),
+    "not_ready": Kind(503, "This instance takes no work now"),
     "disk_full": Kind(507, "The disk is full"),
     "secret_unreadable": Kind(500, "A secret that is needed cannot be opened"),
     "secret_key_missing": Kind(500, "There is no key to seal secrets with"),

@@ -520,6 +520,15 @@ class Health(BaseModel):
     version: str
 
 
+class Ready(BaseModel):
+    """This instance takes work."""
+
+    model_config = _example(ready=True, version="0.1.0")
+
+    ready: Literal[True] = True
+    version: str
+
+
 def _beginning(text: str) -> str:
     first = text.strip().partition("\n")[0]
     return first if len(first) <= ABOUT_CHARACTERS else first[: ABOUT_CHARACTERS - 1].rstrip() + "…"

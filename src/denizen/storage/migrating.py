@@ -12,12 +12,16 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import String, column, select, table
+
 from denizen.errors import DatabaseNewer
+from denizen.storage.database import Tx, statement
 
 REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009")
 """Every step there is, the first one first."""
 HEAD = REVISIONS[-1]
 
+_version = statement(select(column("version_num", String)).select_from(table("alembic_version")))
 _STEPS = Path(__file__).parent / "migrations"
 _SQLITE_TABLE = "SELECT name FROM sqlite_master WHERE name = 'alembic_version'"
 _POSTGRESQL_TABLE = "SELECT to_regclass('alembic_version')"
@@ -71,6 +75,12 @@ def titles() -> dict[str, str]:
     """What each step brings, in the words of its file."""
     found = {path.name[:4]: path.read_text() for path in sorted((_STEPS / "versions").glob("[0-9]*.py"))}
     return {step: (ast.get_docstring(ast.parse(found[step])) or "").partition("\n")[0] for step in REVISIONS}
+
+
+def is_current(tx: Tx) -> bool:
+    """Whether every step this version needs was taken. Those of a newer version only add, so they are no hindrance."""
+    row = tx.one(_version)
+    return row is not None and row[0] not in REVISIONS[:-1]
 
 
 def _revision(connection: Any, table: str) -> str | None:
