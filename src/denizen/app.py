@@ -219,16 +219,17 @@ class Runtime:
             errands=self._errands,
         )
         async with AsyncExitStack() as stack:
-            if self._shared_bus:
-                from denizen.agents.hints import listening
-
-                await stack.enter_async_context(listening(self._bus, residents, self.instance))
             await stack.enter_async_context(heard_by_latecomers(self._bus, self._voices, self.clock))
             self._make_recallable = await stack.enter_async_context(catching_up.following(self.db, self.clock))
             if self.embedder is not None:
                 await stack.enter_async_context(following(self.db, self.embedder, self.clock))
             self._residents = await stack.enter_async_context(residents)
             stack.callback(self._forget_residents)
+            # After them: a hint may come at once. What came before is found by the sweep.
+            if self._shared_bus:
+                from denizen.agents.hints import listening
+
+                await stack.enter_async_context(listening(self._bus, residents, self.instance))
             await residents.sweep()
             yield residents
 

@@ -26,16 +26,29 @@ class Counting:
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     """Set with each request that comes in."""
     go_on: asyncio.Event = field(default_factory=asyncio.Event)
+    waiting: int = 0
+    """How many requests have no answer yet."""
 
     @property
     def environment(self) -> dict[str, str]:
         """What makes a Denizen think with it."""
         return {"DENIZEN_MODEL": "openai-chat:counting", "OPENAI_API_KEY": "none", "OPENAI_BASE_URL": self.url}
 
+    async def hold(self, count: int) -> None:
+        """Answers are held back, and so many are waited for."""
+        self.go_on.clear()
+        while self.waiting < count:
+            self.asked.clear()
+            await self.asked.wait()
+
     async def answer(self, request: web.Request) -> web.StreamResponse:
         new = _after_last_answer((await request.json())["messages"])
+        self.waiting += 1
         self.asked.set()
-        await self.go_on.wait()
+        try:
+            await self.go_on.wait()
+        finally:
+            self.waiting -= 1
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         for delta, finish in _finishing(new) if any(each["role"] == "tool" for each in new) else _naming(new):
