@@ -149,9 +149,9 @@ class Speaker:
             return
         where = self._space_id if self._certain else None
         utterance = self._open[index] = _Utterance(position, part.tool_name, where)
-        # Some providers send the whole arguments at once.
+        # Some providers send the whole arguments at once, some their beginning, which is no JSON yet.
         if part.args:
-            self._hear(utterance, part.args_as_json_str())
+            self._hear(utterance, part.args if isinstance(part.args, str) else part.args_as_json_str())
 
     def _hear(self, utterance: _Utterance, piece: str) -> None:
         if utterance.tool != SEND_MESSAGE:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 DEMO: Final = "demo"
 OWN: Final = "python:"
 """What the name of a model begins with that was made for one agent."""
+LOCAL: Final = "local:smollm2"
 OLLAMA_URL: Final = "http://127.0.0.1:11434"
 """Where an Ollama listens that nobody has configured."""
 
@@ -97,7 +98,7 @@ class Models:
         used = key if self.key_name(name) is not None else None
         known = name, "" if used is None else hashlib.sha256(used.encode("utf-8", "surrogatepass")).hexdigest()
         if known not in self._built:
-            built = _demo() if name == DEMO else _build(name, used, self.ollama_url)
+            built = _ours(name) or _build(name, used, self.ollama_url)
             if len(self._built) >= MOST_MODELS:
                 del self._built[next(iter(self._built))]
             self._built[known] = built
@@ -108,6 +109,9 @@ class Models:
         built = list(self._built.values())
         self._built.clear()
         for model in built:
+            closing: Any = getattr(model, "close", None)
+            if closing is not None:
+                await closing()
             if model.provider is not None:
                 async with model.provider:
                     pass  # whoever leaves last closes its connections
@@ -143,10 +147,17 @@ def keys_of_server() -> frozenset[str]:
     return frozenset(name for name in _KEY_NAMES.values() if os.environ.get(name, "").strip())
 
 
-def _demo() -> Model:
-    from denizen.models.demo.model import demo
+def _ours(name: str) -> Model | None:
+    """A model that comes with Denizen."""
+    if name == DEMO:
+        from denizen.models.demo.model import demo
 
-    return demo()
+        return demo()
+    if name == LOCAL:
+        from denizen.models.local.model import LocalModel
+
+        return LocalModel()
+    return None
 
 
 def _build(name: str, key: str | None, ollama_url: str | None) -> Model:

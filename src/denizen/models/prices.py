@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
 _MILLION = 1_000_000
-_OURS = frozenset({"scripted", "demo"})
+_OURS = frozenset({"scripted", "demo", "local"})
 """Providers that cost nothing; not asking the price list saves reading it, half a second at the first use."""
 _NOTHING = Decimal(0)
 

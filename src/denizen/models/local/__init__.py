@@ -1,0 +1,1 @@
+"""`local:smollm2`: a real, tiny language model on this machine."""
