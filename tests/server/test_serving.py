@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 
 import httpx2
 import pytest
@@ -28,6 +29,23 @@ async def test_a_port_that_is_taken_is_named_and_the_way_out_too(small_world: Wo
 def test_only_loopback_can_be_bound(host: str) -> None:
     with pytest.raises(InvalidInput, match="only on loopback"):
         bind(host, 0)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+async def test_answers_leave_at_once(host: str) -> None:
+    """Nothing waits for the acknowledgement of what was sent before: every answer took 40 ms once."""
+    at_once: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    async def accept(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        accepted = writer.get_extra_info("socket")
+        at_once.set_result(accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        writer.close()
+
+    listener = bind(host, 0)
+    async with await asyncio.start_server(accept, sock=listener):
+        _, writer = await asyncio.open_connection(host, listener.getsockname()[1])
+        assert await at_once
+        writer.close()
 
 
 def test_a_port_that_does_not_exist_is_refused() -> None:
