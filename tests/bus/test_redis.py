@@ -366,6 +366,10 @@ class Across:
     def attention(self, topic: str) -> bool:
         return self._publisher.attention(topic)
 
+    @property
+    def is_connected(self) -> bool:
+        return self._publisher.is_connected and self._reader.is_connected
+
 
 @asynccontextmanager
 async def opened(url: str, *, prefix: str = "denizen:", clock: Clock | None = None) -> AsyncIterator[RedisBus]:

@@ -163,7 +163,9 @@ async def served(
     ready, stop = asyncio.Event(), asyncio.Event()
     listener = bind("127.0.0.1", 0)
     address = f"http{'s' if tls else ''}://127.0.0.1:{listener.getsockname()[1]}"
-    app = create_app(world.denizen, limits=limits, **more)
+    # Tests ask as often as they like, unless they are about that.
+    unhurried = Limits(requests_per_minute=0, failed_logins_per_minute=0)
+    app = create_app(world.denizen, limits=limits or unhurried, **more)
     if made is not None:
         made.append(app)
     async with asyncio.TaskGroup() as tasks:
@@ -217,10 +219,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
 async def visited(built: Built, folder: Path) -> AsyncGenerator[House]:
     """A copy of the town with its doors open, where agents live."""
     shutil.copy(built.database, folder / "denizen.db")
-    limits = Limits(requests_per_minute=0, failed_logins_per_minute=0)
     async with (
         open_world(f"sqlite:///{folder / 'denizen.db'}", secret_key=SEALED_WITH, pace=UNHURRIED) as world,
-        served(world, limits=limits) as house,
+        served(world) as house,
         world.denizen.living(),
     ):
         yield house

@@ -132,7 +132,8 @@ def value(name: str, part: Part, path: str, role: str = "") -> str:
     """What stands for this name in that part of the town. Raises KeyError where the walk does not know the name."""
     if name in _PLAIN:
         return _PLAIN[name]
-    kind = _KIND[name]
+    # Only in a path: in a body it is what an agent thinks with.
+    kind = "agent" if name == "model" else _KIND[name]
     if kind == "agent" and ("{event}" in path or "{event_id}" in path):
         return part.waiting
     return part.messages.get(role, part.ids["message"]) if kind == "message" else part.ids[kind]
@@ -203,6 +204,12 @@ def operations(description: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[
     for path, methods in description["paths"].items():
         for method, operation in methods.items():
             yield method.upper(), path, operation
+
+
+def needed(operation: Mapping[str, Any]) -> dict[str, str]:
+    """The parameters of the query without which nothing is answered."""
+    given = [each for each in operation.get("parameters", []) if each["in"] == "query" and each.get("required")]
+    return {each["name"]: "anything" for each in given}
 
 
 def about(operation: Mapping[str, Any], part: Part, path: str) -> dict[str, str]:

@@ -194,14 +194,14 @@ async def test_what_is_unread_is_known_and_marked(house: House, cast: Cast) -> N
 async def test_a_reader_hears_that_the_space_has_changed(house: House, cast: Cast) -> None:
     """And of the agents that come: their status, without a new connection."""
     hall = await house.world.space("Hall", cast.noor, cast.sam)
-    changed = {"type": "space.changed", "space": hall.id}
+    changed = {"type": "space.changed", "space": hall.id, "kind": "conversation", "private": False, "last_seq": 0}
     async with house.stream(cast.noor, hall) as stream:
         await house.call("POST", f"/api/spaces/{hall.id}/members", cast.sam, json={"entity": "@ada"})
         heard = await stream.until("space.changed")
         assert [(each.name, each.id) for each in heard] == [("agent.status", None), ("space.changed", None)]
-        assert heard[-1].data == changed
+        assert heard[-1].data == changed | {"name": "Hall"}
         await house.call("PATCH", f"/api/spaces/{hall.id}", cast.sam, json={"name": "Great hall"})
-        assert (await stream.until("space.changed"))[-1].data == changed
+        assert (await stream.until("space.changed"))[-1].data == changed | {"name": "Great hall"}
 
 
 async def test_leaving_ends_the_stream_at_once(house: House, cast: Cast) -> None:

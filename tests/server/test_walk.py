@@ -52,7 +52,8 @@ class Walker:
         path = small_town.filled(self.permission.path, part, role or "")
         foreign = told is not None
         body = small_town.body_of(DESCRIPTION, self.operation, told or part, all_fields=foreign)
-        query = small_town.about(self.operation, told, self.permission.path) if foreign else {}
+        query = small_town.needed(self.operation)
+        query |= small_town.about(self.operation, told, self.permission.path) if foreign else {}
         headers = {} if role is None else {"Authorization": f"Bearer {self.town.secrets[role]}"}
         request = self.house.client.build_request(
             self.permission.method, path.replace("@", "%40"), headers=headers, params=query, json=body
@@ -64,8 +65,12 @@ class Walker:
             text = (await response.aread()).decode()
         finally:
             await response.aclose()
-        is_problem = response.headers.get("content-type") == "application/problem+json"
-        return Answer(response.status_code, json.loads(text)["code"] if is_problem else "", text)
+        return Answer(response.status_code, _code(text) if response.status_code >= 400 else "", text)
+
+
+def _code(problem: str) -> str:
+    told = json.loads(problem)
+    return told.get("error", told)["code"]
 
 
 def _of_elsewhere(tx: Tx, marks: list[str]) -> list[str]:

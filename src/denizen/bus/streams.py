@@ -329,9 +329,13 @@ def from_payload(payload: Mapping[str, JsonValue]) -> StreamFrame | None:
             if epoch is not None and offset is not None:
                 return StreamDelta(MessageId(id_), AgentId(agent), epoch, offset, text)
         case {"type": "stream.started", "id": str(id_), "agent": str(agent), "space": str(space), **rest}:
-            epoch, reply_to = _natural(rest.get("epoch")), rest.get("reply_to")
-            if epoch is not None and (reply_to is None or isinstance(reply_to, str)):
-                reply, again = None if reply_to is None else MessageId(reply_to), rest.get("again") is True
+            epoch, reply_to, again = _natural(rest.get("epoch")), rest.get("reply_to"), "again" in rest
+            if (
+                epoch is not None
+                and (reply_to is None or isinstance(reply_to, str))
+                and rest.get("again", True) is True
+            ):
+                reply = None if reply_to is None else MessageId(reply_to)
                 return StreamStarted(MessageId(id_), AgentId(agent), SpaceId(space), epoch, reply, again)
         case {"type": "stream.aborted", "agent": str(agent), "reason": str(reason), **rest}:
             epoch, id_ = _natural(rest.get("epoch")), rest.get("id")

@@ -12,7 +12,7 @@ from denizen.access.oidc import Issuer
 from denizen.app import Runtime
 from denizen.server import problems
 from denizen.server.context import Context, Limits
-from denizen.server.gate import Gate
+from denizen.server.gate import OPENAI, Gate
 from denizen.server.observing import Observer
 from denizen.server.problems import MEDIA_TYPE
 from denizen.server.reach import Reach
@@ -116,11 +116,14 @@ def _describe_problems(app: FastAPI) -> None:
 
     def described() -> dict[str, Any]:
         whole = describe()
-        for operation in (each for path in whole["paths"].values() for each in path.values()):
+        for path, operation in (
+            (path, each) for path, all_of_it in whole["paths"].items() for each in all_of_it.values()
+        ):
             # Where they are all the same, FastAPI describes the errors of its own validation once more.
             operation["responses"].pop("422", None)
             content = operation["responses"]["default"]["content"]
-            if "application/json" in content:
+            # Clients of OpenAI's API are told of them in its own shape.
+            if "application/json" in content and not path.startswith(OPENAI):
                 content[MEDIA_TYPE] = content.pop("application/json")
         return whole
 

@@ -63,8 +63,8 @@ def _subject(tx: Tx, caller: Caller, wanted: Forget) -> str:
         there = None
     if there != home:
         raise NotFound(wanted.kind, wanted.id)
-    if wanted.kind == "person" and roles.role_of(tx, EntityId(named)) == "owner":
-        roles.require_another_owner(tx, EntityId(named))
+    if wanted.kind == "person" and roles.role_of(tx, EntityId(named)) == "owner" and roles.count_owners(tx, home) <= 1:
+        raise InvalidInput("An organization needs an owner: make someone else one first.")
     return named
 
 

@@ -26,7 +26,11 @@ async def add_member(request: Request, caller: Person, space_id: str, wanted: Me
     return await context_of(request).runtime.db.write(_add, caller, space_id, wanted)
 
 
-@router.patch("/api/spaces/{space_id}/members/{entity_id}", summary="Change what a member attends to, or is")
+@router.patch(
+    "/api/spaces/{space_id}/members/{entity_id}",
+    summary="Change what a member attends to, or is",
+    openapi_extra={"x-who": "people for themselves and for agents; roles: whoever runs the space"},
+)
 async def change_member(
     request: Request, caller: Person, space_id: str, entity_id: str, change: MemberChange
 ) -> MemberOut:
@@ -34,7 +38,12 @@ async def change_member(
     return await context_of(request).runtime.db.write(_change, caller, space_id, entity_id, change)
 
 
-@router.delete("/api/spaces/{space_id}/members/{entity_id}", status_code=204, summary="Leave, or remove someone")
+@router.delete(
+    "/api/spaces/{space_id}/members/{entity_id}",
+    status_code=204,
+    summary="Leave, or remove someone",
+    openapi_extra={"x-who": "people for themselves, agents and services; others: whoever runs the space"},
+)
 async def remove_member(request: Request, caller: Person, space_id: str, entity_id: str) -> None:
     """They are in the space no more, and the agents there hear of it. Agents and services anyone in it may remove."""
     await context_of(request).runtime.db.write(_remove, caller, space_id, entity_id)

@@ -41,6 +41,7 @@ from denizen.server.shapes.openai import (
     EmbeddingList,
     EmbeddingRequest,
     EmbeddingUsage,
+    ErrorOut,
     FinishReason,
     ModelList,
     ModelOut,
@@ -54,7 +55,7 @@ from denizen.spaces import directory
 from denizen.storage.database import Tx, statement, storable
 from denizen.storage.schema import entities
 
-router = APIRouter(prefix="/v1")
+router = APIRouter(prefix="/v1", responses={"default": {"model": ErrorOut, "description": "What went wrong."}})
 
 _CHUNK: Final = "chat.completion.chunk"
 

@@ -250,3 +250,18 @@ def direction(vector: bytes) -> list[float]:
 def packed(numbers: Sequence[float]) -> str:
     """As the `openai` package asks for them: 32 bits each, little-endian, in base64."""
     return base64.b64encode(struct.pack(f"<{len(numbers)}f", *numbers)).decode()
+
+
+class ErrorDetail(BaseModel):
+    """What went wrong, as OpenAI tells it; `code` is ours."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str
+
+
+class ErrorOut(BaseModel):
+    """Why a request failed."""
+
+    error: ErrorDetail
