@@ -282,6 +282,7 @@ ELSEWHERE = {
     "notes": {"key"},
     "entities": {"handle"},
     "secrets": {"name", "hint", "sealed"},
+    "identities": {"issuer", "subject"},
 }
 """Columns with words that have their own way of forgetting."""
 WORDLESS = {
