@@ -11,8 +11,8 @@ from denizen.access import roles
 from denizen.bus.streams import AgentBudget, agent_topic
 from denizen.cycles.alerts import COMPACTION_FAILED, give
 from denizen.spaces.directory import Entity
+from tests.hesitation import Hesitation
 from tests.server.conftest import House, SentEvent, served
-from tests.server.test_stream import Hesitation
 from tests.world import World, open_world
 
 
@@ -102,7 +102,7 @@ async def test_what_it_writes_is_heard_wherever_it_writes_from_its_beginning(sma
     attic = await world.space("Attic", sam, ada, private=True)
     async with world.denizen.living():
         await world.say(sam, "Count", attic)
-        while hesitation._pieces != 4:  # noqa: ASYNC110
+        while hesitation.pieces != 4:  # noqa: ASYNC110
             await asyncio.sleep(0)
         async with small_house.listen(noor, f"/api/agents/{ada.id}/stream") as stream:
             events = await stream.until("stream.delta")
@@ -187,7 +187,7 @@ async def test_it_is_heard_through_another_instance(ready_postgres_url: str, red
         await other.open()
         async with served(other) as house, world.denizen.living():
             await world.say(noor, "Count", kitchen)
-            while hesitation._pieces != 4:  # noqa: ASYNC110
+            while hesitation.pieces != 4:  # noqa: ASYNC110
                 await asyncio.sleep(0)
             async with house.stream(noor, kitchen) as late:
                 events = await late.until("stream.delta")

@@ -13,8 +13,9 @@ from denizen.bus.streams import agent_topic
 from denizen.models.scripted import forever
 from denizen.spaces.directory import Entity
 from denizen.tools.settings import ClientTool
+from tests.hesitation import Hesitation
 from tests.server.conftest import House, served
-from tests.server.test_stream import Hesitation, idle
+from tests.server.test_stream import idle
 from tests.world import World, open_world
 
 
@@ -106,7 +107,7 @@ async def test_who_waits_no_longer_gets_what_there_is_and_the_agent_goes_on(hous
     turns = reply("One."), reply("Two, and this is a longer text."), "Counted."
     ada = await world.agent("Ada", model=scripted(*turns, pause=hesitation, chunk=8))
     async with asyncio.TaskGroup() as tasks, world.denizen.living() as residents:
-        hesitation._pieces = -5  # the first message is said; it stops in the second
+        hesitation.pieces = -5  # the first message is said; it stops in the second
         asking = tasks.create_task(chat(house, noor, ada, "Count", seconds=5))
         await until_said(world, ada, 1)
         await idle(world)

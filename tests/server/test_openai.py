@@ -18,9 +18,9 @@ from denizen.models.scripted import forever
 from denizen.server.context import Limits
 from denizen.server.telling import taken_back
 from denizen.spaces.directory import Entity
+from tests.hesitation import Hesitation
 from tests.server.conftest import House, served
 from tests.server.test_chat import confirm
-from tests.server.test_stream import Hesitation
 from tests.world import UNHURRIED, World, open_world
 
 

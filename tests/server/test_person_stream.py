@@ -17,8 +17,8 @@ from denizen.errors import InvalidInput
 from denizen.ids import CallId, SpaceId, new_id
 from denizen.server.streams import cursor
 from denizen.spaces.directory import Space
+from tests.hesitation import Hesitation
 from tests.server.conftest import House, SentEvent, Stream
-from tests.server.test_stream import Hesitation
 
 PATH = "/api/stream"
 

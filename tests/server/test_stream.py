@@ -20,25 +20,9 @@ from denizen.ids import MessageId
 from denizen.models.scripted import forever, scripted
 from denizen.server.context import Limits
 from denizen.spaces.directory import Entity, Space
+from tests.hesitation import Hesitation
 from tests.server.conftest import House, SentEvent, served
 from tests.world import UNHURRIED, World, open_world
-
-
-class Hesitation:
-    """For a model that stops in the middle of its message and goes on when `may_go_on` is set.
-
-    Without it, a scripted agent may be done before the reader has heard that it began: then it is shown the message.
-    """
-
-    def __init__(self) -> None:
-        self.may_go_on = asyncio.Event()
-        self._pieces = 0
-
-    async def __call__(self) -> None:
-        self._pieces += 1
-        # The first pieces, of twelve characters, are of the call before its text: by the third, some text was said.
-        if self._pieces == 4:
-            await self.may_go_on.wait()
 
 
 def texts(events: list[SentEvent]) -> list[tuple[int | None, str]]:

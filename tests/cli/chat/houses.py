@@ -14,7 +14,7 @@ from pydantic_ai.messages import ModelMessage, ToolReturnPart
 from denizen import Runtime
 from denizen.access import tokens
 from denizen.agents.registry import Agent
-from denizen.models.scripted import ScriptedModel, Turn, call, forever, reply
+from denizen.models.scripted import Pause, ScriptedModel, Turn, call, forever, reply
 from denizen.server.application import create_app
 from denizen.server.serving import bind, serve_on
 from denizen.spaces.directory import Entity, Space
@@ -28,9 +28,9 @@ CONFIRM = ClientTool(
 )
 
 
-def echoing(name: str) -> ScriptedModel:
+def echoing(name: str, pause: Pause | None = None) -> ScriptedModel:
     """A model that always says the same thing, once in a cycle."""
-    return forever(lambda messages, _: "Done." if has_replied(messages) else reply(f"{name} hears you."))
+    return forever(lambda messages, _: "Done." if has_replied(messages) else reply(f"{name} hears you."), pause=pause)
 
 
 def asking() -> ScriptedModel:

@@ -12,7 +12,8 @@ from denizen.client import Call, Connected, Delta, Message, Started, Status, Str
 from denizen.errors import DenizenError
 from denizen.ids import new_id
 from tests.cli.chat.conftest import Way
-from tests.cli.chat.houses import House
+from tests.cli.chat.houses import House, echoing, open_house
+from tests.hesitation import Hesitation
 
 
 async def collect(
@@ -74,9 +75,23 @@ async def test_history_is_read_in_both_directions(connection: Connection, house:
     assert await numbers(after=3) == [4, 5]
 
 
-async def test_an_answer_is_heard_as_it_is_written(connection: Connection, house: House) -> None:
+async def test_an_answer_is_heard_as_it_is_written(sqlite_url: str, way: Way) -> None:
     """The agent wakes and writes piece by piece, under the id of the message, what the message says in the end."""
-    events = await collect(connection, house.room.id, after=0, until="hears you.", saying="Hello")
+    hesitation, events = Hesitation(), list[StreamEvent]()
+    async with (
+        open_house(sqlite_url, ada=echoing("Ada", pause=hesitation)) as house,
+        way(house) as connection,
+        asyncio.timeout(60),
+        aclosing(connection.stream(house.room.id, after=0)) as stream,
+    ):
+        async for event in stream:
+            events.append(event)
+            if isinstance(event, Connected):
+                await connection.post(house.room.id, "Hello", key=new_id())
+            elif isinstance(event, Delta):
+                hesitation.may_go_on.set()
+            elif isinstance(event, Message) and event.author.name == "Ada":
+                break
 
     assert isinstance(events[0], Connected)
     assert messages_of(events) == [(1, "Noor", "Hello"), (2, "Ada", "Ada hears you.")]
