@@ -147,8 +147,9 @@ def post(
         cycle_id=cycle_id,
         created_at=tx.now,
     )
-    # Whoever answers has seen what came before.
-    tx.run(_read_own, space=space_id, author=author_id, last=seq)
+    if cycle_id is None:
+        # Whoever answers has seen what came before. What an agent has seen is in its log.
+        tx.run(_read_own, space=space_id, author=author_id, last=seq)
     kind, handle = author
     said = Said(posted_id, space_id, author_id, kind, handle, what, reply_to, hop, urgent)
     delivery.deliver(tx, deliveries(tx, said))

@@ -1,7 +1,8 @@
 """How far members have read. Messages are numbered without holes: what is unread is a difference, and is never counted.
 
 Whoever joins has read what was said before; whoever says something has read up to it. Only the member itself moves its
-mark otherwise, in both directions: back, what follows is unread again.
+mark otherwise, in both directions: back, what follows is unread again. An agent's cycles move no mark: what it has seen
+is in its log.
 """
 
 from __future__ import annotations
