@@ -6,6 +6,8 @@ import asyncio
 from contextlib import AsyncExitStack
 
 from denizen import Runtime
+from denizen.agents import registry
+from denizen.agents.chatting import private_space
 from denizen.spaces import directory
 from denizen.welcome import welcome
 
@@ -18,3 +20,13 @@ async def test_instances_that_are_started_together_make_one_world(ready_url: str
         assert sorted(world.new for world in worlds) == [False, False, False, True]
         assert len({world.owner.id for world in worlds}) == 1
         assert len(await runtimes[0].db.read(directory.list_organizations)) == 1
+
+
+async def test_its_private_rooms_are_those_that_every_way_in_leads_to(ready_sqlite_url: str) -> None:
+    """A second room of the same two was made by the first request through HTTP, and `@ada` meant either."""
+    async with Runtime(ready_sqlite_url) as runtime:
+        owner = (await welcome(runtime, "Noor")).owner
+        before = await runtime.db.read(directory.spaces_of, owner.id)
+        for agent, _ in await runtime.db.read(registry.living_agents, owner.organization_id):
+            await runtime.db.write(private_space, owner, agent)
+        assert await runtime.db.read(directory.spaces_of, owner.id) == before

@@ -8,6 +8,7 @@ from sqlalchemy import func, literal, select
 
 from denizen.access import roles
 from denizen.agents import registry
+from denizen.agents.chatting import private_space
 from denizen.app import Runtime
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity
@@ -60,7 +61,5 @@ def _welcome(tx: Tx, owner_name: str) -> World:
     for member in (owner, *(agent.entity for agent in agents)):
         directory.join(tx, lobby.id, member.id)
     for agent in agents:
-        room = directory.create_space(tx, home.id, name=f"{owner.name} and {agent.name}", private=True)
-        directory.join(tx, room.id, owner.id)
-        directory.join(tx, room.id, agent.id)
+        private_space(tx, owner, agent)
     return World(owner, new=True)

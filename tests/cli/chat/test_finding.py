@@ -25,6 +25,7 @@ SPACES = [
     space("Noor and Ada", ADA, private=True),
     space("Talks", BO),
     space("Noor and Bo", BO, private=True),
+    space("Noor and Bo: the barn", BO, private=True),
 ]
 
 
@@ -49,8 +50,11 @@ def test_a_space_is_found(wanted: str, name: str) -> None:
     [
         ("kichen", "There is no space 'kichen'. Did you mean 'Kitchen'?"),
         ("gardn", "There is no space 'gardn'. Did you mean 'Kitchen garden'?"),
-        ("xyzzy", "There is no space 'xyzzy'. You are in: Kitchen, Kitchen garden, Noor and Ada, Talks, Noor and Bo."),
-        ("Noor and", "'Noor and' may be any of these: Noor and Ada (id-Noor and Ada), Noor and Bo (id-Noor and Bo)."),
+        (
+            "xyzzy",
+            "There is no space 'xyzzy'. You are in: Kitchen, Kitchen garden, Noor and Ada, Talks, Noor and Bo, ",
+        ),
+        ("Noor and", "'Noor and' may be any of these: Noor and Ada (id-Noor and Ada), Noor and Bo (id-Noor and Bo), "),
         ("@adda", "Nobody in your spaces is called @adda. Did you mean @ada?"),
         ("@cy", "You have no space of your own with @cy. You meet in: Kitchen garden."),
     ],

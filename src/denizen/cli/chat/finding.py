@@ -33,8 +33,11 @@ def _alone_with(spaces: Sequence[Space], wanted: str, me: Me) -> Space:
     handles = {member.handle for space in spaces for member in space.members if member.id != me.id}
     shared = [space for space in spaces if any(member.handle == handle for member in space.members)]
     alone = [space for space in shared if {member.handle for member in space.members} == {handle, me.handle}]
-    # Where there are several, the private one is meant; where there is none, any private one that both are in.
-    for matches in ([space for space in alone if space.private], alone, [each for each in shared if each.private]):
+    # Where there are several, the private one is meant, and of those the one that is named after the two; where there
+    # is none, any private one that both are in.
+    private = [space for space in alone if space.private]
+    plain = [space for space in private if space.name in _names_of_two(space, me)]
+    for matches in (plain, private, alone, [each for each in shared if each.private]):
         if matches:
             return _only(matches, wanted)
     if handle in handles:
@@ -43,6 +46,10 @@ def _alone_with(spaces: Sequence[Space], wanted: str, me: Me) -> Space:
     near = difflib.get_close_matches(handle, sorted(handles), n=1)
     advice = f"Did you mean @{near[0]}?" if near else f"There are: {', '.join(f'@{each}' for each in sorted(handles))}."
     raise InvalidInput(f"Nobody in your spaces is called {wanted}. {advice}")
+
+
+def _names_of_two(space: Space, me: Me) -> list[str]:
+    return [f"{me.name} and {member.name}" for member in space.members if member.id != me.id]
 
 
 def _only(matches: Sequence[Space], wanted: str) -> Space:
