@@ -35,6 +35,7 @@ PRELOADED: Final = [
     "denizen.storage.postgresql",
     "denizen.storage.sqlite",
     "psycopg_binary",
+    "bench._crash_rehearsal",
 ]
 DEADLINE_SECONDS: Final = 60.0
 """After which a process that should have ended is taken to hang."""
