@@ -13,6 +13,7 @@ from sqlalchemy import text
 from denizen import failpoints
 from denizen.errors import DatabaseUnavailable, DiskFull, InvalidInput, OutcomeUnknown
 from denizen.storage.database import Conflict, Database, Tx, statement
+from denizen.storage.postgresql import CONNECTIONS
 from tests.servers import Server
 from tests.storage.conftest import Opening
 from tests.storage.notes import COUNT, LOCK_COUNTER, count, counted, everything, make_counters, names, put
@@ -246,3 +247,10 @@ async def test_statements_are_prepared_once_whatever_their_values(database: Data
 
     statement_of_one_value = statement(text("SELECT cast(:value AS bigint) AS one_value"))
     assert await database.write(write_all) == 1
+
+
+async def test_calls_that_come_one_by_one_share_the_warm_connections(database: Database) -> None:
+    """They went round all of them: each was made, and each prepared every statement, for a trickle of calls."""
+    used = Counter([await database.read(backend) for _ in range(200)])
+    assert len(used) < CONNECTIONS
+    assert used.most_common(1)[0][1] > 200 / CONNECTIONS

@@ -97,10 +97,11 @@ class PostgresqlDatabase:
         self._loop = asyncio.get_running_loop()
         self._first: deque[_Call] = deque()
         self._queue: deque[_Call] = deque()
-        self._tickets: SimpleQueue[bool] = SimpleQueue()
-        """One True for each call that is queued, and in the end one False for each thread."""
+        self._idle: list[SimpleQueue[None]] = []
+        """The bells of the threads that have nothing to do, the last one to have worked at the end."""
+        self._handing_out = threading.Lock()
         self._counting = threading.Lock()
-        self._closing = threading.Event()
+        self._closing = False
         self._threads = [
             threading.Thread(target=self._serve_until_closed, name=f"postgresql {number}", daemon=True)
             for number in range(CONNECTIONS)
@@ -118,24 +119,28 @@ class PostgresqlDatabase:
         return await self._enqueue(self._queue, Job(fn, args, kwargs, self._loop.create_future()), reading=True)
 
     async def close(self) -> None:
-        if not self._closing.is_set():
-            self._closing.set()
-            for _ in self._threads:
-                self._tickets.put(False)
+        with self._handing_out:
+            self._closing = True
+            for bell in self._idle:
+                bell.put(None)
         for thread in self._threads:
             await asyncio.to_thread(thread.join)
 
     def _enqueue(self, queue: deque[_Call], job: Job, *, reading: bool = False) -> asyncio.Future[Any]:
-        if self._closing.is_set():
+        if self._closing:
             raise DatabaseUnavailable("The database is closed.")
-        queue.append(_Call(job, reading))
-        self._tickets.put(True)
+        with self._handing_out:
+            queue.append(_Call(job, reading))
+            # The last one to have worked: its connection is warm, and those that are not needed are never made.
+            bell = self._idle.pop() if self._idle else None
+        if bell is not None:
+            bell.put(None)
         return job.future
 
     def _serve_until_closed(self) -> None:
         line = _Line(self._conninfo)
-        while self._tickets.get():
-            call = self._next()
+        bell: SimpleQueue[None] = SimpleQueue()
+        while (call := self._next(bell)) is not None:
             try:
                 self._serve(line, call)
             except BaseException as error:  # noqa: BLE001
@@ -144,12 +149,16 @@ class PostgresqlDatabase:
             hand_back(self._loop, self._announce, [call.job])
         line.hang_up()
 
-    def _next(self) -> _Call:
-        # Whoever holds a ticket finds a call: those that are queued are never fewer than the tickets given out.
-        try:
-            return self._first.popleft()
-        except IndexError:
-            return self._queue.popleft()
+    def _next(self, bell: SimpleQueue[None]) -> _Call | None:
+        """The call that is to be served now, waited for if need be; None when there never will be one."""
+        while True:
+            with self._handing_out:
+                if self._first or self._queue:
+                    return (self._first or self._queue).popleft()
+                if self._closing:
+                    return None
+                self._idle.append(bell)
+            bell.get()
 
     def _serve(self, line: _Line, call: _Call) -> None:
         """Run the call, again where that is safe, until it is committed or has failed for good."""
