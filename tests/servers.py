@@ -6,6 +6,7 @@ them, even if those are killed: see keeper.py.
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import importlib.util
 import os
@@ -21,6 +22,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import psycopg
@@ -133,14 +135,25 @@ def shared_postgres(lock: Path) -> Iterator[str]:
 def fresh_database(server_url: str, name: str, *, template: str = "template0") -> Iterator[str]:
     """An empty database on that server, or a copy, dropped afterwards even if connections to it are still open."""
     database = sql.Identifier(name)
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        create = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
-        connection.execute(create.format(database, sql.Identifier(template)))
+    create = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(database, sql.Identifier(template))
+    drop = sql.SQL("DROP DATABASE {} WITH (FORCE)").format(database)
+    _command(server_url, create)
     try:
         yield server_url.replace("/postgres?", f"/{name}?")
     finally:
-        with psycopg.connect(server_url, autocommit=True) as connection:
-            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(database))
+        _command(server_url, drop)
+
+
+def _command(server_url: str, command: sql.Composed) -> None:
+    """Run it on the one connection that this process keeps: a new one costs as much as most commands."""
+    _kept_connection(server_url).execute(command)
+
+
+@cache
+def _kept_connection(server_url: str) -> psycopg.Connection:
+    connection = psycopg.connect(server_url, autocommit=True)
+    atexit.register(connection.close)
+    return connection
 
 
 def postgres_in(folder: Path, lock: Path) -> Server:
