@@ -100,11 +100,18 @@ def ready_sqlite_url(tmp_path: Path, _migrated_sqlite: Path) -> str:
     return f"sqlite:///{tmp_path / 'denizen.db'}"
 
 
-@pytest.fixture
-def ready_postgres_url(_postgres_of_the_run: str, _migrated_postgres: str) -> Iterator[str]:
-    """The same on PostgreSQL."""
-    with servers.fresh_database(_postgres_of_the_run, f"test_{uuid4().hex}", template=_migrated_postgres) as url:
+@pytest.fixture(scope="session")
+def _postgres_to_clean(_postgres_of_the_run: str, _migrated_postgres: str, worker_id: str) -> Iterator[str]:
+    """A database with all its tables for one test after the other: making one takes longer than most tests."""
+    with servers.fresh_database(_postgres_of_the_run, f"ready_{worker_id}", template=_migrated_postgres) as url:
         yield url
+
+
+@pytest.fixture
+def ready_postgres_url(_postgres_to_clean: str) -> Iterator[str]:
+    """The same on PostgreSQL."""
+    yield _postgres_to_clean
+    servers.clean_database(_postgres_to_clean)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -41,6 +41,7 @@ POSTGRES_SETTINGS = {
     "listen_addresses": "",
     "unix_socket_permissions": "0777",
     "timezone": "UTC",
+    "autovacuum": "off",  # nothing lives long enough to need it
 }
 
 
@@ -142,6 +143,34 @@ def fresh_database(server_url: str, name: str, *, template: str = "template0") -
         yield server_url.replace("/postgres?", f"/{name}?")
     finally:
         _command(server_url, drop)
+
+
+_HANG_UP = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> %s"
+_CLEAN = """
+DO $$
+DECLARE
+    name text;
+    used text[] := '{}';
+    is_used boolean;
+BEGIN
+    FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'alembic_version' LOOP
+        EXECUTE format('SELECT EXISTS (SELECT FROM %I)', name) INTO is_used;
+        IF is_used THEN
+            used := used || quote_ident(name);
+        END IF;
+    END LOOP;
+    IF used <> '{}' THEN
+        EXECUTE 'TRUNCATE ' || array_to_string(used, ', ') || ' RESTART IDENTITY CASCADE';
+    END IF;
+END $$
+"""
+
+
+def clean_database(url: str) -> None:
+    """Its tables are empty, its numbers begin at one, and nobody is connected to it but this process."""
+    connection = _kept_connection(url)
+    connection.execute(_HANG_UP, [connection.info.backend_pid])
+    connection.execute(_CLEAN)
 
 
 def _command(server_url: str, command: sql.Composed) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from denizen.clock import SECOND, ManualClock
@@ -433,10 +433,10 @@ def test_a_preview_has_exactly_its_own_lines(events: list[Event]):
     assert all(re.match(r'  \[[^\n]*\] [^\n]*"[^"]*"$', line) for line in lines[1:-1])
 
 
-@given(st.lists(EVENTS, max_size=5), st.integers(0, 2000), st.integers(0, 300))
+@given(st.lists(EVENTS, max_size=3), st.integers(0, 1000), st.integers(0, 300))
 def test_what_is_taken_fits(events: list[Event], max_tokens: int, text_chars: int):
     taken = take_that_fit(events, max_tokens=max_tokens, text_chars=text_chars)
 
     assert min(len(events), 1) <= taken <= len(events)
-    assume(taken > 1)
-    assert len(format_inbox(events[:taken], now=NOW, text_chars=text_chars)) / 4 <= max_tokens
+    if taken > 1:
+        assert len(format_inbox(events[:taken], now=NOW, text_chars=text_chars)) / 4 <= max_tokens

@@ -51,7 +51,7 @@ async def test_a_message_and_its_events_are_one_even_if_delivery_breaks_in_the_m
     ada, bee = await world.agent("Ada"), await world.agent("Bee")
     noor = await world.person("Noor")
     hall = await world.space("Hall", noor, ada, bee)
-    refuse = statement(text(_refusing(world.url, bee.id)))
+    refuse, allow = (statement(text(sql)) for sql in _refusing(world.url, bee.id))
     await world.denizen.db.write(lambda tx: tx.run(refuse))
 
     with pytest.raises(StorageError):
@@ -59,14 +59,18 @@ async def test_a_message_and_its_events_are_one_even_if_delivery_breaks_in_the_m
 
     assert await world.denizen.db.read(_counts) == (0, 0)
     assert await world.inbox(ada) == []
+    await world.denizen.db.write(lambda tx: tx.run(allow))
+    await world.say(noor, "Hello", hall)
+    assert await world.inbox(ada) == await world.inbox(bee) == ["Hello"]
 
 
-def _refusing(url: str, agent_id: str) -> str:
-    """SQL that makes the database refuse every event for this agent."""
+def _refusing(url: str, agent_id: str) -> tuple[str, str]:
+    """SQL that makes the database refuse every event for this agent, and SQL that ends it."""
     if url.startswith("sqlite"):
         condition = f"WHEN NEW.agent_id = '{agent_id}' BEGIN SELECT RAISE(ABORT, 'no room in this inbox'); END"
-        return f"CREATE TRIGGER refuse BEFORE INSERT ON events {condition}"
-    return f"ALTER TABLE events ADD CONSTRAINT refuse CHECK (agent_id <> '{agent_id}')"
+        return f"CREATE TRIGGER refuse BEFORE INSERT ON events {condition}", "DROP TRIGGER refuse"
+    alter = "ALTER TABLE events"
+    return f"{alter} ADD CONSTRAINT refuse CHECK (agent_id <> '{agent_id}')", f"{alter} DROP CONSTRAINT refuse"
 
 
 async def test_a_commit_that_fails_leaves_neither_message_nor_event(world: World):
