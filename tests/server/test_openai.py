@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import openai
 import pytest
 from openai import AsyncOpenAI
+from pydantic_ai.messages import ModelResponse
 
 from denizen import call, reply, scripted, skip
 from denizen.agents.registry import Agent
 from denizen.errors import ModelUnreachable
-from denizen.models.scripted import forever
+from denizen.models.scripted import Decide, ScriptedModel, Turn, forever
 from denizen.server.context import Limits
+from denizen.server.shapes.openai import space_meant
 from denizen.server.telling import taken_back
 from denizen.spaces.directory import Entity
 from tests.hesitation import Hesitation
@@ -201,11 +204,68 @@ async def test_the_space_can_be_chosen(house: House) -> None:
         private, one, two = await where(), await where(user="one"), await where(user="two")
         assert await where(user="one") == one
         assert len({private, one, two, hall.id}) == 4
-        # A space that one is not in is not entered, whatever it is called by.
-        assert await where(user=theirs.id) not in (private, theirs.id)
+        assert await where(user=f"space:{hall.id}") == hall.id
+        # A space that one is not in is not entered, whatever it is called by; and no other is made for it.
+        for mistyped in (theirs.id, hall.id[:-1], f"space:{theirs.id}", "space: Hall"):
+            with pytest.raises(openai.BadRequestError, match="you are in no such space"):
+                await where(user=mistyped)
         with pytest.raises(openai.NotFoundError):
             await where(metadata={"space": theirs.id})
     assert await world.transcript(theirs) == []
+
+
+@pytest.mark.parametrize(
+    ("user", "meant"),
+    [
+        ("019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d", True),
+        (" 019B8D3F-0A00-7D24-8C3B-5E6F7A8B9C0D", True),
+        ("7c6f3a52-0d2f-5c0b-8b3e-5a0f6d1e9c47", True),
+        ("019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0", True),
+        ("019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0dd", True),
+        ("Space:hall", True),
+        ("7c6f3a52-0d2f-4c0b-8b3e-5a0f6d1e9c47", False),
+        ("customer 019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d", False),
+        ("d41d8cd98f00b204e9800998ecf8427e", False),
+        ("2026-03-05", False),
+        ("noor@example.org", False),
+        ("spaces are nice", False),
+    ],
+    ids=str,
+)
+def test_what_looks_like_the_id_of_a_space_is_meant_as_one(user: str, meant: bool) -> None:
+    """Ids of other systems, most of which are random, are names."""
+    assert space_meant(user)[1] is meant
+
+
+async def test_what_the_provider_had_cached_is_told(small_house: House) -> None:
+    """Of a cycle that has ended, all its steps together, and of one that was skipped."""
+    world = small_house.world
+    noor = await world.person("Noor")
+    model = Cached(iter([reply("It did."), "Told Noor.", skip("not mine")]))
+    await world.agent("Ada", model=model)
+    async with client(small_house, noor) as noors, world.denizen.living():
+        answers = [await noors.chat.completions.create(model="ada", messages=said("Hi")) for _ in range(2)]
+    used: list[Any] = [each.usage for each in answers]
+    assert [each.prompt_tokens_details.cached_tokens for each in used] == [2 * Cached.TOKENS, Cached.TOKENS]
+
+
+class Cached(ScriptedModel):
+    """A model whose provider had some of every request."""
+
+    TOKENS = 7
+
+    def __init__(self, turns: Iterator[Turn]) -> None:
+        decide: Decide = lambda _messages, _info: next(turns)  # noqa: E731
+        super().__init__(decide, name="cached", chunk=None, pause=None, record=False)
+
+    async def answer(self, messages: Any, settings: Any, parameters: Any) -> Any:
+        stream: Any = await super().answer(messages, settings, parameters)
+        get = stream.get
+        stream.get = lambda: self._with_cache(get())
+        return stream
+
+    def _with_cache(self, response: ModelResponse) -> ModelResponse:
+        return replace(response, usage=replace(response.usage, cache_read_tokens=self.TOKENS))
 
 
 def echo(messages: Any, info: Any) -> Any:

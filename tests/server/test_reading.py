@@ -11,7 +11,7 @@ import pytest
 
 from denizen.agents import registry
 from denizen.consciousness import log
-from denizen.cycles import accounting, records, unkept
+from denizen.cycles import accounting, ledger, records, unkept
 from denizen.forgetting import forgetting
 from denizen.inbox import delivery
 from denizen.storage.database import Statement
@@ -24,6 +24,8 @@ PAGES = {
     "a cycle": records._of_number,
     "the open cycle": records._open_record,
     "a line of the ledger": unkept._line,
+    "cycles that came to nothing": unkept._ends,
+    "what a cycle used": ledger._of_cycle,
     "log forwards": log._after,
     "log backwards": log._before,
     "crossings": guard._crossings_before,
@@ -42,20 +44,20 @@ def empty(ready_sqlite_url: str) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
+def plan_of(empty: sqlite3.Connection, query: Statement) -> list[str]:
+    given = dict.fromkeys(re.findall(r":(\w+)", query.sqlite), 1)
+    return [row[3] for row in empty.execute(f"EXPLAIN QUERY PLAN {query.sqlite}", given)]
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_no_page_is_read_through(empty: sqlite3.Connection, page: str) -> None:
     """Neither a scan of a table, nor sorting by what a page is cut by."""
-    query: Statement = PAGES[page]
-    given = dict.fromkeys(re.findall(r":(\w+)", query.sqlite), 1)
-    plan = [row[3] for row in empty.execute(f"EXPLAIN QUERY PLAN {query.sqlite}", given)]
+    plan = plan_of(empty, PAGES[page])
     assert [step for step in plan if step.startswith("SCAN")] == []
     assert page.startswith("usage") or "USE TEMP B-TREE FOR ORDER BY" not in plan
 
 
-def test_of_the_ledger_only_so_many_lines_are_looked_at(empty: sqlite3.Connection) -> None:
-    plan = [
-        row[3] for row in empty.execute(f"EXPLAIN QUERY PLAN {unkept._of_agent.sqlite}", {"last": 1, "agent_id": ""})
-    ]
-    assert "SEARCH ledger USING INTEGER PRIMARY KEY (rowid<?)" in plan
-    assert [step for step in plan if step.startswith("SCAN")] == ["SCAN lines"]
-    assert f"LIMIT {unkept.LOOKED_AT}" in unkept._of_agent.sqlite
+@pytest.mark.parametrize("query", [unkept._ends, ledger._end], ids=["of a page", "of a cycle"])
+def test_how_cycles_ended_is_found_by_agent(empty: sqlite3.Connection, query: Statement) -> None:
+    """Neither what others did is read, nor what was used, which is most of the ledger."""
+    assert any("USING INDEX ix_ledger_others (agent_id=?" in step for step in plan_of(empty, query))

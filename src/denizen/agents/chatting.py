@@ -7,7 +7,7 @@ cycle, and is done with it. Whoever waits looks again when a hint says so.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 from uuid import UUID, uuid5
 
@@ -19,8 +19,10 @@ from denizen.agents.registry import Agent
 from denizen.clock import moment
 from denizen.cycles import budgets, ledger, pausing, records
 from denizen.cycles.ledger import Charge
+from denizen.cycles.usage import usage_of_cycles
 from denizen.errors import InvalidInput
 from denizen.ids import AgentId, CycleId, MessageId, SpaceId
+from denizen.models.prices import Usage
 from denizen.spaces import directory, posting
 from denizen.spaces.directory import Entity, Space
 from denizen.spaces.handles import MAX_NAME_CHARS
@@ -114,6 +116,7 @@ class Answer:
     cycle: int | None = None
     """Its number, once it has ended."""
     spent: Charge = ledger.NOTHING
+    """What the cycle has used, where `with_costs` was asked."""
     waiting_for: tuple[Call, ...] = ()
     """What the agent has asked people, where it waits for that."""
     note: str = ""
@@ -142,22 +145,35 @@ def answer_to(tx: Tx, asked: Asked) -> Answer:
             return _held_up(tx, asked.agent_id, Answer("working"))
 
 
+def with_costs(tx: Tx, asked: Asked, answer: Answer) -> Answer:
+    """The same with what its cycle has used. Asked once, at the end: who waits looks often, and this takes longer."""
+    if answer.cycle_id is None:
+        return answer
+    cycle = records.ended(tx, answer.cycle_id)
+    if cycle is None:
+        end = ledger.end_of(tx, asked.agent_id, answer.cycle_id) if answer.outcome == "skipped" else None
+        return replace(answer, spent=ledger.spent(tx, answer.cycle_id, up_to=None if end is None else end.number))
+    used = usage_of_cycles(tx, asked.agent_id, cycle.number, cycle.number).get(cycle.number, Usage())
+    spent = Charge(
+        None, cycle.input_tokens, cycle.output_tokens, used.cache_read, used.cache_write, cost_micros=cycle.cost_micros
+    )
+    return replace(answer, spent=spent)
+
+
 def _settled(tx: Tx, asked: Asked, cycle_id: CycleId) -> Answer:
     cycle = records.ended(tx, cycle_id)
     if cycle is None:
-        return Answer("skipped", cycle_id=cycle_id, spent=ledger.recent(tx, cycle_id).spent)
+        return Answer("skipped", cycle_id=cycle_id)
     said = _said(tx, asked, cycle_id)
-    spent = Charge(None, cycle.input_tokens, cycle.output_tokens, cost_micros=cycle.cost_micros)
     if cycle.outcome == "failed":
-        return Answer("failed", said, cycle_id, cycle.number, spent, note="The agent could not finish this.")
+        return Answer("failed", said, cycle_id, cycle.number, note="The agent could not finish this.")
     if cycle.stop_reason == "budget" and not said:
-        return Answer("suspended", said, cycle_id, cycle.number, spent, note=_why_suspended(tx, asked.agent_id))
-    return Answer("acted", said, cycle_id, cycle.number, spent)
+        return Answer("suspended", said, cycle_id, cycle.number, note=_why_suspended(tx, asked.agent_id))
+    return Answer("acted", said, cycle_id, cycle.number)
 
 
 def _under_way(tx: Tx, asked: Asked, cycle_id: CycleId) -> Answer:
-    spent = ledger.recent(tx, cycle_id).spent
-    return _held_up(tx, asked.agent_id, Answer("working", _said(tx, asked, cycle_id), cycle_id, spent=spent))
+    return _held_up(tx, asked.agent_id, Answer("working", _said(tx, asked, cycle_id), cycle_id))
 
 
 def _held_up(tx: Tx, agent_id: AgentId, so_far: Answer) -> Answer:
@@ -174,7 +190,7 @@ def _held_up(tx: Tx, agent_id: AgentId, so_far: Answer) -> Answer:
 
 
 def _with(so_far: Answer, outcome: Outcome, note: str, waiting: tuple[Call, ...] = ()) -> Answer:
-    return Answer(outcome, so_far.messages, so_far.cycle_id, so_far.cycle, so_far.spent, waiting, note)
+    return replace(so_far, outcome=outcome, note=note, waiting_for=waiting)
 
 
 def _why_suspended(tx: Tx, agent_id: AgentId) -> str:

@@ -133,44 +133,65 @@ def settle(tx: Tx, agent_id: AgentId) -> None:
     tx.run(_settle, agent=agent_id)
 
 
-RECENT_LINES: Final = 5_000
-"""How far back a line is looked for: nothing leads from a cycle to its lines but reading them."""
+LOOKED_AT: Final = 5_000
+"""How many lines are looked through for what a cycle used: only those that tell its end are indexed, which are few."""
+RECENT_ENDS: Final = 100
+"""How many ends of an agent's cycles are looked at to find that of one."""
 
+_newest = statement(select(func.max(ledger.c.number)))
 _of_cycle = statement(
     select(
-        ledger.c.kind,
         ledger.c.model,
         ledger.c.input_tokens,
         ledger.c.output_tokens,
         ledger.c.cache_read_tokens,
         ledger.c.cache_write_tokens,
         ledger.c.cost_micros,
-        ledger.c.detail,
     )
     .where(
-        ledger.c.number > select(func.max(ledger.c.number) - RECENT_LINES).scalar_subquery(),
+        ledger.c.number > bindparam("after"),
+        ledger.c.number <= bindparam("last"),
         ledger.c.cycle_id == bindparam("cycle_id"),
     )
     .order_by(ledger.c.number)
 )
+_ends = (
+    select(ledger.c.number, ledger.c.cycle_id, ledger.c.detail)
+    # Word for word the condition of the partial index.
+    .where(ledger.c.agent_id == bindparam("agent_id"), ledger.c.kind != "usage")
+    .order_by(ledger.c.number.desc())
+    .limit(RECENT_ENDS)
+    .subquery("ends")
+)
+_end = statement(
+    select(_ends.c.number, _ends.c.detail)
+    .where(_ends.c.cycle_id == bindparam("cycle_id"))
+    .order_by(_ends.c.number.desc())
+    .limit(1)
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
-    """What the ledger says of a cycle of late."""
+class End:
+    """The line that says how a cycle came to nothing, or failed for the last time."""
 
-    spent: Charge
-    skipped: str | None
-    """Why it was skipped, if it was."""
-    failed: str | None
-    """What went wrong in it last, if something did."""
+    number: int
+    why: str
 
 
-def recent(tx: Tx, cycle_id: CycleId) -> Account:
-    """What a cycle that is open, or was a moment ago, cost and came to."""
-    spent, skipped, failed = NOTHING, None, None
-    for kind, *charge, detail in tx.all(_of_cycle, cycle_id=cycle_id):
-        spent += Charge(*charge)
-        skipped = (detail or "") if kind == "skip" else skipped
-        failed = (detail or "") if kind == "failure" else failed
-    return Account(spent, skipped, failed)
+def end_of(tx: Tx, agent_id: AgentId, cycle_id: CycleId) -> End | None:
+    """How a cycle of this agent was skipped or failed, if it was of late."""
+    row = tx.one(_end, agent_id=agent_id, cycle_id=cycle_id)
+    return None if row is None else End(row[0], row[1] or "")
+
+
+def spent(tx: Tx, cycle_id: CycleId, *, up_to: int | None = None, lines: int = LOOKED_AT) -> Charge:
+    """What the cycle cost, by the last `lines` of the ledger up to that line, or up to the newest."""
+    last = _last(tx) if up_to is None else up_to
+    found = tx.all(_of_cycle, after=last - lines, last=last, cycle_id=cycle_id)
+    return sum((Charge(*row) for row in found), NOTHING)
+
+
+def _last(tx: Tx) -> int:
+    newest = tx.one(_newest)
+    return 0 if newest is None or newest[0] is None else newest[0]

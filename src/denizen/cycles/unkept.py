@@ -1,23 +1,21 @@
 """Cycles of which nothing is kept but lines in the ledger: those that were skipped, and those that were undone.
 
-The ledger belongs to all agents together and is in the order of time: only so many of its lines are looked at.
+Their ends are found by an index. What they used before that is not: so many lines before each end are looked through.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from sqlalchemy import bindparam, select
 
 from denizen.clock import SECOND
+from denizen.cycles.ledger import LOOKED_AT, spent
 from denizen.ids import AgentId, CycleId
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import cycles, ledger
 
-LOOKED_AT: Final = 5_000
-"""Lines of the ledger, of whatever agent."""
 MOST_FOUND: Final = 200
 _UNORDERED: Final = 60 * SECOND
 """By so much the order of the ledger and that of time may differ: lines written at once are numbered as they come."""
@@ -37,27 +35,20 @@ class Unkept:
     cost_micros: int
 
 
-_lines = (
-    select(ledger)
-    .where(ledger.c.number <= bindparam("last"))
-    .order_by(ledger.c.number.desc())
-    .limit(LOOKED_AT)
-    .subquery("lines")
-)
-_of_agent = statement(
-    select(
-        _lines.c.cycle_id,
-        _lines.c.kind,
-        _lines.c.detail,
-        _lines.c.created_at,
-        _lines.c.model,
-        _lines.c.input_tokens,
-        _lines.c.output_tokens,
-        _lines.c.cost_micros,
+_ends = statement(
+    select(ledger.c.number, ledger.c.cycle_id, ledger.c.kind, ledger.c.detail, ledger.c.created_at)
+    .select_from(ledger.outerjoin(cycles, cycles.c.id == ledger.c.cycle_id))
+    .where(
+        ledger.c.agent_id == bindparam("agent_id"),
+        ledger.c.kind != "usage",  # word for word the condition of the partial index
+        ledger.c.number > bindparam("after"),
+        ledger.c.number <= bindparam("last"),
+        ledger.c.created_at >= bindparam("since"),
+        ledger.c.created_at < bindparam("until"),
+        cycles.c.id.is_(None),
     )
-    .select_from(_lines.outerjoin(cycles, cycles.c.id == _lines.c.cycle_id))
-    .where(_lines.c.agent_id == bindparam("agent_id"), cycles.c.id.is_(None))
-    .order_by(_lines.c.number.desc())
+    .order_by(ledger.c.number.desc())
+    .limit(bindparam("limit"))
 )
 _line = statement(
     select(ledger.c.number, ledger.c.created_at)
@@ -70,37 +61,28 @@ _LAST: Final = 2**62
 
 def unkept(tx: Tx, agent_id: AgentId, since: int, until: int) -> tuple[list[Unkept], bool]:
     """Those that ended from `since` up to, not with, `until`, the newest first; and whether these are all of them."""
-    last = _line_at(tx, until + _UNORDERED)
-    rows = tx.all(_of_agent, agent_id=agent_id, last=last)
-    oldest = tx.one(_line, last=last - LOOKED_AT)
-    seen_all = oldest is None or oldest[1] < since - _UNORDERED
-    found = [each for each in _told(rows) if since <= each.at < until]
-    return found[:MOST_FOUND], seen_all and len(found) <= MOST_FOUND
+    between = {"after": _line_at(tx, since - _UNORDERED), "last": _line_at(tx, until + _UNORDERED)}
+    rows = tx.all(_ends, agent_id=agent_id, **between, since=since, until=until, limit=MOST_FOUND + 1)
+    ends: dict[str, tuple[Any, ...]] = {}
+    for row in rows[:MOST_FOUND]:
+        ends.setdefault(row[1], row)
+    lines = LOOKED_AT // max(len(ends), 1)
+    return [_told(tx, row, lines) for row in ends.values()], len(rows) <= MOST_FOUND
 
 
-def _told(rows: Sequence[tuple[Any, ...]]) -> list[Unkept]:
-    """What the lines say, which are in falling order: why each cycle came to nothing, and what it cost in all."""
-    why: dict[str, tuple[Any, ...]] = {}
-    used: dict[str, tuple[int, int, int]] = {}
-    models: dict[str, str] = {}
-    for cycle_id, kind, detail, at, model, read, written, cost in rows:
-        if kind != "usage":
-            why.setdefault(cycle_id, (kind, detail, at))
-        if model is not None:
-            models.setdefault(cycle_id, model)
-        before = used.get(cycle_id, (0, 0, 0))
-        used[cycle_id] = (before[0] + read, before[1] + written, before[2] + (cost or 0))
-    return [
-        Unkept(
-            CycleId(cycle_id),
-            "skipped" if kind == "skip" else "undone",
-            detail or "",
-            at,
-            models.get(cycle_id),
-            *used[cycle_id],
-        )
-        for cycle_id, (kind, detail, at) in why.items()
-    ]
+def _told(tx: Tx, end: tuple[Any, ...], lines: int) -> Unkept:
+    number, cycle_id, kind, detail, at = end
+    used = spent(tx, cycle_id, up_to=number, lines=lines)
+    return Unkept(
+        CycleId(cycle_id),
+        "skipped" if kind == "skip" else "undone",
+        detail or "",
+        at,
+        used.model,
+        used.input_tokens,
+        used.output_tokens,
+        used.cost_micros or 0,
+    )
 
 
 def _line_at(tx: Tx, at: int) -> int:

@@ -104,8 +104,11 @@ class _Waiting:
                 await self._pass("", alive=True)
             elif (item := ear.take()) is not None:
                 answer = await self._hear(item if isinstance(item, Gap) else item[1], answer)
-        # What came last may not have been looked at; where the bus is closed, neither is the database there.
-        return answer if answer.over or ear.over else await self._look()
+        if ear.over:
+            return answer  # where the bus is closed, neither is the database there
+        # What came last may not have been looked at.
+        answer = answer if answer.over else await self._look()
+        return await self._context.runtime.db.read(chatting.with_costs, self._asked, answer)
 
     async def end(self, note: str) -> None:
         """The client knows all there is."""

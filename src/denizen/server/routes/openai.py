@@ -48,6 +48,7 @@ from denizen.server.shapes.openai import (
     Usage,
     direction,
     packed,
+    space_meant,
 )
 from denizen.server.sse import HEARTBEAT, EventStream, Say
 from denizen.server.telling import BETWEEN
@@ -143,11 +144,24 @@ def _question(tx: Tx, caller: Caller, asked_for: CompletionRequest, key: str | N
     if space is not None and not isinstance(space, str):
         raise InvalidInput("metadata.space: give the id of a space.")
     if space is None and asked_for.user:
-        theirs = directory.is_member(tx, SpaceId(storable(asked_for.user)), caller.entity.id)
-        space, conversation = (asked_for.user, "") if theirs else (None, asked_for.user)
+        space, conversation = _chosen_by_user(tx, asked_for.user, caller)
     text = _last_of_user(asked_for.messages)
     agent = _agent_named(tx, asked_for.model, caller)
     return Question(agent, text, space, conversation, dict(metadata) or None, key)
+
+
+def _chosen_by_user(tx: Tx, user: str, caller: Caller) -> tuple[str | None, str]:
+    """The space that `user` means, or the name of a private one."""
+    named, means_space = space_meant(user)
+    if directory.is_member(tx, SpaceId(storable(named)), caller.entity.id):
+        return named, ""
+    if means_space:
+        # Else a mistyped id would open a private space in which nobody else ever reads anything.
+        raise InvalidInput(
+            f"user: {user!r} means a space by its id, and you are in no such space. GET /api/spaces lists yours; any "
+            "text that is no id has a private space of its own."
+        )
+    return None, user
 
 
 def _last_of_user(messages: Sequence[ChatMessage]) -> str:

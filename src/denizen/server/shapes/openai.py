@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import struct
 from collections.abc import Sequence
 from math import sqrt
@@ -63,8 +64,8 @@ class CompletionRequest(BaseModel):
         str | None,
         Field(
             max_length=NAME_CHARACTERS,
-            description="The id of a space that you and the agent are in; any other text: a private space of you two "
-            "for that text alone.",
+            description="The id of a space that you and the agent are in, or `space:` and that id; any other text: a "
+            "private space of you two for that text alone.",
         ),
     ] = None
     metadata: Annotated[
@@ -78,6 +79,23 @@ class CompletionRequest(BaseModel):
         if n not in (None, 1):
             raise ValueError("an agent gives one answer: leave n out")
         return n
+
+
+_SPACE = "space:"
+_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
+_OUR_VERSIONS = frozenset("57")
+"""Of UUIDs: other ids are those of other systems, who name their own people by them."""
+_NEARLY = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]+-?)+", re.IGNORECASE)
+
+
+def space_meant(user: str) -> tuple[str, bool]:
+    """What would be the id of a space in `user`, and whether it can be meant as nothing else."""
+    given = user.strip()
+    if given.lower().startswith(_SPACE):
+        return given[len(_SPACE) :].strip(), True
+    if (whole := _ID.fullmatch(given)) is not None:
+        return given.lower(), whole[1] in _OUR_VERSIONS
+    return given, len(given) in range(34, 39) and _NEARLY.fullmatch(given) is not None
 
 
 class PromptDetails(BaseModel):

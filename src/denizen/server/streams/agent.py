@@ -265,13 +265,14 @@ class AgentStory:
         """Of a cycle that was skipped or has failed only the ledger tells."""
         if frame.what not in ("skipped", "undone", "postponed"):
             return
-        account = await self._runtime.db.read(ledger.recent, frame.cycle)
+        end = await self._runtime.db.read(ledger.end_of, self._agent_id, frame.cycle)
+        why = "" if end is None else end.why
         if frame.what == "skipped":
-            skipped = CycleSkipped(agent=self._agent_id, cycle=frame.cycle, reason=account.skipped or "")
+            skipped = CycleSkipped(agent=self._agent_id, cycle=frame.cycle, reason=why)
             await self._say(typed_event(skipped))
             return
         undone = frame.what == "undone"
-        failed = CycleFailed(agent=self._agent_id, cycle=frame.cycle, undone=undone, error=account.failed or "")
+        failed = CycleFailed(agent=self._agent_id, cycle=frame.cycle, undone=undone, error=why)
         await self._say(typed_event(failed))
 
     async def _say_live(self, payloads: Iterable[Payload]) -> None:
