@@ -574,10 +574,19 @@ class Runtime:
         return await self._forget(forgetting.forget_message, _id(message), by, dry_run, also_replies=also_replies)
 
     async def forget_person(
-        self, person: Entity | EntityId, *, by: Who | EntityId | None = None, dry_run: bool = False
+        self,
+        person: Entity | EntityId,
+        *,
+        by: Who | EntityId | None = None,
+        dry_run: bool = False,
+        refuse_last_owner: bool = False,
     ) -> Receipt:
-        """Everything the person said is gone, and so are their name, their memberships and their tokens."""
-        return await self._forget(forgetting.forget_person, _id(person), by, dry_run)
+        """Everything the person said is gone, and so are their name, their memberships and their tokens.
+
+        The last owner of an organization stays its owner, without a name; with `refuse_last_owner` it is not forgotten.
+        """
+        refuse = {"refuse_last_owner": refuse_last_owner}
+        return await self._forget(forgetting.forget_person, _id(person), by, dry_run, **refuse)
 
     async def forget_space(
         self, space: Space | SpaceId, *, by: Who | EntityId | None = None, dry_run: bool = False

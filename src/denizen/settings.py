@@ -260,7 +260,7 @@ class TelemetrySettings(BaseModel):
     """Whether traces hold what people and agents say, too."""
 
     open_metrics: Annotated[bool, Expects("true or false")] = False
-    """Whether /metrics is shown without a token. By default, it takes an admin's."""
+    """Whether /metrics is shown without a token. By default, it takes a token of an admin of the first organization."""
 
 
 class Settings(BaseModel):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 
 import pytest
 
@@ -11,6 +11,7 @@ from denizen.access import people, roles, secrets, tokens
 from denizen.access.vault import Vault, keys_in_memory, new_key
 from denizen.errors import HandleTaken, InvalidInput, ModelUnknown, NotFound
 from denizen.spaces import directory
+from denizen.spaces.directory import Entity
 from denizen.welcome import welcome
 from tests.world import World, listening, open_world
 
@@ -88,6 +89,30 @@ async def test_of_two_owners_who_leave_at_once_one_stays(world: World) -> None:
 
     assert sorted(type(each).__name__ for each in outcomes) == ["InvalidInput", "NoneType"]
     assert await world.denizen.db.read(roles.count_owners, noor.organization_id) == 1
+
+
+async def test_of_two_owners_who_go_in_different_ways_at_once_one_stays(world: World) -> None:
+    """Whoever waits for the other decides by what is so then, not by what was so before."""
+    denizen, db = world.denizen, world.denizen.db
+    noor = await world.person("Noor")
+    ways: list[Callable[[Entity], Awaitable[object]]] = [
+        lambda who: denizen.remove_person(who),
+        lambda who: denizen.forget_person(who, refuse_last_owner=True),
+        lambda who: db.write(roles.set_role, who.id, "member"),
+    ]
+    for number, goes in enumerate(ways):
+        sam = await world.person(f"Sam {number}")
+        await db.write(roles.set_role, sam.id, "owner")
+        step_down = db.write(roles.set_role, noor.id, "member")
+
+        outcomes = await asyncio.gather(goes(sam), step_down, return_exceptions=True)
+
+        assert [type(each) for each in outcomes].count(InvalidInput) == 1
+        owner = await db.read(roles.first_owner, noor.organization_id)
+        assert await db.read(roles.count_owners, noor.organization_id) == 1
+        if owner != noor.id:
+            await db.write(roles.set_role, noor.id, "owner")
+            await db.write(roles.set_role, owner, "member")
 
 
 async def test_nobody_is_brought_into_a_space_while_they_leave(world: World) -> None:

@@ -217,6 +217,42 @@ async def test_a_token_can_be_exchanged_for_a_session_that_does_not_outlast_it(
     assert (await post(small_house, "/api/session", None, {"secret": of_service}))[0] == 401
 
 
+@pytest.mark.parametrize("ended", ["revoke", "rotate"])
+async def test_sessions_end_with_the_token_they_were_opened_with(house: House, cast: Cast, ended: str) -> None:
+    """Those of links that were made with it, too; another's, and one's own by other ways, stay."""
+    _, made = await post(house, "/api/tokens", cast.admin, {"name": "Laptop"})
+
+    async def session(secret: str) -> dict[str, str]:
+        answer = await house.call("POST", "/api/session", json={"secret": secret})
+        house.client.cookies.clear()
+        return {"Cookie": answer.headers["set-cookie"].partition(";")[0]}
+
+    async def link(target: str | None, who: dict[str, str]) -> str:
+        wanted = {} if target is None else {"entity": target}
+        return (await house.call("POST", "/api/logins", json=wanted, headers=who)).json()["secret"]
+
+    laptop, ours = bearer(made["secret"]), {"Origin": house.address}
+    exchanged = await session(made["secret"])
+    by_link = await session(await link(None, laptop))
+    by_session = await session(await link(None, exchanged | ours))
+    unused = await link(None, laptop)
+    of_another = await session(await link("@mia", laptop))
+    by_other_token = await session(await link(None, bearer(await house.token(cast.admin))))
+    sessions = [exchanged, by_link, by_session, of_another, by_other_token]
+    # Signing out of one ends no other.
+    assert (await house.call("DELETE", "/api/session", headers=by_link | ours)).status_code == 204
+    good = [(await house.call("GET", "/api/me", headers=each)).status_code for each in sessions]
+    assert good == [200, 401, 200, 200, 200]
+
+    path = f"/api/tokens/{made['token']['id']}"
+    method, path = ("DELETE", path) if ended == "revoke" else ("POST", f"{path}/rotate")
+    assert (await house.call(method, path, cast.admin)).status_code in (200, 204)
+
+    good = [(await house.call("GET", "/api/me", headers=each)).status_code for each in sessions]
+    assert good == [401, 401, 401, 200, 200]
+    assert (await post(house, "/api/session", None, {"secret": unused}))[0] == 401
+
+
 async def test_a_session_lasts_while_it_is_used(house: House, cast: Cast) -> None:
     """Thirty days from the last day on which it was used; the cookie is set anew then, and not at every request."""
     clock, sent = house.world.clock, {"Cookie": await sign_in(house, cast.member)}

@@ -197,6 +197,9 @@ async def test_whoever_is_let_go_is_let_in_nowhere(house: House, cast: Cast) -> 
     hall = await world.space("Hall", cast.noor, cast.sam, organization=cast.noor.organization_id)
     await house.say(cast.sam, "I was here.", hall)
     assert problem(await house.call("DELETE", "/api/entities/@noor", cast.sam)) == (403, "not_allowed")
+    signed_in = await house.call("POST", "/api/session", json={"secret": house.secrets[cast.sam.id]})
+    session = {"Cookie": signed_in.headers["set-cookie"].partition(";")[0]}
+    assert (await house.call("GET", "/api/me", headers=session)).status_code == 200
 
     async with house.stream(cast.sam, hall) as stream:
         gone = await house.call("DELETE", f"/api/entities/{cast.sam.id}", cast.ann)
@@ -204,6 +207,7 @@ async def test_whoever_is_let_go_is_let_in_nowhere(house: House, cast: Cast) -> 
         assert [event.name for event in await stream.rest() if event.name != "agent.status"] == []
 
     assert problem(await house.call("GET", "/api/me", cast.sam)) == (401, "unauthorized")
+    assert problem(await house.call("GET", "/api/me", headers=session)) == (401, "unauthorized")
     assert problem(await house.call("DELETE", f"/api/entities/{cast.sam.id}", cast.ann)) == (404, "not_found")
     assert problem(await house.call("GET", "/api/entities/@sam", cast.ann)) == (404, "not_found")
     shown = (await house.call("GET", f"/api/entities/{cast.sam.id}", cast.ann)).json()

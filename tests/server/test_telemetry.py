@@ -63,6 +63,18 @@ async def test_metrics_are_for_admins(small_house: House) -> None:
     assert found["denizen_build_info", "0.1.0"] == 1
 
 
+async def test_metrics_of_all_are_for_the_first_organization_alone(house: House) -> None:
+    """Who owns another one is told nothing of what the others do."""
+    world = house.world
+    home, elsewhere = [await world.denizen.create_organization(name) for name in ("Home", "Elsewhere")]
+    noor, eve = await world.person("Noor", organization=home), await world.person("Eve", organization=elsewhere)
+
+    answers = [await house.call("GET", "/metrics", who) for who in (noor, eve)]
+
+    assert [answer.status_code for answer in answers] == [200, 403]
+    assert "denizen_" not in answers[1].text
+
+
 async def test_metrics_are_open_where_the_owner_says_so(ready_sqlite_url: str) -> None:
     async with house_of(ready_sqlite_url, Telemetry(Metrics(), open_metrics=True)) as house:
         assert (await house.call("GET", "/metrics")).status_code == 200

@@ -101,11 +101,9 @@ def leave(tx: Tx, entity_id: EntityId) -> None:
     """
     if directory.get_entity(tx, entity_id).kind == "agent":
         raise InvalidInput("An agent does not leave as people do: delete it.")
-    role = roles.role_of(tx, entity_id)
-    if role is None:
+    roles.keep_an_owner(tx, entity_id)
+    if roles.role_of(tx, entity_id) is None:
         raise NotFound("entity", entity_id)
-    if role == "owner":
-        roles.require_another_owner(tx, entity_id)
     # First, so that nobody brings them into another space meanwhile.
     tx.run(_leave, entity=entity_id, at=tx.now)
     for space in directory.spaces_of(tx, entity_id):

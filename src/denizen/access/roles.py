@@ -69,19 +69,25 @@ def set_role(tx: Tx, entity_id: EntityId, role: Role) -> None:
     """The person may do this from now on. An organization keeps at least one owner."""
     if role not in PERSONAL:
         raise InvalidInput(f"People are {', '.join(PERSONAL)}; {role!r} is not for them.")
-    if role != "owner" and role_of(tx, entity_id) == "owner":
-        require_another_owner(tx, entity_id)
+    if role != "owner":
+        keep_an_owner(tx, entity_id)
     if tx.run(_set_role, entity=entity_id, new=role) == 0:
         raise NotFound("person", entity_id)
 
 
-def require_another_owner(tx: Tx, entity_id: EntityId) -> None:
-    """Raises if the organization would have no owner without this one."""
+def keep_an_owner(tx: Tx, entity_id: EntityId) -> None:
+    """Raises if the organization would have no owner without this one. True until the commit: others wait."""
     home = tx.one(_home, entity_id=entity_id)
     if home is None:
         raise NotFound("person", entity_id)
+    # Before anything is read that is decided by: who is an owner may change while one waits.
     tx.one(_lock_home, id=home[0])
-    if count_owners(tx, home[0]) <= 1:
+    require_another_owner(tx, entity_id, home[0])
+
+
+def require_another_owner(tx: Tx, entity_id: EntityId, home: OrganizationId) -> None:
+    """The same for whoever has shut out all others already."""
+    if role_of(tx, entity_id) == "owner" and count_owners(tx, home) <= 1:
         raise InvalidInput("An organization needs an owner: make someone else one first.")
 
 

@@ -38,6 +38,7 @@ class Token:
     """A way in for one entity. Nothing here opens the door: the secret is shown once, when the token is made."""
 
     id: str
+    """Of a session or login link, it begins with the id of what it was opened with, and a dot."""
     entity_id: EntityId
     name: str
     created_at: Instant
@@ -84,6 +85,13 @@ _revoke = statement(
     .where(tokens.c.id == bindparam("token"), tokens.c.revoked_at.is_(None))
     .values(revoked_at=bindparam("at"))
 )
+_revoke_below = statement(
+    update(tokens)
+    .where(
+        tokens.c.entity_id == bindparam("entity"), tokens.c.id.like(bindparam("below")), tokens.c.revoked_at.is_(None)
+    )
+    .values(revoked_at=bindparam("at"))
+)
 _revoke_kind = statement(
     update(tokens)
     .where(tokens.c.entity_id == bindparam("entity"), tokens.c.kind == bindparam("what"), tokens.c.revoked_at.is_(None))
@@ -125,10 +133,11 @@ def create(
     expires_at: Instant | None = None,
     kind: Kind = "token",
     role: Role | None = None,
+    below: str | None = None,
 ) -> tuple[Token, str]:
     """A new token for this entity, and its secret, which nobody can be shown again.
 
-    It may do what both its role and its entity may.
+    It may do what both its role and its entity may. It ends with the token of the same entity that it stands below.
     """
     entity = directory.get_entity(tx, entity_id)
     scope = role or ("owner" if entity.kind == "human" else entity.kind)
@@ -137,7 +146,8 @@ def create(
     if expires_at is not None and expires_at <= tx.now:
         raise InvalidInput("This token would have expired already: choose a time to come.")
     secret = _new_secret(kind)
-    token = Token(new_id(), entity_id, check_name(name), tx.now, expires_at, kind=kind, role=scope)
+    id = new_id() if below is None else f"{below}.{new_id()}"
+    token = Token(id, entity_id, check_name(name), tx.now, expires_at, kind=kind, role=scope)
     tx.run(_add, **_row(token, secret))
     return token, secret
 
@@ -160,26 +170,28 @@ def _row(token: Token, secret: str) -> dict[str, str | int | None]:
 
 
 def rotate(tx: Tx, token_id: str) -> tuple[Token, str]:
-    """The same token under a new secret; the old one opens nothing any more."""
+    """The same token under a new secret; the old one opens nothing any more, nor do sessions opened with it."""
     token, secret = get(tx, token_id), _new_secret("token")
     if not token.is_good(tx.now) or tx.run(_rotate, token=token_id, new=_digest(secret)) == 0:
         raise InvalidInput("Only an access token that is good can be given a new secret: make a new one instead.")
+    _end_below(tx, token)
     return replace(token, last_used_at=None), secret
 
 
-def create_login(tx: Tx, entity_id: EntityId, role: Role | None = None) -> tuple[Token, str]:
+def create_login(
+    tx: Tx, entity_id: EntityId, role: Role | None = None, *, below: str | None = None
+) -> tuple[Token, str]:
     """A secret for a link that opens one session of this person, once, in the next ten minutes."""
     if directory.get_entity(tx, entity_id).kind != "human":
         raise InvalidInput("Only people sign in: agents and services have access tokens.")
-    return create(
-        tx, entity_id, "login link", kind="login", role=role, expires_at=Instant(tx.now + LOGIN_SECONDS * SECOND)
-    )
+    end = Instant(tx.now + LOGIN_SECONDS * SECOND)
+    return create(tx, entity_id, "login link", kind="login", role=role, expires_at=end, below=below)
 
 
 def open_session(tx: Tx, secret: str) -> tuple[Token, str] | None:
     """A session for whoever has this login link, which is used up by it, or this access token; None if it is not good.
 
-    A session may do what its link or its token may, and does not outlast the token.
+    A session may do what its link or its token may, and does not outlast the token: it ends with that.
     """
     found = find(tx, secret, "login") or find(tx, secret)
     if found is None or found.role not in PERSONAL:
@@ -190,7 +202,12 @@ def open_session(tx: Tx, secret: str) -> tuple[Token, str] | None:
     end = Instant(tx.now + SESSION_SECONDS * SECOND)
     if found.kind == "token" and found.expires_at is not None:
         end = min(end, found.expires_at)
-    return create(tx, found.entity_id, "browser", kind="session", role=found.role, expires_at=end)
+    return create(tx, found.entity_id, "browser", kind="session", role=found.role, expires_at=end, below=found.id)
+
+
+def root(token: Token) -> str:
+    """The id of what everything began with: the access token or the first link."""
+    return token.id.partition(".")[0]
 
 
 def renew(tx: Tx, token_id: str) -> None:
@@ -232,9 +249,15 @@ def tokens_of(tx: Tx, entity_id: EntityId) -> list[Token]:
 
 
 def revoke(tx: Tx, token_id: str) -> None:
-    """The token opens nothing any more. Revoking twice is revoking once."""
-    if tx.run(_revoke, token=token_id, at=tx.now) == 0:
-        get(tx, token_id)
+    """The token opens nothing any more, nor do sessions opened with it. Revoking twice is revoking once."""
+    token = get(tx, token_id)
+    tx.run(_revoke, token=token_id, at=tx.now)
+    _end_below(tx, token)
+
+
+def _end_below(tx: Tx, token: Token) -> None:
+    """Login links made with the token and sessions opened with it or with those open nothing any more."""
+    tx.run(_revoke_below, entity=token.entity_id, below=f"{token.id}.%", at=tx.now)
 
 
 def revoke_all(tx: Tx, entity_id: EntityId, kind: Kind) -> None:

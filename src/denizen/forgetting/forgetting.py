@@ -159,14 +159,21 @@ def forget_message(tx: Tx, message_id: MessageId, by: EntityId | None = None, *,
     return work.finish("message", message_id, by)
 
 
-def forget_person(tx: Tx, person_id: EntityId, by: EntityId | None = None) -> Receipt:
-    """Everything this person said is gone, and so are their name and handle, memberships, tokens and secrets."""
+def forget_person(
+    tx: Tx, person_id: EntityId, by: EntityId | None = None, *, refuse_last_owner: bool = False
+) -> Receipt:
+    """Everything this person said is gone, and so are their name and handle, memberships, tokens and secrets.
+
+    The last owner of an organization stays its owner, without a name; with `refuse_last_owner` it is not forgotten.
+    """
     _shut_out_writers(tx)
     person = directory.get_entity(tx, person_id)
     if person.kind == "agent":
         raise InvalidInput("An agent is not forgotten as a person is: delete it, and forget what it said.")
     if (before := _given(tx, "person", person_id)) is not None:
         return before
+    if refuse_last_owner:
+        roles.require_another_owner(tx, person_id, person.organization_id)
     work = _Work(tx, person.organization_id)
     work.everywhere = True
     work.names.add_name(person.name)

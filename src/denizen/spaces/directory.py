@@ -9,7 +9,7 @@ from itertools import count
 from typing import Final, Literal
 
 from pydantic import JsonValue
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import bindparam, delete, func, select, update
 
 from denizen.bus.streams import MembershipChanged, SpaceChanged, entity_topic, space_topic
 from denizen.errors import HandleTaken, InvalidInput, NotAMember, NotFound
@@ -72,6 +72,7 @@ _get_organization = statement(
     select(organizations.c.id, organizations.c.name).where(organizations.c.id == bindparam("id"))
 )
 _list_organizations = statement(select(organizations.c.id, organizations.c.name).order_by(organizations.c.id))
+_first_organization = statement(select(func.min(organizations.c.id)))
 _add_entity = insert_into(entities, "id", "organization_id", "kind", "handle", "name", "metadata", "role", "created_at")
 _rename_organization = statement(
     update(organizations).where(organizations.c.id == bindparam("organization")).values(name=bindparam("new_name"))
@@ -126,6 +127,12 @@ def rename_organization(tx: Tx, organization_id: OrganizationId, name: str) -> N
 
 def list_organizations(tx: Tx) -> list[Organization]:
     return [Organization(*row) for row in tx.all(_list_organizations)]
+
+
+def first_organization(tx: Tx) -> OrganizationId | None:
+    """The one that was made first: whoever set the server up made it."""
+    row = tx.one(_first_organization)
+    return None if row is None else row[0]
 
 
 def create_entity(

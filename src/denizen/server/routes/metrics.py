@@ -9,19 +9,29 @@ from fastapi.security import HTTPBearer
 from starlette.requests import Request
 from starlette.responses import Response
 
-from denizen.server.auth import ROLE_ASKED, require
+from denizen.server.auth import ROLE_ASKED, Caller, require
 from denizen.server.context import context_of
 from denizen.server.problems import Problem
+from denizen.spaces import directory
 from denizen.telemetry.metrics import MEDIA_TYPE
 
 router = APIRouter()
 
 
 async def _may_read(request: Request, _: Annotated[object, Security(HTTPBearer(auto_error=False))]) -> None:
-    """An admin; or anyone, where the owner of the house has said so."""
-    if context_of(request).runtime.telemetry.open_metrics:
+    """An admin of the organization that the server was set up with; or anyone, where its operator has said so.
+
+    The numbers are those of all organizations: what the others do is no business of the admins of one of them.
+    """
+    runtime = context_of(request).runtime
+    if runtime.telemetry.open_metrics:
         return
-    require(request.scope["caller"], "admin")
+    caller: Caller = request.scope["caller"]
+    require(caller, "admin")
+    if await runtime.db.read(directory.first_organization) != caller.entity.organization_id:
+        raise Problem(
+            "not_allowed", "These numbers are of all organizations here: they are for admins of the first of them."
+        )
 
 
 ROLE_ASKED[_may_read] = "admin"
@@ -31,10 +41,13 @@ ROLE_ASKED[_may_read] = "admin"
     "/metrics",
     summary="Numbers of this server, as Prometheus reads them",
     response_class=Response,
+    openapi_extra={"x-who": "admins and owners of the organization that was made first"},
     responses={200: {"description": "The text format.", "content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
 async def metrics(request: Request, _: Annotated[None, Depends(_may_read)]) -> Response:
-    """Counters and gauges of this process: for an admin, or with `telemetry.open_metrics` for anyone."""
+    """Counters and gauges of this process, for admins of the first organization; with `telemetry.open_metrics`, for
+    anyone.
+    """
     runtime = context_of(request).runtime
     if runtime.telemetry.metrics is None:
         raise Problem("not_found", "Nothing is counted here.")

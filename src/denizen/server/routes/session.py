@@ -61,7 +61,9 @@ async def login_page() -> Response:
 
 def _create(tx: Tx, caller: Caller, named: str | None) -> tuple[Token, str]:
     person = let_in(tx, caller, named)
-    return tokens.create_login(tx, person.id, scope_for(tx, caller, person))
+    # A link for another is theirs, and outlasts how its maker came in. Signing out elsewhere ends no other session.
+    below = tokens.root(caller.token) if person.id == caller.entity.id else None
+    return tokens.create_login(tx, person.id, scope_for(tx, caller, person), below=below)
 
 
 def _visit(request: Request) -> Visit:
