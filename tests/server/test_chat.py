@@ -11,6 +11,7 @@ from denizen import call, reply, scripted, skip
 from denizen.agents.registry import Agent
 from denizen.bus.streams import agent_topic
 from denizen.models.scripted import forever
+from denizen.server.answering import STOPPING
 from denizen.spaces.directory import Entity
 from denizen.tools.settings import ClientTool
 from tests.hesitation import Hesitation
@@ -153,6 +154,30 @@ async def test_when_the_client_leaves_nobody_waits_and_the_agent_finishes(small_
         await residents.run_until_idle()
     [space] = (await house.call("GET", "/api/spaces", noor)).json()["spaces"]
     assert [each.text for each in await world.denizen.messages(space["id"])] == ["Count", "One two three four five."]
+
+
+async def test_when_the_server_stops_who_waits_is_told_so(small_house: House) -> None:
+    """With what there is; the agent finishes, and asking again elsewhere with the same key gives the answer."""
+    house, world, key = small_house, small_house.world, {"Idempotency-Key": "1"}
+    noor = await world.person("Noor")
+    hesitation = Hesitation()
+    turns = reply("One two three four five six."), "Counted."
+    ada = await world.agent("Ada", model=scripted(*turns, pause=hesitation))
+    async with asyncio.TaskGroup() as tasks, world.denizen.living():
+        asking = tasks.create_task(chat(house, noor, ada, "Count", headers=key))
+        while hesitation.pieces < 4:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        house.stop.set()
+        answer = await asking
+        async with served(world) as other:
+            other.secrets |= house.secrets
+            again = tasks.create_task(chat(other, noor, ada, "Count", headers=key))
+            hesitation.may_go_on.set()
+            whole = await again
+
+    assert (answer["outcome"], answer["messages"], answer["note"]) == ("working", [], STOPPING)
+    assert (whole["outcome"], whole["final_response"]["text"]) == ("acted", "One two three four five six.")
+    assert whole["message_id"] == answer["message_id"]
 
 
 async def test_another_space_can_be_chosen_by_who_is_in_it_with_the_agent(house: House) -> None:

@@ -17,6 +17,7 @@ from denizen import call, reply, scripted, skip
 from denizen.agents.registry import Agent
 from denizen.errors import ModelUnreachable
 from denizen.models.scripted import Decide, ScriptedModel, Turn, forever
+from denizen.server.answering import STOPPING
 from denizen.server.context import Limits
 from denizen.server.shapes.openai import space_meant
 from denizen.server.telling import taken_back
@@ -184,6 +185,35 @@ async def test_when_the_time_is_over_there_is_what_there_is(small_world: World) 
         answer = await noors.chat.completions.create(model="ada", messages=said("Hello?"))
         assert (answer.choices[0].message.content, answer.choices[0].finish_reason) == ("", "length")
         assert answer.model_extra["denizen"]["outcome"] == "working"  # type: ignore[index]
+
+
+async def test_when_the_server_stops_the_answer_ends_as_it_should(small_house: House) -> None:
+    """Chunks have their last one, and what is not streamed is no error: a client would say it twice."""
+    world = small_house.world
+    noor = await world.person("Noor")
+    hesitation = Hesitation()
+    turns = reply("One two three four five six."), "Counted."
+    await world.agent("Ada", model=scripted(*turns, pause=hesitation))
+    async with client(small_house, noor) as noors, world.denizen.living(), asyncio.TaskGroup() as tasks:
+        stream = await noors.chat.completions.create(model="ada", messages=said("Count"), stream=True)
+        told: list[Any] = []
+        while not text_of(told):
+            told.append(await anext(stream))
+        waiting = tasks.create_task(noors.chat.completions.create(model="ada", messages=said("More")))
+        [space] = (await small_house.call("GET", "/api/spaces", noor)).json()["spaces"]
+        while len(await world.denizen.messages(space["id"])) < 2:
+            pass
+        small_house.stop.set()
+        told += [chunk async for chunk in stream]
+        answer = await waiting
+        hesitation.may_go_on.set()
+
+    shown = text_of(told)
+    assert "One two three four five six.".startswith(shown.partition("\n\n")[0])
+    assert shown.endswith(STOPPING)
+    assert told[-1].choices[0].finish_reason == "length"
+    assert told[-1].model_extra["denizen"]["outcome"] == "working"
+    assert (answer.choices[0].message.content, answer.choices[0].finish_reason) == (STOPPING, "length")
 
 
 async def test_the_space_can_be_chosen(house: House) -> None:

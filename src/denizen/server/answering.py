@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from starlette.types import Receive
@@ -35,6 +36,10 @@ from denizen.server.telling import Telling
 
 LONGEST_SECONDS: Final = 600
 USUAL_SECONDS: Final = 120
+
+STOPPING: Final = (
+    "This server is stopping. What you wrote is kept, and what the agent says to it will stand in the space."
+)
 
 Pass: TypeAlias = Callable[[str], Awaitable[None]]
 """Takes the next piece of the answer's text; an empty one says that all is well."""
@@ -77,6 +82,12 @@ def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
     return _first(first) if isinstance(first, BaseExceptionGroup) else first  # pyright: ignore[reportUnknownArgumentType]
 
 
+def _stopped(answer: Answer) -> Answer:
+    """The same, if the agent is done; else with why nobody waits any more."""
+    # No error: clients ask again by themselves after one, and would say it twice.
+    return answer if answer.over else replace(answer, note=STOPPING)
+
+
 class _Waiting:
     """One message being answered."""
 
@@ -105,10 +116,11 @@ class _Waiting:
             elif (item := ear.take()) is not None:
                 answer = await self._hear(item if isinstance(item, Gap) else item[1], answer)
         if ear.over:
-            return answer  # where the bus is closed, neither is the database there
+            return _stopped(answer)  # where the bus is closed, neither is the database there
         # What came last may not have been looked at.
         answer = answer if answer.over else await self._look()
-        return await self._context.runtime.db.read(chatting.with_costs, self._asked, answer)
+        answer = await self._context.runtime.db.read(chatting.with_costs, self._asked, answer)
+        return _stopped(answer) if self._context.ending.is_set() else answer
 
     async def end(self, note: str) -> None:
         """The client knows all there is."""

@@ -166,15 +166,19 @@ def _same_place(one: Heard | Gap, other: Heard | Gap) -> bool:
 
 
 class EventStream(Response):
-    """Tells one reader, until it leaves, may not read any more, is too slow, or the server ends."""
+    """Tells one reader, until it leaves, may not read any more, is too slow, or the server ends.
+
+    With `has_last_words`, what is told notices by itself that the server ends, and comes to its own end.
+    """
 
     media_type = MEDIA_TYPE
 
-    def __init__(self, context: Context, tell: Tell) -> None:
+    def __init__(self, context: Context, tell: Tell, *, has_last_words: bool = False) -> None:
         super().__init__(headers={"X-Accel-Buffering": "no"})
         del self.headers["content-length"]
         self._context = context
         self._tell_all = tell
+        self._has_last_words = has_last_words
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
@@ -185,6 +189,9 @@ class EventStream(Response):
                 await left(receive)
             return
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _ending(self) -> None:
+        await self._context.ending.wait()
 
     async def _tell(self, receive: Receive, send: Send) -> type[_CutOff] | None:
         async def say(data: bytes) -> None:
@@ -199,8 +206,9 @@ class EventStream(Response):
                 ends = {
                     tasks.create_task(tell(), name="stream"),
                     tasks.create_task(left(receive), name="reader of a stream leaves"),
-                    tasks.create_task(self._context.ending.wait(), name="server ends"),
                 }
+                if not self._has_last_words:
+                    ends.add(tasks.create_task(self._ending(), name="server ends"))
                 await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
                 for task in ends:
                     task.cancel()

@@ -118,7 +118,7 @@ async def complete_chat(
     asked = await ask(context.runtime, caller, question)
     if asked_for.stream:
         telling = _Chunks(context, caller, asked_for, asked)
-        return EventStream(context, telling.tell)
+        return EventStream(context, telling.tell, has_last_words=True)
     seconds = context.limits.completion_seconds
     answer = await wait_while_there(context, asked, seconds, request.receive) or Answer("working")
     note = await _note(context, caller, answer)
