@@ -96,15 +96,13 @@ def tool(name: str, port: int, path: str, secret: str) -> HttpTool:
     )
 
 
-async def test_no_secret_is_found_where_it_should_not_be(
-    ready_sqlite_url: str, tmp_path: Path, logged: io.StringIO
-) -> None:
+async def test_no_secret_is_found_where_it_should_not_be(ready_url: str, tmp_path: Path, logged: io.StringIO) -> None:
     canaries, seal = Canaries(), new_key()
     canaries.plant("seal", seal)
     shared = {"SHARED": canaries.plant("shared")}
     async with (
         echo() as port,
-        open_world(ready_sqlite_url, secret_key=seal, shared_secrets=shared) as world,
+        open_world(ready_url, secret_key=seal, shared_secrets=shared) as world,
         served(world) as house,
     ):
         noor = await world.person("Noor")
@@ -230,7 +228,7 @@ def test_settings_are_shown_without_their_secrets(tmp_path: Path, monkeypatch: p
 
 
 async def test_a_provider_that_repeats_the_key_tells_it_to_nobody(
-    ready_sqlite_url: str, logged: io.StringIO, monkeypatch: pytest.MonkeyPatch
+    ready_url: str, logged: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A refused key stands in the provider's own words; the cycle fails, and neither log nor mind has it."""
     canaries = Canaries()
@@ -248,7 +246,7 @@ async def test_a_provider_that_repeats_the_key_tells_it_to_nobody(
     monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{runner.addresses[0][1]}/v1")
     monkeypatch.setenv("OPENAI_API_KEY", key)
     try:
-        async with open_world(ready_sqlite_url) as world:
+        async with open_world(ready_url) as world:
             noor = await world.person("Noor")
             ada = await world.denizen.create_agent("Ada", model="openai:gpt-5")
             kitchen = await world.space("Kitchen", noor, ada)
