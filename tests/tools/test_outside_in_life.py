@@ -14,6 +14,7 @@ from aiohttp import web
 from denizen import call, reply
 from denizen.access.vault import new_key
 from denizen.agents.registry import Agent
+from denizen.cycles import organization
 from denizen.spaces.directory import Space
 from denizen.tools.settings import HttpTool, McpServer
 from tests.server.conftest import House, served
@@ -85,6 +86,34 @@ async def test_an_http_tool_is_called_with_its_secret_and_its_key(world: World, 
     assert headers["Idempotency-Key"].endswith(":0:0")
     assert (await world.history(ada))[2] == "results: order → /orders has it"
     assert (await world.transcript(shop))[-1] == "Ada: Ordered."
+
+
+async def test_a_secret_goes_to_no_other_host_than_those_it_may_be_sent_to(
+    ready_sqlite_url: str, service: Service, capsys: pytest.CaptureFixture[str]
+):
+    """Whoever has defined the tool. The model is told why, and an MCP server that would have it is left out."""
+    async with open_world(ready_sqlite_url, secret_key=new_key()) as world:
+        noor = await world.person("Noor")
+        await world.denizen.set_secret("SHOP_KEY", "s3cr3t-of-the-shop")
+        tool = service.tool("/orders", headers={"Authorization": "Bearer ${SHOP_KEY}"})
+        mcp = {"shop": McpServer(url=tool.url, headers={"X": "${SHOP_KEY}"}, allow_private=tool.allow_private)}
+        turns = call("order", number=4), "It failed.", call("order", number=4), "Ordered."
+        ada = await world.agent("Ada", *turns, tools=[tool], mcp=mcp)
+
+        async def order(*hosts: str) -> None:
+            settled = {"secret_hosts": {"SHOP_KEY": hosts}}
+            await world.denizen.db.write(organization.change_settings, noor.organization_id, settled)
+            await world.denizen.trigger(ada, "Test")
+            await world.run_after(600)
+
+        await order("shop.example", "127.0.0.1:1")
+        assert service.asked == []
+        assert "order failed: The secret SHOP_KEY may not be sent to 127.0.0.1." in (await world.history(ada))[2]
+        assert "mcp server left out" in capsys.readouterr().out
+        await world.denizen.edit_agent(ada, mcp={})
+        await order(f"127.0.0.1:{service.port}")
+        ((_, headers),) = service.asked
+        assert headers["Authorization"] == "Bearer s3cr3t-of-the-shop"
 
 
 async def test_a_service_that_answers_later_is_heard_once(world: World, service: Service):

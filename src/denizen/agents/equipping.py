@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import structlog
 from pydantic_ai.models import Model
 
 from denizen.access import secrets
 from denizen.access.vault import Vault
 from denizen.agents.registry import Agent
+from denizen.agents.reserved import may_be_sent, sendings
 from denizen.bus.port import Bus
 from denizen.clock import Clock
 from denizen.consciousness.window import Budget, budget
+from denizen.cycles import organization
 from denizen.cycles.budgets import Allowance, allowance
 from denizen.cycles.cycle import Faculties
 from denizen.cycles.routing import Choose
@@ -21,18 +24,22 @@ from denizen.cycles.speaking import Voices
 from denizen.cycles.stopping import Stop
 from denizen.cycles.triage import Judge, Sieve
 from denizen.errors import InvalidInput
+from denizen.ids import OrganizationId
 from denizen.models.catalog import Models
 from denizen.models.embedders import Embedder
 from denizen.models.prices import Price, Usage, expected_cost
-from denizen.storage.database import Database
+from denizen.storage.database import Database, Tx
 from denizen.telemetry.telemetry import OFF, Telemetry
 from denizen.tools.asking import ask_tool
 from denizen.tools.errands import Errands
 from denizen.tools.outside import Outside
 from denizen.tools.prebuilt import PREBUILT
 from denizen.tools.recalling import recall_tool
-from denizen.tools.settings import ClientTool
+from denizen.tools.references import for_host
+from denizen.tools.settings import ClientTool, McpServer
 from denizen.tools.tool import CustomTool, OutsideTool, Toolbox
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
@@ -159,7 +166,7 @@ class Equipment:
         definition = agent.definition
         named = secrets.names_in(definition.model_dump_json(include={"tools", "mcp"}))
         home = agent.entity.organization_id
-        values = await self.db.read(secrets.resolve_all, self.vault, home, named) if named else {}
+        values, hosts = await self.db.read(_secrets, self.vault, home, named) if named else _NO_SECRETS
         tools: list[CustomTool] = []
         for each in definition.tools:
             if isinstance(each, str):
@@ -167,6 +174,24 @@ class Equipment:
             elif isinstance(each, ClientTool):
                 tools.append(ask_tool(each))
             else:
-                tools.append(await self.outside.http_tool(each, values.get))
+                tools.append(await self.outside.http_tool(each, for_host(values, hosts, each.url)))
         taken = [each.name for each in (*PREBUILT, *tools)]
-        return [*tools, *(await self.outside.mcp_tools(definition.mcp, values.get, taken))]
+        servers = self._servers(agent, hosts)
+        return [*tools, *(await self.outside.mcp_tools(servers, values.get, taken))]
+
+    def _servers(self, agent: Agent, hosts: Mapping[str, Sequence[str]]) -> dict[str, McpServer]:
+        """The MCP servers of the agent, without those to which one of their secrets may not be sent."""
+        refused = {each.part: each for each in sendings(agent.definition) if not may_be_sent(each, hosts)}
+        for part, sending in refused.items():
+            if part.startswith("mcp."):
+                log.warning("mcp server left out", agent=agent.id, why=f"{sending}, which secret_hosts does not allow")
+        return {name: each for name, each in agent.definition.mcp.items() if f"mcp.{name}" not in refused}
+
+
+_Secrets = tuple[Mapping[str, str], Mapping[str, Sequence[str]]]
+_NO_SECRETS: _Secrets = ({}, {})
+
+
+def _secrets(tx: Tx, vault: Vault, home: OrganizationId, named: set[str]) -> _Secrets:
+    """The values of these secrets, and where those may be sent that may not be sent anywhere."""
+    return secrets.resolve_all(tx, vault, home, named), organization.settings_of(tx, home).secret_hosts

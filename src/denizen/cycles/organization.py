@@ -5,17 +5,25 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from sqlalchemy import bindparam, select, update
 
+from denizen.access.secrets import NAME
 from denizen.cycles import budgets
 from denizen.cycles.budgets import BudgetSettings
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import OrganizationId
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import organizations
+
+Host = Annotated[str, StringConstraints(min_length=1, max_length=260, pattern=r"^[A-Za-z0-9._:\[\]-]+$")]
+"""A host: `name`, or `name:port`."""
+SecretHosts = Annotated[
+    dict[Annotated[str, StringConstraints(pattern=f"^{NAME}$")], Annotated[tuple[Host, ...], Field(max_length=50)]],
+    Field(max_length=200),
+]
 
 
 class OrganizationSettings(BaseModel):
@@ -27,6 +35,8 @@ class OrganizationSettings(BaseModel):
     """What all its agents together may use."""
     spaces_by: Literal["member", "admin"] = "member"
     """Who may create spaces: everyone who is a person here, or admins and owners only."""
+    secret_hosts: SecretHosts = Field(default_factory=dict[str, tuple[Host, ...]])
+    """Where a secret may be sent by tools (`name` or `name:port`); one that is not here, where owners define it."""
 
 
 _NAMES = frozenset(OrganizationSettings.model_fields)

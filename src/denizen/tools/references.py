@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from denizen.errors import ToolFailed
+from denizen.tools.addresses import is_allowed
+from denizen.tools.settings import destination
 
 Secret = Callable[[str], str | None]
 """The value of a secret by its name, or None."""
@@ -35,3 +37,18 @@ def filled(texts: Mapping[str, str], secret: Secret) -> tuple[dict[str, str], tu
         return found
 
     return {key: _REFERENCE.sub(value, text) for key, text in texts.items()}, tuple(used.values())
+
+
+def for_host(values: Mapping[str, str], hosts: Mapping[str, Sequence[str]], url: str) -> Secret:
+    """The secrets for what is sent to this URL: one that may go to certain `hosts` goes to no other."""
+    host, port = destination(url)
+
+    def secret(name: str) -> str | None:
+        if name in hosts and not is_allowed(host, port, hosts[name]):
+            raise ToolFailed(
+                f"The secret {name} may not be sent to {host}. An owner of the organization can allow it, with its "
+                "setting `secret_hosts`."
+            )
+        return values.get(name)
+
+    return secret

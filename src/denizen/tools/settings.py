@@ -153,6 +153,12 @@ class McpServer(_Settings):
 ToolSettings = Annotated[HttpTool | ClientTool, Field(discriminator="kind")]
 
 
+def destination(url: str) -> tuple[str, int]:
+    """The host and port that a checked URL leads to."""
+    parts = urlsplit(url.partition("{")[0])
+    return (parts.hostname or "").rstrip("."), parts.port or (443 if parts.scheme == "https" else 80)
+
+
 def _checked_url(url: str) -> str:
     if "${" in url:
         raise ValueError("a secret may not stand in a url, where others would see it: put it into a header")

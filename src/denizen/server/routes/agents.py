@@ -15,10 +15,10 @@ from denizen.access import roles, secrets
 from denizen.agents import forking, registry
 from denizen.agents.definition import AgentDefinition
 from denizen.agents.registry import Agent
-from denizen.agents.reserved import new_dangers, new_payer
+from denizen.agents.reserved import new_dangers, new_payer, new_sendings
 from denizen.agents.revising import revised, shown
 from denizen.clock import moment
-from denizen.cycles import budgets
+from denizen.cycles import budgets, organization
 from denizen.errors import HandleTaken, InvalidInput, NotAMember, NotFound
 from denizen.ids import AgentId
 from denizen.models import catalog
@@ -40,6 +40,7 @@ from denizen.server.shapes.agents import (
 )
 from denizen.spaces import directory
 from denizen.storage.database import Tx, storable
+from denizen.tools.addresses import is_allowed
 
 router = APIRouter()
 
@@ -88,7 +89,9 @@ async def list_models(request: Request, caller: Person) -> ModelList:
 
 @router.post("/api/agents", status_code=201, summary="Make an agent")
 async def create_agent(request: Request, caller: Admin, wanted: CreateAgent, key: IdempotencyKey = None) -> AgentDetail:
-    """It is asleep, in the spaces that are named. What starts programs or reaches private addresses is for owners."""
+    """It is asleep, in the spaces that are named. What starts programs or reaches private addresses is for owners, and
+    so is where a secret is sent, but for hosts that they named in `secret_hosts`.
+    """
     runtime = context_of(request).runtime
     allow(caller, None, wanted.definition)
     _check_tools(wanted.definition, runtime.tool_names)
@@ -119,6 +122,7 @@ def _create(tx: Tx, caller: Caller, wanted: CreateAgent, key: str | None) -> Age
         if (made.name, made.entity.handle, made.definition) != same:
             raise _reused()
         return _detail(tx, made, caller)
+    allow_sending(tx, caller, None, wanted.definition)
     home = caller.entity.organization_id
     agent = registry.create(
         tx, home, name=wanted.name, handle=wanted.chosen_handle, definition=wanted.definition, id=id
@@ -166,7 +170,8 @@ async def edit_agent(request: Request, caller: Admin, agent_id: str, changes: Ed
     """Only what is sent is changed; null resets a field to its default. A new era begins with the agent's next cycle.
 
     Parts that start programs or reach private addresses may be left as they are, or removed; to add or change them is
-    for owners. That someone pays for an agent, only they can say themselves.
+    for owners, and so is to send a secret to another host than those in `secret_hosts`. That someone pays for an agent,
+    only they can say themselves.
     """
     runtime = context_of(request).runtime
     try:
@@ -185,6 +190,7 @@ def _edit(
     name = _new_name(fields, agent)
     definition = revised(agent.definition, fields)
     allow(caller, agent.definition, definition)
+    allow_sending(tx, caller, agent.definition, definition)
     _check_tools(definition, tools | set(_named_tools(agent.definition)))
     if name != agent.name:
         directory.rename(tx, agent.id, name)
@@ -215,6 +221,22 @@ def allow(caller: Caller, before: AgentDefinition | None, after: AgentDefinition
     payer = new_payer(before, after)
     if payer is not None and payer != f"@{caller.entity.handle}":
         raise Problem("not_allowed", f"pays: only {payer} can say that they pay for an agent.")
+
+
+def allow_sending(tx: Tx, caller: Caller, before: AgentDefinition | None, after: AgentDefinition) -> None:
+    """Raises `Problem` if a secret would go to a host to which it may not be sent by this caller's word."""
+    if roles.reaches(caller.role, "owner"):
+        return
+    hosts = organization.settings_of(tx, caller.entity.organization_id).secret_hosts
+    wrong = [
+        each for each in new_sendings(before, after) if not is_allowed(each.host, each.port, hosts.get(each.secret, ()))
+    ]
+    if wrong:
+        raise Problem(
+            "not_allowed",
+            f"{'; '.join(map(str, wrong))}: where a secret is sent is for owners of the organization to say; you came "
+            f"as {caller.role}. An owner can define this, or name the host in the organization's `secret_hosts`.",
+        )
 
 
 def _check_tools(definition: AgentDefinition, known: Iterable[str]) -> None:

@@ -11,7 +11,7 @@ from denizen.access.people import Profile
 from denizen.access.roles import Role
 from denizen.clock import moment
 from denizen.cycles.budgets import BudgetSettings
-from denizen.cycles.organization import OrganizationSettings
+from denizen.cycles.organization import OrganizationSettings, SecretHosts
 from denizen.server.shapes.given import Given, example, given_example
 from denizen.spaces.directory import EntityKind, Organization
 
@@ -49,6 +49,10 @@ class SettingsChange(Given):
     ] = None
     spaces_by: Annotated[
         Literal["member", "admin"] | None, Field(description="Who may create spaces: everyone, or admins and owners.")
+    ] = None
+    secret_hosts: Annotated[
+        SecretHosts | None,
+        Field(description="Where each secret may be sent by tools: `name` or `name:port`. Given whole."),
     ] = None
 
 
