@@ -56,6 +56,7 @@ async def test_a_space_is_opened_with_those_who_shall_be_in_it(house: House, cas
         "last_seq": 0,
         "read_seq": 0,
         "unread": 0,
+        "unread_mentions": 0,
     }
     assert sorted(names(space)) == [("Ada", "member"), ("Kim", "member"), ("Sam", "owner")]
     assert (await house.call("GET", f"/api/spaces/{space['id']}", cast.kim)).json() == space
@@ -184,7 +185,7 @@ async def test_what_is_unread_is_known_and_marked(house: House, cast: Cast) -> N
     path = f"/api/spaces/{hall.id}/read"
     assert [await shown(cast.noor), await shown(cast.sam)] == [(3, 3, 0), (3, 0, 3)]
     marked = await house.call("PUT", path, cast.sam, json={"seq": 2})
-    assert marked.json() == {"space_id": hall.id, "last_seq": 3, "read_seq": 2, "unread": 1}
+    assert marked.json() == {"space_id": hall.id, "last_seq": 3, "read_seq": 2, "unread": 1, "unread_mentions": 0}
     assert [await shown(cast.noor), await shown(cast.sam)] == [(3, 3, 0), (3, 2, 1)]
     for wrong in (-1, 4, 2**70, None, "x"):
         assert problem(await house.call("PUT", path, cast.sam, json={"seq": wrong})) == (422, "invalid_input")

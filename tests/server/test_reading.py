@@ -14,6 +14,7 @@ from denizen.consciousness import log
 from denizen.cycles import accounting, ledger, records, unkept
 from denizen.forgetting import forgetting
 from denizen.inbox import delivery
+from denizen.spaces import reading
 from denizen.storage.database import Statement
 from denizen.tools import guard
 
@@ -25,6 +26,7 @@ PAGES = {
     "the open cycle": records._open_record,
     "a line of the ledger": unkept._line,
     "cycles that came to nothing": unkept._ends,
+    "unread mentions": reading._mentions,
     "what a cycle used": ledger._of_cycle,
     "log forwards": log._after,
     "log backwards": log._before,

@@ -95,3 +95,27 @@ async def test_places_come_page_by_page_with_who_is_there(world: World) -> None:
         ("Space 3", ["Noor", "Sam"]),
         ("Space 4", ["Noor"]),
     ]
+
+
+async def test_what_mentions_oneself_is_counted_among_the_newest(world: World) -> None:
+    """Not what mentions others, whatever their handles look like, nor what was deleted, nor what is read."""
+    noor, sam = await world.person("Noor"), await world.person("Sam A", handle="sam_a")
+    await world.person("Sammy", handle="sam-a")
+    hall, cellar = await world.space("Hall", noor, sam), await world.space("Cellar", noor, sam)
+    said = [
+        await world.denizen.post(hall, noor, text)
+        for text in ("@sam_a?", "@sam-a?", "Hello, @SAM_A and @noor", "Nobody", "@sam_a!")
+    ]
+    await world.denizen.post(cellar, noor, "@noor")
+
+    async def mentions(who: Entity) -> list[int]:
+        places = await world.denizen.db.read(reading.places_of, who.id, limit=10)
+        return [place.unread_mentions for place, _ in places]
+
+    assert (await mentions(sam), await mentions(noor)) == ([3, 0], [0, 0])
+    await world.denizen.delete_message(said[-1], by=noor)
+    assert await mentions(sam) == [2, 0]
+    assert (await world.denizen.mark_read(hall, sam, 1)).unread_mentions == 1
+    for number in range(reading.LOOKED_AT - 1):
+        await world.denizen.post(hall, noor, f"{number}")
+    assert (await world.denizen.db.read(reading.place_of, hall.id, sam.id)).unread_mentions == 0

@@ -45,6 +45,8 @@ class Space(Value):
     read_seq: int = 0
     """The number of the last message that one has read."""
     unread: int = 0
+    unread_mentions: int = 0
+    """How many of the newest unread messages mention one."""
     created_at: datetime | None = None
 
 
@@ -145,6 +147,7 @@ class ReadState(Value):
     last_seq: int
     read_seq: int
     unread: int
+    unread_mentions: int = 0
 
 
 class Found(Value):

@@ -21,7 +21,7 @@ from denizen.server.auth import Caller
 from denizen.spaces.directory import Attention, EntityKind, Member, Organization, SpaceKind
 from denizen.spaces.handles import check_name
 from denizen.spaces.posting import MESSAGE_CHARACTERS, Message
-from denizen.spaces.reading import Place
+from denizen.spaces.reading import LOOKED_AT, Place
 from denizen.storage.database import storable
 from denizen.tools.calls import Call, Mode, State
 
@@ -197,6 +197,7 @@ class SpaceOut(BaseModel):
         last_seq=7,
         read_seq=5,
         unread=2,
+        unread_mentions=1,
         members=[
             {"id": _NOOR, "kind": "human", "handle": "noor", "name": "Noor", "role": "member", "attention": "all"},
             {"id": _ADA, "kind": "agent", "handle": "ada", "name": "Ada", "role": "member", "attention": "all"},
@@ -211,6 +212,7 @@ class SpaceOut(BaseModel):
     last_seq: Annotated[int, Field(description="Of the last message; 0 before the first.")]
     read_seq: Annotated[int, Field(description="Of the last message that you have read.")]
     unread: Annotated[int, Field(description="How many came after it.")]
+    unread_mentions: Annotated[int, Field(description=f"How many of the newest {LOOKED_AT} of these mention you.")]
     members: list[MemberOut]
 
     @classmethod
@@ -225,6 +227,7 @@ class SpaceOut(BaseModel):
             last_seq=place.last_seq,
             read_seq=place.read_seq,
             unread=place.unread,
+            unread_mentions=place.unread_mentions,
             members=[MemberOut.of(each) for each in members],
         )
 

@@ -1,4 +1,5 @@
 """How far members have read. Messages are numbered without holes: what is unread is a difference, and is never counted.
+Only what mentions the member is looked for, among the newest.
 
 Whoever joins has read what was said before; whoever says something has read up to it. Only the member itself moves its
 mark otherwise, in both directions: back, what follows is unread again. An agent's cycles move no mark: what it has seen
@@ -7,9 +8,10 @@ is in its log.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import dataclass
-from typing import Any
+import json
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from sqlalchemy import bindparam, select, update
 
@@ -18,7 +20,10 @@ from denizen.ids import EntityId, SpaceId
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity, Member, Space
 from denizen.storage.database import Tx, statement
-from denizen.storage.schema import entities, memberships, spaces
+from denizen.storage.schema import entities, memberships, messages, spaces
+
+LOOKED_AT: Final = 100
+"""Unread messages of a space that are looked at for who they mention."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,8 @@ class Place:
     last_seq: int
     read_seq: int
     """The number of the last message that the member has read."""
+    unread_mentions: int = 0
+    """How many of the newest unread messages, up to `LOOKED_AT`, mention the member."""
 
     @property
     def unread(self) -> int:
@@ -77,6 +84,25 @@ _members = statement(
     )
     .order_by(memberships.c.joined_at, entities.c.id)
 )
+_mentions = statement(
+    select(messages.c.space_id, messages.c.mentions, entities.c.handle)
+    .select_from(memberships)
+    .join(spaces, spaces.c.id == memberships.c.space_id)
+    .join(entities, entities.c.id == memberships.c.entity_id)
+    .join(
+        messages,
+        (messages.c.space_id == memberships.c.space_id)
+        & (messages.c.seq > memberships.c.read_seq)
+        & (messages.c.seq > spaces.c.last_seq - LOOKED_AT),
+    )
+    .where(
+        memberships.c.entity_id == bindparam("entity_id"),
+        memberships.c.space_id >= bindparam("first"),
+        memberships.c.space_id <= bindparam("last"),
+        # Handles are found in the list of them as JSON has it.
+        messages.c.mentions.like('%"' + entities.c.handle + '"%'),
+    )
+)
 _mark = statement(
     update(memberships)
     .where(memberships.c.space_id == bindparam("space"), memberships.c.entity_id == bindparam("entity"))
@@ -89,7 +115,7 @@ def place_of(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> Place:
     directory.require_member(tx, space_id, entity_id)
     row = tx.one(_one, space_id=space_id, entity_id=entity_id)
     assert row is not None
-    return _as_place(row)
+    return _with_mentions(tx, entity_id, [_as_place(row)])[0]
 
 
 def places_of(tx: Tx, entity_id: EntityId, *, after: str = "", limit: int) -> list[tuple[Place, list[Member]]]:
@@ -101,7 +127,18 @@ def places_of(tx: Tx, entity_id: EntityId, *, after: str = "", limit: int) -> li
     there: defaultdict[str, list[Member]] = defaultdict(list)
     for space_id, *who in tx.all(_members, entity_id=entity_id, after=after, last=places[-1].space.id):
         there[space_id].append(Member(Entity(*who[:5]), who[5], who[6]))
-    return [(each, there[each.space.id]) for each in places]
+    return [(each, there[each.space.id]) for each in _with_mentions(tx, entity_id, places)]
+
+
+def _with_mentions(tx: Tx, entity_id: EntityId, places: list[Place]) -> list[Place]:
+    """The places, in the order of their ids, with how often the member is mentioned in what it has not read."""
+    if not any(each.unread for each in places):
+        return places
+    first, last = places[0].space.id, places[-1].space.id
+    rows = tx.all(_mentions, entity_id=entity_id, first=first, last=last)
+    # The pattern of the query takes the _ of a handle for any character.
+    counted = Counter(space_id for space_id, mentions, handle in rows if handle in json.loads(mentions))
+    return [replace(each, unread_mentions=counted[each.space.id]) for each in places]
 
 
 def mark_read(tx: Tx, space_id: SpaceId, entity_id: EntityId, seq: int) -> Place:
@@ -110,7 +147,7 @@ def mark_read(tx: Tx, space_id: SpaceId, entity_id: EntityId, seq: int) -> Place
     if not 0 <= seq <= place.last_seq:
         raise InvalidInput(f"seq: messages of this space have numbers up to {place.last_seq}, not {seq}.")
     tx.run(_mark, space=space_id, entity=entity_id, read=seq)
-    return Place(place.space, place.created_at, place.last_seq, seq)
+    return place_of(tx, space_id, entity_id)
 
 
 def _as_place(row: tuple[Any, ...]) -> Place:

@@ -61,7 +61,13 @@ async def change_space(request: Request, caller: Person, space_id: str, change: 
 async def mark_read(request: Request, caller: Authenticated, space_id: str, mark: ReadMark) -> ReadState:
     """What comes after that number is unread: a smaller one than before makes messages unread again."""
     place = await context_of(request).runtime.db.write(_mark, space_id, caller.entity.id, mark.seq)
-    return ReadState(space_id=place.space.id, last_seq=place.last_seq, read_seq=place.read_seq, unread=place.unread)
+    return ReadState(
+        space_id=place.space.id,
+        last_seq=place.last_seq,
+        read_seq=place.read_seq,
+        unread=place.unread,
+        unread_mentions=place.unread_mentions,
+    )
 
 
 def enter(tx: Tx, space_id: str, entity_id: EntityId) -> Space:

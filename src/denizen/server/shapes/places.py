@@ -70,12 +70,13 @@ class ReadMark(Given):
 class ReadState(BaseModel):
     """How far you have read, and what is left."""
 
-    model_config = example(space_id=_KITCHEN, last_seq=9, read_seq=7, unread=2)
+    model_config = example(space_id=_KITCHEN, last_seq=9, read_seq=7, unread=2, unread_mentions=0)
 
     space_id: str
     last_seq: int
     read_seq: int
     unread: int
+    unread_mentions: int
 
 
 class SearchPage(BaseModel):
