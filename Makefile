@@ -7,7 +7,7 @@ RUNNABLE := .venv/.runnable
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup test lint types format bench picture lock clean
+.PHONY: help run setup test lint types format bench picture web schema screenshots lock clean
 
 help:
 	@echo "make run      set up and start Denizen on http://127.0.0.1:8420"
@@ -18,6 +18,9 @@ help:
 	@echo "make format   format the code and sort its imports"
 	@echo "make bench    run every script in bench/; each ends with one line of JSON"
 	@echo "make picture  make docs/chat.svg anew from a real conversation"
+	@echo "make web      build the web client anew (make run builds it where it is missing or older)"
+	@echo "make schema   make the web client's types anew from the HTTP API"
+	@echo "make screenshots  make the pictures in docs/screenshots anew"
 	@echo "make lock     resolve requirements/lock.txt anew (UPGRADE=1 also raises what is pinned)"
 	@echo "make clean    remove .venv and everything made here"
 
@@ -43,9 +46,11 @@ $(READY): $(RUNNABLE) requirements/lock.txt
 	@touch $@
 
 run: $(RUNNABLE)
+	@$(BIN)/python hatch_build.py
 	@exec $(BIN)/denizen up
 
 test: lint types
+	@$(BIN)/python hatch_build.py
 	$(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal
 
 lint: $(READY)
@@ -65,6 +70,17 @@ bench: $(READY)
 picture: $(READY)
 	$(BIN)/python docs/make_picture.py
 
+web: $(RUNNABLE)
+	$(BIN)/python hatch_build.py --always
+
+schema: $(RUNNABLE)
+	@$(BIN)/python hatch_build.py
+	cd web && PATH=$(CURDIR)/$(BIN):$$PATH npm run --silent schema
+
+screenshots: $(READY)
+	@$(BIN)/python hatch_build.py
+	$(BIN)/python docs/make_screenshots.py
+
 # For every platform, with hashes and without the names of the hosts that served it. run.txt is what a user needs,
 # lock.txt that and what the checks need; made in this order, so that both pin the same.
 COMPILE = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
@@ -76,5 +92,5 @@ lock:
 	$(COMPILE) --group build --constraint requirements/lock.txt --output-file requirements/run.txt
 
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis dist build
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis dist build web/node_modules src/denizen/server/web
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

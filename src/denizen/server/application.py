@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Final
 
 from fastapi import FastAPI
@@ -43,6 +44,7 @@ from denizen.server.routes import (
     webhooks,
 )
 from denizen.server.schemas import Problem
+from denizen.server.web_files import WEB_FOLDER, WebFiles
 from denizen.settings import OidcSettings
 
 ROOMS: Final = (
@@ -81,11 +83,19 @@ Errors are `application/problem+json`: decide by their `code`."""
 
 
 def create_app(
-    runtime: Runtime, *, limits: Limits | None = None, reach: Reach | None = None, oidc: OidcSettings | None = None
+    runtime: Runtime,
+    *,
+    limits: Limits | None = None,
+    reach: Reach | None = None,
+    oidc: OidcSettings | None = None,
+    web: Path = WEB_FOLDER,
 ) -> FastAPI:
-    """The application over this runtime, which has to be open while requests are answered."""
+    """The application over this runtime, which has to be open while requests are answered.
+
+    `web` is where the web client was built to.
+    """
     issuer = None if oidc is None or oidc.issuer is None else Issuer(oidc, runtime.clock)
-    context = Context(runtime, limits or Limits(), reach or Reach(), issuer)
+    context = Context(runtime, limits or Limits(), reach or Reach(), issuer, WebFiles(web))
     app = FastAPI(
         title="Denizen",
         version=__version__,

@@ -15,6 +15,7 @@ from denizen.access.oidc import Issuer
 from denizen.app import Runtime
 from denizen.server.rates import Rates
 from denizen.server.reach import Reach
+from denizen.server.web_files import WebFiles
 
 REMEMBERED: Final = 10_000
 
@@ -48,6 +49,8 @@ class Context:
     reach: Reach = field(default_factory=Reach)
     issuer: Issuer | None = None
     """The identity provider whose tokens let people in."""
+    web: WebFiles = field(default_factory=WebFiles)
+    """The web client."""
     ending: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the server ends: open streams end at once."""
     hang_up: Callable[[Scope], None] | None = None

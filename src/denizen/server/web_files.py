@@ -1,0 +1,118 @@
+"""The web client's files, as the build has left them in the package, and the one page that all its addresses show.
+
+Names below `assets/` hold the hash of what is in the file: a browser keeps these for ever. Everything else is asked for
+again each time, and answered 304 where it is the same. Nothing outside the list of built files can be asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mimetypes
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from starlette.datastructures import Headers
+from starlette.responses import Response
+
+from denizen.server.problems import problem_response
+
+WEB_FOLDER: Final = Path(__file__).with_name("web")
+
+CONTENT_SECURITY_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+
+_ASSETS: Final = "/assets/"
+_INDEX: Final = "/index.html"
+_NOT_PAGES: Final = ("/api", "/v1", "/hooks", "/metrics", "/healthz", "/readyz")
+"""Below these nothing is a page of the web client."""
+_TYPES: Final = {".webmanifest": "application/manifest+json", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_UNBUILT: Final = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Denizen</title>
+<h1>Denizen</h1>
+<p>The server runs, but its web client was not built. In the folder of its sources, run <code>make web</code>.</p>
+<p><a href="/login">Sign in</a> · the API is described at <a href="/api/openapi.json">/api/openapi.json</a></p>
+</html>
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    content: bytes
+    gzipped: bytes | None
+    media_type: str
+    etag: str
+
+
+class WebFiles:
+    """The files of one build. They are read when first asked for, and again when there is another build."""
+
+    def __init__(self, folder: Path = WEB_FOLDER) -> None:
+        self._folder = folder
+        self._files: dict[str, _File] = {}
+        self._built_at = 0
+
+    @property
+    def built(self) -> bool:
+        """Whether there is a web client to show."""
+        return (self._folder / "index.html").is_file()
+
+    def answer(self, method: str, path: str, headers: Headers) -> Response | None:
+        """The answer to a request for a file or a page; None if it is for neither."""
+        if method not in ("GET", "HEAD") or path.startswith(_NOT_PAGES):
+            return None
+        self._read_again()
+        if path in self._files and path != _INDEX:
+            return _sent(self._files[path], headers, for_ever=path.startswith(_ASSETS))
+        if path.startswith(_ASSETS):
+            return problem_response("not_found", "There is no such file. Reload the page: it may be an older one.")
+        if path != "/" and "text/html" not in headers.get("accept", ""):
+            return None
+        if _INDEX not in self._files:
+            return Response(_UNBUILT, media_type="text/html") if path == "/" else None
+        page = _sent(self._files[_INDEX], headers, for_ever=False)
+        page.headers["Content-Security-Policy"] = CONTENT_SECURITY_POLICY
+        page.headers["Cross-Origin-Opener-Policy"] = "same-origin"
+        return page
+
+    def _read_again(self) -> None:
+        try:
+            built_at = (self._folder / "index.html").stat().st_mtime_ns
+        except OSError:
+            self._files, self._built_at = {}, 0
+            return
+        if built_at != self._built_at:
+            self._files, self._built_at = _read(self._folder), built_at
+
+
+def _read(folder: Path) -> dict[str, _File]:
+    paths = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".gz"]
+    return {f"/{path.relative_to(folder).as_posix()}": _file(path) for path in paths}
+
+
+def _file(path: Path) -> _File:
+    content = path.read_bytes()
+    beside = path.with_name(f"{path.name}.gz")
+    media_type = _TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    etag = hashlib.sha256(content).hexdigest()[:32]
+    return _File(content, beside.read_bytes() if beside.is_file() else None, media_type, etag)
+
+
+def _sent(file: _File, headers: Headers, *, for_ever: bool) -> Response:
+    squeezed = file.gzipped is not None and "gzip" in headers.get("accept-encoding", "")
+    etag = f'"{file.etag}{"-gzip" if squeezed else ""}"'
+    sent = {
+        "Cache-Control": "public, max-age=31536000, immutable" if for_ever else "no-cache",
+        "ETag": etag,
+        "Vary": "Accept-Encoding",
+    }
+    if etag in headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=sent)
+    if squeezed:
+        sent["Content-Encoding"] = "gzip"
+    return Response(file.gzipped if squeezed else file.content, headers=sent, media_type=file.media_type)

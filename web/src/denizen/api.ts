@@ -1,0 +1,156 @@
+/** Requests to the HTTP API, typed by its own description. Errors are `ApiError`: decide by `code`, show `detail`. */
+import type { components, paths } from "./schema";
+
+export type Schemas = components["schemas"];
+export type Me = Schemas["Me"];
+export type Message = Schemas["MessageOut"];
+export type Space = Schemas["SpaceOut"];
+export type Member = Schemas["MemberOut"];
+export type Agent = Schemas["AgentOut"];
+export type Call = Schemas["CallOut"];
+export type Entity = Schemas["EntityOut"];
+
+type Verb = "get" | "post" | "put" | "patch" | "delete";
+/** The paths that answer to a verb. */
+export type PathOf<V extends Verb> = {
+  [P in keyof paths]: paths[P] extends Record<V, { responses: unknown }> ? P : never;
+}[keyof paths];
+type Operation<P extends keyof paths, V extends Verb> = V extends keyof paths[P] ? paths[P][V] : never;
+type Json<T> = T extends { content: { "application/json": infer Body } } ? Body : undefined;
+type Good = 200 | 201 | 202 | 204;
+export type Answer<O> = O extends { responses: infer R } ? { [S in keyof R & Good]: Json<R[S]> }[keyof R & Good] : never;
+type Part<O, K extends string> = O extends { parameters: infer A } ? (K extends keyof A ? NonNullable<A[K]> : never) : never;
+type Body<O> = O extends { requestBody?: infer B } ? Json<NonNullable<B>> : undefined;
+
+type Given<O> = (Part<O, "path"> extends never ? { path?: undefined } : { path: Part<O, "path"> }) & {
+  query?: Part<O, "query">;
+  body?: Body<O>;
+  /** An Idempotency-Key: asking again with it is asking once. */
+  key?: string;
+  signal?: AbortSignal;
+};
+type Needed<O> = Part<O, "path"> extends never ? [given?: Given<O>] : [given: Given<O>];
+
+/** What is wrong with one field of a request. */
+export interface FieldError {
+  in: string;
+  field: string;
+  message: string;
+}
+
+/** Why a request failed, as the server says it; `offline` where it could not be asked. */
+export class ApiError extends Error {
+  readonly code: string;
+  readonly title: string;
+  readonly detail: string;
+  readonly status: number;
+  readonly errors: FieldError[];
+
+  constructor(told: { code: string; title: string; detail: string; status: number; errors?: FieldError[] | null }) {
+    super(told.detail);
+    this.name = "ApiError";
+    this.code = told.code;
+    this.title = told.title;
+    this.detail = told.detail;
+    this.status = told.status;
+    this.errors = told.errors ?? [];
+  }
+
+  /** Whether the same request may succeed later. */
+  get passing(): boolean {
+    return this.status === 0 || this.status === 429 || this.status >= 500;
+  }
+}
+
+/** Any error in words for people. */
+export function inWords(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+let onSignedOut: () => void = () => undefined;
+
+/** `callback` is called whenever the server says that nobody is signed in. */
+export function whenSignedOut(callback: () => void): void {
+  onSignedOut = callback;
+}
+
+export function get<P extends PathOf<"get">>(path: P, ...given: Needed<Operation<P, "get">>): Promise<Answer<Operation<P, "get">>> {
+  return ask("GET", path, given[0]) as Promise<Answer<Operation<P, "get">>>;
+}
+
+export function post<P extends PathOf<"post">>(path: P, ...given: Needed<Operation<P, "post">>): Promise<Answer<Operation<P, "post">>> {
+  return ask("POST", path, given[0]) as Promise<Answer<Operation<P, "post">>>;
+}
+
+export function put<P extends PathOf<"put">>(path: P, ...given: Needed<Operation<P, "put">>): Promise<Answer<Operation<P, "put">>> {
+  return ask("PUT", path, given[0]) as Promise<Answer<Operation<P, "put">>>;
+}
+
+export function patch<P extends PathOf<"patch">>(path: P, ...given: Needed<Operation<P, "patch">>): Promise<Answer<Operation<P, "patch">>> {
+  return ask("PATCH", path, given[0]) as Promise<Answer<Operation<P, "patch">>>;
+}
+
+export function remove<P extends PathOf<"delete">>(path: P, ...given: Needed<Operation<P, "delete">>): Promise<Answer<Operation<P, "delete">>> {
+  return ask("DELETE", path, given[0]) as Promise<Answer<Operation<P, "delete">>>;
+}
+
+interface Loose {
+  path?: Record<string, string | number> | undefined;
+  query?: Record<string, unknown> | undefined;
+  body?: unknown;
+  key?: string | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+async function ask(method: string, path: string, given: unknown): Promise<unknown> {
+  const { path: parts, query, body, key, signal } = (given ?? {}) as Loose;
+  const headers: Record<string, string> = { Accept: "application/json" };
+  // Bodies are JSON, and a request that changes something has one, however little it says.
+  const sent = method === "GET" || method === "DELETE" ? undefined : JSON.stringify(body ?? {});
+  if (sent !== undefined) headers["Content-Type"] = "application/json";
+  if (key !== undefined) headers["Idempotency-Key"] = key;
+  let response: Response;
+  try {
+    response = await fetch(address(path, parts, query), {
+      method,
+      headers,
+      body: sent,
+      signal,
+      credentials: "same-origin",
+    });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new ApiError({
+      code: "offline",
+      title: "No connection",
+      detail: "The server cannot be reached. Check your connection, then try again.",
+      status: 0,
+    });
+  }
+  if (!response.ok) throw await problem(response, path);
+  return response.status === 204 ? undefined : response.json();
+}
+
+/** The address with its parts filled in: `/api/spaces/{space_id}`. */
+export function address(path: string, parts: Loose["path"] = {}, query: Loose["query"] = {}): string {
+  const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(parts[name])));
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined && value !== null) search.append(name, String(value));
+  }
+  return search.size ? `${filled}?${search}` : filled;
+}
+
+async function problem(response: Response, path: string): Promise<ApiError> {
+  if (response.status === 401 && path !== "/api/session") onSignedOut();
+  try {
+    return new ApiError(await response.json());
+  } catch {
+    return new ApiError({
+      code: "unexpected",
+      title: "The server did not answer as it should",
+      detail: `The server did not answer as it should (${response.status}). Try again in a moment.`,
+      status: response.status,
+    });
+  }
+}

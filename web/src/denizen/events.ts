@@ -1,0 +1,107 @@
+/** The events of `GET /api/stream`, as docs/streams.md tells them. `message` and its kin carry what they tell of. */
+import type { Call, Message, Schemas } from "./api";
+
+export type Status = Schemas["AgentOut"]["status"];
+
+export interface StreamStarted {
+  type: "stream.started";
+  id: string;
+  agent: string;
+  space: string;
+  epoch: number;
+  reply_to: string | null;
+}
+export interface StreamDelta {
+  type: "stream.delta";
+  id: string;
+  agent: string;
+  epoch: number;
+  /** In Unicode code points. */
+  offset: number;
+  text: string;
+}
+export interface StreamAborted {
+  type: "stream.aborted";
+  id: string;
+  agent: string;
+  epoch: number;
+  reason: string;
+}
+export interface AgentStatus {
+  type: "agent.status";
+  agent: string;
+  status: Status;
+  epoch: number | null;
+  doing?: string | null;
+}
+export interface CallStarted {
+  type: "call.started";
+  id: string;
+  agent: string;
+  space: string;
+  epoch: number;
+  tool: string;
+}
+export interface CallDelta {
+  type: "call.delta";
+  id: string;
+  agent: string;
+  epoch: number;
+  offset: number;
+  text: string;
+}
+export interface Ready {
+  type: "ready";
+  spaces: string[];
+}
+export interface SpaceTold {
+  type: "space.joined" | "space.changed";
+  space: string;
+  kind: Schemas["SpaceOut"]["kind"];
+  name: string;
+  private: boolean;
+  last_seq: number;
+}
+export interface SpaceLeft {
+  type: "space.left";
+  space: string;
+}
+
+export type StreamEvent =
+  | { type: "message" | "message.edited" | "message.deleted"; message: Message }
+  | { type: "call"; call: Call }
+  | StreamStarted
+  | StreamDelta
+  | StreamAborted
+  | AgentStatus
+  | CallStarted
+  | CallDelta
+  | Ready
+  | SpaceTold
+  | SpaceLeft;
+
+/** Every event of the stream by its name. */
+export const NAMES = [
+  "message",
+  "message.edited",
+  "message.deleted",
+  "stream.started",
+  "stream.delta",
+  "stream.aborted",
+  "agent.status",
+  "call",
+  "call.started",
+  "call.delta",
+  "ready",
+  "space.joined",
+  "space.left",
+  "space.changed",
+] as const;
+
+/** An event of the stream from its name and its data. */
+export function parse(name: (typeof NAMES)[number], data: string): StreamEvent {
+  const told = JSON.parse(data);
+  if (name === "message" || name === "message.edited" || name === "message.deleted") return { type: name, message: told };
+  if (name === "call") return { type: name, call: told };
+  return { ...told, type: name };
+}

@@ -1,0 +1,196 @@
+/**
+ * The one connection of a tab: `GET /api/stream` feeds the store, and is opened again whenever it breaks.
+ *
+ * Events are reduced together, once for each frame that the screen can draw, however many come.
+ */
+import { createContext, type ReactNode, useContext, useEffect, useState, useSyncExternalStore } from "react";
+import { get, type Me, type Space } from "./api";
+import { NAMES, parse } from "./events";
+import { type Action, EMPTY, type Pending, reduce, type State } from "./store";
+
+/** The state and who wants to know of it. */
+export class Store {
+  #state: State = EMPTY;
+  #listeners = new Set<() => void>();
+  #queue: Action[] = [];
+  #scheduled = false;
+
+  getState = (): State => this.#state;
+
+  subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  };
+
+  /** At once, and after everything that is queued. */
+  dispatch = (action: Action): void => {
+    this.#queue.push(action);
+    this.flush();
+  };
+
+  /** With the next frame. */
+  enqueue = (action: Action): void => {
+    this.#queue.push(action);
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    // Pages in the background are given no frames.
+    if (document.hidden) setTimeout(this.flush, 100);
+    else requestAnimationFrame(this.flush);
+  };
+
+  flush = (): void => {
+    this.#scheduled = false;
+    const queue = this.#queue;
+    if (queue.length === 0) return;
+    this.#queue = [];
+    const before = this.#state;
+    this.#state = queue.reduce(reduce, before);
+    if (this.#state !== before) for (const listener of this.#listeners) listener();
+  };
+}
+
+const StoreContext = createContext<Store | null>(null);
+
+export function useStore(): Store {
+  const store = useContext(StoreContext);
+  if (store === null) throw new Error("useStore is for what stands inside <Live>.");
+  return store;
+}
+
+/** A part of the state; the component is drawn again when that part is another. `select` must not make new objects. */
+export function useLive<T>(select: (state: State) => T): T {
+  const store = useStore();
+  return useSyncExternalStore(store.subscribe, () => select(store.getState()));
+}
+
+/** What stands inside is told everything that `me` may see, as it happens. */
+export function Live({ me, children }: { me: Me; children: ReactNode }): ReactNode {
+  const [store] = useState(() => {
+    const fresh = new Store();
+    fresh.dispatch({ type: "me", me });
+    for (const pending of kept(me.id)) fresh.dispatch({ type: "send", pending });
+    return fresh;
+  });
+  useEffect(() => connect(store), [store]);
+  useEffect(() => keep(store, me.id), [store, me.id]);
+  return <StoreContext value={store}>{children}</StoreContext>;
+}
+
+/** Every space the person is in. */
+export async function allSpaces(): Promise<Space[]> {
+  const spaces: Space[] = [];
+  for (let after = ""; ; ) {
+    const page = await get("/api/spaces", { query: { after, limit: 200 } });
+    spaces.push(...page.spaces);
+    if (page.next === null) return spaces;
+    after = page.next;
+  }
+}
+
+const LONGEST_WAIT = 15_000;
+
+/** Be connected until the returned function is called. */
+export function connect(store: Store): () => void {
+  let source: EventSource | null = null;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let failures = 0;
+  let ended = false;
+
+  const open = (): void => {
+    clearTimeout(timer);
+    source?.close();
+    source = new EventSource("/api/stream");
+    for (const name of NAMES) {
+      source.addEventListener(name, (event) => {
+        const told = parse(name, (event as MessageEvent<string>).data);
+        store.enqueue(told);
+        if (told.type === "ready") {
+          failures = 0;
+          void look();
+        }
+        // What the event does not tell: who is in the space, and how far it was read.
+        if (told.type === "space.changed" || told.type === "space.joined") void lookAt(told.space);
+      });
+    }
+    source.onerror = () => {
+      store.dispatch({ type: "connection", connection: "lost" });
+      // The browser tries again by itself unless the server has refused.
+      if (source?.readyState === EventSource.CLOSED) again();
+    };
+  };
+  const again = (): void => {
+    if (ended) return;
+    failures += 1;
+    clearTimeout(timer);
+    timer = setTimeout(() => void probe(), Math.min(500 * 2 ** failures, LONGEST_WAIT) * (0.7 + 0.6 * Math.random()));
+  };
+  const probe = async (): Promise<void> => {
+    try {
+      await get("/api/me"); // says by its status whether we are signed in at all
+    } catch {
+      if (!ended) again();
+      return;
+    }
+    if (!ended) open();
+  };
+  const look = async (): Promise<void> => {
+    try {
+      store.dispatch({ type: "spaces", spaces: await allSpaces() });
+      const { agents } = await get("/api/agents", { query: { limit: 200 } });
+      store.dispatch({ type: "presences", agents });
+    } catch {
+      // The stream breaks as well then, and `ready` comes again.
+    }
+  };
+  const lookAt = async (id: string): Promise<void> => {
+    try {
+      store.dispatch({ type: "space", space: await get("/api/spaces/{space_id}", { path: { space_id: id } }) });
+    } catch {
+      // Left meanwhile: `space.left` says so.
+    }
+  };
+  const gone = (): void => store.dispatch({ type: "connection", connection: "lost" });
+  const back = (): void => {
+    if (store.getState().connection !== "open") {
+      failures = 0;
+      open();
+    }
+  };
+
+  open();
+  window.addEventListener("offline", gone);
+  window.addEventListener("online", back);
+  return () => {
+    ended = true;
+    clearTimeout(timer);
+    source?.close();
+    window.removeEventListener("offline", gone);
+    window.removeEventListener("online", back);
+  };
+}
+
+// What was said and not confirmed outlives the page: it is sent again under the same key, and so not twice.
+
+function kept(me: string): Pending[] {
+  try {
+    const found: Pending[] = JSON.parse(localStorage.getItem(`outbox ${me}`) ?? "[]");
+    return found.map((each) => ({ ...each, state: "failed", error: each.error ?? "It was not sent before the page was closed." }));
+  } catch {
+    return [];
+  }
+}
+
+function keep(store: Store, me: string): () => void {
+  let last = store.getState().pending;
+  return store.subscribe(() => {
+    const { pending } = store.getState();
+    if (pending === last) return;
+    last = pending;
+    try {
+      if (pending.length) localStorage.setItem(`outbox ${me}`, JSON.stringify(pending));
+      else localStorage.removeItem(`outbox ${me}`);
+    } catch {
+      // No room, or not allowed: then it lives as long as the page.
+    }
+  });
+}

@@ -1,0 +1,79 @@
+import { QueryClient, QueryClientProvider, useQuery, useQueryClient } from "@tanstack/react-query";
+import { type ReactNode, useEffect, useState } from "react";
+import { useLocation } from "wouter";
+import { ApiError, get, type Me, whenSignedOut } from "../denizen/api";
+import { Live } from "../denizen/live";
+import { ErrorState } from "../ui/States";
+import { Toasts } from "../ui/Toast";
+import { Boundary } from "./Boundary";
+import { Frame } from "./Frame";
+import css from "./shell.module.css";
+import { SignIn } from "./SignIn";
+
+/** How long ago something may have been asked for to be shown without asking again. */
+const FRESH_MILLISECONDS = 5_000;
+
+export function App(): ReactNode {
+  const [client] = useState(
+    () =>
+      new QueryClient({
+        defaultOptions: {
+          queries: {
+            staleTime: FRESH_MILLISECONDS,
+            retry: (failures, error) => failures < 2 && error instanceof ApiError && error.passing,
+          },
+        },
+      }),
+  );
+  return (
+    <QueryClientProvider client={client}>
+      <Toasts>
+        <Boundary>
+          <Door />
+        </Boundary>
+      </Toasts>
+    </QueryClientProvider>
+  );
+}
+
+/** Whoever is signed in comes in; others are asked who they are. */
+function Door(): ReactNode {
+  const client = useQueryClient();
+  const [path, go] = useLocation();
+  const me = useQuery<Me | null>({ queryKey: ["me"], queryFn: whoAmI, staleTime: Infinity });
+  useEffect(() => whenSignedOut(() => client.setQueryData(["me"], null)), [client]);
+
+  if (path === "/login" || me.data === null) {
+    return (
+      <SignIn
+        onSignedIn={(who) => {
+          // What someone else saw here before is gone.
+          client.removeQueries({ predicate: (query) => query.queryKey[0] !== "me" });
+          client.setQueryData(["me"], who);
+          if (path === "/login") go("/", { replace: true });
+        }}
+      />
+    );
+  }
+  if (me.data) {
+    return (
+      <Live key={me.data.id} me={me.data}>
+        <Frame />
+      </Live>
+    );
+  }
+  return (
+    <main className={css.threshold} aria-busy={me.isPending}>
+      {me.error && <ErrorState error={me.error} onRetry={() => void me.refetch()} />}
+    </main>
+  );
+}
+
+async function whoAmI(): Promise<Me | null> {
+  try {
+    return await get("/api/me");
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 401) return null;
+    throw error;
+  }
+}

@@ -1,0 +1,95 @@
+import { lazy, type ReactNode, Suspense, useEffect, useRef, useState } from "react";
+import { Redirect, Route, Switch, useLocation } from "wouter";
+import { useConnection, useSpaces } from "../denizen/hooks";
+import { SpacePage } from "../spaces/SpacePage";
+import { Empty, Skeleton } from "../ui/States";
+import { Boundary } from "./Boundary";
+import { OfflineBanner } from "./OfflineBanner";
+import { MenuOpener, Page } from "./Page";
+import css from "./shell.module.css";
+import { Sidebar } from "./Sidebar";
+
+const Mind = lazy(() => import("../mind/MindPage"));
+const Agents = lazy(() => import("../agents/AgentsPage"));
+const NewAgent = lazy(() => import("../agents/NewAgentPage"));
+const Admin = lazy(() => import("../admin/AdminPage"));
+const Own = lazy(() => import("../me/MePage"));
+const Search = lazy(() => import("../spaces/SearchPage"));
+
+const LAST_SPACE = "last space";
+
+/** The screen of someone who is signed in: the sidebar, and where they are. */
+export function Frame(): ReactNode {
+  const [path] = useLocation();
+  const [open, setOpen] = useState(false);
+  const connection = useConnection();
+  const main = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    setOpen(false);
+    const space = /^\/s\/([^/]+)/.exec(path)?.[1];
+    if (space) localStorage.setItem(LAST_SPACE, space);
+  }, [path]);
+  return (
+    <div className={css.frame} data-sidebar={open ? "open" : "closed"}>
+      <a className={css.skip} href="#main">
+        Skip to content
+      </a>
+      <Sidebar open={open} onClose={() => setOpen(false)} />
+      <div className={css.main} id="main" tabIndex={-1} ref={main}>
+        {connection === "lost" && <OfflineBanner />}
+        <MenuOpener value={() => setOpen(true)}>
+          <Boundary of={path}>
+            <Suspense fallback={<Waiting />}>
+              <Switch>
+                <Route path="/" component={Home} />
+                <Route path="/s/:space/m/:seq">{({ space, seq }) => <SpacePage key={space} id={space} at={Number(seq)} />}</Route>
+                <Route path="/s/:space">{({ space }) => <SpacePage key={space} id={space} />}</Route>
+                <Route path="/search" component={Search} />
+                <Route path="/agents" component={Agents} />
+                <Route path="/agents/new" component={NewAgent} />
+                <Route path="/agents/:id/*?">{({ id }) => <Mind id={id} />}</Route>
+                <Route path="/admin/*?" component={Admin} />
+                <Route path="/me" component={Own} />
+                <Route component={Nowhere} />
+              </Switch>
+            </Suspense>
+          </Boundary>
+        </MenuOpener>
+      </div>
+    </div>
+  );
+}
+
+/** Where one was last, or the first space there is. */
+function Home(): ReactNode {
+  const spaces = useSpaces();
+  if (spaces === null) return <Waiting />;
+  const last = localStorage.getItem(LAST_SPACE);
+  const found = spaces.find((each) => each.info.id === last) ?? spaces[0];
+  if (found) return <Redirect to={`/s/${found.info.id}`} replace />;
+  return (
+    <Page title="Welcome">
+      <Empty title="You are in no space yet.">
+        <p>Open one with the + beside Spaces, or ask someone to bring you into theirs.</p>
+      </Empty>
+    </Page>
+  );
+}
+
+function Nowhere(): ReactNode {
+  return (
+    <Page title="Not found">
+      <Empty title="There is nothing here.">
+        <p>The address may be wrong, or what was here is gone.</p>
+      </Empty>
+    </Page>
+  );
+}
+
+function Waiting(): ReactNode {
+  return (
+    <div className={css.waiting}>
+      <Skeleton lines={8} />
+    </div>
+  );
+}

@@ -1,0 +1,24 @@
+import { WifiOff } from "lucide-react";
+import { type ReactNode, useEffect, useState } from "react";
+import css from "./shell.module.css";
+
+const PATIENCE_MILLISECONDS = 1_200;
+
+/** Says that the connection is lost, once that has lasted a moment: most are back at once. */
+export function OfflineBanner(): ReactNode {
+  const [shown, setShown] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setShown(true), PATIENCE_MILLISECONDS);
+    return () => clearTimeout(timer);
+  }, []);
+  return (
+    <div role="status" className={css.bannerPlace}>
+      {shown && (
+        <div className={css.banner}>
+          <WifiOff size={16} aria-hidden />
+          No connection. What you write is kept, and everything catches up by itself.
+        </div>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,154 @@
+import { Bot, LogOut, Monitor, Moon, PanelLeftClose, Plus, Search, Settings2, Sun, UserRound } from "lucide-react";
+import { type ReactNode, useState } from "react";
+import { Link, useLocation } from "wouter";
+import { useIsAdmin, useMe, useSpaces } from "../denizen/hooks";
+import { useLive } from "../denizen/live";
+import { type SpaceState, unread } from "../denizen/store";
+import { NewSpace } from "../spaces/NewSpace";
+import { Avatar, STATUS_WORDS, StatusDot } from "../ui/Avatar";
+import { IconButton } from "../ui/Button";
+import { classes } from "../ui/classes";
+import { Menu } from "../ui/Menu";
+import { Skeleton } from "../ui/States";
+import css from "./shell.module.css";
+import { signOut } from "./signOut";
+import { chooseTheme, type Theme, useTheme } from "./theme";
+
+export function Sidebar({ open, onClose }: { open: boolean; onClose: () => void }): ReactNode {
+  const me = useMe();
+  const spaces = useSpaces();
+  const [making, setMaking] = useState(false);
+  const direct = spaces?.filter((each) => isDirect(each, me.id)) ?? [];
+  const shared = spaces?.filter((each) => !isDirect(each, me.id)) ?? [];
+  return (
+    <>
+      <div className={css.scrim} onClick={onClose} aria-hidden />
+      <aside className={css.sidebar} aria-label="Spaces and places" data-open={open}>
+        <div className={css.brand}>
+          <img src="/icon.svg" alt="" width={24} height={24} />
+          <span className={css.brandName}>{me.organization.name}</span>
+          <Link href="/search" className={css.iconLink} aria-label="Search" title="Search">
+            <Search size={18} />
+          </Link>
+          <IconButton className={css.closeButton} label="Close the menu" icon={<PanelLeftClose size={18} />} onClick={onClose} />
+        </div>
+        <nav className={css.places} aria-label="Spaces">
+          <div className={css.sectionHead}>
+            <h2>Spaces</h2>
+            <IconButton label="Open a new space" icon={<Plus size={16} />} onClick={() => setMaking(true)} />
+          </div>
+          {spaces === null ? (
+            <div className={css.loadingPlaces}>
+              <Skeleton lines={5} label="Loading spaces" />
+            </div>
+          ) : (
+            <>
+              <PlaceList spaces={shared} empty="You are in no shared space yet." />
+              {direct.length > 0 && (
+                <>
+                  <div className={css.sectionHead}>
+                    <h2>Just the two of you</h2>
+                  </div>
+                  <PlaceList spaces={direct} />
+                </>
+              )}
+            </>
+          )}
+        </nav>
+        <nav className={css.tools} aria-label="Places">
+          <ToolLink href="/agents" icon={<Bot size={18} />} label="Agents" />
+          {useIsAdmin() && <ToolLink href="/admin/people" under="/admin" icon={<Settings2 size={18} />} label="Administration" />}
+        </nav>
+        <div className={css.foot}>
+          <Link href="/me" className={css.meLink}>
+            <Avatar name={me.name} id={me.id} kind={me.kind} size="small" />
+            <span className={css.meName}>{me.name}</span>
+          </Link>
+          <ThemeMenu />
+          <Menu
+            label="You"
+            icon={<UserRound size={17} />}
+            items={[{ label: "Sign out", icon: <LogOut size={16} />, onSelect: () => void signOut() }]}
+          />
+        </div>
+      </aside>
+      {making && <NewSpace onClose={() => setMaking(false)} />}
+    </>
+  );
+}
+
+/** Whether it is a private space of the person and one other. */
+export function isDirect({ info }: SpaceState, me: string): boolean {
+  return info.private && info.members.length === 2 && info.members.some((each) => each.id === me);
+}
+
+function PlaceList({ spaces, empty }: { spaces: SpaceState[]; empty?: string }): ReactNode {
+  if (spaces.length === 0) return empty ? <p className={css.noPlaces}>{empty}</p> : null;
+  return (
+    <ul>
+      {spaces.map((space) => (
+        <li key={space.info.id}>
+          <PlaceLink space={space} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function PlaceLink({ space }: { space: SpaceState }): ReactNode {
+  const [path] = useLocation();
+  const me = useMe();
+  const presence = useLive((state) => state.presence);
+  const { info } = space;
+  const href = `/s/${info.id}`;
+  const count = unread(space);
+  const other = isDirect(space, me.id) ? info.members.find((each) => each.id !== me.id) : undefined;
+  const busy = info.members.filter((each) => presence[each.id]?.status === "alive");
+  const status = other ? presence[other.id]?.status : busy.length ? "alive" : undefined;
+  const current = path === href || path.startsWith(`${href}/`);
+  return (
+    <Link href={href} className={classes(css.place, count > 0 && css.unread)} aria-current={current ? "page" : undefined}>
+      {other ? <Avatar name={other.name} id={other.id} kind={other.kind} size="small" /> : <span className={css.hash}>#</span>}
+      <span className={css.placeName}>{other?.name ?? info.name}</span>
+      {status && status !== "sleeping" && (
+        <span title={busy.length ? `${busy.map((each) => each.name).join(", ")}: ${STATUS_WORDS.alive}` : STATUS_WORDS[status]}>
+          <StatusDot status={status} labelled />
+        </span>
+      )}
+      {count > 0 && (
+        <span className={css.count}>
+          {count > 99 ? "99+" : count}
+          <span className="visually-hidden"> unread</span>
+        </span>
+      )}
+    </Link>
+  );
+}
+
+function ToolLink({ href, under = href, icon, label }: { href: string; under?: string; icon: ReactNode; label: string }): ReactNode {
+  const [path] = useLocation();
+  return (
+    <Link href={href} className={css.place} aria-current={path.startsWith(under) ? "page" : undefined}>
+      {icon}
+      <span className={css.placeName}>{label}</span>
+    </Link>
+  );
+}
+
+const THEMES: { id: Theme; label: string; icon: ReactNode }[] = [
+  { id: "system", label: "As the system", icon: <Monitor size={16} /> },
+  { id: "light", label: "Light", icon: <Sun size={16} /> },
+  { id: "dark", label: "Dark", icon: <Moon size={16} /> },
+];
+
+function ThemeMenu(): ReactNode {
+  const theme = useTheme();
+  const shown = THEMES.find((each) => each.id === theme)!;
+  return (
+    <Menu
+      label={`Colours: ${shown.label.toLowerCase()}`}
+      icon={shown.icon}
+      items={THEMES.map((each) => ({ ...each, onSelect: () => chooseTheme(each.id) }))}
+    />
+  );
+}

@@ -1,0 +1,78 @@
+import { type FormEvent, type ReactNode, useEffect, useRef, useState } from "react";
+import { get, inWords, type Me, post } from "../denizen/api";
+import { Button } from "../ui/Button";
+import { TextField } from "../ui/Field";
+import css from "./shell.module.css";
+
+const USED = "This link was used already, or it is older than ten minutes. Ask for a new one: denizen login";
+
+/** Signs in with what stands behind the # of the address, or with a token that is typed. */
+export function SignIn({ onSignedIn }: { onSignedIn: (me: Me) => void }): ReactNode {
+  const [secret, setSecret] = useState("");
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<string | null>(null);
+  const linked = useRef(takeSecret());
+
+  const signIn = async (given: string): Promise<void> => {
+    setBusy(true);
+    setError(null);
+    try {
+      await post("/api/session", { body: { secret: given } });
+      onSignedIn(await get("/api/me"));
+    } catch (problem) {
+      setError(given.startsWith("dzl_") ? USED : inWords(problem));
+      setBusy(false);
+    }
+  };
+  useEffect(() => {
+    const given = linked.current;
+    linked.current = "";
+    if (given) void signIn(given);
+    // Once: a link is good once.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, []);
+
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    const given = secret.trim().replace(/^.*#/, "");
+    setSecret("");
+    if (given) void signIn(given);
+  };
+  return (
+    <main className={css.threshold}>
+      <form className={css.signIn} onSubmit={submit}>
+        <img src="/icon.svg" alt="" width={44} height={44} />
+        <h1>Denizen</h1>
+        <p>Sign in with an access token, or with a login link.</p>
+        <TextField
+          label="Access token or link"
+          type="password"
+          autoComplete="off"
+          autoFocus
+          required
+          value={secret}
+          onChange={(event) => setSecret(event.target.value)}
+          error={error}
+          placeholder="dz_…"
+        />
+        <Button variant="primary" type="submit" busy={busy}>
+          Sign in
+        </Button>
+        <p className={css.aside}>
+          No token? On the machine that runs this server, <code>denizen login</code> prints a link.
+        </p>
+      </form>
+    </main>
+  );
+}
+
+let taken: string | null = null;
+
+/** The secret behind the #; out of the address bar and the history at once. */
+function takeSecret(): string {
+  if (taken === null && location.pathname === "/login") {
+    taken = location.hash.slice(1);
+    if (taken) history.replaceState(null, "", location.pathname);
+  }
+  return taken ?? "";
+}

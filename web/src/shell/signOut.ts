@@ -1,0 +1,10 @@
+import { remove } from "../denizen/api";
+
+/** The session is over; the page begins anew, and holds nothing of who was here. */
+export async function signOut(): Promise<void> {
+  try {
+    await remove("/api/session");
+  } finally {
+    location.assign("/login");
+  }
+}

@@ -1,0 +1,54 @@
+import type { ReactNode } from "react";
+import type { Status } from "../denizen/events";
+import { classes } from "./classes";
+import css from "./ui.module.css";
+
+interface AvatarProps {
+  name: string;
+  /** By which its colour is chosen: it stays when the name changes. */
+  id?: string;
+  kind?: string;
+  size?: "small" | "medium" | "large";
+  /** Of an agent. */
+  status?: Status;
+}
+
+/** Who it is, at a glance: people are round, agents are not. The name has to stand beside it. */
+export function Avatar({ name, id, kind, size = "medium", status }: AvatarProps): ReactNode {
+  return (
+    <span aria-hidden className={classes(css.avatar, css[`hue${hue(id ?? name)}`], kind !== "human" && kind !== undefined && css.agent, size !== "medium" && css[size])}>
+      {initials(name)}
+      {status && <StatusDot status={status} />}
+    </span>
+  );
+}
+
+/** What each status is called. */
+export const STATUS_WORDS: Record<Status, string> = {
+  alive: "thinking",
+  sleeping: "asleep",
+  paused: "waiting for an answer",
+  suspended: "suspended",
+  dead: "gone",
+};
+
+export function StatusDot({ status, labelled }: { status: Status; labelled?: boolean }): ReactNode {
+  return (
+    <span className={classes(css.dot, css[status])} title={STATUS_WORDS[status]}>
+      {labelled && <span className="visually-hidden">{STATUS_WORDS[status]}</span>}
+    </span>
+  );
+}
+
+function initials(name: string): string {
+  const words = name.trim().split(/\s+/);
+  const first = [...(words[0] ?? "")][0] ?? "?";
+  const last = words.length > 1 ? ([...(words.at(-1) ?? "")][0] ?? "") : "";
+  return (first + last).toLocaleUpperCase();
+}
+
+function hue(text: string): number {
+  let sum = 0;
+  for (const letter of text) sum = (sum * 31 + letter.codePointAt(0)!) % 9973;
+  return sum % 8;
+}

@@ -1,0 +1,58 @@
+import { X } from "lucide-react";
+import { type ReactNode, useEffect, useId, useRef } from "react";
+import { IconButton } from "./Button";
+import { classes } from "./classes";
+import css from "./ui.module.css";
+
+interface DialogProps {
+  title: ReactNode;
+  /** Called when the person wants it gone: Escape, the cross, a press beside it. */
+  onClose: () => void;
+  children: ReactNode;
+  /** Buttons at its end. */
+  footer?: ReactNode;
+  wide?: boolean;
+}
+
+/** A dialog over everything, as long as it is rendered; the focus stays in it and goes back to where it was. */
+export function Dialog({ title, onClose, children, footer, wide }: DialogProps): ReactNode {
+  const ref = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useEffect(() => {
+    const dialog = ref.current!;
+    const before = document.activeElement;
+    if (!dialog.open) dialog.showModal();
+    return () => {
+      dialog.close();
+      if (before instanceof HTMLElement) before.focus();
+    };
+  }, []);
+  return (
+    <dialog
+      ref={ref}
+      aria-labelledby={id}
+      className={classes(css.dialog, wide && css.wide)}
+      onCancel={(event) => {
+        event.preventDefault();
+        onClose();
+      }}
+      onMouseDown={(event) => {
+        if (event.target === ref.current) onClose();
+      }}
+    >
+      <div className={css.dialogHead}>
+        <h2 id={id}>{title}</h2>
+        <IconButton label="Close" icon={<X size={18} />} onClick={onClose} />
+      </div>
+      <div className={css.dialogBody}>
+        {children}
+        {footer && <div className={css.dialogFoot}>{footer}</div>}
+      </div>
+    </dialog>
+  );
+}
+
+/** Buttons at the end of a form in a dialog. */
+export function DialogFoot({ children }: { children: ReactNode }): ReactNode {
+  return <div className={css.dialogFoot}>{children}</div>;
+}
