@@ -24,7 +24,7 @@ async def test_health_needs_no_token(small_house: House) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "status", "code"),
     [
-        ("GET", "/", 404, "not_found"),
+        ("GET", "/nothing", 404, "not_found"),
         ("GET", "/api/nothing", 404, "not_found"),
         ("GET", "/api/spaces/", 404, "not_found"),
         ("DELETE", "/api/me", 405, "method_not_allowed"),
