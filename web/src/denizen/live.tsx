@@ -95,10 +95,12 @@ export function connect(store: Store): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let failures = 0;
   let ended = false;
+  let isReady = false;
 
   const open = (): void => {
     clearTimeout(timer);
     source?.close();
+    isReady = false;
     source = new EventSource("/api/stream");
     for (const name of NAMES) {
       source.addEventListener(name, (event) => {
@@ -106,13 +108,15 @@ export function connect(store: Store): () => void {
         store.enqueue(told);
         if (told.type === "ready") {
           failures = 0;
+          isReady = true;
           void look();
         }
-        // What the event does not tell: who is in the space, and how far it was read.
-        if (told.type === "space.changed" || told.type === "space.joined") void lookAt(told.space);
+        // What the event does not tell: who is in the space, and how far it was read. Before `ready`, all are looked at.
+        if (isReady && (told.type === "space.changed" || told.type === "space.joined")) void lookAt(told.space);
       });
     }
     source.onerror = () => {
+      isReady = false;
       store.dispatch({ type: "connection", connection: "lost" });
       // The browser tries again by itself unless the server has refused.
       if (source?.readyState === EventSource.CLOSED) again();
@@ -158,6 +162,7 @@ export function connect(store: Store): () => void {
   };
 
   open();
+  void look(); // without waiting for the stream, so that there is something to see
   window.addEventListener("offline", gone);
   window.addEventListener("online", back);
   return () => {

@@ -50,8 +50,8 @@ export interface SpaceState {
   info: Space;
   /** A run of messages without a hole, the oldest first; null before any were read. */
   window: Message[] | null;
-  /** Whether changes to the window may have been missed. */
-  stale: boolean;
+  /** How often changes to the window may have been missed since it was last read again; 0: it is as it should be. */
+  stale: number;
   calls: Record<string, Call>;
   /** Agents that looked in after this message and said nothing: agent → number. */
   passed: Record<string, number>;
@@ -79,7 +79,7 @@ export type Action =
   | { type: "spaces"; spaces: Space[] }
   | { type: "space"; space: Space }
   | { type: "page"; space: string; messages: Message[]; replace?: boolean }
-  | { type: "refreshed"; space: string; messages: Message[] }
+  | { type: "refreshed"; space: string; messages: Message[]; stale: number }
   | { type: "calls"; space: string; calls: Call[] }
   | { type: "read"; space: string; seq: number }
   | { type: "presences"; agents: { id: string; status: Status }[] }
@@ -112,7 +112,7 @@ export function reduce(state: State, action: Action): State {
     case "page":
       return within(state, action.space, (space) => withPage(space, action.messages, action.replace ?? false));
     case "refreshed":
-      return within(state, action.space, (space) => ({ ...merged(space, action.messages), stale: false }));
+      return within(state, action.space, (space) => refreshed(space, action.messages, action.stale));
     case "calls":
       return within(state, action.space, (space) => action.calls.reduce(withCall, space));
     case "read":
@@ -201,7 +201,7 @@ function within(state: State, id: string, change: (space: SpaceState) => SpaceSt
 }
 
 function newSpace(info: Space): SpaceState {
-  return { info, window: null, stale: false, calls: {}, passed: {} };
+  return { info, window: null, stale: 0, calls: {}, passed: {} };
 }
 
 function withSpaces(state: State, told: Space[]): State {
@@ -239,7 +239,7 @@ function ready(state: State, ids: string[]): State {
   const here = new Set(ids);
   const spaces: Record<string, SpaceState> = {};
   for (const [id, space] of Object.entries(state.spaces)) {
-    if (here.has(id)) spaces[id] = space.window === null ? space : { ...space, stale: true };
+    if (here.has(id)) spaces[id] = space.window === null ? space : { ...space, stale: space.stale + 1 };
   }
   return { ...state, connection: "open", spaces, writing: {}, drafts: {} };
 }
@@ -266,9 +266,14 @@ function withPage(space: SpaceState, messages: Message[], replace: boolean): Spa
   if (space.window === null || replace) {
     const known = new Map((space.window ?? []).map((each) => [each.id, each]));
     const window = messages.map((each) => newer(known.get(each.id), each));
-    return { ...space, window, stale: replace ? false : space.stale };
+    return { ...space, window, stale: replace ? 0 : space.stale };
   }
   return merged(space, messages);
+}
+
+/** The window was read again, after changes had been missed `stale` times; another time since then still counts. */
+function refreshed(space: SpaceState, messages: Message[], stale: number): SpaceState {
+  return { ...merged(space, messages), stale: space.stale === stale ? 0 : space.stale };
 }
 
 /** The window with these messages, as far as they lie in it or adjoin it; others would leave a hole. */

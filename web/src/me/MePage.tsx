@@ -1,14 +1,240 @@
-import type { ReactNode } from "react";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Ellipsis, KeyRound, Link2, LogOut, Monitor, Plus, RotateCw, Trash2 } from "lucide-react";
+import { type FormEvent, type ReactNode, useState } from "react";
+import { get, inWords, post, remove, type Schemas } from "../denizen/api";
 import { useMe } from "../denizen/hooks";
 import { Page } from "../shell/Page";
+import { signOut } from "../shell/signOut";
+import { Avatar } from "../ui/Avatar";
+import { Badge } from "../ui/Badge";
+import { Button } from "../ui/Button";
+import { Code } from "../ui/Code";
+import { Dialog, DialogFoot } from "../ui/Dialog";
+import { Select, TextField } from "../ui/Field";
+import { Menu } from "../ui/Menu";
+import { Empty, Loaded } from "../ui/States";
+import { Time } from "../ui/Time";
+import { useToast } from "../ui/Toast";
+import css from "./me.module.css";
 
+type Token = Schemas["KnownToken"];
+
+/** Who one is, what lets one in, and the way out. */
 export default function MePage(): ReactNode {
   const me = useMe();
   return (
-    <Page title="You">
-      <p>
-        You are {me.name} (@{me.handle}), {me.role} of {me.organization.name}.
-      </p>
+    <Page
+      title="You"
+      actions={
+        <Button small icon={<LogOut size={16} />} onClick={() => void signOut()}>
+          Sign out
+        </Button>
+      }
+    >
+      <section className={css.who} aria-label="Who you are">
+        <Avatar name={me.name} id={me.id} kind={me.kind} size="large" />
+        <div>
+          <h2>{me.name}</h2>
+          <p className={css.soft}>
+            @{me.handle} · {me.role} of {me.organization.name}
+          </p>
+        </div>
+      </section>
+      <Ways />
     </Page>
+  );
+}
+
+function Ways(): ReactNode {
+  const client = useQueryClient();
+  const tokens = useQuery({ queryKey: ["tokens", "mine"], queryFn: () => get("/api/tokens") });
+  const [making, setMaking] = useState(false);
+  const [shown, setShown] = useState<{ title: string; text: string; note: string } | null>(null);
+  const toast = useToast();
+  const changed = (): void => void client.invalidateQueries({ queryKey: ["tokens", "mine"] });
+  const link = useMutation({
+    mutationFn: () => post("/api/logins", { body: {} }),
+    onSuccess: (made) => setShown({ title: "A link to sign in with", text: made.url, note: "Whoever opens it first, in the next ten minutes, is signed in as you. Send it to nobody else." }),
+    onError: (error) => toast(inWords(error)),
+  });
+  const secret = (made: Schemas["TokenCreated"]): void =>
+    setShown({ title: `The secret of “${made.token.name}”`, text: made.secret, note: "Copy it now: it is not shown again." });
+  return (
+    <>
+      <section className={css.section}>
+        <div className={css.sectionHead}>
+          <h2>What lets you in</h2>
+          <Button small icon={<Link2 size={16} />} busy={link.isPending} onClick={() => link.mutate()}>
+            Link for another device
+          </Button>
+          <Button small variant="primary" icon={<Plus size={16} />} onClick={() => setMaking(true)}>
+            New token
+          </Button>
+        </div>
+        <Loaded query={tokens} lines={5}>
+          {({ tokens: all }) => <TokenList tokens={all.filter((each) => each.kind !== "login" && each.revoked_at === null)} onChanged={changed} onSecret={secret} />}
+        </Loaded>
+      </section>
+      {making && (
+        <NewToken
+          onClose={() => setMaking(false)}
+          onMade={(made) => {
+            setMaking(false);
+            changed();
+            secret(made);
+          }}
+        />
+      )}
+      {shown && (
+        <Dialog title={shown.title} onClose={() => setShown(null)} footer={<Button onClick={() => setShown(null)}>Done</Button>}>
+          <p>{shown.note}</p>
+          <Code text={shown.text} label="Secret" />
+        </Dialog>
+      )}
+    </>
+  );
+}
+
+function TokenList({ tokens, onChanged, onSecret }: { tokens: Token[]; onChanged: () => void; onSecret: (made: Schemas["TokenCreated"]) => void }): ReactNode {
+  if (tokens.length === 0) return <Empty title="You have no tokens." />;
+  return (
+    <ul className={css.tokens}>
+      {tokens.map((token) => (
+        <li key={token.id}>
+          <TokenRow token={token} onChanged={onChanged} onSecret={onSecret} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function TokenRow({ token, onChanged, onSecret }: { token: Token; onChanged: () => void; onSecret: (made: Schemas["TokenCreated"]) => void }): ReactNode {
+  const me = useMe();
+  const toast = useToast();
+  const [asking, setAsking] = useState(false);
+  const path = { token_id: token.id };
+  const here = token.id === me.token.id;
+  const revoke = async (): Promise<void> => {
+    try {
+      await remove("/api/tokens/{token_id}", { path });
+      if (here) location.assign("/login");
+      setAsking(false);
+      onChanged();
+    } catch (error) {
+      toast(inWords(error));
+    }
+  };
+  const rotate = async (): Promise<void> => {
+    try {
+      onSecret(await post("/api/tokens/{token_id}/rotate", { path }));
+      onChanged();
+    } catch (error) {
+      toast(inWords(error));
+    }
+  };
+  const session = token.kind === "session";
+  return (
+    <div className={css.token}>
+      {session ? <Monitor size={18} aria-hidden /> : <KeyRound size={18} aria-hidden />}
+      <div className={css.tokenWords}>
+        <span className={css.tokenName}>
+          {session ? "Browser" : token.name} {here && <Badge tone="accent">this one</Badge>} <Badge>{token.role}</Badge>
+        </span>
+        <span className={css.soft}>
+          since <Time value={token.created_at} />
+          {token.last_used_at && (
+            <>
+              {" "}
+              · used <Time value={token.last_used_at} form="ago" />
+            </>
+          )}
+          {token.expires_at && (
+            <>
+              {" "}
+              · until <Time value={token.expires_at} />
+            </>
+          )}
+        </span>
+      </div>
+      <Menu
+        label={`More about ${session ? "this browser" : token.name}`}
+        icon={<Ellipsis size={17} />}
+        items={[
+          ...(session ? [] : [{ label: "New secret", icon: <RotateCw size={16} />, onSelect: () => void rotate() }]),
+          { label: "Revoke", icon: <Trash2 size={16} />, onSelect: () => setAsking(true), danger: true },
+        ]}
+      />
+      {asking && (
+        <Dialog
+          title={`Revoke “${session ? "Browser" : token.name}”?`}
+          onClose={() => setAsking(false)}
+          footer={
+            <>
+              <Button variant="quiet" onClick={() => setAsking(false)}>
+                Keep it
+              </Button>
+              <Button variant="danger" onClick={() => void revoke()}>
+                Revoke
+              </Button>
+            </>
+          }
+        >
+          <p>Nobody gets in with it any more. {here && "You are signed out here."}</p>
+        </Dialog>
+      )}
+    </div>
+  );
+}
+
+const DAYS = [
+  ["", "never"],
+  ["30", "in 30 days"],
+  ["90", "in 90 days"],
+  ["365", "in a year"],
+] as const;
+
+function NewToken({ onClose, onMade }: { onClose: () => void; onMade: (made: Schemas["TokenCreated"]) => void }): ReactNode {
+  const me = useMe();
+  const [name, setName] = useState("");
+  const [role, setRole] = useState("member");
+  const [days, setDays] = useState("90");
+  const roles = ["member", "admin", "owner"].slice(0, 1 + Math.max(0, ["member", "admin", "owner"].indexOf(me.role)));
+  const make = useMutation({
+    mutationFn: () => {
+      const expires_at = days ? new Date(Date.now() + Number(days) * 86_400_000).toISOString() : null;
+      return post("/api/tokens", { body: { name: name.trim(), role: role as "member", expires_at } });
+    },
+    onSuccess: onMade,
+  });
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    make.mutate();
+  };
+  return (
+    <Dialog title="New token" onClose={onClose}>
+      <form className={css.form} onSubmit={submit}>
+        <TextField label="What is it for?" required autoFocus maxLength={120} value={name} onChange={(event) => setName(event.target.value)} placeholder="Backup script" error={make.error ? inWords(make.error) : undefined} />
+        <Select label="It may do what a … may" value={role} onChange={(event) => setRole(event.target.value)}>
+          {roles.map((each) => (
+            <option key={each}>{each}</option>
+          ))}
+        </Select>
+        <Select label="It ends" value={days} onChange={(event) => setDays(event.target.value)}>
+          {DAYS.map(([value, label]) => (
+            <option key={value} value={value}>
+              {label}
+            </option>
+          ))}
+        </Select>
+        <DialogFoot>
+          <Button variant="quiet" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button variant="primary" type="submit" busy={make.isPending} disabled={!name.trim()}>
+            Make the token
+          </Button>
+        </DialogFoot>
+      </form>
+    </Dialog>
   );
 }

@@ -1,25 +1,200 @@
-import { type ReactNode, useEffect } from "react";
-import { get } from "../denizen/api";
-import { useSpace } from "../denizen/hooks";
-import { useStore } from "../denizen/live";
-import { Page } from "../shell/Page";
-import { Markdown } from "../ui/Markdown";
-import { Skeleton } from "../ui/States";
+import { Ellipsis, Lock, LogOut, Pencil, Search, Users } from "lucide-react";
+import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { Link, useLocation } from "wouter";
+import { type Message, put } from "../denizen/api";
+import { useMe, useSpace } from "../denizen/hooks";
+import { useLive, useStore } from "../denizen/live";
+import { firstSeq, lastSeq, unread } from "../denizen/store";
+import { MenuButton, Page, useTitle } from "../shell/Page";
+import { Avatar } from "../ui/Avatar";
+import { buttonClass } from "../ui/Button";
+import { classes } from "../ui/classes";
+import { Menu } from "../ui/Menu";
+import { Empty, Skeleton } from "../ui/States";
+import { Composer, type ComposerHandle } from "./Composer";
+import { type Around, AroundContext } from "./context";
+import css from "./conversation.module.css";
+import { Leave, Members } from "./Members";
+import { type ListHandle, MessageList } from "./MessageList";
+import { Notices } from "./Notices";
+import { Rename } from "./Rename";
+import { StatusLine } from "./StatusLine";
+import { type Conversation, useConversation } from "./useConversation";
 
-export function SpacePage({ id }: { id: string; at?: number }): ReactNode {
+/** A space: what was said there, what happens, and where one writes. `at` is the message that the address names. */
+export function SpacePage({ id, at }: { id: string; at?: number }): ReactNode {
+  const loaded = useLive((state) => state.loaded);
   const space = useSpace(id);
-  const store = useStore();
-  const known = space !== undefined;
-  useEffect(() => {
-    if (known) {
-      void get("/api/spaces/{space_id}/messages", { path: { space_id: id } }).then(({ messages }) =>
-        store.dispatch({ type: "page", space: id, messages }),
-      );
-    }
-  }, [id, store, known]);
+  if (space) return <Inside id={id} at={at ?? null} />;
   return (
-    <Page title={space?.info.name ?? ""}>
-      {space?.window ? space.window.map((each) => <Markdown key={each.id} text={each.text} />) : <Skeleton lines={8} />}
+    <Page title={loaded ? "Not found" : ""}>
+      {loaded ? (
+        <Empty title="There is no such space.">
+          <p>It does not exist, or you are not in it. Someone who is can bring you in.</p>
+        </Empty>
+      ) : (
+        <Skeleton lines={9} label="Loading messages" />
+      )}
     </Page>
+  );
+}
+
+function Inside({ id, at }: { id: string; at: number | null }): ReactNode {
+  const me = useMe();
+  const store = useStore();
+  const space = useSpace(id)!;
+  const conversation = useConversation(id, at);
+  const list = useRef<ListHandle>(null);
+  const composer = useRef<ComposerHandle>(null);
+  const [replyTo, setReplyTo] = useState<Message | null>(null);
+  const [editing, setEditing] = useState<string | null>(null);
+  const [dialog, setDialog] = useState<"members" | "rename" | "leave" | null>(null);
+  const mark = useMark(id);
+  const onSeen = useReadMark(id);
+  const goTo = useGoTo(id, conversation, list);
+  useTitle(`${unread(space) > 0 ? `(${unread(space)}) ` : ""}${space.info.name}`);
+
+  useEffect(() => {
+    if (at !== null) goTo(at);
+    // Only when the address is another: it is not where the reader stays.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, [at]);
+
+  const around = useMemo<Around>(() => {
+    const members = new Map(space.info.members.map((each) => [each.id, each]));
+    const mine = members.get(me.id)?.role;
+    return {
+      space: id,
+      me,
+      members,
+      known: new Map(space.info.members.map((each) => [each.handle, each.name])),
+      runs: mine === "owner" || mine === "admin",
+      find: (wanted) => store.getState().spaces[id]?.window?.find((each) => each.id === wanted),
+      goTo,
+      reply: setReplyTo,
+      editing,
+      edit: (which) => {
+        setEditing(which);
+        if (which === null) composer.current?.focus();
+      },
+    };
+  }, [space.info.members, id, me, store, goTo, editing]);
+  const editLast = (): void => {
+    const last = space.window?.findLast((each) => each.author.id === me.id && each.deleted_at === null);
+    if (last) setEditing(last.id);
+  };
+  const toEnd = async (): Promise<void> => {
+    if ((lastSeq(space) ?? 0) < space.info.last_seq) await conversation.jump(null);
+    requestAnimationFrame(() => list.current?.toEnd());
+  };
+  return (
+    <AroundContext value={around}>
+      <div className={css.space}>
+        <header className={css.head}>
+          <MenuButton />
+          <div className={css.title}>
+            <h1>{space.info.name}</h1>
+            {space.info.private && (
+              <span title="Private: whoever is not in it does not know of it.">
+                <Lock size={15} aria-label="Private" />
+              </span>
+            )}
+          </div>
+          <button type="button" className={css.members} aria-label={`Members: ${space.info.members.length}`} onClick={() => setDialog("members")}>
+            <span className={css.stack}>
+              {space.info.members.slice(0, 4).map((each) => (
+                <Avatar key={each.id} name={each.name} id={each.id} kind={each.kind} size="small" />
+              ))}
+            </span>
+            <Users size={16} aria-hidden />
+            {space.info.members.length}
+          </button>
+          <Link href={`/search?space=${id}`} className={classes(buttonClass("quiet", true))} aria-label="Search in this space" title="Search in this space">
+            <Search size={17} />
+          </Link>
+          <Menu
+            label="More about this space"
+            icon={<Ellipsis size={18} />}
+            items={[
+              { label: "Members", icon: <Users size={16} />, onSelect: () => setDialog("members") },
+              { label: "Rename", icon: <Pencil size={16} />, onSelect: () => setDialog("rename") },
+              { label: "Leave", icon: <LogOut size={16} />, onSelect: () => setDialog("leave"), danger: true },
+            ]}
+          />
+        </header>
+        <main className={css.space}>
+          <MessageList ref={list} space={space} conversation={conversation} at={at} mark={mark} onSeen={onSeen} onJumpToEnd={() => void toEnd()} />
+          <StatusLine space={space} />
+          <Notices space={space} />
+          <Composer ref={composer} name={space.info.name} replyTo={replyTo} onReplied={() => setReplyTo(null)} onEditLast={editLast} />
+        </main>
+      </div>
+      {dialog === "members" && <Members space={space} onClose={() => setDialog(null)} />}
+      {dialog === "rename" && <Rename space={space} onClose={() => setDialog(null)} />}
+      {dialog === "leave" && <Leave space={space} onClose={() => setDialog(null)} />}
+    </AroundContext>
+  );
+}
+
+/** How far the person had read when they came, or came back to the tab: there the line stands. */
+function useMark(id: string): number | null {
+  const store = useStore();
+  const loaded = useLive((state) => state.loaded);
+  const [mark, setMark] = useState<number | null>(null);
+  useEffect(() => {
+    const look = (): void => {
+      const space = store.getState().spaces[id];
+      if (space && document.visibilityState === "visible" && unread(space) > 0) setMark(space.info.read_seq);
+    };
+    if (loaded) look();
+    document.addEventListener("visibilitychange", look);
+    return () => document.removeEventListener("visibilitychange", look);
+  }, [store, id, loaded]);
+  // Known at once where the space was known: the first drawing is already right.
+  const first = useRef<number | null | undefined>(undefined);
+  if (first.current === undefined) {
+    const space = store.getState().spaces[id];
+    first.current = loaded && space && unread(space) > 0 ? space.info.read_seq : null;
+  }
+  return mark ?? first.current;
+}
+
+const SAID_AFTER_MILLISECONDS = 300;
+
+/** A function to say what was seen: the count falls at once, and the server is told when the reader rests. */
+function useReadMark(id: string): (seq: number) => void {
+  const store = useStore();
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  return useCallback(
+    (seq: number) => {
+      const space = store.getState().spaces[id];
+      if (!space || seq <= space.info.read_seq) return;
+      store.dispatch({ type: "read", space: id, seq });
+      clearTimeout(timer.current);
+      timer.current = setTimeout(() => {
+        void put("/api/spaces/{space_id}/read", { path: { space_id: id }, body: { seq } }).catch(() => undefined);
+      }, SAID_AFTER_MILLISECONDS);
+    },
+    [store, id],
+  );
+}
+
+function useGoTo(id: string, conversation: Conversation, list: React.RefObject<ListHandle | null>): (seq: number) => void {
+  const store = useStore();
+  const [, go] = useLocation();
+  const { jump } = conversation;
+  return useCallback(
+    (seq: number) => {
+      const lead = async (): Promise<void> => {
+        const space = store.getState().spaces[id];
+        if (!space?.window) return;
+        const there = seq >= (firstSeq(space) ?? 0) && seq <= (lastSeq(space) ?? 0);
+        if (!there) await jump(seq);
+        requestAnimationFrame(() => list.current?.show(seq));
+        go(`/s/${id}`, { replace: true });
+      };
+      void lead();
+    },
+    [store, id, jump, list, go],
   );
 }

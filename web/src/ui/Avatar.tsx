@@ -16,7 +16,7 @@ interface AvatarProps {
 /** Who it is, at a glance: people are round, agents are not. The name has to stand beside it. */
 export function Avatar({ name, id, kind, size = "medium", status }: AvatarProps): ReactNode {
   return (
-    <span aria-hidden className={classes(css.avatar, css[`hue${hue(id ?? name)}`], kind !== "human" && kind !== undefined && css.agent, size !== "medium" && css[size])}>
+    <span aria-hidden className={classes(css.avatar, css[`hue${hue(id ?? name)}`], kind !== "human" && kind !== undefined && css.agent, size === "small" && css.avatarSmall, size === "large" && css.avatarLarge)}>
       {initials(name)}
       {status && <StatusDot status={status} />}
     </span>

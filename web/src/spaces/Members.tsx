@@ -1,0 +1,164 @@
+import { UserMinus, UserPlus } from "lucide-react";
+import { type ReactNode, useState } from "react";
+import { Link, useLocation } from "wouter";
+import { get, inWords, type Member, patch, post, remove } from "../denizen/api";
+import { useEntities, useMe } from "../denizen/hooks";
+import { useLive, useStore } from "../denizen/live";
+import type { SpaceState } from "../denizen/store";
+import { Avatar } from "../ui/Avatar";
+import { Button, IconButton } from "../ui/Button";
+import { classes } from "../ui/classes";
+import { Dialog } from "../ui/Dialog";
+import { inputClass, Select } from "../ui/Field";
+import { useToast } from "../ui/Toast";
+import css from "./spaces.module.css";
+
+const ATTENTION: Record<Member["attention"], string> = {
+  all: "hears everything",
+  mentions: "hears mentions",
+  none: "hears nothing",
+};
+
+/** Who is in a space: bringing someone in, removing, and what agents attend to. */
+export function Members({ space, onClose }: { space: SpaceState; onClose: () => void }): ReactNode {
+  const me = useMe();
+  const { act, busy } = useActing(space.info.id);
+  const path = { space_id: space.info.id };
+  const mine = space.info.members.find((each) => each.id === me.id)?.role;
+  const runs = mine === "owner" || mine === "admin" || me.role === "owner" || me.role === "admin";
+  return (
+    <Dialog title={`In ${space.info.name}`} onClose={onClose} wide>
+      <ul className={css.people} aria-label="Members">
+        {space.info.members.map((each) => (
+          <li key={each.id} className={css.person}>
+            <MemberAvatar member={each} />
+            <span className={css.personName}>
+              {each.kind === "agent" ? <Link href={`/agents/${each.id}/now`}>{each.name}</Link> : each.name}
+              <span className={css.faint}>
+                @{each.handle}
+                {each.role !== "member" && ` · ${each.role}`}
+              </span>
+            </span>
+            {each.kind === "agent" && (
+              <select
+                aria-label={`What ${each.name} attends to`}
+                className={classes(inputClass, css.attention)}
+                value={each.attention}
+                disabled={busy}
+                onChange={(event) => {
+                  const attention = event.target.value as Member["attention"];
+                  const there = { ...path, entity_id: each.id };
+                  void act(() => patch("/api/spaces/{space_id}/members/{entity_id}", { path: there, body: { attention } }));
+                }}
+              >
+                {Object.entries(ATTENTION).map(([value, label]) => (
+                  <option key={value} value={value}>
+                    {label}
+                  </option>
+                ))}
+              </select>
+            )}
+            {each.id !== me.id && (each.kind !== "human" || runs) && (
+              <IconButton
+                label={`Remove ${each.name}`}
+                icon={<UserMinus size={16} />}
+                disabled={busy}
+                onClick={() => void act(() => remove("/api/spaces/{space_id}/members/{entity_id}", { path: { ...path, entity_id: each.id } }))}
+              />
+            )}
+          </li>
+        ))}
+      </ul>
+      <BringIn space={space} busy={busy} onAdd={(entity) => act(() => post("/api/spaces/{space_id}/members", { path, body: { entity, attention: "all", role: "member" } }))} />
+    </Dialog>
+  );
+}
+
+function MemberAvatar({ member }: { member: Member }): ReactNode {
+  const status = useLive((state) => state.presence[member.id]?.status);
+  return <Avatar name={member.name} id={member.id} kind={member.kind} status={member.kind === "agent" ? status : undefined} />;
+}
+
+function BringIn({ space, busy, onAdd }: { space: SpaceState; busy: boolean; onAdd: (entity: string) => Promise<void> }): ReactNode {
+  const entities = useEntities();
+  const [chosen, setChosen] = useState("");
+  const here = new Set(space.info.members.map((each) => each.id));
+  const others = entities.data?.filter((each) => !here.has(each.id)) ?? [];
+  if (entities.data && others.length === 0) return <p className={css.faint}>Everyone is here.</p>;
+  return (
+    <form
+      className={css.bringIn}
+      onSubmit={(event) => {
+        event.preventDefault();
+        void onAdd(chosen).then(() => setChosen(""));
+      }}
+    >
+      <Select label="Bring someone in" value={chosen} onChange={(event) => setChosen(event.target.value)}>
+        <option value="">Choose…</option>
+        {others.map((each) => (
+          <option key={each.id} value={each.id}>
+            {each.name} (@{each.handle})
+          </option>
+        ))}
+      </Select>
+      <Button type="submit" icon={<UserPlus size={16} />} busy={busy} disabled={!chosen}>
+        Bring in
+      </Button>
+    </form>
+  );
+}
+
+/** Leaving a space oneself. */
+export function Leave({ space, onClose }: { space: SpaceState; onClose: () => void }): ReactNode {
+  const me = useMe();
+  const store = useStore();
+  const toast = useToast();
+  const [, go] = useLocation();
+  const [busy, setBusy] = useState(false);
+  const leave = async (): Promise<void> => {
+    setBusy(true);
+    try {
+      await remove("/api/spaces/{space_id}/members/{entity_id}", { path: { space_id: space.info.id, entity_id: me.id } });
+      onClose();
+      go("/", { replace: true });
+      store.dispatch({ type: "space.left", space: space.info.id });
+    } catch (error) {
+      toast(inWords(error));
+      setBusy(false);
+    }
+  };
+  const footer = (
+    <>
+      <Button variant="quiet" onClick={onClose}>
+        Stay
+      </Button>
+      <Button variant="danger" busy={busy} onClick={() => void leave()}>
+        Leave
+      </Button>
+    </>
+  );
+  return (
+    <Dialog title={`Leave ${space.info.name}?`} onClose={onClose} footer={footer}>
+      <p>You hear and see nothing more of it until someone brings you back.</p>
+    </Dialog>
+  );
+}
+
+/** Runs a change of the members, and looks at the space again. */
+function useActing(id: string): { act: (work: () => Promise<unknown>) => Promise<void>; busy: boolean } {
+  const store = useStore();
+  const toast = useToast();
+  const [busy, setBusy] = useState(false);
+  const act = async (work: () => Promise<unknown>): Promise<void> => {
+    setBusy(true);
+    try {
+      await work();
+      store.dispatch({ type: "space", space: await get("/api/spaces/{space_id}", { path: { space_id: id } }) });
+    } catch (error) {
+      toast(inWords(error));
+    } finally {
+      setBusy(false);
+    }
+  };
+  return { act, busy };
+}

@@ -1,0 +1,306 @@
+import { useQuery } from "@tanstack/react-query";
+import { CornerUpLeft, Ellipsis, Link as LinkIcon, Pencil, RotateCw, Trash2, X } from "lucide-react";
+import { type KeyboardEvent, memo, type ReactNode, useState } from "react";
+import { get, inWords, type Message, patch, remove } from "../denizen/api";
+import { useStore } from "../denizen/live";
+import { sendAgain } from "../denizen/send";
+import type { Pending, Writing } from "../denizen/store";
+import { Avatar } from "../ui/Avatar";
+import { Button, IconButton } from "../ui/Button";
+import { classes } from "../ui/classes";
+import { Dialog } from "../ui/Dialog";
+import { inputClass } from "../ui/Field";
+import { Markdown } from "../ui/Markdown";
+import { Menu, type MenuItem } from "../ui/Menu";
+import { Time } from "../ui/Time";
+import { useToast } from "../ui/Toast";
+import { CallCard } from "./CallCard";
+import { useAround } from "./context";
+import css from "./conversation.module.css";
+import type { MessageRow as Row } from "./rows";
+
+interface Props {
+  row: Row;
+  /** Someone has just been led here. */
+  pointedAt: boolean;
+}
+
+/** Something that was said, with what stands above and behind it. */
+export const MessageRow = memo(function MessageRow({ row, pointedAt }: Props): ReactNode {
+  const { message } = row;
+  return (
+    <>
+      {row.newDay && (
+        <div className={css.day}>
+          <h2>
+            <Time value={message.created_at} form="day" />
+          </h2>
+        </div>
+      )}
+      {row.firstUnread && (
+        <div className={css.unreadLine} role="separator" aria-label="New messages">
+          <span>New</span>
+        </div>
+      )}
+      <Said message={message} continued={row.continued} pointedAt={pointedAt} />
+      {row.calls.map((call) => (
+        <CallCard key={call.id} call={call} />
+      ))}
+    </>
+  );
+});
+
+function Said({ message, continued, pointedAt }: { message: Message; continued: boolean; pointedAt: boolean }): ReactNode {
+  const around = useAround();
+  const [asking, setAsking] = useState(false);
+  const [menuOpen, setMenuOpen] = useState(false);
+  const { author } = message;
+  const deleted = message.deleted_at !== null;
+  const mayChange = author.id === around.me.id || around.runs;
+  const mentioned = message.mentions.includes(around.me.handle);
+  return (
+    <article
+      className={classes(css.message, continued && css.continued, mentioned && css.mentioned, pointedAt && css.pointedAt, menuOpen && css.held)}
+      aria-label={`${author.name}: ${deleted ? "deleted" : message.plain.slice(0, 80)}`}
+      data-seq={message.seq}
+    >
+      <div className={css.gutter}>
+        {continued ? (
+          <span className={css.smallTime}>
+            <Time value={message.created_at} form="clock" />
+          </span>
+        ) : (
+          <Avatar name={author.name} id={author.id} kind={author.kind} />
+        )}
+      </div>
+      <div className={css.content}>
+        {!continued && (
+          <header className={css.byline}>
+            <span className={css.author}>{author.name}</span>
+            {author.kind !== "human" && <span className={css.kind}>{author.kind}</span>}
+            <span className={css.when}>
+              <Time value={message.created_at} form="clock" />
+            </span>
+          </header>
+        )}
+        {message.reply_to && <Quote id={message.reply_to} />}
+        {around.editing === message.id ? (
+          <Editor message={message} />
+        ) : deleted ? (
+          <p className={css.gone}>This message was deleted.</p>
+        ) : (
+          <>
+            <Markdown text={message.text} known={around.known} me={around.me.handle} />
+            {message.edited_at && (
+              <span className={css.edited}>
+                edited <Time value={message.edited_at} form="short" />
+              </span>
+            )}
+          </>
+        )}
+      </div>
+      {!deleted && around.editing !== message.id && (
+        <div className={css.actions}>
+          <IconButton label="Reply" icon={<CornerUpLeft size={16} />} onClick={() => around.reply(message)} />
+          <More message={message} mayChange={mayChange} onDelete={() => setAsking(true)} onToggle={setMenuOpen} />
+        </div>
+      )}
+      {asking && <Delete message={message} onClose={() => setAsking(false)} />}
+    </article>
+  );
+}
+
+function More(props: { message: Message; mayChange: boolean; onDelete: () => void; onToggle: (open: boolean) => void }): ReactNode {
+  const { message, mayChange } = props;
+  const around = useAround();
+  const toast = useToast();
+  const copy = async (text: string, done: string): Promise<void> => {
+    await navigator.clipboard.writeText(text);
+    toast(done);
+  };
+  const items: MenuItem[] = [
+    ...(mayChange ? [{ label: "Edit", icon: <Pencil size={16} />, onSelect: () => around.edit(message.id) }] : []),
+    {
+      label: "Copy link",
+      icon: <LinkIcon size={16} />,
+      onSelect: () => void copy(`${location.origin}/s/${message.space_id}/m/${message.seq}`, "The link is copied."),
+    },
+    ...(mayChange ? [{ label: "Delete", icon: <Trash2 size={16} />, onSelect: props.onDelete, danger: true }] : []),
+  ];
+  return <Menu label="More" icon={<Ellipsis size={16} />} items={items} onToggle={props.onToggle} />;
+}
+
+/** To what a message answers. */
+function Quote({ id }: { id: string }): ReactNode {
+  const around = useAround();
+  const near = around.find(id);
+  const far = useQuery({
+    queryKey: ["message", id],
+    queryFn: () => get("/api/spaces/{space_id}/messages/{message_id}", { path: { space_id: around.space, message_id: id } }),
+    enabled: near === undefined,
+    staleTime: Infinity,
+  });
+  const message = near ?? far.data;
+  if (!message) return <p className={css.quote}>{far.error ? "In reply to a message that is gone" : "…"}</p>;
+  return (
+    <button type="button" className={css.quote} onClick={() => around.goTo(message.seq)}>
+      <CornerUpLeft size={13} aria-hidden />
+      <strong>{message.author.name}</strong>
+      <span>{message.deleted_at ? "deleted" : message.plain.slice(0, 140)}</span>
+    </button>
+  );
+}
+
+function Editor({ message }: { message: Message }): ReactNode {
+  const around = useAround();
+  const store = useStore();
+  const toast = useToast();
+  const [text, setText] = useState(message.text);
+  const [busy, setBusy] = useState(false);
+  const save = async (): Promise<void> => {
+    if (!text.trim()) return;
+    if (text === message.text) return around.edit(null);
+    setBusy(true);
+    try {
+      const path = { space_id: message.space_id, message_id: message.id };
+      const changed = await patch("/api/spaces/{space_id}/messages/{message_id}", { path, body: { text } });
+      store.dispatch({ type: "message.edited", message: changed });
+      around.edit(null);
+    } catch (error) {
+      toast(inWords(error));
+      setBusy(false);
+    }
+  };
+  const onKeyDown = (event: KeyboardEvent): void => {
+    if (event.key === "Escape") {
+      event.stopPropagation();
+      around.edit(null);
+    } else if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) {
+      event.preventDefault();
+      void save();
+    }
+  };
+  return (
+    <div className={css.editor}>
+      <textarea
+        aria-label="Edit the message"
+        className={classes(inputClass, css.editorText)}
+        value={text}
+        autoFocus
+        dir="auto"
+        onFocus={(event) => event.target.setSelectionRange(text.length, text.length)}
+        onChange={(event) => setText(event.target.value)}
+        onKeyDown={onKeyDown}
+      />
+      <div className={css.editorFoot}>
+        <Button small variant="quiet" onClick={() => around.edit(null)}>
+          Cancel
+        </Button>
+        <Button small variant="primary" busy={busy} disabled={!text.trim()} onClick={() => void save()}>
+          Save
+        </Button>
+      </div>
+    </div>
+  );
+}
+
+function Delete({ message, onClose }: { message: Message; onClose: () => void }): ReactNode {
+  const store = useStore();
+  const toast = useToast();
+  const [busy, setBusy] = useState(false);
+  const confirm = async (): Promise<void> => {
+    setBusy(true);
+    try {
+      const path = { space_id: message.space_id, message_id: message.id };
+      const changed = await remove("/api/spaces/{space_id}/messages/{message_id}", { path });
+      store.dispatch({ type: "message.deleted", message: changed });
+      onClose();
+    } catch (error) {
+      toast(inWords(error));
+      setBusy(false);
+    }
+  };
+  const footer = (
+    <>
+      <Button variant="quiet" onClick={onClose}>
+        Keep it
+      </Button>
+      <Button variant="danger" busy={busy} onClick={() => void confirm()}>
+        Delete
+      </Button>
+    </>
+  );
+  return (
+    <Dialog title="Delete this message?" onClose={onClose} footer={footer}>
+      <p>Its text is gone for everyone, and agents are told so. This cannot be undone.</p>
+    </Dialog>
+  );
+}
+
+/** Text that an agent is writing. */
+export const WritingRow = memo(function WritingRow({ writing, continued }: { writing: Writing; continued: boolean }): ReactNode {
+  const around = useAround();
+  const agent = around.members.get(writing.agent);
+  const name = agent?.name ?? "An agent";
+  return (
+    <article className={classes(css.message, continued && css.continued)} aria-label={`${name} is writing`} aria-busy>
+      <div className={css.gutter}>{!continued && <Avatar name={name} id={writing.agent} kind="agent" />}</div>
+      <div className={css.content}>
+        {!continued && (
+          <header className={css.byline}>
+            <span className={css.author}>{name}</span>
+            <span className={css.kind}>agent</span>
+            <span className={css.when}>writing</span>
+          </header>
+        )}
+        {writing.replyTo && <Quote id={writing.replyTo} />}
+        {writing.text ? <Markdown text={writing.text} known={around.known} me={around.me.handle} /> : <Dots />}
+      </div>
+    </article>
+  );
+});
+
+export function Dots(): ReactNode {
+  return (
+    <span className={css.dots} aria-hidden>
+      <i />
+      <i />
+      <i />
+    </span>
+  );
+}
+
+/** What the person said and the server has not confirmed. */
+export function PendingRow({ pending, continued }: { pending: Pending; continued: boolean }): ReactNode {
+  const around = useAround();
+  const store = useStore();
+  const failed = pending.state === "failed";
+  return (
+    <article className={classes(css.message, continued && css.continued, css.pending)} aria-label={`${around.me.name}: ${pending.text.slice(0, 80)}`} aria-busy={!failed}>
+      <div className={css.gutter}>{!continued && <Avatar name={around.me.name} id={around.me.id} kind={around.me.kind} />}</div>
+      <div className={css.content}>
+        {!continued && (
+          <header className={css.byline}>
+            <span className={css.author}>{around.me.name}</span>
+            {!failed && <span className={css.when}>sending</span>}
+          </header>
+        )}
+        {pending.replyTo && <Quote id={pending.replyTo} />}
+        <div className={css.unsure}>
+          <Markdown text={pending.text} known={around.known} me={around.me.handle} />
+        </div>
+        {failed && (
+          <p className={css.failed} role="alert">
+            <span>Not sent. {pending.error}</span>
+            <Button small icon={<RotateCw size={14} />} onClick={() => sendAgain(store, pending)}>
+              Send again
+            </Button>
+            <Button small variant="quiet" icon={<X size={14} />} onClick={() => store.dispatch({ type: "dropped", key: pending.key })}>
+              Discard
+            </Button>
+          </p>
+        )}
+      </div>
+    </article>
+  );
+}

@@ -1,0 +1,26 @@
+/** What the rows of a conversation share. */
+import { createContext, useContext } from "react";
+import type { Me, Member, Message } from "../denizen/api";
+
+export interface Around {
+  space: string;
+  me: Me;
+  members: ReadonlyMap<string, Member>;
+  /** Handle → name of those who can be mentioned. */
+  known: ReadonlyMap<string, string>;
+  /** Whether the person may change what others said here. */
+  runs: boolean;
+  find: (id: string) => Message | undefined;
+  goTo: (seq: number) => void;
+  reply: (message: Message) => void;
+  editing: string | null;
+  edit: (id: string | null) => void;
+}
+
+export const AroundContext = createContext<Around | null>(null);
+
+export function useAround(): Around {
+  const around = useContext(AroundContext);
+  if (around === null) throw new Error("useAround is for what stands in a conversation.");
+  return around;
+}

@@ -1,0 +1,109 @@
+/** Reads the messages of a space into the store, page by page, as far as they are looked at. */
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { get, type Message } from "../denizen/api";
+import { type Store, useLive, useStore } from "../denizen/live";
+import { firstSeq, hasEarlier, hasLater, lastSeq, unread } from "../denizen/store";
+
+const PAGE = 50;
+const LONGEST_PAGE = 200;
+
+export interface Conversation {
+  error: unknown;
+  /** Which page is being read. */
+  loading: "first" | "earlier" | "later" | null;
+  loadEarlier: () => void;
+  loadLater: () => void;
+  /** The window is around that message; without a number, at the end. */
+  jump: (seq: number | null) => Promise<void>;
+  retry: () => void;
+}
+
+export function useConversation(id: string, at: number | null): Conversation {
+  const store = useStore();
+  const known = useLive((state) => state.loaded && state.spaces[id] !== undefined);
+  const stale = useLive((state) => state.spaces[id]?.stale ?? 0);
+  const open = useLive((state) => state.connection === "open");
+  const [error, setError] = useState<unknown>(null);
+  const [loading, setLoading] = useState<Conversation["loading"]>(null);
+  const busy = useRef(false);
+
+  const run = useCallback(async (what: NonNullable<Conversation["loading"]>, work: () => Promise<void>): Promise<void> => {
+    if (busy.current) return;
+    busy.current = true;
+    setLoading(what);
+    try {
+      await work();
+      setError(null);
+    } catch (problem) {
+      setError(problem);
+    } finally {
+      busy.current = false;
+      setLoading(null);
+    }
+  }, []);
+
+  const jump = useCallback((seq: number | null) => run("first", () => readAround(store, id, seq, true)), [run, store, id]);
+  const loadEarlier = useCallback(() => {
+    const space = store.getState().spaces[id];
+    if (space && hasEarlier(space)) void run("earlier", () => readPage(store, id, { before: firstSeq(space)! }));
+  }, [run, store, id]);
+  const loadLater = useCallback(() => {
+    const space = store.getState().spaces[id];
+    if (space && hasLater(space)) void run("later", () => readPage(store, id, { after: lastSeq(space) ?? 0 }));
+  }, [run, store, id]);
+
+  const begin = useCallback(() => {
+    const space = store.getState().spaces[id];
+    if (!space) return;
+    const wanted = at ?? (unread(space) > PAGE / 2 ? space.info.read_seq : null);
+    const there = space.window !== null && (at === null || (at >= (firstSeq(space) ?? 0) && at <= (lastSeq(space) ?? 0)));
+    if (!there) void run("first", () => readAround(store, id, wanted, space.window !== null));
+  }, [run, store, id, at]);
+  useEffect(() => {
+    if (known) begin();
+  }, [known, begin]);
+  useEffect(() => {
+    // Edits and deletions are told once: whoever was away looks again.
+    if (stale > 0 && open) void readAgain(store, id, stale).catch(() => undefined);
+  }, [stale, open, store, id]);
+
+  return useMemo(() => ({ error, loading, loadEarlier, loadLater, jump, retry: begin }), [error, loading, loadEarlier, loadLater, jump, begin]);
+}
+
+async function readAround(store: Store, id: string, seq: number | null, replace: boolean): Promise<void> {
+  const query = seq === null ? { limit: PAGE } : { before: seq + PAGE / 2, limit: PAGE };
+  const { messages } = await get("/api/spaces/{space_id}/messages", { path: { space_id: id }, query });
+  await withCalls(store, id, messages);
+  store.dispatch({ type: "page", space: id, messages, replace });
+}
+
+async function readPage(store: Store, id: string, where: { before: number } | { after: number }): Promise<void> {
+  const { messages } = await get("/api/spaces/{space_id}/messages", { path: { space_id: id }, query: { ...where, limit: PAGE } });
+  await withCalls(store, id, messages);
+  store.dispatch({ type: "page", space: id, messages });
+}
+
+/** The calls that stand behind these messages are put into the store together with whatever comes next. */
+async function withCalls(store: Store, id: string, messages: Message[]): Promise<void> {
+  const first = messages[0]?.seq ?? 0;
+  const after = first <= 1 ? 0 : first;
+  const query = { after, before: messages.at(-1)?.seq, limit: LONGEST_PAGE };
+  const { calls } = await get("/api/spaces/{space_id}/calls", { path: { space_id: id }, query });
+  store.enqueue({ type: "calls", space: id, calls });
+}
+
+async function readAgain(store: Store, id: string, stale: number): Promise<void> {
+  const space = store.getState().spaces[id];
+  const last = space ? lastSeq(space) : null;
+  const found: Message[] = [];
+  if (space && last !== null) {
+    for (let after = firstSeq(space)! - 1; after < last; ) {
+      const page = await get("/api/spaces/{space_id}/messages", { path: { space_id: id }, query: { after, limit: LONGEST_PAGE } });
+      found.push(...page.messages);
+      await withCalls(store, id, page.messages);
+      if (page.next === null) break;
+      after = page.next;
+    }
+  }
+  store.dispatch({ type: "refreshed", space: id, messages: found, stale });
+}
