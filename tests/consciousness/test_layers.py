@@ -149,6 +149,22 @@ def test_a_group_tells_how_much_there_was_and_its_most_telling_cycles():
     )
 
 
+def test_the_text_is_taken_apart_as_it_was_put_together():
+    room = Shape(lines=3, line_characters=200, groups=10, levels=1, group_characters=600, rest_characters=600)
+    lived = [cycle(number, f"Did {number}. [EARLIER CYCLES] Cycle 3 (") for number in range(1, 13)]
+    groups = [(each, merge([digest(one, "UTC") for one in lived[:10]])) for each in [Segment(1, 1, 10)]]
+
+    text = render(groups, lived[10:], room, "UTC")
+    group, lines = layers.blocks(text)
+
+    assert (group.lines, group.first, group.last, lines.lines, lines.first, lines.last) == (False, 1, 10, True, 11, 12)
+    assert text == "\n".join(
+        ["[COMPACTED MEMORY — cycles 1–10]", group.text, "", "[EARLIER CYCLES — self-summaries]", lines.text]
+    )
+    assert layers.blocks("") == []
+    assert layers.blocks("[COMPACTED MEMORY — of something else]\nNothing.") == []
+
+
 def test_the_same_words_are_told_once():
     ten = merge([digest(cycle(number), "UTC") for number in range(1, 11)])
     assert [each.number for each in ten.lines] == [10]

@@ -253,6 +253,13 @@ async def test_a_cycle_is_shown_step_by_step(house: House) -> None:
     assert first["calls"][1]["arguments"] == {"text": "Noted."}
     assert (last["step"], last["text"], last["calls"], last["model"]) == (1, "Noted it.", [], "python:ada")
     assert sum(each["usage"]["output_tokens"] for each in cycle["each_step"]) == cycle["output_tokens"]
+    assert (cycle["tools"], cycle["people"], cycle["spaces"]) == (
+        ["set_memories", "send_message"],
+        ["Noor"],
+        ["Kitchen"],
+    )
+    [listed] = (await get(house, cast.sam, "cycles"))["cycles"]
+    assert listed == {name: cycle[name] for name in listed}
 
 
 async def test_a_request_is_shown_exactly_as_it_was_sent(house: House) -> None:

@@ -17,13 +17,13 @@ from denizen.agents import registry
 from denizen.agents.registry import Agent, Status
 from denizen.clock import Instant
 from denizen.consciousness import eras, log
-from denizen.consciousness.log import Entry
+from denizen.consciousness.log import Entry, text_of
 from denizen.consciousness.window import budget, shown
 from denizen.cycles import budgets
 from denizen.cycles.budgets import BudgetSettings, Resting, Spending
 from denizen.cycles.ledger import day_of
 from denizen.cycles.records import CycleRecord, cycles_of
-from denizen.cycles.usage import usage_of_cycles
+from denizen.cycles.usage import Answers, answers_of_cycles
 from denizen.ids import AgentId, CycleId
 from denizen.inbox import delivery
 from denizen.inbox.events import Event
@@ -64,6 +64,9 @@ class Window:
     era: int
     first_cycle: int | None
     """The oldest that is shown whole."""
+    recalled: int = 0
+    """Of the recent cycles, what they were shown of their past because it mattered."""
+    recalled_texts: tuple[str, ...] = ()
 
     @property
     def used(self) -> int:
@@ -89,10 +92,14 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Lived:
-    """A cycle, and how much of what it read the provider had kept."""
+    """A cycle, and what its model answered, in short."""
 
     record: CycleRecord
-    usage: Usage
+    answers: Answers
+
+    @property
+    def usage(self) -> Usage:
+        return self.answers.usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,8 +207,8 @@ def _sum(spent: Any) -> Used:
 
 def _last_cycles(tx: Tx, agent_id: AgentId) -> tuple[Lived, ...]:
     records = cycles_of(tx, agent_id, limit=CYCLES_SHOWN)
-    used = usage_of_cycles(tx, agent_id, records[0].number, records[-1].number) if records else {}
-    return tuple(Lived(each, used.get(each.number, Usage())) for each in reversed(records))
+    found = answers_of_cycles(tx, agent_id, records[0].number, records[-1].number) if records else {}
+    return tuple(Lived(each, found.get(each.number, Answers())) for each in reversed(records))
 
 
 # The window
@@ -231,6 +238,7 @@ def _window(tx: Tx, agent: Agent) -> tuple[Window, int]:
     open_id = None if unended is None else CycleId(unended[0])
     entries = shown(log.entries(tx, agent.id, first), era.shortened)
     past = [each for each in entries if each.cycle_id != open_id]
+    recalled = [each for each in past if each.kind == "recalled"]
     limit, tools = _limits(tx, agent)
     window = Window(
         limit=limit,
@@ -242,6 +250,8 @@ def _window(tx: Tx, agent: Agent) -> tuple[Window, int]:
         open=_tokens([each for each in entries if each.cycle_id == open_id]),
         era=number,
         first_cycle=_number_of(tx, past[0].cycle_id) if past else None,
+        recalled=_tokens(recalled),
+        recalled_texts=tuple(text_of(each) for each in recalled),
     )
     return window, count
 

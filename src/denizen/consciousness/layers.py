@@ -9,6 +9,7 @@ their hundred cycles come to. However long the life, the text has the same size.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -325,6 +326,34 @@ def _head(digest: Digest, zone: str) -> str:
     places = _listed(digest.places, 3, lambda name, count: f"{quoted_name(name)} ({count:,})")
     told = [f"{count}, {span}.", f"Done: {done}." if done else "", f"With {people}." if people else ""]
     return " ".join(each for each in [*told, f"In {places}." if places else ""] if each)
+
+
+class Block(NamedTuple):
+    """A part of the text: what a group of cycles came to, or a line for each of the newest."""
+
+    lines: bool
+    first: int
+    last: int
+    text: str
+    """Without its header."""
+
+
+_GROUP: Final = re.compile(re.escape(GROUP_HEADER).replace(r"\{first\}", r"(\d+)").replace(r"\{last\}", r"(\d+)"))
+_LINE: Final = re.compile(r"Cycle (\d+) ")
+
+
+def blocks(text: str) -> list[Block]:
+    """The parts of what `render` has written, oldest first. Whatever is not of its form is not among them."""
+    found: list[Block] = []
+    for each in text.split("\n\n"):
+        header, _, rest = each.partition("\n")
+        group = _GROUP.fullmatch(header)
+        numbers = [int(line[1]) for line in map(_LINE.match, rest.split("\n")) if line]
+        if group is not None:
+            found.append(Block(False, int(group[1]), int(group[2]), rest))
+        elif header == LINES_HEADER and numbers:
+            found.append(Block(True, numbers[0], numbers[-1], rest))
+    return found
 
 
 def _listed(tally: Tally, most: int, tell: Callable[[str, int], str]) -> str:

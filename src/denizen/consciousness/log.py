@@ -129,6 +129,11 @@ def _entry(row: tuple[Any, ...]) -> Entry:
     return Entry(row[0], row[1], row[2], codec.load(row[3]), row[4], row[3], row[5])
 
 
+def text_of(entry: Entry) -> str:
+    """What an entry that is no response says."""
+    return "\n".join(str(getattr(part, "content", "")) for part in entry.message.parts)
+
+
 def result_text(tx: Tx, agent_id: AgentId, seq: int, position: int) -> str | None:
     """The text of a tool result as the log has it; None if there is no such result."""
     found = entries(tx, agent_id, seq, seq + 1)

@@ -1,4 +1,5 @@
-"""How many tokens cycles read and wrote, and how many of them the provider had kept or was given to keep.
+"""What the models of cycles answered, in short: the tokens they read and wrote, how many of them the provider had kept
+or was given to keep, and the tools they called.
 
 Read from their responses, which the log finds at once; the ledger says the same, and of skipped cycles too, but only to
 whoever reads all of it.
@@ -6,11 +7,13 @@ whoever reads all of it.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from pydantic_ai.messages import ModelResponse
 from sqlalchemy import bindparam, select
 
+from denizen.cycles.records import calls_of
 from denizen.ids import AgentId
 from denizen.models import codec
 from denizen.models.prices import Usage, usage_of
@@ -41,13 +44,34 @@ _begins = statement(
 _END = 2**62
 
 
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What the model of one cycle answered, in short."""
+
+    usage: Usage = field(default_factory=Usage)
+    tools: Mapping[str, int] = field(default_factory=dict[str, int])
+    """How often it called each tool, in the order of the first calls."""
+
+
 def usage_of_cycles(tx: Tx, agent_id: AgentId, first: int, last: int) -> dict[int, Usage]:
     """What each of the cycles from `first` to `last` used, by number; none for one whose model has not answered."""
+    return {number: each.usage for number, each in answers_of_cycles(tx, agent_id, first, last).items()}
+
+
+def answers_of_cycles(tx: Tx, agent_id: AgentId, first: int, last: int) -> dict[int, Answers]:
+    """The same, with the tools that were called."""
     seq, end = tx.one(_begins, agent_id=agent_id, number=first), tx.one(_begins, agent_id=agent_id, number=last + 1)
     where = {"agent_id": agent_id, "seq": seq[0] if seq else 0, "end": end[0] if end else _END}
-    used: defaultdict[int, Usage] = defaultdict(Usage)
+    found: dict[int, Answers] = {}
     for number, encoded in tx.all(_responses, **where, first=first, last=last):
         message = codec.load(encoded)
         if isinstance(message, ModelResponse):
-            used[number] += usage_of(message)
-    return dict(used)
+            found[number] = _and(found.get(number, Answers()), message)
+    return found
+
+
+def _and(before: Answers, response: ModelResponse) -> Answers:
+    tools = dict(before.tools)
+    for call in calls_of(response):
+        tools[call.tool_name] = tools.get(call.tool_name, 0) + 1
+    return Answers(before.usage + usage_of(response), tools)

@@ -2349,6 +2349,7 @@ export interface components {
          * @description One cycle, step by step.
          * @example {
          *       "after": [],
+         *       "cache_read_tokens": 7900,
          *       "dollars": 0.0271,
          *       "each_step": [
          *         {
@@ -2386,10 +2387,19 @@ export interface components {
          *       "number": 12,
          *       "outcome": "acted",
          *       "output_tokens": 120,
+         *       "people": [
+         *         "Noor"
+         *       ],
          *       "reason": "done",
+         *       "spaces": [
+         *         "Kitchen"
+         *       ],
          *       "started_at": "2026-01-05T09:00:00Z",
          *       "steps": 2,
-         *       "summary": "Told Noor that the build passed."
+         *       "summary": "Told Noor that the build passed.",
+         *       "tools": [
+         *         "send_message"
+         *       ]
          *     }
          */
         CycleDetail: {
@@ -2398,6 +2408,12 @@ export interface components {
              * @description What was noted behind the last step.
              */
             after: components["schemas"]["Shown"][];
+            /**
+             * Cache Read Tokens
+             * @description Of those read, what the provider had kept.
+             * @default 0
+             */
+            cache_read_tokens: number;
             /**
              * Dollars
              * @description 0 where the price is unknown.
@@ -2430,10 +2446,22 @@ export interface components {
             /** Output Tokens */
             output_tokens: number;
             /**
+             * People
+             * @description Whom it heard, by name: people, agents, services.
+             * @default []
+             */
+            people: string[];
+            /**
              * Reason
              * @description Why it ended; of a skipped or undone one, why it came to nothing.
              */
             reason: string;
+            /**
+             * Spaces
+             * @description Where something was said, by name.
+             * @default []
+             */
+            spaces: string[];
             /** Started At */
             started_at: string | null;
             /**
@@ -2443,11 +2471,18 @@ export interface components {
             steps: number | null;
             /** Summary */
             summary: string;
+            /**
+             * Tools
+             * @description That its model called, each once, in the order of the calls.
+             * @default []
+             */
+            tools: string[];
         };
         /**
          * CycleOut
          * @description One think cycle of an agent.
          * @example {
+         *       "cache_read_tokens": 7900,
          *       "dollars": 0.0271,
          *       "ended_at": "2026-01-05T09:00:00Z",
          *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
@@ -2456,13 +2491,28 @@ export interface components {
          *       "number": 12,
          *       "outcome": "acted",
          *       "output_tokens": 120,
+         *       "people": [
+         *         "Noor"
+         *       ],
          *       "reason": "done",
+         *       "spaces": [
+         *         "Kitchen"
+         *       ],
          *       "started_at": "2026-01-05T09:00:00Z",
          *       "steps": 2,
-         *       "summary": "Told Noor that the build passed."
+         *       "summary": "Told Noor that the build passed.",
+         *       "tools": [
+         *         "send_message"
+         *       ]
          *     }
          */
         CycleOut: {
+            /**
+             * Cache Read Tokens
+             * @description Of those read, what the provider had kept.
+             * @default 0
+             */
+            cache_read_tokens: number;
             /**
              * Dollars
              * @description 0 where the price is unknown.
@@ -2493,10 +2543,22 @@ export interface components {
             /** Output Tokens */
             output_tokens: number;
             /**
+             * People
+             * @description Whom it heard, by name: people, agents, services.
+             * @default []
+             */
+            people: string[];
+            /**
              * Reason
              * @description Why it ended; of a skipped or undone one, why it came to nothing.
              */
             reason: string;
+            /**
+             * Spaces
+             * @description Where something was said, by name.
+             * @default []
+             */
+            spaces: string[];
             /** Started At */
             started_at: string | null;
             /**
@@ -2506,6 +2568,12 @@ export interface components {
             steps: number | null;
             /** Summary */
             summary: string;
+            /**
+             * Tools
+             * @description That its model called, each once, in the order of the calls.
+             * @default []
+             */
+            tools: string[];
         };
         /**
          * CyclePage
@@ -2514,6 +2582,7 @@ export interface components {
          *       "complete": true,
          *       "cycles": [
          *         {
+         *           "cache_read_tokens": 7900,
          *           "dollars": 0.0271,
          *           "ended_at": "2026-01-05T09:00:00Z",
          *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
@@ -2522,10 +2591,19 @@ export interface components {
          *           "number": 12,
          *           "outcome": "acted",
          *           "output_tokens": 120,
+         *           "people": [
+         *             "Noor"
+         *           ],
          *           "reason": "done",
+         *           "spaces": [
+         *             "Kitchen"
+         *           ],
          *           "started_at": "2026-01-05T09:00:00Z",
          *           "steps": 2,
-         *           "summary": "Told Noor that the build passed."
+         *           "summary": "Told Noor that the build passed.",
+         *           "tools": [
+         *             "send_message"
+         *           ]
          *         }
          *       ],
          *       "next": 12
@@ -3913,6 +3991,7 @@ export interface components {
          *       ],
          *       "last_cycles": [
          *         {
+         *           "cache_read_tokens": 7900,
          *           "dollars": 0.0271,
          *           "ended_at": "2026-01-05T09:00:00Z",
          *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
@@ -3921,10 +4000,19 @@ export interface components {
          *           "number": 12,
          *           "outcome": "acted",
          *           "output_tokens": 120,
+         *           "people": [
+         *             "Noor"
+         *           ],
          *           "reason": "done",
+         *           "spaces": [
+         *             "Kitchen"
+         *           ],
          *           "started_at": "2026-01-05T09:00:00Z",
          *           "steps": 2,
-         *           "summary": "Told Noor that the build passed."
+         *           "summary": "Told Noor that the build passed.",
+         *           "tools": [
+         *             "send_message"
+         *           ]
          *         }
          *       ],
          *       "name": "Ada",
@@ -5322,12 +5410,48 @@ export interface components {
              * @description In the order of the request; `free` is what is left.
              * @enum {string}
              */
-            part: "self" | "tools" | "layers" | "recent" | "open" | "free";
+            part: "self" | "tools" | "layers" | "recalled" | "recent" | "open" | "free";
+            /**
+             * Sections
+             * @description Of the layers, oldest first.
+             * @default []
+             */
+            sections: components["schemas"]["WindowSection"][];
             /**
              * Text
-             * @description Of the self and of the layers, as the model reads them.
+             * @description Of the self, the layers and what was recalled, as the model reads them.
              */
             text?: string | null;
+            /**
+             * Tokens
+             * @description Estimated.
+             */
+            tokens: number;
+        };
+        /**
+         * WindowSection
+         * @description What the layers say of some cycles.
+         * @example {
+         *       "first_cycle": 1,
+         *       "kind": "group",
+         *       "last_cycle": 10,
+         *       "text": "10 cycles, 2026-01-05. With Noor (9).",
+         *       "tokens": 210
+         *     }
+         */
+        WindowSection: {
+            /** First Cycle */
+            first_cycle: number;
+            /**
+             * Kind
+             * @description What several cycles came to, or a line for each of them.
+             * @enum {string}
+             */
+            kind: "group" | "lines";
+            /** Last Cycle */
+            last_cycle: number;
+            /** Text */
+            text: string;
             /**
              * Tokens
              * @description Estimated.

@@ -9,9 +9,11 @@ from fastapi import APIRouter, Path, Query, Request
 
 from denizen.agents import registry
 from denizen.agents.inspection import inspect
-from denizen.consciousness import eras, log, replay
+from denizen.consciousness import compaction, eras, log, replay
 from denizen.cycles import records
+from denizen.cycles.records import CycleRecord
 from denizen.cycles.unkept import unkept
+from denizen.cycles.usage import answers_of_cycles
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import AgentId, SpaceId
 from denizen.inbox import delivery
@@ -147,7 +149,7 @@ def _cycles(tx: Tx, agent_id: str, caller: Caller, before: int | None, limit: in
     # The page reaches from the end of its oldest cycle to that of the cycle it comes before.
     since = kept[-1].ended_at if more else registry.life(tx, agent).created_at
     came_to_nothing, complete = unkept(tx, agent, since, _until(tx, agent, before))
-    lived = [CycleOut.of(each) for each in kept]
+    lived = _lived(tx, agent, kept)
     told = [*(CycleOut.of_unkept(each) for each in came_to_nothing), *lived]
     # Of those that ended in the same instant the kept one came first: what is undone is tried again later.
     told.sort(key=lambda each: each.ended_at.timestamp() if each.ended_at else 0.0, reverse=True)
@@ -155,6 +157,15 @@ def _cycles(tx: Tx, agent_id: str, caller: Caller, before: int | None, limit: in
     if under_way is not None:
         told.insert(0, CycleOut.of_open(under_way))
     return CyclePage(cycles=told, next=kept[-1].number if more else None, complete=complete)
+
+
+def _lived(tx: Tx, agent_id: AgentId, kept: list[CycleRecord]) -> list[CycleOut]:
+    if not kept:
+        return []
+    first, last = kept[-1].number, kept[0].number
+    answers = answers_of_cycles(tx, agent_id, first, last)
+    told = {each.number: each for each in compaction.lived(tx, agent_id, first, last)}
+    return [CycleOut.of(each, answers.get(each.number), told.get(each.number)) for each in kept]
 
 
 def _until(tx: Tx, agent_id: AgentId, before: int | None) -> int:
@@ -175,7 +186,9 @@ async def get_cycle(request: Request, caller: Admin, agent_id: str, number: Cycl
 def _cycle(tx: Tx, agent_id: str, caller: Caller, number: int) -> CycleDetail:
     agent = _past(tx, agent_id, caller)
     record = records.get_cycle(tx, agent, number)
-    return CycleDetail.made_of(record, replay.entries_of_cycle(tx, agent, number))
+    answers = answers_of_cycles(tx, agent, number, number).get(number)
+    told = next(iter(compaction.lived(tx, agent, number, number)), None)
+    return CycleDetail.made_of(record, replay.entries_of_cycle(tx, agent, number), answers, told)
 
 
 @router.get("/api/agents/{agent_id}/cycles/{number}/steps/{step}", summary="One request to the model, exactly")

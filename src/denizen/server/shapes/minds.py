@@ -13,18 +13,22 @@ from pydantic_ai.messages import ModelResponse, TextPart, ThinkingPart
 from denizen.agents.inspection import Inspection, Lane
 from denizen.agents.registry import Status
 from denizen.clock import moment
-from denizen.consciousness.log import Dated, Entry, EntryKind
+from denizen.consciousness.layers import Block, blocks
+from denizen.consciousness.layers import Lived as Told
+from denizen.consciousness.log import Dated, Entry, EntryKind, text_of
 from denizen.consciousness.recall.fetching import Found
 from denizen.consciousness.replay import Rebuilt, as_object
 from denizen.consciousness.selfhood import Era
 from denizen.cycles.records import CycleRecord, OpenRecord, calls_of
 from denizen.cycles.rethinking import Rethought
 from denizen.cycles.unkept import Unkept
+from denizen.cycles.usage import Answers
 from denizen.inbox.delivery import Listed, OpenState
 from denizen.inbox.events import Event, EventType, SenderKind
 from denizen.inbox.events import Lane as LaneName
 from denizen.models import codec
 from denizen.models.prices import Usage, usage_of
+from denizen.models.tokens import estimate
 from denizen.server.schemas import CallOut
 from denizen.server.shapes.agents import RestingOut
 from denizen.server.shapes.examples import ADA, KITCHEN, NINE, NOOR, THING, asked, given
@@ -140,7 +144,11 @@ _CYCLE = {
     "ended_at": NINE,
     "input_tokens": 8_400,
     "output_tokens": 120,
+    "cache_read_tokens": 7_900,
     "dollars": 0.0271,
+    "tools": ["send_message"],
+    "people": ["Noor"],
+    "spaces": ["Kitchen"],
 }
 
 
@@ -166,11 +174,15 @@ class CycleOut(BaseModel):
     ended_at: datetime | None
     input_tokens: int
     output_tokens: int
+    cache_read_tokens: Annotated[int, Field(description="Of those read, what the provider had kept.")] = 0
     dollars: Annotated[float, Field(description="0 where the price is unknown.")]
+    tools: Annotated[list[str], Field(description="That its model called, each once, in the order of the calls.")] = []
+    people: Annotated[list[str], Field(description="Whom it heard, by name: people, agents, services.")] = []
+    spaces: Annotated[list[str], Field(description="Where something was said, by name.")] = []
 
     @classmethod
-    def of(cls, record: CycleRecord) -> CycleOut:
-        return cls(**_cycle(record))
+    def of(cls, record: CycleRecord, answers: Answers | None = None, told: Told | None = None) -> CycleOut:
+        return cls(**_cycle(record, answers, told))
 
     @classmethod
     def of_open(cls, record: OpenRecord) -> CycleOut:
@@ -207,7 +219,7 @@ class CycleOut(BaseModel):
         )
 
 
-def _cycle(record: CycleRecord) -> dict[str, Any]:
+def _cycle(record: CycleRecord, answers: Answers | None, told: Told | None) -> dict[str, Any]:
     return {
         "id": record.id,
         "number": record.number,
@@ -220,7 +232,11 @@ def _cycle(record: CycleRecord) -> dict[str, Any]:
         "ended_at": moment(record.ended_at),
         "input_tokens": record.input_tokens,
         "output_tokens": record.output_tokens,
+        "cache_read_tokens": 0 if answers is None else answers.usage.cache_read,
         "dollars": record.cost_micros / 1_000_000,
+        "tools": [] if answers is None else list(answers.tools),
+        "people": [] if told is None else list(told.people.values()),
+        "spaces": [] if told is None else list(told.places.values()),
     }
 
 
@@ -307,9 +323,11 @@ class CycleDetail(CycleOut):
     after: Annotated[list[Shown], Field(description="What was noted behind the last step.")]
 
     @classmethod
-    def made_of(cls, record: CycleRecord, entries: list[Entry]) -> CycleDetail:
+    def made_of(
+        cls, record: CycleRecord, entries: list[Entry], answers: Answers | None, told: Told | None
+    ) -> CycleDetail:
         steps, rest = _steps(entries)
-        return cls(**_cycle(record), each_step=steps, after=rest)
+        return cls(**_cycle(record, answers, told), each_step=steps, after=rest)
 
 
 def _steps(entries: list[Entry]) -> tuple[list[StepOut], list[Shown]]:
@@ -321,7 +339,7 @@ def _steps(entries: list[Entry]) -> tuple[list[StepOut], list[Shown]]:
             steps.append(_step(len(steps), each, each.message, results, shown))
             shown = []
         elif each.kind != "results":
-            shown.append(Shown(kind=each.kind, text=_text(each)))
+            shown.append(Shown(kind=each.kind, text=text_of(each)))
     return steps, shown
 
 
@@ -345,10 +363,6 @@ def _step(number: int, entry: Entry, response: ModelResponse, results: Entry | N
         ],
         usage=UsageOfCall.of(usage_of(response)),
     )
-
-
-def _text(entry: Entry) -> str:
-    return "\n".join(str(getattr(part, "content", "")) for part in entry.message.parts)
 
 
 class RequestOut(BaseModel):
@@ -551,7 +565,33 @@ class CrossingPage(BaseModel):
     next: Annotated[int | None, Field(description="Give it as `before` for the next page; null: there is none.")]
 
 
-Part = Literal["self", "tools", "layers", "recent", "open", "free"]
+Part = Literal["self", "tools", "layers", "recalled", "recent", "open", "free"]
+
+
+class WindowSection(BaseModel):
+    """What the layers say of some cycles."""
+
+    model_config = given(
+        kind="group", first_cycle=1, last_cycle=10, tokens=210, text="10 cycles, 2026-01-05. With Noor (9)."
+    )
+
+    kind: Annotated[
+        Literal["group", "lines"], Field(description="What several cycles came to, or a line for each of them.")
+    ]
+    first_cycle: int
+    last_cycle: int
+    tokens: Annotated[int, Field(description="Estimated.")]
+    text: str
+
+    @classmethod
+    def of(cls, block: Block) -> WindowSection:
+        return cls(
+            kind="lines" if block.lines else "group",
+            first_cycle=block.first,
+            last_cycle=block.last,
+            tokens=estimate(block.text),
+            text=block.text,
+        )
 
 
 class WindowPart(BaseModel):
@@ -563,7 +603,10 @@ class WindowPart(BaseModel):
     tokens: Annotated[int, Field(description="Estimated.")]
     first_cycle: int | None = None
     last_cycle: int | None = None
-    text: Annotated[str | None, Field(description="Of the self and of the layers, as the model reads them.")] = None
+    text: Annotated[
+        str | None, Field(description="Of the self, the layers and what was recalled, as the model reads them.")
+    ] = None
+    sections: Annotated[list[WindowSection], Field(description="Of the layers, oldest first.")] = []
 
 
 class WindowOut(BaseModel):
@@ -674,7 +717,7 @@ class MindOut(BaseModel):
             organization_budget=None if found.shared_budget is None else Limits.of(found.shared_budget),
             today=UsedOut.of(found.today),
             seven_days=UsedOut.of(found.week),
-            last_cycles=[CycleOut.of(each.record) for each in found.cycles],
+            last_cycles=[CycleOut.of(each.record, each.answers) for each in found.cycles],
         )
 
 
@@ -687,9 +730,23 @@ def _window(found: Inspection, era: Era) -> WindowOut:
         WindowPart(part="tools", tokens=window.tools),
     ]
     if window.layers:
-        parts.append(WindowPart(part="layers", tokens=window.layers, first_cycle=1, last_cycle=before, text=era.layers))
+        sections = [WindowSection.of(each) for each in blocks(era.layers or "")]
+        parts.append(
+            WindowPart(
+                part="layers",
+                tokens=window.layers,
+                first_cycle=1,
+                last_cycle=before,
+                text=era.layers,
+                sections=sections,
+            )
+        )
+    if window.recalled:
+        parts.append(WindowPart(part="recalled", tokens=window.recalled, text="\n\n".join(window.recalled_texts)))
     if first is not None:
-        parts.append(WindowPart(part="recent", tokens=window.recent, first_cycle=first, last_cycle=lived))
+        parts.append(
+            WindowPart(part="recent", tokens=window.recent - window.recalled, first_cycle=first, last_cycle=lived)
+        )
     if window.open:
         parts.append(WindowPart(part="open", tokens=window.open))
     parts.append(WindowPart(part="free", tokens=window.free))
