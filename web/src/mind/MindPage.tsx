@@ -1,10 +1,169 @@
-import type { ReactNode } from "react";
+import { useQueryClient } from "@tanstack/react-query";
+import { type ReactNode, useEffect, useMemo, useRef } from "react";
+import { Redirect, useLocation } from "wouter";
+import { ApiError } from "../denizen/api";
+import { useAgent, useIsAdmin, usePresence } from "../denizen/hooks";
 import { Page } from "../shell/Page";
+import { Avatar, STATUS_WORDS } from "../ui/Avatar";
+import { Badge } from "../ui/Badge";
+import { Empty, Loaded } from "../ui/States";
+import { LinkTabs } from "../ui/Tabs";
+import { Time } from "../ui/Time";
+import { CyclePage } from "./CyclePage";
+import { InboxTab } from "./InboxTab";
+import { LifeTab } from "./LifeTab";
+import css from "./mind.module.css";
+import { NowTab } from "./NowTab";
+import { PlansTab } from "./PlansTab";
+import { RecallTab } from "./RecallTab";
+import { SettingsTab } from "./SettingsTab";
+import { type AgentDetail, MindContext, useWatching } from "./watch";
+import type { Watched } from "./watching";
+import { WindowTab } from "./WindowTab";
+import { whole } from "./words";
 
+const TABS = [
+  ["now", "Now"],
+  ["life", "Life"],
+  ["window", "Window"],
+  ["inbox", "Inbox"],
+  ["plans", "Plans"],
+  ["recall", "Recall"],
+  ["settings", "Settings"],
+] as const;
+type TabName = (typeof TABS)[number][0];
+
+/** The mind of an agent: for admins whole, for others what everyone may know. */
 export default function MindPage({ id }: { id: string }): ReactNode {
+  const agent = useAgent(id);
+  const admin = useIsAdmin();
+  if (agent.data === undefined) {
+    const gone = agent.error instanceof ApiError && agent.error.status === 404;
+    return (
+      <Page title="Agent">
+        {gone ? (
+          <Empty title="There is no such agent.">
+            <p>It may have been deleted, or the address is wrong.</p>
+          </Empty>
+        ) : (
+          <Loaded query={agent} lines={10}>
+            {() => null}
+          </Loaded>
+        )}
+      </Page>
+    );
+  }
+  return admin ? <Inside key={agent.data.id} agent={agent.data} /> : <Outside agent={agent.data} />;
+}
+
+function Inside({ agent }: { agent: AgentDetail }): ReactNode {
+  const [path] = useLocation();
+  const watched = useWatching(agent.id);
+  useFreshness(agent.id, watched);
+  const looked = useMemo(() => ({ agent, watched }), [agent, watched]);
+  const [, , ref, name = "", part] = path.split("/");
+  const tab = TABS.find(([each]) => each === name)?.[0];
+  if (tab === undefined) return <Redirect to={`/agents/${ref}/now`} replace />;
   return (
-    <Page title="Mind">
-      <p>{id}</p>
+    <MindContext value={looked}>
+      <Page title={agent.name} before={<Avatar name={agent.name} id={agent.id} kind="agent" />} below={<Head agent={agent} watched={watched} tab={tab} at={`/agents/${ref}`} />}>
+        <Tab tab={tab} part={part} at={`/agents/${ref}`} />
+      </Page>
+    </MindContext>
+  );
+}
+
+function Tab({ tab, part, at }: { tab: TabName; part: string | undefined; at: string }): ReactNode {
+  switch (tab) {
+    case "now":
+      return <NowTab at={at} />;
+    case "life":
+      return part === undefined ? <LifeTab at={at} /> : <CyclePage key={part} number={Number(part)} at={at} />;
+    case "window":
+      return <WindowTab at={at} />;
+    case "inbox":
+      return <InboxTab />;
+    case "plans":
+      return <PlansTab />;
+    case "recall":
+      return <RecallTab at={at} />;
+    case "settings":
+      return <SettingsTab />;
+  }
+}
+
+/** What was asked for is asked for again when the stream tells that it is another by now. */
+function useFreshness(agent: string, { changes, endings }: Watched): void {
+  const client = useQueryClient();
+  useEffect(() => {
+    if (changes === 0) return;
+    void client.invalidateQueries({ queryKey: ["agents", agent, "now"] });
+    void client.invalidateQueries({ queryKey: ["agents", agent, "inbox"] });
+  }, [client, agent, changes]);
+  useEffect(() => {
+    if (endings > 0) void client.invalidateQueries({ queryKey: ["agents", agent] });
+  }, [client, agent, endings]);
+}
+
+function Head({ agent, watched, tab, at }: { agent: AgentDetail; watched: Watched; tab: TabName; at: string }): ReactNode {
+  const status = watched.status ?? agent.status;
+  const bar = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    bar.current?.querySelector('[aria-current="page"]')?.scrollIntoView({ inline: "center", block: "nearest" });
+  }, [tab]);
+  return (
+    <div className={css.head}>
+      <p className={css.headline}>
+        <Badge tone={status === "alive" ? "good" : status === "paused" || status === "suspended" ? "warn" : "plain"}>
+          <span role="status">{watched.doing ? `using ${watched.doing}` : STATUS_WORDS[status]}</span>
+        </Badge>
+        <span>@{agent.handle}</span>
+        <span>{agent.model}</span>
+        <span>
+          {whole(agent.cycles)} {agent.cycles === 1 ? "cycle" : "cycles"}
+        </span>
+      </p>
+      <div ref={bar}>
+        <LinkTabs label={`Mind of ${agent.name}`} tabs={TABS.map(([name, label]) => ({ href: `${at}/${name}`, label }))} current={`${at}/${tab}`} />
+      </div>
+    </div>
+  );
+}
+
+/** What everyone may know. Its mind holds what others told it in private. */
+function Outside({ agent }: { agent: AgentDetail }): ReactNode {
+  const presence = usePresence(agent.id);
+  const status = presence?.status ?? agent.status;
+  return (
+    <Page title={agent.name} before={<Avatar name={agent.name} id={agent.id} kind="agent" status={status} />}>
+      <section className={css.outside}>
+        <p className={css.lead}>{agent.about || "Its owner has not said what it is for."}</p>
+        <dl className={css.facts}>
+          <div>
+            <dt>Now</dt>
+            <dd>{presence?.doing ? `using ${presence.doing}` : STATUS_WORDS[status]}</dd>
+          </div>
+          <div>
+            <dt>Handle</dt>
+            <dd>@{agent.handle}</dd>
+          </div>
+          <div>
+            <dt>Model</dt>
+            <dd>{agent.model}</dd>
+          </div>
+          <div>
+            <dt>Has lived</dt>
+            <dd>{whole(agent.cycles)} cycles</dd>
+          </div>
+          <div>
+            <dt>Here since</dt>
+            <dd>
+              <Time value={agent.created_at} />
+            </dd>
+          </div>
+        </dl>
+        <p className={css.aside}>Its mind holds what others told it in private, so only admins look into it. Mention @{agent.handle} in a space to talk to it.</p>
+      </section>
     </Page>
   );
 }

@@ -8,6 +8,8 @@ export const MenuOpener = createContext<() => void>(() => undefined);
 
 interface PageProps {
   title: string;
+  /** Before the title: whom the screen is about. */
+  before?: ReactNode;
   /** Beside the title. */
   actions?: ReactNode;
   /** Under it: tabs, for instance. */
@@ -16,13 +18,14 @@ interface PageProps {
 }
 
 /** A screen with a heading, which scrolls. Conversations have a frame of their own. */
-export function Page({ title, actions, below, children }: PageProps): ReactNode {
+export function Page({ title, before, actions, below, children }: PageProps): ReactNode {
   useTitle(title);
   return (
     <div className={css.page}>
       <header className={css.head}>
         <div className={css.headRow}>
           <MenuButton />
+          {before}
           <h1 className={css.title}>{title}</h1>
           {actions && <div className={css.actions}>{actions}</div>}
         </div>

@@ -1,0 +1,127 @@
+import { ArrowLeft, ArrowRight, GitFork, Repeat } from "lucide-react";
+import { type ReactNode, useState } from "react";
+import { Link } from "wouter";
+import { ApiError, type Schemas } from "../denizen/api";
+import { Button } from "../ui/Button";
+import { Empty, Loaded } from "../ui/States";
+import { Time } from "../ui/Time";
+import { useCycle, useStep } from "./asking";
+import { ForkDialog } from "./ForkDialog";
+import css from "./mind.module.css";
+import { Fold, OutcomeBadge, Shown, StepView } from "./parts";
+import { Rethink } from "./Rethink";
+import { ExactRequest } from "./ExactRequest";
+import { useMind } from "./watch";
+import { company, dollars, duration, percent, stopped, whole } from "./words";
+
+/** One cycle: what came in, every step, what it used, why it stopped; and what else might have been. */
+export function CyclePage({ number, at }: { number: number; at: string }): ReactNode {
+  const { agent } = useMind();
+  const cycle = useCycle(agent.id, number);
+  if (!Number.isInteger(number) || (cycle.error instanceof ApiError && cycle.error.status === 404)) {
+    return (
+      <Empty title={`There is no cycle ${number}.`}>
+        <p>
+          <Link href={`${at}/life`}>Back to its life</Link>
+        </p>
+      </Empty>
+    );
+  }
+  return (
+    <Loaded query={cycle} lines={14}>
+      {(found) => <Told cycle={found} at={at} />}
+    </Loaded>
+  );
+}
+
+function Told({ cycle, at }: { cycle: Schemas["CycleDetail"]; at: string }): ReactNode {
+  const { agent } = useMind();
+  const [rethinking, setRethinking] = useState(false);
+  const [forking, setForking] = useState(false);
+  const number = cycle.number!;
+  return (
+    <article className={css.cycle}>
+      <nav className={css.steppers} aria-label="Other cycles">
+        <Link href={`${at}/life`}>
+          <ArrowLeft size={15} aria-hidden /> Life
+        </Link>
+        <span className={css.spring} />
+        {number > 1 && <Link href={`${at}/life/${number - 1}`}>Before</Link>}
+        {number < agent.cycles && (
+          <Link href={`${at}/life/${number + 1}`}>
+            After <ArrowRight size={15} aria-hidden />
+          </Link>
+        )}
+      </nav>
+      <header className={css.cycleHead}>
+        <p className={css.meta}>
+          <span>Cycle {whole(number)}</span>
+          {cycle.ended_at && <Time value={cycle.ended_at} />}
+          <OutcomeBadge outcome={cycle.outcome} />
+        </p>
+        <h2 className={css.cycleTitle}>{cycle.summary || stopped(cycle.reason)}</h2>
+        <div className={css.buttons}>
+          <Button small icon={<Repeat size={15} />} aria-expanded={rethinking} onClick={() => setRethinking(!rethinking)}>
+            Ask another model
+          </Button>
+          <Button small icon={<GitFork size={15} />} onClick={() => setForking(true)}>
+            Fork here
+          </Button>
+        </div>
+      </header>
+      {rethinking && <Rethink cycle={cycle} />}
+      <Facts cycle={cycle} />
+      <ol className={css.steps}>
+        {cycle.each_step.map((step) => (
+          <StepView key={step.step} step={step} open>
+            <Exact agent={agent.id} number={number} step={step.step} />
+          </StepView>
+        ))}
+        {cycle.after.length > 0 && (
+          <li className={css.step}>
+            {cycle.after.map((each, index) => (
+              <Shown key={index} kind={each.kind} text={each.text} open />
+            ))}
+          </li>
+        )}
+      </ol>
+      <p className={css.aside}>{stopped(cycle.reason)}</p>
+      {forking && <ForkDialog at={number} onClose={() => setForking(false)} />}
+    </article>
+  );
+}
+
+function Facts({ cycle }: { cycle: Schemas["CycleDetail"] }): ReactNode {
+  const cached = cycle.input_tokens ? cycle.cache_read_tokens / cycle.input_tokens : 0;
+  const facts: [string, ReactNode][] = [
+    ["Heard", company(cycle) || "nobody"],
+    ["Took", duration(cycle.started_at, cycle.ended_at)],
+    ["Steps", cycle.steps],
+    ["Read", `${whole(cycle.input_tokens)} tokens`],
+    ["From the cache", percent(cached)],
+    ["Wrote", `${whole(cycle.output_tokens)} tokens`],
+    ["Cost", cycle.dollars ? dollars(cycle.dollars) : "nothing, or unknown"],
+  ];
+  return (
+    <dl className={css.facts}>
+      {facts.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function Exact({ agent, number, step }: { agent: string; number: number; step: number }): ReactNode {
+  const [wanted, setWanted] = useState(false);
+  const request = useStep(agent, number, step, wanted);
+  return (
+    <Fold title="The exact request" onOpen={() => setWanted(true)}>
+      <Loaded query={request} lines={5}>
+        {(found) => <ExactRequest request={found} />}
+      </Loaded>
+    </Fold>
+  );
+}

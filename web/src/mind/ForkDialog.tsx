@@ -1,0 +1,70 @@
+import { useMutation } from "@tanstack/react-query";
+import { type FormEvent, type ReactNode, useState } from "react";
+import { useLocation } from "wouter";
+import { ApiError, inWords, post } from "../denizen/api";
+import { useAgentsChanged } from "../denizen/hooks";
+import { Button } from "../ui/Button";
+import { Dialog, DialogFoot } from "../ui/Dialog";
+import { TextField } from "../ui/Field";
+import { useToast } from "../ui/Toast";
+import { useMind } from "./watch";
+import { whole } from "./words";
+
+/** A new agent with the past of this one up to a cycle; whoever makes it is taken there. */
+export function ForkDialog({ at, onClose }: { at: number; onClose: () => void }): ReactNode {
+  const { agent } = useMind();
+  const [, go] = useLocation();
+  const say = useToast();
+  const changed = useAgentsChanged();
+  const [name, setName] = useState(`${agent.name} at ${at}`);
+  const [handle, setHandle] = useState<string | null>(null);
+  const [key] = useState(() => crypto.randomUUID());
+  const chosen = handle ?? handleFrom(name);
+  const forking = useMutation({
+    mutationFn: () => post("/api/agents/{agent_id}/fork", { path: { agent_id: agent.id }, body: { handle: chosen, name: name.trim(), at }, key: `${key} ${chosen}` }),
+    onSuccess: async (made) => {
+      await changed();
+      say(`${made.name} has the past of ${agent.name} up to cycle ${whole(at)}.`);
+      go(`/agents/${made.id}/life`);
+    },
+  });
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    forking.mutate();
+  };
+  const wrong = wrongs(forking.error);
+  return (
+    <Dialog title={`Fork at cycle ${whole(at)}`} onClose={onClose}>
+      <form onSubmit={submit}>
+        <p>A new agent, defined as {agent.name} is, that has lived the same up to this cycle. It is asleep and in no space; {agent.name} is not touched.</p>
+        <TextField label="Name" value={name} required autoFocus error={wrong.name} onChange={(event) => setName(event.target.value)} />
+        <TextField label="Handle" value={chosen} required error={wrong.handle} onChange={(event) => setHandle(event.target.value)} />
+        {wrong.rest && <p role="alert">{wrong.rest}</p>}
+        <DialogFoot>
+          <Button variant="quiet" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button type="submit" variant="primary" busy={forking.isPending}>
+            Fork
+          </Button>
+        </DialogFoot>
+      </form>
+    </Dialog>
+  );
+}
+
+function wrongs(error: unknown): { name?: string; handle?: string; rest?: string } {
+  if (error === null) return {};
+  if (!(error instanceof ApiError)) return { rest: inWords(error) };
+  if (error.code === "handle_taken") return { handle: error.detail };
+  const found = Object.fromEntries(error.errors.map((each) => [each.field, each.message]));
+  return found.name || found.handle ? found : { rest: error.detail };
+}
+
+export function handleFrom(name: string): string {
+  return name
+    .toLowerCase()
+    .normalize("NFKD")
+    .replaceAll(/[^a-z0-9]+/g, "-")
+    .replaceAll(/^-+|-+$/g, "");
+}

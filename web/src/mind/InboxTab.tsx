@@ -1,0 +1,112 @@
+import { ArrowUpToLine, RotateCw } from "lucide-react";
+import type { ReactNode } from "react";
+import { inWords, post, type Schemas } from "../denizen/api";
+import { Badge } from "../ui/Badge";
+import { Button } from "../ui/Button";
+import { Empty, ErrorState, Skeleton } from "../ui/States";
+import { Time } from "../ui/Time";
+import { useToast } from "../ui/Toast";
+import { type InboxState, useChange, useInbox } from "./asking";
+import { More } from "./LifeTab";
+import css from "./mind.module.css";
+import { Words } from "./parts";
+import { useMind } from "./watch";
+import { eventType } from "./words";
+
+type InboxEvent = Schemas["InboxEvent"];
+
+interface Lane {
+  title: string;
+  about: string;
+  state: InboxState;
+  keep?: (event: InboxEvent) => boolean;
+}
+
+const LANES: Lane[] = [
+  { title: "Given up", about: "Tried five times in vain. They wait for you to have them tried again.", state: "dead" },
+  { title: "In hand", about: "Taken by the cycle under way.", state: "taken" },
+  { title: "Urgent", about: "Read at its next step, in the middle of a thought.", state: "pending", keep: (event) => event.lane === "urgent" },
+  { title: "Waiting", about: "Read with its next cycle, in this order.", state: "pending", keep: (event) => event.lane === "normal" },
+];
+
+/** What waits for the agent, in the order in which it is taken; and what was given up. */
+export function InboxTab(): ReactNode {
+  const { agent } = useMind();
+  const inboxes = { pending: useInbox(agent.id, "pending"), taken: useInbox(agent.id, "taken"), dead: useInbox(agent.id, "dead") };
+  const all = Object.values(inboxes);
+  const failed = all.find((each) => each.error && !each.data);
+  if (failed) return <ErrorState error={failed.error} onRetry={() => void failed.refetch()} />;
+  if (all.some((each) => each.data === undefined)) return <Skeleton lines={10} />;
+  const eventsOf = ({ state, keep }: Lane): InboxEvent[] => inboxes[state].data!.pages.flatMap((page) => page.events).filter(keep ?? (() => true));
+  const lanes = LANES.map((lane) => ({ ...lane, events: eventsOf(lane) })).filter((lane) => lane.events.length > 0);
+  if (lanes.length === 0) {
+    return (
+      <Empty title="Nothing waits.">
+        <p>What is said to {agent.name} stands here until it has been thought about.</p>
+      </Empty>
+    );
+  }
+  return (
+    <>
+      {lanes.map((lane) => (
+        <section key={lane.title} className={css.section} aria-label={lane.title}>
+          <div className={css.sectionHead}>
+            <h2>
+              {lane.title} <span className={css.count}>{lane.events.length}</span>
+            </h2>
+          </div>
+          <p className={css.aside}>{lane.about}</p>
+          <ul className={css.cards}>
+            {lane.events.map((event) => (
+              <EventCard key={event.id} event={event} />
+            ))}
+          </ul>
+          {lane.title !== "Urgent" && <More more={inboxes[lane.state].hasNextPage} busy={inboxes[lane.state].isFetchingNextPage} onMore={() => void inboxes[lane.state].fetchNextPage()} />}
+        </section>
+      ))}
+    </>
+  );
+}
+
+function EventCard({ event }: { event: InboxEvent }): ReactNode {
+  const { agent } = useMind();
+  const say = useToast();
+  const path = { agent_id: agent.id, event_id: event.id };
+  const requeue = useChange(agent.id, () => post("/api/agents/{agent_id}/inbox/{event_id}/requeue", { path }));
+  const hasten = useChange(agent.id, () => post("/api/agents/{agent_id}/inbox/{event_id}/urgent", { path }));
+  const failed = (error: unknown): void => say(inWords(error));
+  return (
+    <li className={css.card}>
+      <div className={css.cardHead}>
+        <strong>{event.sender ?? eventType(event.type)}</strong>
+        <span className={css.meta}>
+          {event.sender && <span>{eventType(event.type).toLowerCase()}</span>}
+          {event.space && <span>in {event.space}</span>}
+          <Time value={event.created_at} form="ago" />
+          {event.attempts > 0 && <span>{event.attempts === 1 ? "failed once" : `failed ${event.attempts} times`}</span>}
+          {event.not_before && (
+            <span>
+              tried again <Time value={event.not_before} form="ago" />
+            </span>
+          )}
+        </span>
+        {!event.wakes && <Badge title="It is read along at the next waking.">does not wake</Badge>}
+      </div>
+      <Words text={event.text} plain />
+      {event.state === "dead" && (
+        <div className={css.buttons}>
+          <Button small icon={<RotateCw size={15} />} busy={requeue.isPending} onClick={() => requeue.mutate(undefined, { onError: failed, onSuccess: () => say("It waits again, and wakes the agent.") })}>
+            Try again
+          </Button>
+        </div>
+      )}
+      {event.state === "pending" && event.lane === "normal" && (
+        <div className={css.buttons}>
+          <Button small icon={<ArrowUpToLine size={15} />} busy={hasten.isPending} onClick={() => hasten.mutate(undefined, { onError: failed })}>
+            Make urgent
+          </Button>
+        </div>
+      )}
+    </li>
+  );
+}

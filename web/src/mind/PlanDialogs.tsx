@@ -1,0 +1,121 @@
+/** Where goals, notes and plans are written. The agent hears of it with its next cycle. */
+import { type FormEvent, type ReactNode, useState } from "react";
+import { inWords, post, put, type Schemas } from "../denizen/api";
+import { Button } from "../ui/Button";
+import { Dialog, DialogFoot } from "../ui/Dialog";
+import { Select, TextArea, TextField } from "../ui/Field";
+import { useChange } from "./asking";
+import css from "./mind.module.css";
+import { cronOf, HERE, localInput } from "./schedules";
+import { useMind } from "./watch";
+
+interface FormProps {
+  title: string;
+  change: { mutate: (given: void, then: { onSuccess: () => void }) => void; isPending: boolean; error: Error | null };
+  onClose: () => void;
+  children: ReactNode;
+}
+
+function Form({ title, change, onClose, children }: FormProps): ReactNode {
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    change.mutate(undefined, { onSuccess: onClose });
+  };
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <form className={css.form} onSubmit={submit}>
+        {children}
+        {change.error && (
+          <p className={css.alert} role="alert">
+            {inWords(change.error)}
+          </p>
+        )}
+        <DialogFoot>
+          <Button variant="quiet" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button type="submit" variant="primary" busy={change.isPending}>
+            Save
+          </Button>
+        </DialogFoot>
+      </form>
+    </Dialog>
+  );
+}
+
+export function GoalDialog({ goal, onClose }: { goal: Schemas["GoalOut"] | null; onClose: () => void }): ReactNode {
+  const { agent } = useMind();
+  const [text, setText] = useState(goal?.text ?? "");
+  const [status, setStatus] = useState<Schemas["GoalOut"]["status"]>(goal?.status ?? "active");
+  const [priority, setPriority] = useState<Schemas["GoalOut"]["priority"]>(goal?.priority ?? "normal");
+  const body = { text, status, priority };
+  const change = useChange(agent.id, () =>
+    goal === null
+      ? post("/api/agents/{agent_id}/goals", { path: { agent_id: agent.id }, body })
+      : put("/api/agents/{agent_id}/goals/{number}", { path: { agent_id: agent.id, number: goal.number }, body }),
+  );
+  return (
+    <Form title={goal ? "Change the goal" : "A new goal"} change={change} onClose={onClose}>
+      <TextArea label="Goal" rows={3} required autoFocus value={text} onChange={(event) => setText(event.target.value)} />
+      <Select label="Status" value={status} onChange={(event) => setStatus(event.target.value as typeof status)}>
+        <option value="active">Active</option>
+        <option value="long-term">Long-term</option>
+        <option value="paused">Paused</option>
+        <option value="done">Done</option>
+      </Select>
+      <Select label="Priority" value={priority} onChange={(event) => setPriority(event.target.value as typeof priority)}>
+        <option value="high">High</option>
+        <option value="normal">Normal</option>
+        <option value="low">Low</option>
+      </Select>
+    </Form>
+  );
+}
+
+export function NoteDialog({ note, onClose }: { note: Schemas["NoteOut"] | null; onClose: () => void }): ReactNode {
+  const { agent } = useMind();
+  const [key, setKey] = useState(note?.key ?? "");
+  const [text, setText] = useState(note?.text ?? "");
+  const change = useChange(agent.id, () => put("/api/agents/{agent_id}/notes/{key}", { path: { agent_id: agent.id, key: key.trim() }, body: { text } }));
+  return (
+    <Form title={note ? "Change the note" : "A new note"} change={change} onClose={onClose}>
+      <TextField label="Key" required autoFocus={note === null} readOnly={note !== null} value={key} onChange={(event) => setKey(event.target.value)} hint={note ? undefined : "A word or two. A note of the same key is replaced."} />
+      <TextArea label="Note" rows={4} required autoFocus={note !== null} value={text} onChange={(event) => setText(event.target.value)} />
+    </Form>
+  );
+}
+
+type Way = "cron" | "at" | "after";
+
+export function PlanDialog({ plan, onClose }: { plan: Schemas["PlanOut"] | null; onClose: () => void }): ReactNode {
+  const { agent } = useMind();
+  const known = plan && cronOf(plan.schedule);
+  const [name, setName] = useState(plan?.name ?? "");
+  const [instruction, setInstruction] = useState(plan?.instruction ?? "");
+  const [way, setWay] = useState<Way>(plan && !known ? "at" : "cron");
+  const [cron, setCron] = useState(known?.cron ?? "0 9 * * MON-FRI");
+  const [zone, setZone] = useState(known?.zone ?? HERE);
+  const [at, setAt] = useState(plan ? localInput(plan.next_run) : "");
+  const [after, setAfter] = useState("2 hours");
+  const when = way === "cron" ? { cron, zone: zone.trim() || null } : way === "at" ? { at: at && new Date(at).toISOString() } : { after };
+  const change = useChange(agent.id, () => put("/api/agents/{agent_id}/plans/{name}", { path: { agent_id: agent.id, name: name.trim() }, body: { instruction, ...when } }));
+  return (
+    <Form title={plan ? `Change ${plan.name}` : "A new plan"} change={change} onClose={onClose}>
+      <TextField label="Name" required autoFocus={plan === null} readOnly={plan !== null} value={name} onChange={(event) => setName(event.target.value)} hint={plan ? undefined : "A plan of the same name is replaced."} />
+      <TextArea label="What it is told then" rows={3} required value={instruction} onChange={(event) => setInstruction(event.target.value)} />
+      <Select label="When" value={way} onChange={(event) => setWay(event.target.value as Way)}>
+        <option value="cron">Again and again</option>
+        <option value="at">Once, at a time</option>
+        <option value="after">Once, after a while</option>
+      </Select>
+      {way === "cron" && (
+        <>
+          <TextField label="Cron" required value={cron} onChange={(event) => setCron(event.target.value)} hint="Minute, hour, day of month, month, day of week." />
+          <TextField label="Time zone" value={zone} onChange={(event) => setZone(event.target.value)} hint="Empty: that of the agent." />
+        </>
+      )}
+      {way === "at" && <TextField label={`At, in ${HERE}`} type="datetime-local" required value={at} onChange={(event) => setAt(event.target.value)} />}
+      {way === "after" && <TextField label="After" required value={after} onChange={(event) => setAfter(event.target.value)} hint="20 minutes, 2 hours, 3 days." />}
+    </Form>
+  );
+}

@@ -1,0 +1,266 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { type FormEvent, type ReactNode, useMemo, useState } from "react";
+import { useLocation } from "wouter";
+import { ApiError, inWords, patch, post, remove, type Schemas } from "../denizen/api";
+import { useSpaces } from "../denizen/hooks";
+import { Button } from "../ui/Button";
+import { Dialog, DialogFoot } from "../ui/Dialog";
+import { Checkbox, Select, TextArea, TextField } from "../ui/Field";
+import { useToast } from "../ui/Toast";
+import { useChange, useModels } from "./asking";
+import { FIELDS, type FieldSpec, placed, read, type Section, SECTIONS, valuesOf, type Values, WEEKDAYS } from "./fields";
+import css from "./mind.module.css";
+import { ModelField } from "./ModelField";
+import { useMind } from "./watch";
+
+/** Its definition as a form. Only what was changed is sent; what is wrong is said beside its field. */
+export function SettingsTab(): ReactNode {
+  const { agent } = useMind();
+  // A new version is a new form: what someone else has changed meanwhile is not overwritten unseen.
+  return (
+    <>
+      <Definition key={`${agent.id} ${agent.version}`} />
+      <Attention />
+      <Ending />
+    </>
+  );
+}
+
+function Definition(): ReactNode {
+  const { agent } = useMind();
+  const say = useToast();
+  const before = useMemo(() => valuesOf(agent.name, agent.definition ?? {}), [agent]);
+  const [values, setValues] = useState(before);
+  const [errors, setErrors] = useState<Record<string, string>>({});
+  const [rest, setRest] = useState<string | null>(null);
+  const save = useChange(agent.id, (changes: Record<string, unknown>) => patch("/api/agents/{agent_id}", { path: { agent_id: agent.id }, body: changes as never }));
+  const dirty = Object.keys(values).some((path) => values[path] !== before[path]);
+
+  const refuse = (found: Record<string, string>, other: string | null): void => {
+    setErrors(found);
+    setRest(other);
+    const first = FIELDS.find((field) => field.path in found);
+    if (first) requestAnimationFrame(() => document.querySelector<HTMLElement>('form [aria-invalid="true"]')?.focus());
+  };
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    const told = read(before, values);
+    if (Object.keys(told.errors).length) return refuse(told.errors, null);
+    refuse({}, null);
+    save.mutate(told.changes, {
+      onSuccess: () => say("Saved. A new era begins with its next cycle."),
+      onError: (error) => {
+        if (!(error instanceof ApiError)) return refuse({}, inWords(error));
+        const { errors: found, rest: other } = placed(error);
+        refuse(found, other);
+      },
+    });
+  };
+  return (
+    <form className={css.settings} onSubmit={submit} noValidate>
+      {SECTIONS.map((section) => (
+        <SectionFields key={section.id} section={section} values={values} errors={errors} onChange={(path, value) => setValues((known) => ({ ...known, [path]: value }))} />
+      ))}
+      {rest && (
+        <p className={css.alert} role="alert">
+          {rest}
+        </p>
+      )}
+      <div className={css.saveBar} data-dirty={dirty || undefined}>
+        <span className={css.aside}>{Object.keys(errors).length ? "Something cannot be as it is." : dirty ? "Not saved yet." : "Everything is saved."}</span>
+        <Button variant="quiet" disabled={!dirty} onClick={() => setValues(before)}>
+          Undo
+        </Button>
+        <Button type="submit" variant="primary" disabled={!dirty} busy={save.isPending}>
+          Save
+        </Button>
+      </div>
+    </form>
+  );
+}
+
+interface SectionFieldsProps {
+  section: Section;
+  values: Values;
+  errors: Record<string, string>;
+  onChange: (path: string, value: string | boolean) => void;
+}
+
+function SectionFields({ section, values, errors, onChange }: SectionFieldsProps): ReactNode {
+  const on = !section.optional || values[section.optional.path] === true;
+  return (
+    <fieldset className={css.fieldset}>
+      <legend className={css.legendTitle}>{section.title}</legend>
+      <p className={css.aside}>{section.about}</p>
+      {section.optional && (
+        <Checkbox label={section.optional.label} hint={section.optional.hint} checked={on} onChange={(event) => onChange(section.optional!.path, event.target.checked)} />
+      )}
+      {on && (
+        <div className={css.fieldGrid}>
+          {section.fields.map((field) => (
+            <div key={field.path} className={field.kind === "long" || field.kind === "json" || field.kind === "weekdays" ? css.wideField : undefined}>
+              <Input field={field} value={values[field.path] ?? ""} error={errors[field.path]} onChange={(value) => onChange(field.path, value)} />
+            </div>
+          ))}
+        </div>
+      )}
+    </fieldset>
+  );
+}
+
+function Input({ field, value, error, onChange }: { field: FieldSpec; value: string | boolean; error?: string; onChange: (value: string | boolean) => void }): ReactNode {
+  const { label, hint, normal } = field;
+  const models = useModels();
+  if (field.kind === "flag") return <Checkbox label={label} hint={hint} checked={value === true} onChange={(event) => onChange(event.target.checked)} />;
+  const text = String(value);
+  const common = { label, hint, error, value: text, placeholder: normal };
+  switch (field.kind) {
+    case "choice":
+      return (
+        <Select label={label} hint={hint} error={error} value={text} onChange={(event) => onChange(event.target.value)}>
+          {field.choices!.map(([each, words]) => (
+            <option key={each} value={each}>
+              {words}
+            </option>
+          ))}
+        </Select>
+      );
+    case "model":
+      return <ModelField {...common} models={models.data?.models ?? []} onChange={onChange} />;
+    case "long":
+      return <TextArea {...common} rows={field.path === "instructions" ? 8 : 2} onChange={(event) => onChange(event.target.value)} />;
+    case "json":
+      return <TextArea {...common} className={css.mono} rows={text ? Math.min(text.split("\n").length + 1, 14) : 2} spellCheck={false} onChange={(event) => onChange(event.target.value)} />;
+    case "weekdays":
+      return <Weekdays label={label} value={text} onChange={onChange} />;
+    default:
+      return <TextField {...common} type={field.kind === "time" ? "time" : "text"} inputMode={field.kind === "integer" ? "numeric" : field.kind === "number" ? "decimal" : undefined} autoComplete="off" onChange={(event) => onChange(event.target.value)} />;
+  }
+}
+
+function Weekdays({ label, value, onChange }: { label: string; value: string; onChange: (value: string) => void }): ReactNode {
+  const chosen = value.split(",").map((each) => each.trim());
+  const toggled = (day: string): string => WEEKDAYS.filter((each) => (each === day ? !chosen.includes(day) : chosen.includes(each))).join(", ");
+  return (
+    <div role="group" aria-label={label} className={css.weekdays}>
+      {WEEKDAYS.map((day) => (
+        <Button key={day} small variant={chosen.includes(day) ? "plain" : "quiet"} aria-pressed={chosen.includes(day)} onClick={() => onChange(toggled(day))}>
+          {day}
+        </Button>
+      ))}
+    </div>
+  );
+}
+
+const ATTENTION: [Schemas["MemberOut"]["attention"], string][] = [
+  ["all", "Everything that is said"],
+  ["mentions", "Only mentions of it"],
+  ["none", "Nothing"],
+];
+
+/** What of each space reaches its inbox. */
+function Attention(): ReactNode {
+  const { agent } = useMind();
+  const say = useToast();
+  const spaces = useSpaces() ?? [];
+  const shared = spaces.flatMap(({ info }) => info.members.filter((each) => each.id === agent.id).map((member) => ({ info, member })));
+  const change = useChange(agent.id, ({ space, attention }: { space: string; attention: Schemas["MemberOut"]["attention"] }) =>
+    patch("/api/spaces/{space_id}/members/{entity_id}", { path: { space_id: space, entity_id: agent.id }, body: { attention } }),
+  );
+  return (
+    <section className={css.fieldset} aria-label="Attention">
+      <h2 className={css.legendTitle}>Attention</h2>
+      <p className={css.aside}>What of a space reaches its inbox, in the spaces that you share with it.</p>
+      {shared.length === 0 ? (
+        <p className={css.nothing}>You are in no space with it.</p>
+      ) : (
+        <div className={css.fieldGrid}>
+          {shared.map(({ info, member }) => (
+            <Select
+              key={info.id}
+              label={info.name}
+              value={member.attention}
+              onChange={(event) =>
+                change.mutate(
+                  { space: info.id, attention: event.target.value as typeof member.attention },
+                  { onError: (error) => say(inWords(error)), onSuccess: () => say(`Saved for ${info.name}.`) },
+                )
+              }
+            >
+              {ATTENTION.map(([value, words]) => (
+                <option key={value} value={value}>
+                  {words}
+                </option>
+              ))}
+            </Select>
+          ))}
+        </div>
+      )}
+    </section>
+  );
+}
+
+/** Where it is put to rest, woken, and taken leave of. */
+function Ending(): ReactNode {
+  const { agent, watched } = useMind();
+  const say = useToast();
+  const [, go] = useLocation();
+  const client = useQueryClient();
+  const [asked, setAsked] = useState<"suspend" | "delete" | null>(null);
+  const path = { agent_id: agent.id };
+  const suspended = (watched.status ?? agent.status) === "suspended";
+  const suspend = useChange(agent.id, () => post("/api/agents/{agent_id}/suspend", { path }));
+  const resume = useChange(agent.id, () => post("/api/agents/{agent_id}/resume", { path }));
+  const erase = useChange(agent.id, async () => {
+    await remove("/api/agents/{agent_id}", { path });
+    // It cannot be asked for any more.
+    client.removeQueries({ queryKey: ["agents", agent.id] });
+    go("/agents");
+  });
+  const failed = (error: unknown): void => say(inWords(error));
+  const close = (): void => setAsked(null);
+  return (
+    <section className={css.fieldset} aria-label="Rest and end">
+      <h2 className={css.legendTitle}>Rest and end</h2>
+      <p className={css.aside}>A suspended agent thinks no more until it is resumed; what is said meanwhile waits in its inbox.</p>
+      <div className={css.buttons}>
+        {suspended ? (
+          <Button busy={resume.isPending} onClick={() => resume.mutate(undefined, { onError: failed, onSuccess: () => say(`${agent.name} may think again.`) })}>
+            Resume {agent.name}
+          </Button>
+        ) : (
+          <Button onClick={() => setAsked("suspend")}>Suspend {agent.name}</Button>
+        )}
+        <Button variant="danger" onClick={() => setAsked("delete")}>
+          Delete {agent.name}
+        </Button>
+      </div>
+      {asked === "suspend" && (
+        <Dialog title={`Suspend ${agent.name}?`} onClose={close}>
+          <p>It stops where it is, and goes on from there when you resume it.</p>
+          <DialogFoot>
+            <Button variant="quiet" onClick={close}>
+              Cancel
+            </Button>
+            <Button variant="primary" busy={suspend.isPending} onClick={() => suspend.mutate(undefined, { onError: failed, onSettled: close })}>
+              Suspend
+            </Button>
+          </DialogFoot>
+        </Dialog>
+      )}
+      {asked === "delete" && (
+        <Dialog title={`Delete ${agent.name}?`} onClose={close}>
+          <p>It never wakes again. What it said stays where it was said; its handle @{agent.handle} stays its own.</p>
+          <DialogFoot>
+            <Button variant="quiet" onClick={close}>
+              Cancel
+            </Button>
+            <Button variant="danger" busy={erase.isPending} onClick={() => erase.mutate(undefined, { onError: failed })}>
+              Delete
+            </Button>
+          </DialogFoot>
+        </Dialog>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,289 @@
+/** The form of a definition: which fields there are, how each is shown, read and checked, and what was changed. Pure. */
+
+export type Kind = "text" | "long" | "model" | "integer" | "number" | "choice" | "words" | "flag" | "time" | "weekdays" | "json";
+
+export interface FieldSpec {
+  /** Where it stands in a definition: `cycle.max_steps`. */
+  path: string;
+  label: string;
+  kind: Kind;
+  hint?: string;
+  /** What holds where nothing is said. */
+  normal?: string;
+  choices?: [value: string, label: string][];
+  least?: number;
+}
+
+export interface Section {
+  id: string;
+  title: string;
+  about: string;
+  fields: FieldSpec[];
+  /** The whole section is there or not: `heartbeat`. */
+  optional?: { path: string; label: string; hint: string };
+}
+
+export const WEEKDAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+
+export const SECTIONS: Section[] = [
+  {
+    id: "who",
+    title: "Who it is",
+    about: "What it reads of itself. A change begins a new era with its next cycle.",
+    fields: [
+      { path: "name", label: "Name", kind: "text" },
+      { path: "instructions", label: "Instructions", kind: "long", hint: "Its role, in your words." },
+      { path: "model", label: "Model", kind: "model", normal: "default", hint: "provider:name, or default for whatever the house uses." },
+      { path: "pays", label: "Who pays", kind: "text", hint: "The @handle of the person whose key is used. Empty: the organization, else the server." },
+      { path: "zone", label: "Time zone", kind: "text", normal: "UTC", hint: "What it means by nine o'clock." },
+    ],
+  },
+  {
+    id: "urgent",
+    title: "What is urgent",
+    about: "Urgent messages reach it in the middle of a thought.",
+    fields: [
+      { path: "urgent.people", label: "Whose every message is urgent", kind: "words", hint: "Handles, with commas between them." },
+      { path: "urgent.words", label: "Words that make a message urgent", kind: "words", normal: "stop, cancel", hint: "When someone it works for says them." },
+      { path: "urgent.works_for", label: "Whom it works for", kind: "words", hint: "Handles. Empty: every person." },
+    ],
+  },
+  {
+    id: "cycle",
+    title: "Think cycles",
+    about: "How far one thought may go, and what it hears on the way.",
+    fields: [
+      {
+        path: "cycle.awareness",
+        label: "Awareness",
+        kind: "choice",
+        normal: "combined",
+        hint: "What it is told of events that come while it thinks.",
+        choices: [
+          ["combined", "What is urgent, and a preview of the rest"],
+          ["urgent", "Only what is urgent"],
+          ["preview", "Only a preview"],
+          ["none", "Nothing"],
+        ],
+      },
+      {
+        path: "cycle.silent_reply",
+        label: "When someone waits and it says nothing",
+        kind: "choice",
+        normal: "nudge",
+        choices: [
+          ["nudge", "Remind it once"],
+          ["deliver", "Send its last words as they are"],
+          ["ignore", "Leave it"],
+        ],
+      },
+      { path: "cycle.max_steps", label: "Most steps", kind: "integer", normal: "20", least: 1, hint: "Model calls in one cycle." },
+      { path: "cycle.token_budget", label: "Most tokens added", kind: "integer", normal: "50000", least: 500, hint: "Written, and read anew; never the past." },
+      { path: "cycle.max_dollars", label: "Most dollars", kind: "number", hint: "Where the price of the model is known." },
+      { path: "cycle.alert_dollars", label: "Tell of cycles dearer than", kind: "number", hint: "In dollars." },
+      { path: "cycle.max_seconds", label: "Most seconds", kind: "number", hint: "Looked at between steps." },
+      { path: "cycle.stop_when", label: "Stop also when", kind: "words", hint: "responded_to_all, or the name of a condition of this server." },
+    ],
+  },
+  {
+    id: "window",
+    title: "Window and compaction",
+    about: "How much of its past it has before its eyes, and what stands for the rest.",
+    fields: [
+      {
+        path: "window.strategy",
+        label: "What stands for older cycles",
+        kind: "choice",
+        normal: "layered",
+        choices: [
+          ["layered", "Lines, then groups of ten, of a hundred"],
+          ["self_summary", "A line for each, as many as fit"],
+          ["semantic", "Layers, and what matters to the present inbox"],
+          ["rolling", "Layers, with a rolling memory"],
+        ],
+      },
+      { path: "window.max_tokens", label: "Most tokens of a request", kind: "integer", normal: "100000", least: 1 },
+      { path: "window.target_share", label: "Share that stays full after compaction", kind: "number", normal: "0.6", hint: "Between 0 and 1." },
+      { path: "window.min_recent_cycles", label: "Cycles that stay whole", kind: "integer", normal: "10", least: 0 },
+      { path: "window.layer_share", label: "Share for older cycles", kind: "number", normal: "0.15" },
+      { path: "window.inbox_share", label: "Share for one inbox message", kind: "number", normal: "0.1" },
+      { path: "window.result_characters", label: "Longest tool result, in characters", kind: "integer", normal: "16000" },
+      { path: "window.output_tokens", label: "Tokens kept free for the answer", kind: "integer", normal: "8192" },
+    ],
+  },
+  {
+    id: "budget",
+    title: "Budget",
+    about: "What it may use. Empty: no limit of its own. A day ends at midnight UTC.",
+    fields: [
+      { path: "budget.dollars_per_day", label: "Dollars a day", kind: "number" },
+      { path: "budget.tokens_per_day", label: "Tokens a day", kind: "integer" },
+      { path: "budget.dollars", label: "Dollars for life", kind: "number" },
+      { path: "budget.tokens", label: "Tokens for life", kind: "integer" },
+    ],
+  },
+  {
+    id: "heartbeat",
+    title: "Heartbeat",
+    about: "A regular waking, whether or not anything has happened.",
+    optional: { path: "heartbeat", label: "It has a heartbeat", hint: "Each beat is a think cycle, and costs what one costs." },
+    fields: [
+      { path: "heartbeat.every_minutes", label: "Every so many minutes", kind: "integer", least: 1 },
+      { path: "heartbeat.active_from", label: "From", kind: "time", normal: "00:00" },
+      { path: "heartbeat.active_until", label: "Until", kind: "time", normal: "00:00", hint: "The same as From: the whole day." },
+      { path: "heartbeat.weekdays", label: "On", kind: "weekdays", normal: WEEKDAYS.join(", ") },
+      { path: "heartbeat.zone", label: "Time zone of the heartbeat", kind: "text", hint: "Empty: that of the agent." },
+      { path: "heartbeat.instruction", label: "What it is told", kind: "long", normal: "Look at your goals and plans. If there is nothing to do, skip." },
+    ],
+  },
+  {
+    id: "private_guard",
+    title: "Privacy",
+    about: "It is kept from repeating elsewhere what was said in a private space.",
+    fields: [
+      { path: "private_guard.enabled", label: "Look at what it wants to say before it is sent", kind: "flag", normal: "true" },
+      { path: "private_guard.words", label: "So many words in a row may not be repeated", kind: "integer", normal: "8", least: 1 },
+    ],
+  },
+  {
+    id: "more",
+    title: "Tools, routing, phases",
+    about: "As JSON, in the words of a definition file. What may be a secret is shown as •••; left as it is, it stays.",
+    fields: [
+      { path: "tools", label: "Tools", kind: "json", hint: "Names of this server's tools, HTTP requests, questions to people." },
+      { path: "mcp", label: "MCP servers", kind: "json", hint: "By a name for each." },
+      { path: "cycle.phases", label: "Phases", kind: "json", hint: 'A list, or "observe-think-respond".' },
+      { path: "cycle.routing", label: "Routing", kind: "json", hint: "Other models for certain events or steps." },
+      {
+        path: "cycle.routing_per",
+        label: "The model is chosen",
+        kind: "choice",
+        normal: "cycle",
+        choices: [
+          ["cycle", "Once for a cycle"],
+          ["step", "Before each step"],
+        ],
+      },
+      { path: "cycle.triage", label: "Triage", kind: "json", hint: "What decides that events need not be thought about." },
+    ],
+  },
+];
+
+export const FIELDS: FieldSpec[] = SECTIONS.flatMap((section) => section.fields);
+
+export type Values = Record<string, string | boolean>;
+type Tree = { [key: string]: unknown };
+
+/** What the form shows of an agent: texts and flags by path; empty where nothing is said. */
+export function valuesOf(name: string, definition: Tree): Values {
+  const values: Values = {};
+  for (const section of SECTIONS) {
+    if (section.optional) values[section.optional.path] = at(definition, section.optional.path) != null;
+    for (const field of section.fields) values[field.path] = field.path === "name" ? name : shown(field, at(definition, field.path));
+  }
+  return values;
+}
+
+function at(tree: Tree, path: string): unknown {
+  return path.split(".").reduce<unknown>((found, key) => (found as Tree | null | undefined)?.[key], tree);
+}
+
+function shown(field: FieldSpec, value: unknown): string | boolean {
+  if (field.kind === "flag") return value === undefined ? field.normal === "true" : value === true;
+  if (value === undefined || value === null) return field.kind === "choice" || field.kind === "weekdays" ? (field.normal ?? "") : "";
+  if (field.kind === "json") return JSON.stringify(value, null, 2);
+  if (Array.isArray(value)) return value.join(", ");
+  return field.kind === "time" ? String(value).slice(0, 5) : String(value);
+}
+
+export interface Read {
+  /** As `PATCH /api/agents/{id}` takes it. */
+  changes: Tree;
+  errors: Record<string, string>;
+}
+
+/** What is different from before, and what cannot be read. Whatever is emptied is reset. */
+export function read(before: Values, now: Values): Read {
+  const changes: Tree = {};
+  const errors: Record<string, string> = {};
+  for (const section of SECTIONS) {
+    const switched = section.optional?.path;
+    if (switched && !now[switched]) {
+      if (before[switched]) put(changes, switched, null);
+      continue;
+    }
+    for (const field of section.fields) {
+      // What has just been switched on is told whole.
+      if (now[field.path] === before[field.path] && !(switched && !before[switched] && now[field.path] !== "")) continue;
+      const value = parsed(field, now[field.path] ?? "");
+      if (value instanceof Error) errors[field.path] = value.message;
+      else put(changes, field.path, value);
+    }
+    if (switched && !now[`${switched}.every_minutes`]) errors[`${switched}.every_minutes`] = "Say how often.";
+  }
+  if (typeof now.name === "string" && !now.name.trim()) errors.name = "It needs a name.";
+  return { changes, errors };
+}
+
+function parsed(field: FieldSpec, given: string | boolean): unknown {
+  if (typeof given === "boolean") return given;
+  const text = given.trim();
+  if (text === "") return field.path === "name" ? "" : null;
+  switch (field.kind) {
+    case "integer":
+    case "number":
+      return numeric(field, text);
+    case "words":
+    case "weekdays":
+      return text.split(",").map((each) => each.trim()).filter(Boolean);
+    case "json":
+      try {
+        return JSON.parse(text);
+      } catch {
+        return new Error("This is not JSON: check quotes, commas and brackets.");
+      }
+    case "long":
+      return given;
+    default:
+      return text;
+  }
+}
+
+function numeric(field: FieldSpec, text: string): number | Error {
+  const value = Number(text.replaceAll(/[\s_]/g, ""));
+  if (!Number.isFinite(value)) return new Error("This is not a number.");
+  if (field.kind === "integer" && !Number.isInteger(value)) return new Error("It has to be a whole number.");
+  const least = field.least ?? 0;
+  return value < least ? new Error(`It has to be at least ${least}.`) : value;
+}
+
+function put(tree: Tree, path: string, value: unknown): void {
+  const keys = path.split(".");
+  let inner = tree;
+  for (const key of keys.slice(0, -1)) inner = (inner[key] ??= {}) as Tree;
+  inner[keys.at(-1)!] = value;
+}
+
+/** The server's words beside the fields they are about; `rest` is about none of them. */
+export function placed(told: { detail: string; errors: { field: string; message: string }[] }): { errors: Record<string, string>; rest: string | null } {
+  const errors: Record<string, string> = {};
+  const homeless: string[] = [];
+  const found = told.errors.length ? told.errors : [prefixed(told.detail)];
+  for (const { field, message } of found) {
+    const home = FIELDS.map((each) => each.path)
+      .filter((path) => field === path || field.startsWith(`${path}.`) || field.startsWith(`${path}[`))
+      .sort((one, other) => other.length - one.length)[0];
+    if (home === undefined) homeless.push(field ? `${field}: ${message}` : message);
+    else errors[home] = field === home ? sentence(message) : `${field.slice(home.length + 1)}: ${message}`;
+  }
+  return { errors, rest: homeless.length ? homeless.join("; ") : null };
+}
+
+function prefixed(detail: string): { field: string; message: string } {
+  const match = /^([a-z_][\w.[\]]*): (.*)$/s.exec(detail);
+  return match ? { field: match[1]!, message: match[2]! } : { field: "", message: detail };
+}
+
+function sentence(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

@@ -1,0 +1,63 @@
+/** The stream of the agent whose mind is looked into. It is open while the page is looked at, and closed behind it. */
+import { createContext, useContext, useEffect, useReducer } from "react";
+import type { Schemas } from "../denizen/api";
+import { LIFE_EVENTS, type LifeEvent, UNSEEN, watch, type Watched } from "./watching";
+
+export type AgentDetail = Schemas["AgentDetail"];
+
+const AGAIN_MILLISECONDS = 3_000;
+
+interface Looked {
+  agent: AgentDetail;
+  watched: Watched;
+}
+
+export const MindContext = createContext<Looked | null>(null);
+
+/** The agent that is looked into, and what its stream has told. */
+export function useMind(): Looked {
+  const looked = useContext(MindContext);
+  if (looked === null) throw new Error("useMind is for the screens of a mind.");
+  return looked;
+}
+
+/** What the agent's stream tells, from now on. */
+export function useWatching(agent: string): Watched {
+  const [watched, tell] = useReducer(watch, UNSEEN);
+  useEffect(() => {
+    let source: EventSource | null = null;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let before = false;
+
+    const close = (): void => {
+      clearTimeout(timer);
+      source?.close();
+      source = null;
+    };
+    const open = (): void => {
+      close();
+      source = new EventSource(`/api/agents/${encodeURIComponent(agent)}/stream`);
+      source.onopen = () => {
+        if (before) tell({ type: "again" });
+        before = true;
+      };
+      for (const name of LIFE_EVENTS) {
+        source.addEventListener(name, (event) => tell({ ...JSON.parse((event as MessageEvent<string>).data), type: name } as LifeEvent));
+      }
+      source.onerror = () => {
+        // The browser tries again by itself unless the server has refused.
+        if (source?.readyState === EventSource.CLOSED) timer = setTimeout(open, AGAIN_MILLISECONDS);
+      };
+    };
+    // Browsers allow a server few connections: a page that nobody looks at needs none.
+    const looked = (): void => (document.hidden ? close() : open());
+
+    looked();
+    document.addEventListener("visibilitychange", looked);
+    return () => {
+      document.removeEventListener("visibilitychange", looked);
+      close();
+    };
+  }, [agent]);
+  return watched;
+}

@@ -1,0 +1,136 @@
+/** Numbers and states in words. Pure. */
+import type { Schemas } from "../denizen/api";
+
+export type Cycle = Schemas["CycleOut"];
+export type Outcome = Cycle["outcome"];
+
+const COMPACT = new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 1 });
+const WHOLE = new Intl.NumberFormat(undefined);
+const PERCENT = new Intl.NumberFormat(undefined, { style: "percent" });
+
+/** 8,400 as "8.4K"; small numbers as they are. */
+export function short(count: number): string {
+  return count < 1000 ? WHOLE.format(count) : COMPACT.format(count);
+}
+
+export function whole(count: number): string {
+  return WHOLE.format(count);
+}
+
+export function percent(share: number): string {
+  return share > 0 && share < 0.01 ? "< 1%" : PERCENT.format(share);
+}
+
+/** "$0.03"; of little money as much as says something; "no price known" is for whoever shows it to say. */
+export function dollars(amount: number): string {
+  if (amount === 0) return "$0";
+  if (amount < 0.0001) return "< $0.0001";
+  const digits = amount < 0.01 ? 4 : amount < 1 ? 3 : 2;
+  return `$${amount.toFixed(digits)}`;
+}
+
+/** From one time to another: "0.4 s", "12 s", "3 min 20 s", "2 h 5 min". */
+export function duration(from: string | null, to: string | null): string | null {
+  if (from === null || to === null) return null;
+  const seconds = Math.max(0, (Date.parse(to) - Date.parse(from)) / 1000);
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 60) return `${Math.round(seconds)} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return joined(minutes, "min", Math.round(seconds % 60), "s");
+  return joined(Math.floor(minutes / 60), "h", minutes % 60, "min");
+}
+
+function joined(large: number, unit: string, small: number, smaller: string): string {
+  return small ? `${large} ${unit} ${small} ${smaller}` : `${large} ${unit}`;
+}
+
+/** "8.4K read (94% cached), 120 written". */
+export function tokens(used: { input_tokens: number; output_tokens: number; cache_read_tokens?: number }): string {
+  const cached = used.cache_read_tokens && used.input_tokens ? ` (${percent(used.cache_read_tokens / used.input_tokens)} cached)` : "";
+  return `${short(used.input_tokens)} read${cached}, ${short(used.output_tokens)} written`;
+}
+
+export const OUTCOMES: Record<Outcome, string> = {
+  open: "Under way",
+  paused: "Waiting for an answer",
+  acted: "Acted",
+  failed: "Failed",
+  skipped: "Skipped",
+  undone: "Undone",
+};
+
+const REASONS: Record<string, string> = {
+  answered: "It had said what it wanted to say.",
+  skipped: "It found that nothing more was to be done.",
+  failed: "It failed too often to go on.",
+  budget: "Its budget was used up.",
+  max_steps: "It had taken as many steps as it may.",
+  token_budget: "It had added as many tokens as it may.",
+  max_dollars: "It had cost as much as it may.",
+  max_seconds: "It had taken as long as it may.",
+  window_full: "Its window had no room left.",
+  responded_to_all: "It had responded to everything.",
+};
+
+/** Why a cycle ended, in a sentence; conditions of one's own are told by their names. */
+export function stopped(reason: string): string {
+  if (!reason) return "It did not say why.";
+  return REASONS[reason] ?? (/^[\w.-]+$/.test(reason) ? `A condition of its owner's said so: ${reason}.` : reason);
+}
+
+const DEEDS: Record<string, string> = {
+  send_message: "sent a message",
+  set_timer: "set a timer",
+  set_plans: "changed its plans",
+  set_goals: "changed its goals",
+  set_memories: "changed its notes",
+  read_messages: "read messages",
+  recall: "recalled",
+  read_entry: "read an entry",
+  enter_space: "entered a space",
+  skip: "skipped",
+};
+
+/** A tool as a deed: "sent a message"; others by their names. */
+export function deed(tool: string): string {
+  return DEEDS[tool] ?? tool;
+}
+
+const EVENTS: Record<Schemas["EventOut"]["type"], string> = {
+  space_message: "Message",
+  mention: "Mention",
+  service_trigger: "Service",
+  plan_trigger: "Plan",
+  timer: "Timer",
+  tool_result: "Tool result",
+  notice: "Notice",
+};
+
+export function eventType(type: Schemas["EventOut"]["type"]): string {
+  return EVENTS[type];
+}
+
+const SHOWN: Record<string, string> = {
+  inbox: "What came in",
+  recalled: "Recalled from its past",
+  update: "What came in meanwhile",
+  nudge: "A reminder",
+  note: "A note",
+};
+
+/** What an entry of the log is, that the agent was shown. */
+export function shownAs(kind: string): string {
+  return SHOWN[kind] ?? kind;
+}
+
+/** "Noor and Sam in Kitchen"; nothing where nobody was heard. */
+export function company(cycle: { people: string[]; spaces: string[] }): string {
+  const people = listed(cycle.people, 3);
+  const spaces = listed(cycle.spaces, 2);
+  return people && spaces ? `${people} in ${spaces}` : people || (spaces && `in ${spaces}`);
+}
+
+function listed(names: string[], most: number): string {
+  if (names.length <= most) return names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : (names[0] ?? "");
+  return `${names.slice(0, most).join(", ")} and ${names.length - most} more`;
+}
