@@ -180,6 +180,11 @@ class Runtime:
         return frozenset(self._tools)
 
     @property
+    def tools(self) -> list[OutsideTool]:
+        """The same, each with what it is for, by name."""
+        return [self._tools[name] for name in sorted(self._tools)]
+
+    @property
     def bus(self) -> Bus:
         return self._bus
 

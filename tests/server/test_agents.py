@@ -121,7 +121,7 @@ async def test_members_change_no_agents(house: House, cast: Cast, method: str, p
     body = {} if method == "DELETE" else {"json": {"name": "Bee", "handle": "bee"}}
     assert outcome(await house.call(method, path, cast.mia, **body)) == (403, "not_allowed")
     assert (await house.call("GET", "/api/agents", cast.sam)).json()["agents"] == [
-        {name: made[name] for name in ("id", "handle", "name", "status", "model", "about")}
+        {name: made[name] for name in ("id", "handle", "name", "status", "model", "about")} | {"last_cycle_at": None}
     ]
 
 

@@ -187,10 +187,12 @@ async def test_agents_are_shown_with_what_they_do_and_how_they_are(house: House)
 
     answer = await house.call("GET", "/api/agents", noor)
 
-    about = "You look after this house."
+    about, never = "You look after this house.", {"last_cycle_at": None}
     assert answer.json()["agents"] == [
-        {"id": ada.id, "handle": "ada", "name": "Ada", "status": "sleeping", "model": "python:ada", "about": about},
-        {"id": bee.id, "handle": "bee", "name": "Bee", "status": "suspended", "model": "python:bee", "about": ""},
+        {"id": ada.id, "handle": "ada", "name": "Ada", "status": "sleeping", "model": "python:ada", "about": about}
+        | never,
+        {"id": bee.id, "handle": "bee", "name": "Bee", "status": "suspended", "model": "python:bee", "about": ""}
+        | never,
     ]
 
 

@@ -249,8 +249,8 @@ _of_organization = statement(
     .order_by(agents.c.id)
 )
 _page = statement(
-    select(*_agent, *_state)
-    .select_from(_with_state.join(entities, entities.c.id == agents.c.id))
+    select(*_agent, *_state, minds.c.last_cycle_at)
+    .select_from(_with_state.join(entities, entities.c.id == agents.c.id).join(minds, minds.c.agent_id == agents.c.id))
     .where(
         # By handle, because that is what an organization's entities are indexed by.
         entities.c.organization_id == bindparam("organization_id"),
@@ -300,10 +300,20 @@ def living_agents(tx: Tx, organization_id: OrganizationId) -> list[tuple[Agent, 
     return [_with_status(tx, row) for row in tx.all(_of_organization, organization_id=organization_id)]
 
 
-def living_after(tx: Tx, organization_id: OrganizationId, after: str, *, limit: int) -> list[tuple[Agent, Status]]:
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An agent in a list of them."""
+
+    agent: Agent
+    status: Status
+    last_cycle_at: Instant | None
+    """When it last ended a cycle; None: it has lived none."""
+
+
+def living_after(tx: Tx, organization_id: OrganizationId, after: str, *, limit: int) -> list[Listed]:
     """Those whose handles come after `after`, in the order of their handles."""
     rows = tx.all(_page, organization_id=organization_id, after=after, limit=limit)
-    return [_with_status(tx, row) for row in rows]
+    return [Listed(*_with_status(tx, row[:-1]), Instant(row[-1]) if row[-1] else None) for row in rows]
 
 
 def _with_status(tx: Tx, row: tuple[Any, ...]) -> tuple[Agent, Status]:

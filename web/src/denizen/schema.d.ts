@@ -445,6 +445,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/agents/{agent_id}/space": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * The space of you and an agent alone
+         * @description It is there: the one in which `POST /api/chat` speaks where no space is named. Asking again is asking once.
+         */
+        put: operations["private_space"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/agents/{agent_id}/stream": {
         parameters: {
             query?: never;
@@ -720,6 +740,26 @@ export interface paths {
          *     Asking again gives the same receipt.
          */
         post: operations["forget"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/health": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What needs a person
+         * @description Who thinks for your agents, whose events were given up or wait too long, and what to do about it.
+         */
+        get: operations["get_health"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1235,6 +1275,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/tools": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The tools that agents can be given by name
+         * @description Those of this server, beside what every agent has. HTTP requests, questions and MCP are part of a definition.
+         */
+        get: operations["list_tools"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/usage": {
         parameters: {
             query?: never;
@@ -1560,12 +1620,29 @@ export interface components {
          */
         AgentPage: {
             /** Agents */
-            agents: components["schemas"]["AgentOut"][];
+            agents: components["schemas"]["ListedAgent"][];
             /**
              * Next
              * @description Give it as `after` for the next page; null: there is none.
              */
             next?: string | null;
+        };
+        /**
+         * AlertOut
+         * @description Something that needs a person.
+         * @example {
+         *       "code": "dead_events",
+         *       "text": "1 event was given up: look at it, and try again or leave it."
+         *     }
+         */
+        AlertOut: {
+            /**
+             * Code
+             * @enum {string}
+             */
+            code: "not_ready" | "nobody_thinks" | "dead_events" | "late_events" | "budget_spent";
+            /** Text */
+            text: string;
         };
         /**
          * AnswerAgain
@@ -3257,6 +3334,64 @@ export interface components {
             version: string;
         };
         /**
+         * HealthOut
+         * @description How your organization lives at this moment.
+         * @example {
+         *       "alerts": [
+         *         {
+         *           "code": "dead_events",
+         *           "text": "1 event was given up: look at it, and try again or leave it."
+         *         }
+         *       ],
+         *       "dead": [
+         *         {
+         *           "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *           "events": 1,
+         *           "handle": "ada",
+         *           "name": "Ada",
+         *           "since": "2026-01-05T09:00:00Z"
+         *         }
+         *       ],
+         *       "instances": [
+         *         {
+         *           "agents": 2,
+         *           "answers": true,
+         *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *           "seen_at": "2026-01-05T09:00:00Z"
+         *         }
+         *       ],
+         *       "late": [],
+         *       "missing": [],
+         *       "version": "0.1.0"
+         *     }
+         */
+        HealthOut: {
+            /**
+             * Alerts
+             * @description What needs a person; empty: all is well.
+             */
+            alerts: components["schemas"]["AlertOut"][];
+            /**
+             * Dead
+             * @description Agents with events that were given up after five attempts.
+             */
+            dead: components["schemas"]["TroubleOut"][];
+            /** Instances */
+            instances: components["schemas"]["InstanceOut"][];
+            /**
+             * Late
+             * @description Agents that could think, with events older than ten minutes.
+             */
+            late: components["schemas"]["TroubleOut"][];
+            /**
+             * Missing
+             * @description What the instance that answers lacks to take work.
+             */
+            missing: string[];
+            /** Version */
+            version: string;
+        };
+        /**
          * HeartbeatSettings
          * @description A regular waking within active hours, whether or not anything has happened.
          */
@@ -3499,6 +3634,35 @@ export interface components {
              */
             next: string | null;
         };
+        /**
+         * InstanceOut
+         * @description A process that thinks for agents.
+         * @example {
+         *       "agents": 2,
+         *       "answers": true,
+         *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "seen_at": "2026-01-05T09:00:00Z"
+         *     }
+         */
+        InstanceOut: {
+            /**
+             * Agents
+             * @description How many of your agents it holds awake.
+             */
+            agents: number;
+            /**
+             * Answers
+             * @description Whether it is the one that answers you now.
+             */
+            answers: boolean;
+            /** Id */
+            id: string;
+            /**
+             * Seen At
+             * Format: date-time
+             */
+            seen_at: string;
+        };
         JsonValue: unknown;
         /**
          * KeyList
@@ -3647,6 +3811,44 @@ export interface components {
              * @description What its tokens have as `sub`.
              */
             subject: string;
+        };
+        /**
+         * ListedAgent
+         * @description An agent in a list of them.
+         * @example {
+         *       "about": "You look after this house.",
+         *       "handle": "ada",
+         *       "id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *       "last_cycle_at": "2026-01-05T09:00:00Z",
+         *       "model": "demo",
+         *       "name": "Ada",
+         *       "status": "sleeping"
+         *     }
+         */
+        ListedAgent: {
+            /**
+             * About
+             * @description The beginning of its instructions.
+             */
+            about: string;
+            /** Handle */
+            handle: string;
+            /** Id */
+            id: string;
+            /**
+             * Last Cycle At
+             * @description When it was last awake; null: never yet.
+             */
+            last_cycle_at: string | null;
+            /** Model */
+            model: string;
+            /** Name */
+            name: string;
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "sleeping" | "alive" | "paused" | "suspended" | "dead";
         };
         /**
          * LogEntry
@@ -4107,6 +4309,23 @@ export interface components {
              */
             waiting_calls: components["schemas"]["CallOut"][];
             window: components["schemas"]["WindowOut"];
+        };
+        /**
+         * MissingKey
+         * @description A provider of models that cannot be asked before a key is kept.
+         * @example {
+         *       "key": "OPENAI_API_KEY",
+         *       "provider": "openai"
+         *     }
+         */
+        MissingKey: {
+            /**
+             * Key
+             * @description Under which name its key is to be kept.
+             */
+            key: string;
+            /** Provider */
+            provider: string;
         };
         /**
          * NewGoal
@@ -5056,6 +5275,28 @@ export interface components {
             tool: string;
         };
         /**
+         * ToolList
+         * @description Tools of this server, beside those that every agent has.
+         */
+        ToolList: {
+            /** Tools */
+            tools: components["schemas"]["ToolOut"][];
+        };
+        /**
+         * ToolOut
+         * @description A tool that agents here can be given by its name.
+         * @example {
+         *       "description": "Look something up in the handbook.",
+         *       "name": "look_up"
+         *     }
+         */
+        ToolOut: {
+            /** Description */
+            description: string;
+            /** Name */
+            name: string;
+        };
+        /**
          * Triage
          * @description What decides that events need not be thought about: a rule, a function, a small model; each that is given.
          */
@@ -5122,6 +5363,33 @@ export interface components {
              * @default false
              */
             urgent: boolean;
+        };
+        /**
+         * TroubleOut
+         * @description An agent with events that nobody takes.
+         * @example {
+         *       "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *       "events": 1,
+         *       "handle": "ada",
+         *       "name": "Ada",
+         *       "since": "2026-01-05T09:00:00Z"
+         *     }
+         */
+        TroubleOut: {
+            /** Agent Id */
+            agent_id: string;
+            /** Events */
+            events: number;
+            /** Handle */
+            handle: string;
+            /** Name */
+            name: string;
+            /**
+             * Since
+             * Format: date-time
+             * @description When the oldest of them came.
+             */
+            since: string;
         };
         /**
          * UrgentRule
@@ -5510,6 +5778,12 @@ export interface components {
          * @description Known models for which there is a key, and those that need none. Others can be named too.
          * @example {
          *       "default": "anthropic:claude-sonnet-5-5",
+         *       "missing_keys": [
+         *         {
+         *           "key": "OPENAI_API_KEY",
+         *           "provider": "openai"
+         *         }
+         *       ],
          *       "models": [
          *         {
          *           "name": "anthropic:claude-sonnet-5-5",
@@ -5528,6 +5802,11 @@ export interface components {
              * @description What `default` in a definition stands for.
              */
             default: string;
+            /**
+             * Missing Keys
+             * @description Providers that are known, and what they need.
+             */
+            missing_keys: components["schemas"]["MissingKey"][];
             /** Models */
             models: components["schemas"]["denizen__server__shapes__agents__ModelOut"][];
         };
@@ -6534,6 +6813,37 @@ export interface operations {
             };
         };
     };
+    private_space: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SpaceOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     stream_agent: {
         parameters: {
             query?: {
@@ -7148,6 +7458,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ReceiptOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_health: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HealthOut"];
                 };
             };
             /** @description What went wrong. */
@@ -8265,6 +8604,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["TokenCreated"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_tools: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ToolList"];
                 };
             };
             /** @description What went wrong. */

@@ -12,7 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import JsonValue, ValidationError
 
 from denizen.access import roles, secrets
-from denizen.agents import forking, registry
+from denizen.agents import chatting, forking, registry
 from denizen.agents.definition import AgentDefinition
 from denizen.agents.registry import Agent
 from denizen.agents.reserved import new_dangers, new_payer, new_sendings
@@ -27,18 +27,22 @@ from denizen.server.context import context_of
 from denizen.server.problems import Problem
 from denizen.server.routes.spaces import enter
 from denizen.server.routes.triggers import IdempotencyKey, find_agent
-from denizen.server.schemas import AgentOut
+from denizen.server.schemas import AgentOut, SpaceOut
 from denizen.server.shapes.agents import (
     AgentDetail,
     AgentPage,
     CreateAgent,
     EditAgent,
     ForkAgent,
+    ListedAgent,
+    MissingKey,
     ModelList,
     ModelOut,
     RestingOut,
+    ToolList,
+    ToolOut,
 )
-from denizen.spaces import directory
+from denizen.spaces import directory, reading
 from denizen.storage.database import Tx, storable
 from denizen.tools.addresses import is_allowed
 
@@ -60,7 +64,7 @@ async def list_agents(
     read = context_of(request).runtime.db.read
     home = caller.entity.organization_id
     found = await read(registry.living_after, home, storable(after).removeprefix("@"), limit=limit + 1)
-    page = [AgentOut.of(agent, status) for agent, status in found[:limit]]
+    page = [ListedAgent.listed(each) for each in found[:limit]]
     return AgentPage(agents=page, next=page[-1].handle if len(found) > limit else None)
 
 
@@ -73,6 +77,7 @@ async def list_models(request: Request, caller: Person) -> ModelList:
     own = {each.name for each in kept if each.owner_id == caller.entity.id}
     of_server = catalog.keys_of_server()
     found = {name: ModelOut(name=name, paid_by="nobody") for name in runtime.models.names()}
+    missing: dict[str, str] = {}
     for name, key in catalog.known_names().items():
         if key in theirs:
             found[name] = ModelOut(name=name, paid_by="organization")
@@ -80,11 +85,24 @@ async def list_models(request: Request, caller: Person) -> ModelList:
             found[name] = ModelOut(name=name, paid_by="server")
         elif key in own:
             found[name] = ModelOut(name=name, paid_by="you")
+        else:
+            missing[name.partition(":")[0]] = key
     needs_key = runtime.models.key_name(runtime.default_model) is not None
     found.setdefault(
         runtime.default_model, ModelOut(name=runtime.default_model, paid_by="server" if needs_key else "nobody")
     )
-    return ModelList(default=runtime.default_model, models=[found[name] for name in sorted(found)])
+    return ModelList(
+        default=runtime.default_model,
+        models=[found[name] for name in sorted(found)],
+        missing_keys=[MissingKey(provider=each, key=missing[each]) for each in sorted(missing)],
+    )
+
+
+@router.get("/api/tools", summary="The tools that agents can be given by name")
+async def list_tools(request: Request, _: Person) -> ToolList:
+    """Those of this server, beside what every agent has. HTTP requests, questions and MCP are part of a definition."""
+    found = context_of(request).runtime.tools
+    return ToolList(tools=[ToolOut(name=each.name, description=each.definition.description or "") for each in found])
 
 
 @router.post("/api/agents", status_code=201, summary="Make an agent")
@@ -163,6 +181,17 @@ def _detail(tx: Tx, agent: Agent, caller: Caller) -> AgentDetail:
         version=agent.version,
         definition=definition,
     )
+
+
+@router.put("/api/agents/{agent_id}/space", summary="The space of you and an agent alone")
+async def private_space(request: Request, caller: Person, agent_id: str) -> SpaceOut:
+    """It is there: the one in which `POST /api/chat` speaks where no space is named. Asking again is asking once."""
+    return await context_of(request).runtime.db.write(_private_space, agent_id, caller)
+
+
+def _private_space(tx: Tx, agent_id: str, caller: Caller) -> SpaceOut:
+    space = chatting.private_space(tx, caller.entity, find_agent(tx, agent_id, caller))
+    return SpaceOut.of(reading.place_of(tx, space.id, caller.entity.id), directory.members(tx, space.id))
 
 
 @router.patch("/api/agents/{agent_id}", summary="Change an agent")

@@ -6,9 +6,12 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from denizen import __version__
+from denizen.agents.health import look
+from denizen.server.auth import Admin
 from denizen.server.context import context_of
 from denizen.server.problems import problem_response
 from denizen.server.schemas import Health, Ready
+from denizen.server.shapes.health import HealthOut
 
 router = APIRouter()
 
@@ -26,3 +29,11 @@ async def ready(request: Request) -> Ready | Response:
         return Ready(version=__version__)
     detail = f"This instance lacks: {', '.join(missing)}. Ask another one, or this one later."
     return problem_response("not_ready", detail, headers={"Retry-After": "1"}, missing=[*missing])
+
+
+@router.get("/api/health", summary="What needs a person")
+async def get_health(request: Request, caller: Admin) -> HealthOut:
+    """Who thinks for your agents, whose events were given up or wait too long, and what to do about it."""
+    runtime = context_of(request).runtime
+    found = await runtime.db.read(look, caller.entity.organization_id)
+    return HealthOut.of(found, version=__version__, missing=[*await runtime.missing()], answering=runtime.instance)

@@ -21,6 +21,7 @@ from pydantic import (
 from denizen.agents.definition import AgentDefinition
 from denizen.agents.documents import Handle, Name
 from denizen.agents.files import plainly
+from denizen.agents.registry import Listed
 from denizen.clock import moment
 from denizen.cycles.budgets import Resting, Scope
 from denizen.inbox.outside import NESTING, is_deep, storable_data
@@ -132,10 +133,31 @@ class AgentDetail(AgentOut):
     ]
 
 
+class ListedAgent(AgentOut):
+    """An agent in a list of them."""
+
+    model_config = given(
+        id=ADA,
+        handle="ada",
+        name="Ada",
+        status="sleeping",
+        model="demo",
+        about="You look after this house.",
+        last_cycle_at=NINE,
+    )
+
+    last_cycle_at: Annotated[datetime | None, Field(description="When it was last awake; null: never yet.")]
+
+    @classmethod
+    def listed(cls, each: Listed) -> ListedAgent:
+        last = None if each.last_cycle_at is None else moment(each.last_cycle_at)
+        return cls(**AgentOut.of(each.agent, each.status).model_dump(), last_cycle_at=last)
+
+
 class AgentPage(BaseModel):
     """Agents of your organization that are not dead, by handle."""
 
-    agents: list[AgentOut]
+    agents: list[ListedAgent]
     next: Annotated[str | None, Field(description="Give it as `after` for the next page; null: there is none.")] = None
 
 
@@ -158,6 +180,15 @@ class ModelOut(BaseModel):
     ]
 
 
+class MissingKey(BaseModel):
+    """A provider of models that cannot be asked before a key is kept."""
+
+    model_config = given(provider="openai", key="OPENAI_API_KEY")
+
+    provider: str
+    key: Annotated[str, Field(description="Under which name its key is to be kept.")]
+
+
 class ModelList(BaseModel):
     """Known models for which there is a key, and those that need none. Others can be named too."""
 
@@ -167,7 +198,24 @@ class ModelList(BaseModel):
             {"name": "anthropic:claude-sonnet-5-5", "paid_by": "server"},
             {"name": "demo", "paid_by": "nobody"},
         ],
+        missing_keys=[{"provider": "openai", "key": "OPENAI_API_KEY"}],
     )
 
     default: Annotated[str, Field(description="What `default` in a definition stands for.")]
     models: list[ModelOut]
+    missing_keys: Annotated[list[MissingKey], Field(description="Providers that are known, and what they need.")]
+
+
+class ToolOut(BaseModel):
+    """A tool that agents here can be given by its name."""
+
+    model_config = given(name="look_up", description="Look something up in the handbook.")
+
+    name: str
+    description: str
+
+
+class ToolList(BaseModel):
+    """Tools of this server, beside those that every agent has."""
+
+    tools: list[ToolOut]

@@ -1,0 +1,91 @@
+"""What the face of a house asks for: how it lives, what agents can be given, where one is alone with one of them."""
+
+from __future__ import annotations
+
+import asyncio
+
+from denizen import reply, tool
+from denizen.access import roles
+from denizen.inbox.delivery import DEAD_AFTER
+from tests.server.conftest import House
+
+WELL = {"missing": [], "dead": [], "late": [], "alerts": []}
+
+
+async def test_a_house_says_what_needs_a_person(house: House) -> None:
+    world = house.world
+    home, elsewhere = [await world.denizen.create_organization(name) for name in ("Home", "Elsewhere")]
+    noor = await world.person("Noor", organization=home)
+    eve = await world.person("Eve", organization=elsewhere)
+    ada = await world.agent("Ada", *[RuntimeError("No.")] * (DEAD_AFTER + 3), organization=home)
+    kitchen = await world.space("Kitchen", noor, ada, organization=home)
+
+    async def told(who) -> dict:
+        answer = await house.call("GET", "/api/health", who)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    assert [each["code"] for each in (await told(noor))["alerts"]] == ["nobody_thinks"]
+    await world.say(noor, "Good morning.", kitchen)
+    world.clock.advance(601)
+    late = await told(noor)
+    assert [each["code"] for each in late["alerts"]] == ["nobody_thinks", "late_events"]
+    assert [(each["handle"], each["events"]) for each in late["late"]] == [("ada", 1)]
+
+    async with world.denizen.living():
+        for _ in range(DEAD_AFTER):
+            await world.run_after(3_600)
+        given_up = await told(noor)
+        [instance] = given_up["instances"]
+        assert instance["answers"] is True
+        assert [each["code"] for each in given_up["alerts"]] == ["dead_events"]
+        assert [(each["agent_id"], each["events"]) for each in given_up["dead"]] == [(ada.id, 1)]
+        others = await told(eve)
+        assert {name: others[name] for name in WELL} == WELL, "of another house they hear nothing"
+
+
+async def test_health_is_for_admins(small_house: House) -> None:
+    world = small_house.world
+    noor, mia = await world.person("Noor"), await world.person("Mia")
+    await world.denizen.db.write(roles.set_role, mia.id, "member")
+    assert (await small_house.call("GET", "/api/health", mia)).status_code == 403
+    assert (await small_house.call("GET", "/api/health", noor)).status_code == 200
+
+
+async def test_the_space_of_two_is_made_once(house: House) -> None:
+    world = house.world
+    noor, mia = await world.person("Noor"), await world.person("Mia")
+    ada = await world.agent("Ada")
+    answers = await asyncio.gather(*[house.call("PUT", "/api/agents/@ada/space", noor, json={}) for _ in range(3)])
+    assert [each.status_code for each in answers] == [200] * 3
+    [space] = {each.json()["id"] for each in answers}
+    assert answers[0].json()["private"] is True
+    assert {each["id"] for each in answers[0].json()["members"]} == {noor.id, ada.id}
+    assert (await house.call("PUT", "/api/agents/@ada/space", mia, json={})).json()["id"] != space
+    assert (await house.call("PUT", "/api/agents/@nobody/space", noor, json={})).status_code == 404
+
+
+async def test_agents_are_listed_with_when_they_were_last_awake(house: House) -> None:
+    world = house.world
+    noor = await world.person("Noor")
+    ada, _ = await world.agent("Ada", reply("Good morning."), "Greeted Noor."), await world.agent("Bo")
+    await world.say(noor, "Good morning.", await world.space("Kitchen", noor, ada))
+    await world.run()
+    agents = (await house.call("GET", "/api/agents", noor)).json()["agents"]
+    assert [(each["name"], each["last_cycle_at"] is None) for each in agents] == [("Ada", False), ("Bo", True)]
+
+
+@tool
+def look_up(what: str) -> str:
+    """Look something up in the handbook."""
+    return what
+
+
+async def test_tools_and_missing_keys_are_told(small_house: House) -> None:
+    world = small_house.world
+    noor = await world.person("Noor")
+    await world.agent("Ada", tools=[look_up])
+    tools = (await small_house.call("GET", "/api/tools", noor)).json()["tools"]
+    assert tools == [{"name": "look_up", "description": "Look something up in the handbook."}]
+    told = (await small_house.call("GET", "/api/models", noor)).json()
+    assert {"provider": "openai", "key": "OPENAI_API_KEY"} in told["missing_keys"]
