@@ -1,0 +1,203 @@
+import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
+import { type FormEvent, type ReactNode, useState } from "react";
+import { get, post, type Schemas } from "../denizen/api";
+import { useEntities, useMe, useSpaces } from "../denizen/hooks";
+import { Badge } from "../ui/Badge";
+import { Button } from "../ui/Button";
+import { Dialog, DialogFoot } from "../ui/Dialog";
+import { Checkbox, Select, TextField } from "../ui/Field";
+import { Empty, Loaded } from "../ui/States";
+import { Time } from "../ui/Time";
+import { useToast } from "../ui/Toast";
+import css from "./admin.module.css";
+import { Fault, Section, useAct } from "./parts";
+
+type Receipt = Schemas["ReceiptOut"];
+type Kind = Receipt["kind"];
+type Wanted = Schemas["Forget"];
+
+const KINDS: Record<Kind, string> = { message: "A message", person: "A person", space: "A space" };
+
+/** Letting something be gone everywhere: looked at first, then done, with a receipt. */
+export default function Forgetting(): ReactNode {
+  return (
+    <>
+      <Section
+        title="Forget"
+        about="What is forgotten is gone everywhere: in spaces, in the minds of agents, in everything they recall. It cannot be undone, so look first."
+      >
+        <Ask />
+      </Section>
+      <Receipts />
+    </>
+  );
+}
+
+function Ask(): ReactNode {
+  const me = useMe();
+  const act = useAct();
+  const entities = useEntities();
+  const spaces = useSpaces();
+  const [kind, setKind] = useState<Kind>("message");
+  const [id, setId] = useState("");
+  const [replies, setReplies] = useState(false);
+  const [looked, setLooked] = useState<{ wanted: Wanted; receipt: Receipt } | null>(null);
+  const owner = me.role === "owner";
+  const look = (event: FormEvent): void => {
+    event.preventDefault();
+    const wanted: Wanted = { kind, id: kind === "message" ? messageId(id) : id, also_replies: kind === "message" && replies, dry_run: true };
+    void act.run(async () => setLooked({ wanted, receipt: await post("/api/forget", { body: wanted }) }));
+  };
+  const choose = (next: Kind): void => {
+    setKind(next);
+    setId("");
+    act.clear();
+  };
+  return (
+    <form className={css.narrow} onSubmit={look}>
+      <Select label="What" value={kind} onChange={(event) => choose(event.target.value as Kind)} hint={!owner && "People and spaces are for owners to forget."}>
+        {(Object.keys(KINDS) as Kind[])
+          .filter((each) => owner || each === "message")
+          .map((each) => (
+            <option key={each} value={each}>
+              {KINDS[each]}
+            </option>
+          ))}
+      </Select>
+      {kind === "message" && (
+        <>
+          <TextField label="Id of the message" required value={id} spellCheck={false} onChange={(event) => setId(event.target.value)} hint="As the API and the log tell it." />
+          <Checkbox label="Also what agents answered it" hint="With the cycles in which they did." checked={replies} onChange={(event) => setReplies(event.target.checked)} />
+        </>
+      )}
+      {kind === "person" && (
+        <Select label="Whom" required value={id} onChange={(event) => setId(event.target.value)}>
+          <option value="">Choose…</option>
+          {entities.data
+            ?.filter((each) => each.kind === "human")
+            .map((each) => (
+              <option key={each.id} value={each.id}>
+                {each.name} (@{each.handle})
+              </option>
+            ))}
+        </Select>
+      )}
+      {kind === "space" && (
+        <Select label="Which" required value={id} onChange={(event) => setId(event.target.value)}>
+          <option value="">Choose…</option>
+          {spaces?.map(({ info }) => (
+            <option key={info.id} value={info.id}>
+              {info.name}
+            </option>
+          ))}
+        </Select>
+      )}
+      <Fault error={act.error} />
+      <div>
+        <Button type="submit" busy={act.busy} disabled={!id.trim()}>
+          Look at what would go
+        </Button>
+      </div>
+      {looked && <Decide {...looked} onClose={() => setLooked(null)} />}
+    </form>
+  );
+}
+
+function Decide({ wanted, receipt, onClose }: { wanted: Wanted; receipt: Receipt; onClose: () => void }): ReactNode {
+  const client = useQueryClient();
+  const say = useToast();
+  const act = useAct();
+  const [word, setWord] = useState("");
+  const forget = (): void =>
+    void act
+      .run(async () => {
+        await post("/api/forget", { body: { ...wanted, dry_run: false } });
+        await client.invalidateQueries();
+      })
+      .then((done) => {
+        if (!done) return;
+        say("It is forgotten. The receipt is below.");
+        onClose();
+      });
+  return (
+    <Dialog title={`Forget ${KINDS[wanted.kind].toLowerCase()}?`} onClose={onClose}>
+      <p className={css.about}>So much would be emptied or changed. Nothing has been touched yet.</p>
+      <Removed removed={receipt.removed} />
+      <TextField label="To go on, write: forget" autoComplete="off" value={word} onChange={(event) => setWord(event.target.value)} />
+      <Fault error={act.error} />
+      <DialogFoot>
+        <Button variant="quiet" onClick={onClose}>
+          Keep it
+        </Button>
+        <Button variant="danger" busy={act.busy} disabled={word.trim().toLowerCase() !== "forget"} onClick={forget}>
+          Forget for good
+        </Button>
+      </DialogFoot>
+    </Dialog>
+  );
+}
+
+function Receipts(): ReactNode {
+  const entities = useEntities();
+  const receipts = useInfiniteQuery({
+    queryKey: ["receipts"],
+    queryFn: ({ pageParam, signal }) => get("/api/receipts", { query: { before: pageParam ?? undefined, limit: 20 }, signal }),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next,
+  });
+  const name = (id: string | null): string => entities.data?.find((each) => each.id === id)?.name ?? "someone";
+  return (
+    <Section title="Receipts" about="How much was removed where; never what it said.">
+      <Loaded query={{ ...receipts, data: receipts.data }} lines={3}>
+        {({ pages }) => {
+          const all = pages.flatMap((page) => page.receipts);
+          if (all.length === 0) return <Empty title="Nothing was forgotten yet." />;
+          return (
+            <>
+              <ul className={css.rows} aria-label="Receipts">
+                {all.map((each) => (
+                  <li key={each.id} className={css.receipt}>
+                    <details>
+                      <summary>
+                        <Badge>{each.kind}</Badge> forgotten by {name(each.by_id)} · <Time value={each.created_at} form="ago" />
+                      </summary>
+                      <Removed removed={each.removed} />
+                      <p className={css.faint}>
+                        Receipt <code>{each.id}</code>
+                      </p>
+                    </details>
+                  </li>
+                ))}
+              </ul>
+              {receipts.hasNextPage && (
+                <Button small busy={receipts.isFetchingNextPage} onClick={() => void receipts.fetchNextPage()}>
+                  Show more
+                </Button>
+              )}
+            </>
+          );
+        }}
+      </Loaded>
+    </Section>
+  );
+}
+
+function Removed({ removed }: { removed: Record<string, number> }): ReactNode {
+  const rows = Object.entries(removed).filter(([, count]) => count > 0);
+  if (rows.length === 0) return <p className={css.faint}>Nothing: it is gone already.</p>;
+  return (
+    <dl className={css.removed}>
+      {rows.map(([table, count]) => (
+        <div key={table}>
+          <dt>{table.replaceAll("_", " ")}</dt>
+          <dd>{count.toLocaleString()}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+/** The id in what was pasted. */
+function messageId(text: string): string {
+  return /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/i.exec(text)?.[0] ?? text.trim();
+}

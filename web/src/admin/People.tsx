@@ -1,0 +1,236 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { EllipsisVertical, KeyRound, Link2, Pencil, UserMinus, UserPlus } from "lucide-react";
+import { type ReactNode, useState } from "react";
+import { useLocation } from "wouter";
+import { type Entity, patch, post, remove } from "../denizen/api";
+import { useEntities, useMe } from "../denizen/hooks";
+import { handleFrom } from "../agents/handles";
+import { Avatar } from "../ui/Avatar";
+import { Badge } from "../ui/Badge";
+import { Button } from "../ui/Button";
+import { Select, TextField } from "../ui/Field";
+import { Menu, type MenuItem } from "../ui/Menu";
+import { Empty, Loaded } from "../ui/States";
+import { Time } from "../ui/Time";
+import { useToast } from "../ui/Toast";
+import css from "./admin.module.css";
+import { Confirm, faultOf, FormDialog, Once, Section, useAct } from "./parts";
+
+type PersonRole = "owner" | "admin" | "member";
+type Open = { what: "invite" } | { what: "rename" | "remove" | "role"; who: Entity } | { what: "link" | "secret"; name: string; value: string };
+
+const ROLES: { role: PersonRole; label: string; about: string }[] = [
+  { role: "member", label: "Member", about: "the spaces they are in, and talking to agents" },
+  { role: "admin", label: "Admin", about: "agents and their minds, people, keys, budgets" },
+  { role: "owner", label: "Owner", about: "everything, roles and the organization included" },
+];
+
+/** Who is here, and who comes. */
+export function People(): ReactNode {
+  const entities = useEntities();
+  const client = useQueryClient();
+  const say = useToast();
+  const [open, setOpen] = useState<Open | null>(null);
+  const changed = (): Promise<void> => client.invalidateQueries({ queryKey: ["entities"] });
+  const close = (): void => setOpen(null);
+  const act = useAct();
+  const link = (who: Entity): void =>
+    void act.run(async () => {
+      const made = await post("/api/logins", { body: { entity: who.id } });
+      setOpen({ what: "link", name: who.name, value: made.url });
+    });
+  return (
+    <Section
+      title="People and services"
+      about="Whoever is here may sign in, and can be brought into spaces."
+      action={
+        <Button variant="primary" small icon={<UserPlus size={16} />} onClick={() => setOpen({ what: "invite" })}>
+          Invite
+        </Button>
+      }
+    >
+      <Loaded query={entities}>
+        {(all) => {
+          const shown = all.filter((each) => each.kind !== "agent");
+          return shown.length === 0 ? (
+            <Empty title="Nobody is here." />
+          ) : (
+            <ul className={css.rows} aria-label="People and services">
+              {shown.map((who) => (
+                <Row key={who.id} who={who} onOpen={setOpen} onLink={() => link(who)} />
+              ))}
+            </ul>
+          );
+        }}
+      </Loaded>
+      {open?.what === "invite" && (
+        <Invite
+          onClose={close}
+          onDone={(next) => {
+            void changed();
+            setOpen(next);
+          }}
+        />
+      )}
+      {open?.what === "rename" && <Rename who={open.who} onClose={close} onDone={changed} />}
+      {open?.what === "role" && <Role who={open.who} onClose={close} onDone={changed} />}
+      {open?.what === "remove" && (
+        <Confirm
+          title={`Let ${open.who.name} go?`}
+          action={`Let ${open.who.name} go`}
+          onClose={close}
+          onConfirm={async () => {
+            await remove("/api/entities/{entity_id}", { path: { entity_id: open.who.id } });
+            await changed();
+            say(`${open.who.name} is here no more.`);
+          }}
+        >
+          <p>Their tokens open nothing any more, and they are in no space. What they said stays, under their name.</p>
+        </Confirm>
+      )}
+      {open?.what === "link" && (
+        <Once
+          title={`A link for ${open.name}`}
+          about="Send it to nobody else: whoever opens it first is signed in. It is good once, for ten minutes; a new one can be made here at any time."
+          label="Link"
+          value={open.value}
+          onClose={close}
+        />
+      )}
+      {open?.what === "secret" && (
+        <Once title={`A token for ${open.name}`} about="It is shown this once. Put it where the service keeps its secrets." label="Token" value={open.value} onClose={close} />
+      )}
+    </Section>
+  );
+}
+
+function Row({ who, onOpen, onLink }: { who: Entity; onOpen: (open: Open) => void; onLink: () => void }): ReactNode {
+  const me = useMe();
+  const [, go] = useLocation();
+  const owner = me.role === "owner";
+  const mighty = who.role === "owner" || who.role === "admin";
+  const mayDecide = owner || !mighty || who.id === me.id;
+  const human = who.kind === "human";
+  const items: MenuItem[] = [
+    ...(human && mayDecide ? [{ label: "Make a login link", icon: <Link2 size={16} />, onSelect: onLink }] : []),
+    ...(mayDecide ? [{ label: "Tokens", icon: <KeyRound size={16} />, onSelect: () => go(`/admin/tokens?of=${who.id}`) }] : []),
+    { label: "Rename", icon: <Pencil size={16} />, onSelect: () => onOpen({ what: "rename", who }) },
+    ...(human && owner ? [{ label: "Change the role", icon: <Pencil size={16} />, onSelect: () => onOpen({ what: "role", who }) }] : []),
+    ...(mayDecide && who.id !== me.id ? [{ label: "Let go", icon: <UserMinus size={16} />, danger: true, onSelect: () => onOpen({ what: "remove", who }) }] : []),
+  ];
+  return (
+    <li className={css.row}>
+      <Avatar name={who.name} id={who.id} kind={who.kind} />
+      <span className={css.words}>
+        <span className={css.name}>
+          {who.name} {who.id === me.id && <span className={css.faint}>(you)</span>}
+        </span>
+        <span className={css.faint}>
+          @{who.handle} · here since <Time value={who.created_at} form="day" />
+        </span>
+      </span>
+      <Badge tone={mighty ? "accent" : "plain"}>{who.role}</Badge>
+      <Menu label={`More about ${who.name}`} icon={<EllipsisVertical size={18} />} items={items} />
+    </li>
+  );
+}
+
+/** Someone new: a person is given a link to sign in with, a service a token. */
+function Invite({ onClose, onDone }: { onClose: () => void; onDone: (next: Open) => void }): ReactNode {
+  const me = useMe();
+  const act = useAct();
+  const [kind, setKind] = useState<"human" | "service">("human");
+  const [name, setName] = useState("");
+  const [handle, setHandle] = useState("");
+  const [role, setRole] = useState<PersonRole>("member");
+  const [key] = useState(() => crypto.randomUUID());
+  const auto = handleFrom(name);
+  const submit = async (): Promise<void> => {
+    const chosen = handle.trim().replace(/^@/, "") || undefined;
+    const who = await post("/api/entities", { body: { kind, name, handle: chosen, role: kind === "human" ? role : undefined }, key: `${key} ${name} ${chosen} ${kind} ${role}`.slice(0, 200) });
+    if (kind === "human") {
+      const made = await post("/api/logins", { body: { entity: who.id } });
+      onDone({ what: "link", name: who.name, value: made.url });
+    } else {
+      const made = await post("/api/tokens", { body: { entity: who.id, name: "First token" } });
+      onDone({ what: "secret", name: who.name, value: made.secret });
+    }
+  };
+  return (
+    <FormDialog title="Invite" action={kind === "human" ? "Let them in" : "Let it in"} act={act} disabled={!name.trim()} fields={["name", "handle", "role"]} onSubmit={submit} onClose={onClose}>
+      <Select label="Who" value={kind} onChange={(event) => setKind(event.target.value as typeof kind)}>
+        <option value="human">A person</option>
+        <option value="service">A service: a program that speaks and tells agents of what happened</option>
+      </Select>
+      <TextField label="Name" required autoFocus maxLength={120} value={name} onChange={(event) => setName(event.target.value)} error={faultOf(act.error, "name")} />
+      <TextField
+        label="Handle"
+        value={handle}
+        maxLength={41}
+        placeholder={auto}
+        spellCheck={false}
+        onChange={(event) => setHandle(event.target.value)}
+        error={faultOf(act.error, "handle")}
+        hint={`Mentioned as @${handle.replace(/^@/, "") || auto || "…"}.`}
+      />
+      {kind === "human" && (
+        <Select label="Role" value={role} onChange={(event) => setRole(event.target.value as PersonRole)} error={faultOf(act.error, "role")} hint={me.role !== "owner" && "More than member is for owners to give."}>
+          {ROLES.filter((each) => me.role === "owner" || each.role === "member").map((each) => (
+            <option key={each.role} value={each.role}>
+              {each.label}: {each.about}
+            </option>
+          ))}
+        </Select>
+      )}
+    </FormDialog>
+  );
+}
+
+interface ChangeProps {
+  who: Entity;
+  onClose: () => void;
+  onDone: () => Promise<void>;
+}
+
+function Rename({ who, onClose, onDone }: ChangeProps): ReactNode {
+  const act = useAct();
+  const [name, setName] = useState(who.name);
+  const submit = async (): Promise<void> => {
+    await patch("/api/entities/{entity_id}", { path: { entity_id: who.id }, body: { name } });
+    await onDone();
+    onClose();
+  };
+  return (
+    <FormDialog title={`Rename ${who.name}`} action="Rename" act={act} disabled={!name.trim()} onSubmit={submit} onClose={onClose}>
+      <TextField label="Name" autoFocus required maxLength={120} value={name} onChange={(event) => setName(event.target.value)} hint={`The handle stays @${who.handle}.`} />
+    </FormDialog>
+  );
+}
+
+function Role({ who, onClose, onDone }: ChangeProps): ReactNode {
+  const act = useAct();
+  const say = useToast();
+  const [role, setRole] = useState(who.role as PersonRole);
+  const submit = async (): Promise<void> => {
+    await patch("/api/entities/{entity_id}", { path: { entity_id: who.id }, body: { role } });
+    await onDone();
+    say(`${who.name} is ${role} now.`);
+    onClose();
+  };
+  return (
+    <FormDialog title={`The role of ${who.name}`} action="Change the role" act={act} onSubmit={submit} onClose={onClose}>
+      <fieldset className={css.choices}>
+        <legend className="visually-hidden">Role</legend>
+        {ROLES.map((each) => (
+          <label key={each.role} className={css.choice}>
+            <input type="radio" name="role" checked={role === each.role} onChange={() => setRole(each.role)} />
+            <span>
+              <strong>{each.label}</strong>
+              <span className={css.faint}> {each.about}</span>
+            </span>
+          </label>
+        ))}
+      </fieldset>
+    </FormDialog>
+  );
+}

@@ -1,0 +1,66 @@
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { type FormEvent, type ReactNode, useState } from "react";
+import { get, patch, type Schemas } from "../denizen/api";
+import { useMe } from "../denizen/hooks";
+import { useStore } from "../denizen/live";
+import { Button } from "../ui/Button";
+import { Select, TextField } from "../ui/Field";
+import { Loaded } from "../ui/States";
+import { useToast } from "../ui/Toast";
+import css from "./admin.module.css";
+import { Fault, faultOf, Section, useAct } from "./parts";
+
+/** The organization's name, and what holds for all of it. */
+export default function Settings(): ReactNode {
+  const told = useQuery({ queryKey: ["organization"], queryFn: ({ signal }) => get("/api/organization", { signal }) });
+  return (
+    <Section title="Organization" about="Its name, and what holds for all of it. These are for owners to change.">
+      <Loaded query={told} lines={4}>
+        {(organization) => <Form organization={organization} />}
+      </Loaded>
+    </Section>
+  );
+}
+
+function Form({ organization }: { organization: Schemas["OrganizationDetail"] }): ReactNode {
+  const me = useMe();
+  const store = useStore();
+  const client = useQueryClient();
+  const say = useToast();
+  const act = useAct();
+  const before = organization.settings?.spaces_by ?? "member";
+  const [name, setName] = useState(organization.name);
+  const [by, setBy] = useState(before);
+  const owner = me.role === "owner";
+  const same = name.trim() === organization.name && by === before;
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    void act.run(async () => {
+      const now = await patch("/api/organization", { body: { name: name.trim(), settings: { spaces_by: by } } });
+      client.setQueryData(["organization"], now);
+      const whoIAm = { ...me, organization: { ...me.organization, name: now.name } };
+      client.setQueryData(["me"], whoIAm);
+      store.dispatch({ type: "me", me: whoIAm });
+      say("It is so from now on.");
+    });
+  };
+  return (
+    <form className={css.narrow} onSubmit={submit} noValidate>
+      <TextField label="Name" required disabled={!owner} maxLength={120} value={name} onChange={(event) => setName(event.target.value)} error={faultOf(act.error, "name")} />
+      <Select label="Who may open spaces" disabled={!owner} value={by} onChange={(event) => setBy(event.target.value as typeof by)}>
+        <option value="member">Everyone</option>
+        <option value="admin">Admins and owners</option>
+      </Select>
+      {!faultOf(act.error, "name") && <Fault error={act.error} />}
+      {owner ? (
+        <div>
+          <Button type="submit" variant="primary" busy={act.busy} disabled={same || !name.trim()}>
+            Save
+          </Button>
+        </div>
+      ) : (
+        <p className={css.faint}>You are here as {me.role}: ask an owner to change this.</p>
+      )}
+    </form>
+  );
+}

@@ -1,0 +1,153 @@
+/** What the rooms of the administration share: asking before something is gone, showing a secret once, doing something. */
+import { type FormEvent, type ReactNode, useState } from "react";
+import { ApiError, inWords } from "../denizen/api";
+import { Button } from "../ui/Button";
+import { CopyButton } from "../ui/Code";
+import { Dialog, DialogFoot } from "../ui/Dialog";
+import css from "./admin.module.css";
+
+/** A part of a room: its heading, what it is about, what can be done. */
+export function Section({ title, about, action, children }: { title: string; about?: ReactNode; action?: ReactNode; children: ReactNode }): ReactNode {
+  return (
+    <section className={css.section} aria-label={title}>
+      <header className={css.sectionHead}>
+        <div>
+          <h2>{title}</h2>
+          {about && <p className={css.about}>{about}</p>}
+        </div>
+        {action}
+      </header>
+      {children}
+    </section>
+  );
+}
+
+export interface Act {
+  busy: boolean;
+  error: unknown;
+  /** Whether it went well. */
+  run: (what: () => Promise<unknown>) => Promise<boolean>;
+  clear: () => void;
+}
+
+/** Something that is done once at a time, and may fail. */
+export function useAct(): Act {
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const run = async (what: () => Promise<unknown>): Promise<boolean> => {
+    setBusy(true);
+    setError(null);
+    try {
+      await what();
+      return true;
+    } catch (problem) {
+      setError(problem);
+      return false;
+    } finally {
+      setBusy(false);
+    }
+  };
+  return { busy, error, run, clear: () => setError(null) };
+}
+
+/** What the server says is wrong with a field; undefined if it says nothing of it. */
+export function faultOf(error: unknown, field: string): string | undefined {
+  if (!(error instanceof ApiError)) return undefined;
+  const found = error.errors.find((each) => each.field === field || each.field.startsWith(`${field}.`));
+  if (found) return `${found.message.charAt(0).toUpperCase()}${found.message.slice(1)}.`;
+  return error.errors.length === 0 && error.detail.startsWith(`${field}: `) ? error.detail.slice(field.length + 2) : undefined;
+}
+
+export function Fault({ error }: { error: unknown }): ReactNode {
+  return error ? (
+    <p role="alert" className={css.fault}>
+      {inWords(error)}
+    </p>
+  ) : null;
+}
+
+interface ConfirmProps {
+  title: string;
+  /** What will be true afterwards. */
+  children: ReactNode;
+  action: string;
+  danger?: boolean;
+  onConfirm: () => Promise<unknown>;
+  /** It was done. */
+  onClose: () => void;
+  /** It was not; by default the same. */
+  onCancel?: () => void;
+}
+
+/** Asks before something is done that cannot be undone. */
+export function Confirm({ title, children, action, danger = true, onConfirm, onClose, onCancel = onClose }: ConfirmProps): ReactNode {
+  const act = useAct();
+  return (
+    <Dialog title={title} onClose={onCancel}>
+      <div className={css.prose}>{children}</div>
+      <Fault error={act.error} />
+      <DialogFoot>
+        <Button variant="quiet" onClick={onCancel}>
+          Cancel
+        </Button>
+        <Button variant={danger ? "danger" : "primary"} busy={act.busy} onClick={() => void act.run(onConfirm).then((done) => done && onClose())}>
+          {action}
+        </Button>
+      </DialogFoot>
+    </Dialog>
+  );
+}
+
+/** A secret, this once. */
+export function Once({ title, about, label, value, onClose }: { title: string; about: ReactNode; label: string; value: string; onClose: () => void }): ReactNode {
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <p className={css.about}>{about}</p>
+      <div className={css.once}>
+        <input readOnly aria-label={label} value={value} onFocus={(event) => event.target.select()} />
+        <CopyButton text={value} label={`Copy the ${label.toLowerCase()}`} />
+      </div>
+      <DialogFoot>
+        <Button variant="primary" onClick={onClose}>
+          I have kept it
+        </Button>
+      </DialogFoot>
+    </Dialog>
+  );
+}
+
+/** A form in a dialog. */
+export function FormDialog(props: {
+  title: string;
+  action: string;
+  act: Act;
+  disabled?: boolean;
+  /** Fields whose faults are shown beside them. */
+  fields?: string[];
+  onSubmit: () => Promise<unknown>;
+  onClose: () => void;
+  children: ReactNode;
+}): ReactNode {
+  const { act } = props;
+  const beside = (props.fields ?? []).some((field) => faultOf(act.error, field));
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    void act.run(props.onSubmit);
+  };
+  return (
+    <Dialog title={props.title} onClose={props.onClose}>
+      <form className={css.form} onSubmit={submit} noValidate>
+        {props.children}
+        {!beside && <Fault error={act.error} />}
+        <DialogFoot>
+          <Button variant="quiet" onClick={props.onClose}>
+            Cancel
+          </Button>
+          <Button variant="primary" type="submit" busy={act.busy} disabled={props.disabled}>
+            {props.action}
+          </Button>
+        </DialogFoot>
+      </form>
+    </Dialog>
+  );
+}
