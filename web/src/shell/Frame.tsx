@@ -7,6 +7,7 @@ import { Boundary } from "./Boundary";
 import { OfflineBanner } from "./OfflineBanner";
 import { MenuOpener, Page } from "./Page";
 import css from "./shell.module.css";
+import { Shortcuts } from "./Shortcuts";
 import { Sidebar } from "./Sidebar";
 
 const Mind = lazy(() => import("../mind/MindPage"));
@@ -35,6 +36,7 @@ export function Frame(): ReactNode {
         Skip to content
       </a>
       <Sidebar open={open} onClose={() => setOpen(false)} />
+      <Shortcuts />
       <div className={css.main} id="main" tabIndex={-1} ref={main}>
         {connection === "lost" && <OfflineBanner />}
         <MenuOpener value={() => setOpen(true)}>

@@ -1,4 +1,4 @@
-import { Bot, LogOut, Monitor, Moon, PanelLeftClose, Plus, Search, Settings2, Sun, UserRound } from "lucide-react";
+import { Bot, Command, Keyboard, LogOut, Monitor, Moon, PanelLeftClose, Plus, Search, Settings2, Sun, UserRound } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { useIsAdmin, useMe, useSpaces } from "../denizen/hooks";
@@ -11,6 +11,7 @@ import { classes } from "../ui/classes";
 import { Menu } from "../ui/Menu";
 import { Skeleton } from "../ui/States";
 import css from "./shell.module.css";
+import { openOver } from "./Shortcuts";
 import { signOut } from "./signOut";
 import { chooseTheme, type Theme, useTheme } from "./theme";
 
@@ -27,6 +28,7 @@ export function Sidebar({ open, onClose }: { open: boolean; onClose: () => void 
         <div className={css.brand}>
           <img src="/icon.svg" alt="" width={24} height={24} />
           <span className={css.brandName}>{me.organization.name}</span>
+          <IconButton label="Find anything" icon={<Command size={18} />} onClick={() => openOver("palette")} />
           <Link href="/search" className={css.iconLink} aria-label="Search" title="Search">
             <Search size={18} />
           </Link>
@@ -68,7 +70,10 @@ export function Sidebar({ open, onClose }: { open: boolean; onClose: () => void 
           <Menu
             label="You"
             icon={<UserRound size={17} />}
-            items={[{ label: "Sign out", icon: <LogOut size={16} />, onSelect: () => void signOut() }]}
+            items={[
+              { label: "Shortcuts", icon: <Keyboard size={16} />, onSelect: () => openOver("help") },
+              { label: "Sign out", icon: <LogOut size={16} />, onSelect: () => void signOut() },
+            ]}
           />
         </div>
       </aside>
