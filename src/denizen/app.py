@@ -359,17 +359,19 @@ class Runtime:
         *,
         dry_run: bool = False,
         creator: Who | EntityId | None = None,
+        guard: applying.Guard | None = None,
         organization: Organization | OrganizationId | None = None,
     ) -> list[Change]:
         """What the documents of definition files say is so, all of it or nothing; what changed, in their order.
 
-        The `creator` is put into every space that is made. A dry run does it all and undoes it again.
+        The `creator` is put into every space that is made. A dry run does it all and undoes it again. Where a `guard`
+        is given, it says what of it is not to be done.
         """
         home = await self._organization(organization)
         who = None if creator is None else _id(creator)
         try:
             do = applying.rehearse if dry_run else applying.apply
-            return await self.db.write(do, home, list(definitions), who)
+            return await self.db.write(do, home, list(definitions), who, guard)
         except applying.Rehearsed as rehearsed:
             return rehearsed.changes
 

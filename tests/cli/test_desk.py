@@ -6,7 +6,9 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -97,6 +99,119 @@ async def test_what_is_sent_is_said_and_what_happens_is_told(desk: Desk, house: 
     assert (await desk.trigger("@ada", "builds", "It broke.", data={"job": 7}, id="job-7")).id == told.id
     (event,) = await house.runtime.inbox(house.ada)
     assert (event.text, event.payload["data"]) == ("It broke.", {"job": 7})
+
+
+async def test_an_agent_is_looked_into(desk: Desk, house: House) -> None:
+    await house.runtime.post(house.room, house.noor, "Hello!")
+    await house.runtime.run_until_idle()
+    await house.runtime.set_note(house.ada, "tea", "Milk.")
+    mind = await desk.mind("@ada")
+    assert (mind.handle, mind.status, mind.cycles, mind.model) == ("ada", "sleeping", 1, house.ada.definition.model)
+    assert [(each.key, each.text) for each in mind.notes] == [("tea", "Milk.")]
+    assert [part.part for part in mind.window.parts] == ["self", "tools", "recent", "free"]
+    assert [(each.number, each.outcome) for each in mind.last_cycles] == [(1, "acted")]
+    first, second = await desk.replay("@ada", 1)
+    assert (first.step, second.step, second.messages[:-2]) == (0, 1, first.messages)
+    assert await desk.replay("@ada", 1, step=1) == [second]
+    (again,) = await desk.rethink("@ada", 1, "demo", step=0)
+    assert (again.step, again.model, again.difference[1]) == (0, "demo", "+++ demo")
+    fork = await desk.fork_agent("@ada", at=1)
+    assert (fork.handle, fork.name, fork.cycles) == ("ada-2", "Ada", 1)
+    with pytest.raises(DenizenError) as refused:
+        await desk.replay("@ada", 7)
+    assert refusal(refused.value) in ("not_found", "invalid_input")
+
+
+async def test_keys_tokens_and_webhooks_are_looked_after(desk: Desk, house: House) -> None:
+    await desk.set_key("CRM_TOKEN", "swordfish-12345678", whose="@noor")
+    await desk.set_key("OPENAI_API_KEY", "sk-0123456789abcdef")
+    listed = {(each.name, each.whose, each.hint) for each in await desk.keys()}
+    assert listed == {("CRM_TOKEN", "me", "…5678"), ("OPENAI_API_KEY", "organization", "…cdef")}
+    await desk.delete_key("CRM_TOKEN", whose="me")
+    assert [each.name for each in await desk.keys()] == ["OPENAI_API_KEY"]
+
+    made = await desk.create_token("Backup", role="member", expires_at=datetime(2096, 1, 5, tzinfo=UTC))
+    assert (made.token.role, made.token.expires_at) == ("member", datetime(2096, 1, 5, tzinfo=UTC))
+    await desk.create_token("Its own", entity="@ada")
+    assert [(each.handle, each.name) for each in await desk.tokens(everyone=True)] == [
+        ("noor", "test"),
+        ("noor", "Backup"),
+        ("ada", "Its own"),
+    ]
+    assert [each.name for each in await desk.tokens("@ada")] == ["Its own"]
+    assert (await desk.rotate_token(made.token.id)).secret != made.secret
+    await desk.revoke_token(made.token.id)
+    assert [each.revoked_at is None for each in await desk.tokens("@noor")] == [True, False]
+    assert (await desk.create_login()).url.startswith("http://127.0.0.1:")
+
+    hook = await desk.create_webhook("@ada", "GitHub", scheme="github", urgent=True)
+    assert (hook.webhook.path, hook.secret[:8]) == (f"/hooks/{hook.webhook.id}", "dz_hook_")
+    await desk.revoke_webhook(hook.webhook.id)
+    (closed,) = await desk.webhooks("@ada")
+    assert (closed.urgent, closed.revoked_at is None) == (True, False)
+
+
+async def test_definitions_are_applied_whole_or_not_at_all(desk: Desk, house: House) -> None:
+    tool: dict[str, Any] = {"kind": "http", "name": "look", "description": "Look.", "url": "https://example.com"}
+    tool["headers"] = {"Authorization": "Bearer ${CRM_TOKEN}"}
+    cleo: dict[str, Any] = {"name": "Cleo", "instructions": "You are terse.", "spaces": ["Kitchen"], "tools": [tool]}
+    documents = [("a.yaml:1", {"kind": "person", "name": "Sam"}), ("a.yaml:4", cleo)]
+    tried = await desk.apply(documents, dry_run=True)
+    assert (tried.dry_run, [(each.name, each.action) for each in tried.changes]) == (
+        True,
+        [("sam", "created"), ("cleo", "created")],
+    )
+    assert "cleo" not in {each.handle for each in await desk.agents()}
+    await desk.apply(documents)
+    assert "cleo" in {each.handle for each in (await desk.space(house.kitchen.id)).members}
+    again = await desk.apply([("b.yaml:1", await desk.document("@cleo"))])
+    assert [each.action for each in again.changes] == ["unchanged"]
+    tool["headers"] = {"Authorization": "Bearer abcdefgh12345678"}
+    done = await desk.apply([("a.yaml:4", cleo)])
+    assert [(each.path, each.new) for each in done.changes[0].fields] == [("tools.look.headers.Authorization", "•••")]
+    wrong = [("a.yaml:1", {"kind": "person", "name": "Zoe"}), ("a.yaml:4", {"name": "Bo", "mode": "demo"})]
+    with pytest.raises(DenizenError, match=r"a\.yaml:4: .*did you mean 'model'") as refused:
+        await desk.apply(wrong)
+    assert refusal(refused.value) == "definitions_invalid"
+    with pytest.raises(DenizenError):
+        await desk.entity("@zoe")
+
+
+async def test_something_is_forgotten(desk: Desk, house: House) -> None:
+    said = await desk.post(house.cellar.id, "The violet xylophone.")
+    assert (await desk.message(said.id)).text == "The violet xylophone."
+    tried = await desk.forget("message", said.id, dry_run=True)
+    assert (tried.id, tried.dry_run, tried.removed["messages"]) == (None, True, 1)
+    done = await desk.forget("message", said.id)
+    assert (done.subject_id, done.by_id, done.removed) == (said.id, house.noor.id, tried.removed)
+    assert [each.id for each in await desk.spaces_named("Cellar")] == [house.cellar.id]
+    for kind, id in (("message", "nothing"), ("person", "@nobody"), ("space", "nowhere")):
+        with pytest.raises(DenizenError) as refused:
+            await desk.forget(kind, id)
+        assert refusal(refused.value) == "not_found"
+    with pytest.raises(DenizenError, match="needs an owner"):
+        await desk.forget("person", "@noor")
+
+
+async def test_lives_go_out_and_come_in(desk: Desk, house: House, tmp_path: Path) -> None:
+    await house.runtime.post(house.room, house.noor, "A line\u2028that some take for two.")
+    await house.runtime.run_until_idle()
+    file = tmp_path / "ada.jsonl"
+    file.write_text("".join([line async for line in desk.export_agent("@ada")]))
+    made = await desk.import_file(file, handle="ada-2", name="Ada again")
+    assert (made.kind, made.handle, made.name, made.counts["cycle"]) == ("agent", "ada-2", "Ada again", 1)
+    assert (await desk.agent("@ada-2")).status == "suspended"
+    file.write_text("".join([line async for line in desk.export_space(house.room.id)]))
+    made = await desk.import_file(file, name="The room again")
+    (there,) = await desk.spaces_named("The room again")
+    assert (await desk.messages(there.id, after=0, limit=1))[0].text == "A line\u2028that some take for two."
+    file.write_text(file.read_text().replace('"row":"message"', '"row":"ghost"', 1))
+    with pytest.raises(DenizenError, match="knows no such kind of line") as refused:
+        await desk.import_file(file)
+    assert refusal(refused.value) == "import_invalid"
+    with pytest.raises(DenizenError) as refused:
+        _ = [line async for line in desk.export_agent("@nobody")]
+    assert refusal(refused.value) == "not_found"
 
 
 # The commands themselves

@@ -13,9 +13,12 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from denizen import Runtime, reply, scripted
+from denizen.cli.desk.telling import told
 from denizen.cli.forget import show
 from denizen.cli.house import make_home
 from denizen.cli.main import app
+from denizen.client.shapes import Receipt
+from denizen.server.shapes.forgetting import ReceiptOut
 from denizen.settings import load
 from denizen.welcome import welcome
 from tests.cli.conftest import Run
@@ -79,7 +82,7 @@ def test_a_message_is_forgotten_with_a_receipt(run: Run, message_id: str) -> Non
     told = json.loads(run("forget", "message", message_id, "--yes", "--json").stdout)
     assert "xylophone" not in stored()
     (receipt,) = in_house(lambda denizen: denizen.receipts())
-    assert (told["id"], told["subject"], told["by"]) == (receipt.id, message_id, receipt.by_id)
+    assert (told["id"], told["subject_id"], told["by_id"]) == (receipt.id, message_id, receipt.by_id)
     assert told["removed"] == receipt.removed == expected["removed"]
     assert (expected["id"], expected["dry_run"], told["dry_run"]) == (None, True, False)
     assert told["removed"]["messages"] == 2
@@ -122,7 +125,7 @@ def test_a_space_is_forgotten_by_name_or_id(run: Run, message_id: str) -> None:
     said = " ".join(several.stderr.split())
     assert '2 spaces are called "Attic"' in said
     first = said.partition("by its id: ")[2].split(",")[0]
-    assert json.loads(run("forget", "space", first, "--yes", "--json").stdout)["subject"] == first
+    assert json.loads(run("forget", "space", first, "--yes", "--json").stdout)["subject_id"] == first
     assert run("forget", "space", "Attic", "--yes").exit_code == 0
 
 
@@ -151,7 +154,7 @@ def test_also_replies_takes_the_answers_too(run: Run, message_id: str) -> None:
 def test_the_receipt_is_drawn_within_the_width(run: Run, message_id: str) -> None:
     receipt = in_house(lambda denizen: denizen.forget_message(message_id, dry_run=True))  # pyright: ignore[reportArgumentType]
     out = io.StringIO()
-    show(Console(width=60, file=out), "something", receipt, dry_run=True)
+    show(Console(width=60, file=out), "something", told(Receipt, ReceiptOut.of(receipt, dry_run=True)))
     lines = out.getvalue().splitlines()
     assert max(map(len, lines)) <= 60
     assert any(line.split() == ["messages", "2"] for line in lines)

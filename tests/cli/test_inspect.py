@@ -15,12 +15,16 @@ from typer.testing import CliRunner, Result
 
 from denizen import Runtime, reply, scripted
 from denizen.agents.inspection import Inspection
+from denizen.cli.desk.telling import told
 from denizen.cli.house import make_home
 from denizen.cli.inspect import show
 from denizen.cli.main import app
+from denizen.client.shapes import Mind
+from denizen.consciousness.selfhood import Era
 from denizen.cycles.budgets import BudgetSettings
 from denizen.models.prices import Price
 from denizen.models.tokens import estimate_message
+from denizen.server.shapes.minds import MindOut
 from denizen.settings import load
 from denizen.welcome import welcome
 from tests.consciousness.past import eventful_life
@@ -31,7 +35,7 @@ Run = Callable[..., Result]
 
 def drawn(found: Inspection, width: int) -> list[str]:
     out = io.StringIO()
-    show(Console(width=width, file=out, highlight=False), found)
+    show(Console(width=width, file=out, highlight=False), told(Mind, MindOut.of(found, Era(0, ""))))
     return out.getvalue().splitlines()
 
 
@@ -164,8 +168,9 @@ def test_json_has_everything(environ: dict[str, str], run: Run) -> None:
     told = json.loads(run("inspect", "@ada", "--json").stdout)
     assert told["status"] == "sleeping"
     assert set(told) == {
-        "id", "handle", "name", "model", "status", "holder", "held_until", "resting", "cycles", "window", "inbox",
-        "dead", "goals", "notes", "plans", "waiting_calls", "budget", "organization_budget", "used", "last_cycles",
+        "id", "handle", "name", "model", "at", "status", "holder", "held_until", "resting", "cycles", "window", "inbox",
+        "dead", "goals", "notes", "plans", "waiting_calls", "budget", "organization_budget", "today", "seven_days",
+        "last_cycles",
     }  # fmt: skip
     refused = run("inspect", "@nobody")
-    assert (refused.exit_code, "no entity" in refused.stderr) == (1, True)
+    assert (refused.exit_code, refused.stderr) == (1, "There is no agent '@nobody'. [not_found]\n")

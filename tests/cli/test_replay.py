@@ -14,6 +14,7 @@ from typer.testing import Result
 
 from denizen import Runtime, reply, scripted, skip
 from denizen.cli import replay as command
+from denizen.cli.desk.opening import opened
 from denizen.cli.house import make_home
 from denizen.settings import load
 from denizen.welcome import welcome
@@ -113,7 +114,7 @@ def cycles_of(run: Run, agent: str) -> list[dict[str, Any]]:
         (["@ada", "--cycle", "3"], "its cycles are 1 to 2. Of a cycle that was skipped"),
         (["@ada", "--cycle", "1", "--step", "7"], "Cycle 1 has no step 7: its steps are 0 to 1"),
         (["@bo", "--cycle", "1"], "it has lived none yet"),
-        (["@nobody", "--cycle", "1"], "no entity"),
+        (["@nobody", "--cycle", "1"], "no agent"),
         (["@noor", "--cycle", "1"], "no agent"),
         (["@ada", "--cycle", "1", "--model", "nonesuch"], "no model 'nonesuch'"),
     ],
@@ -126,7 +127,8 @@ def test_what_is_not_there_is_said(lived: Run, arguments: list[str], says: str) 
 
 def test_a_terminal_is_drawn_on_within_its_width(lived: Run) -> None:
     async def rebuilt() -> Any:
-        return await command._replay(load().settings, "@ada", 1, None)
+        async with opened(load().settings, None, None) as desk:
+            return await desk.replay("@ada", 1)
 
     console = Console(width=80, force_terminal=True, record=True, file=io.StringIO())
     command._show(console, asyncio.run(rebuilt()), short=False)

@@ -73,6 +73,7 @@ def address(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 def described() -> Any:
     import schemathesis
 
+    schemathesis.serializer("application/jsonl")(lambda context, value: str(value).encode())
     return schemathesis.openapi.from_dict(DESCRIPTION)
 
 

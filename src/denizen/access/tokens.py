@@ -178,6 +178,11 @@ def rotate(tx: Tx, token_id: str) -> tuple[Token, str]:
     return replace(token, last_used_at=None), secret
 
 
+def login_url(address: str, secret: str) -> str:
+    """The link. Its secret stands behind the #, which browsers send to nobody: it is in no log."""
+    return f"{address}/login#{secret}"
+
+
 def create_login(
     tx: Tx, entity_id: EntityId, role: Role | None = None, *, below: str | None = None
 ) -> tuple[Token, str]:

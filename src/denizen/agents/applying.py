@@ -6,10 +6,10 @@ What a file does not name is left alone. What is as it says already is not touch
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, NoReturn
+from typing import Final, NoReturn, Protocol
 
 from sqlalchemy import bindparam, select
 
@@ -41,6 +41,16 @@ _one_at_a_time = statement(
 )
 
 
+class Guard(Protocol):
+    """What whoever applies documents may do with them. Each raises what is to be told where it is not for them."""
+
+    def define(self, before: AgentDefinition | None, after: AgentDefinition) -> None: ...
+
+    def enter(self, tx: Tx, space: Space) -> None: ...
+
+    def attend(self, member: Entity) -> None: ...
+
+
 class Rehearsed(Exception):
     """Everything was done, and is undone again."""
 
@@ -50,14 +60,18 @@ class Rehearsed(Exception):
 
 
 def apply(
-    tx: Tx, organization_id: OrganizationId, declared: Sequence[Declared], creator: EntityId | None = None
+    tx: Tx,
+    organization_id: OrganizationId,
+    declared: Sequence[Declared],
+    creator: EntityId | None = None,
+    guard: Guard | None = None,
 ) -> list[Change]:
     """What the documents say is so; what changed, in their order. Raises `DefinitionsInvalid` with all that is wrong.
 
-    Whoever is the `creator` is in every space that is made here.
+    Whoever is the `creator` is in every space that is made here. Without a `guard` everything may be done.
     """
     tx.one(_one_at_a_time, id=organization_id)
-    work = _Work(tx, organization_id, creator)
+    work = _Work(tx, organization_id, creator, guard)
     order = list(_FIRST)  # members of spaces come before them, and spaces before those who shall be in them
     for each in sorted(declared, key=lambda each: order.index(type(each.document))):
         work.attempt(each, _FIRST[type(each.document)])
@@ -70,10 +84,14 @@ def apply(
 
 
 def rehearse(
-    tx: Tx, organization_id: OrganizationId, declared: Sequence[Declared], creator: EntityId | None = None
+    tx: Tx,
+    organization_id: OrganizationId,
+    declared: Sequence[Declared],
+    creator: EntityId | None = None,
+    guard: Guard | None = None,
 ) -> NoReturn:
     """Apply, and undo it by raising `Rehearsed` with what changed."""
-    raise Rehearsed(apply(tx, organization_id, declared, creator))
+    raise Rehearsed(apply(tx, organization_id, declared, creator, guard))
 
 
 @dataclass(slots=True)
@@ -95,10 +113,11 @@ class _Made:
 class _Work:
     """One application: what was done so far, and what could not be."""
 
-    def __init__(self, tx: Tx, organization_id: OrganizationId, creator: EntityId | None) -> None:
+    def __init__(self, tx: Tx, organization_id: OrganizationId, creator: EntityId | None, guard: Guard | None) -> None:
         self.tx = tx
         self.organization_id = organization_id
         self.creator = creator
+        self.guard = guard
         self.made: dict[str, _Made] = {}
         """By the place of the document."""
         self.problems: list[str] = []
@@ -127,6 +146,8 @@ class _Work:
         if len(found) > 1:
             raise InvalidInput(f"There are {len(found)} spaces named {name!r}: a file cannot say which one it means.")
         if found:
+            if self.guard is not None:
+                self.guard.enter(self.tx, found[0])
             return found[0], False
         made = directory.create_space(self.tx, self.organization_id, name=name, private=private)
         if self.creator is not None:
@@ -135,16 +156,17 @@ class _Work:
 
     def member(self, space_id: SpaceId, entity_id: EntityId, attention: Attention | None) -> FieldChange | None:
         """The entity is in the space, with this attention if one is given."""
-        there: dict[EntityId, Attention] = {
-            each.entity.id: each.attention for each in directory.members(self.tx, space_id)
-        }
-        old = there.get(entity_id)
+        there = {each.entity.id: each for each in directory.members(self.tx, space_id)}
+        known = there.get(entity_id)
+        old = None if known is None else known.attention
         new: Attention = attention or old or "all"
         if old == new:
             return None
-        if old is None:
+        if known is None:
             directory.join(self.tx, space_id, entity_id, attention=new)
         else:
+            if self.guard is not None:
+                self.guard.attend(known.entity)
             directory.attend(self.tx, space_id, entity_id, new)
         return FieldChange("", old, new)
 
@@ -176,6 +198,8 @@ def _agent(work: _Work, declared: Declared) -> None:
     document = declared.document
     assert isinstance(document, AgentDocument)
     found, definition = work.find(document.handle, "agent"), document.definition
+    if work.guard is not None:
+        work.guard.define(None if found is None else registry.get(work.tx, found.id).definition, definition)
     if found is None:
         made = registry.create(
             work.tx, work.organization_id, name=document.name, handle=document.handle, definition=definition
@@ -314,6 +338,20 @@ def _is_as_meant(tx: Tx, plan: Plan, intent: Intent, home: str) -> bool:
 
 def _in_words(plan: Plan | None) -> str | None:
     return None if plan is None else f"{describe(plan.schedule)}: {masked(plan.instruction)}"
+
+
+def missing_tools(declared: Sequence[Declared], known: Container[str]) -> list[str]:
+    """What to say of tools that agents shall have and this house has not: another on the same database may."""
+    found: list[str] = []
+    for each in declared:
+        tools = each.document.tools if isinstance(each.document, AgentDocument) else ()
+        missing = [repr(tool) for tool in tools if isinstance(tool, str) and tool not in known]
+        if missing:
+            found.append(
+                f"{each.place}: no tool {' or '.join(missing)} is loaded here. Until `denizen up` has it "
+                "(DENIZEN_TOOLS), this agent does not think."
+            )
+    return found
 
 
 # An agent as a document

@@ -63,6 +63,22 @@ def read(sources: Iterable[Source]) -> list[Declared]:
     return found
 
 
+def declare(documents: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Declared]:
+    """The same of documents that were read elsewhere, each with its place. None of them names a file."""
+    problems: list[str] = []
+    found: list[Declared] = []
+    for place, value in documents:
+        # Nothing is told of its own lines: they were left behind with the file.
+        document = _document(Source("", ""), _Parsed(value, {}), told := list[str]())
+        problems += [f"{place}: {each.partition(': ')[2]}" for each in told]
+        if document is not None:
+            found.append(Declared(document, place))
+    problems += _twice(found)
+    if problems:
+        raise DefinitionsInvalid(*problems)
+    return found
+
+
 def render(documents: Sequence[Document]) -> str:
     """A YAML file that says the same."""
     from ruamel.yaml import YAML

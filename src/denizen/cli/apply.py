@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
+import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, cast
 
 import typer
+from pydantic import JsonValue
 from rich.console import Console
 from rich.text import Text
 
-from denizen.agents import applying
-from denizen.agents.differences import Change, FieldChange
-from denizen.agents.documents import AgentDocument, Plain
+from denizen.agents.documents import AgentDocument, Document, plain
 from denizen.agents.files import Declared, Source, read, render
-from denizen.cli.console import begin, stderr, stdout
+from denizen.cli.console import print_json, stderr, stdout
+from denizen.cli.desk.opening import AsJson, Token, Url, at_desk
 from denizen.cli.findings import counted
-from denizen.cli.house import House, open_house
-from denizen.errors import DefinitionsInvalid
-from denizen.settings import Settings
+from denizen.client.shapes import Applied, Change, FieldChange
+from denizen.errors import DefinitionsInvalid, RequestRefused
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 """What is read of a folder."""
@@ -48,6 +47,9 @@ def apply(
     reference: Annotated[
         bool, typer.Option("--reference", help="Print the page about all keys of such files, in Markdown.")
     ] = False,
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
 ) -> None:
     """Make agents, spaces and people what files say they are.
 
@@ -59,32 +61,36 @@ def apply(
         typer.echo(render_reference(), nl=False)
         return
     if export is not None:
-        typer.echo(asyncio.run(_export(begin(context).settings, export)), nl=False)
+        said = at_desk(context, url, token, lambda desk: desk.document(export))
+        typer.echo(json.dumps(said, indent=2, ensure_ascii=False) if as_json else _as_file(said), nl=as_json)
         return
     if not paths:
         raise typer.BadParameter("name a file or a folder, or - for standard input.", param_hint="FILES|FOLDERS…")
     try:
-        declared = read_paths(paths)
-        settings = begin(context).settings
-        asyncio.run(_apply(settings, declared, dry_run=dry_run, diff=diff))
+        documents = [(each.place, _as_told(each.document)) for each in read_paths(paths)]
+        done = at_desk(context, url, token, lambda desk: desk.apply(documents, dry_run=dry_run), equipped=True)
     except DefinitionsInvalid as error:
         _tell_problems(error.problems)
         raise typer.Exit(1) from error
+    except RequestRefused as error:
+        if error.problem != DefinitionsInvalid.code:
+            raise
+        _tell_problems(str(error).splitlines())
+        raise typer.Exit(1) from error
+    if as_json:
+        print_json(done.model_dump(mode="json"))
+    else:
+        _tell(stdout(), done, diff=diff)
+    for warning in done.warnings:
+        stderr().print(Text(warning, style="yellow"), soft_wrap=True)
 
 
-async def _apply(settings: Settings, declared: Sequence[Declared], *, dry_run: bool, diff: bool) -> None:
-    async with open_house(settings) as house:
-        changes = await house.runtime.apply(
-            declared, dry_run=dry_run, creator=house.world.owner, organization=house.world.owner.organization_id
-        )
-        _tell(stdout(), changes, dry_run=dry_run, diff=diff)
-        _warn(stderr(), house, declared)
+def _as_told(document: Document) -> dict[str, JsonValue]:
+    return cast("dict[str, JsonValue]", plain(document))
 
 
-async def _export(settings: Settings, handle: str) -> str:
-    async with open_house(settings) as house:
-        document = await house.runtime.db.read(applying.document_of, house.world.owner.organization_id, handle)
-        return render([document])
+def _as_file(said: Mapping[str, JsonValue]) -> str:
+    return render([AgentDocument.model_validate(said)])
 
 
 # Reading files
@@ -143,8 +149,8 @@ def _tell_problems(problems: Sequence[str]) -> None:
     )
 
 
-def _tell(console: Console, changes: Sequence[Change], *, dry_run: bool, diff: bool) -> None:
-    for change in changes:
+def _tell(console: Console, done: Applied, *, diff: bool) -> None:
+    for change in done.changes:
         mark, style = _MARKS[change.action]
         name = f"@{change.name}" if change.kind != "space" else f'"{change.name}"'
         said = Text.assemble((f"{mark} {change.kind} {name}", style), f" {change.action}")
@@ -154,7 +160,7 @@ def _tell(console: Console, changes: Sequence[Change], *, dry_run: bool, diff: b
         if diff:
             for each in change.fields:
                 console.print(_difference(each), soft_wrap=True)
-    console.print(Text(_summary(changes, dry_run=dry_run), style="bold"), soft_wrap=True)
+    console.print(Text(_summary(done.changes, dry_run=done.dry_run), style="bold"), soft_wrap=True)
 
 
 def _summary(changes: Sequence[Change], *, dry_run: bool) -> str:
@@ -168,25 +174,8 @@ def _difference(change: FieldChange) -> Text:
     return Text.assemble("    ", (f"{change.path}: ", "cyan"), (old, "red"), " → ", (new, "green"))
 
 
-def _shown(value: Plain) -> str:
+def _shown(value: JsonValue) -> str:
     if value is None:
         return "nothing"
     text = repr(value) if isinstance(value, str) else str(value)
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[: _SHOWN_CHARACTERS - 1]}…"
-
-
-def _warn(console: Console, house: House, declared: Sequence[Declared]) -> None:
-    """Of tools that agents shall have and this house has not: another that runs on the same database may."""
-    for each in declared:
-        if isinstance(each.document, AgentDocument):
-            names = [tool for tool in each.document.tools if isinstance(tool, str)]
-            missing = [name for name in names if name not in house.runtime.tool_names]
-            if missing:
-                console.print(
-                    Text(
-                        f"{each.place}: no tool {' or '.join(map(repr, missing))} is loaded here. Until `denizen up` "
-                        "has it (DENIZEN_TOOLS), this agent does not think.",
-                        style="yellow",
-                    ),
-                    soft_wrap=True,
-                )

@@ -11,9 +11,10 @@ from denizen.cli.main import COMMANDS, command_of
 _HEAD: Final = """\
 # The command line
 
-`denizen` looks after a house. Most commands work on the database of this machine, the one that the
-[settings](settings.md) name. `agents`, `spaces`, `send`, `trigger` and `chat` do the same on a server elsewhere, with
-`--url` and `--token`, or `DENIZEN_URL` and `DENIZEN_TOKEN` in the environment.
+`denizen` looks after a house: by itself the one on this machine, whose database the [settings](settings.md) name. With
+`--url` and `--token`, or `DENIZEN_URL` and `DENIZEN_TOKEN` in the environment, the same commands ask a server
+elsewhere, and may do what the one may do for whom the token stands. `up`, `migrate`, `doctor`, `backup`, `restore` and
+`config` are about this machine, and know no other.
 
 Results go to stdout, everything else to stderr. With `--json` a result is JSON, for programs. What goes wrong is one
 sentence with a code in brackets, and status 1; a command that is used wrongly has status 2. `-v` before the command

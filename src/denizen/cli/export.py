@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 import tempfile
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
-from denizen.agents import registry
-from denizen.app import Runtime
-from denizen.cli.chat.finding import find_space
-from denizen.cli.console import begin, print_json, stderr
-from denizen.cli.desk.local import LocalDesk
-from denizen.cli.desk.opening import AsJson
+from denizen.cli.console import print_json, stderr
+from denizen.cli.desk.opening import AsJson, Token, Url, at_desk, find
+from denizen.cli.desk.port import Desk
 from denizen.cli.findings import counted
-from denizen.cli.house import open_records
-from denizen.errors import InvalidInput, NotFound
-from denizen.ids import AgentId, SpaceId
-from denizen.portability.importing import Imported
-from denizen.settings import Settings
-from denizen.spaces.directory import Entity
+from denizen.client.shapes import Imported
+from denizen.errors import InvalidInput
 
 
 def export(
@@ -36,18 +29,20 @@ def export(
         Path | None, typer.Option("--output", "-o", help="The file to write; without it, or with `-`, stdout.")
     ] = None,
     as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
 ) -> None:
     """Write an agent with its whole life, or a space with its messages, to a file of JSON Lines.
 
-    Keys, tokens and secrets are not in it. It works on the database of this machine.
+    Keys, tokens and secrets are not in it.
     """
     if (agent is None) == (space is None):
         raise InvalidInput("Say what to export: an AGENT, or a --space.")
-    settings = begin(context).settings
     to_stdout = output is None or str(output) == "-"
     if as_json and to_stdout:
         raise InvalidInput("--json tells of the file: name one with --output.")
-    lines = asyncio.run(_export(settings, agent, space, None if to_stdout else output))
+    target = None if to_stdout else output
+    lines = at_desk(context, url, token, lambda desk: _export(desk, agent, space, target))
     if as_json:
         print_json({"file": str(output), "lines": lines})
     elif not to_stdout:
@@ -60,23 +55,25 @@ def import_(
     handle: Annotated[str | None, typer.Option(help="Of an agent, where its own is taken.")] = None,
     name: Annotated[str | None, typer.Option(help="What the agent or space is called; else as it was.")] = None,
     as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
 ) -> None:
     """Take in what was exported: all of it or, with an error that names the line, nothing.
 
-    An agent is suspended until `denizen agents resume`. It works on the database of this machine.
+    An agent is suspended until `denizen agents resume`.
     """
-    settings = begin(context).settings
     with tempfile.TemporaryDirectory(prefix="denizen-") as folder:
-        made = asyncio.run(_import(settings, _readable(file, Path(folder)), handle, name))
+        source = _readable(file, Path(folder))
+        made = at_desk(context, url, token, lambda desk: desk.import_file(source, handle=handle, name=name))
     if as_json:
-        print_json(_as_object(made))
+        print_json(made.model_dump(mode="json"))
     else:
         _show(made)
 
 
-async def _export(settings: Settings, agent: str | None, space: str | None, output: Path | None) -> int:
-    async with open_records(settings) as (runtime, world):
-        lines = await _lines(runtime, world.owner, agent, space)
+async def _export(desk: Desk, agent: str | None, space: str | None, output: Path | None) -> int:
+    lines = desk.export_space((await find(desk, space)).id) if space is not None else desk.export_agent(agent or "")
+    async with aclosing(lines):
         if output is None:
             return await _print(lines)
         # Beside it first: whoever finds the file finds a whole one.
@@ -89,22 +86,6 @@ async def _export(settings: Settings, agent: str | None, space: str | None, outp
         finally:
             part.unlink(missing_ok=True)
         return count
-
-
-async def _lines(runtime: Runtime, owner: Entity, agent: str | None, space: str | None) -> AsyncGenerator[str]:
-    desk = LocalDesk(runtime, owner)
-    if agent is not None:
-        found = AgentId((await desk.agent(agent)).id)
-        await runtime.db.read(registry.get, found)
-        return runtime.export_agent(found)
-    try:
-        there = find_space(await desk.spaces(), space or "", await desk.me())
-    except InvalidInput as error:
-        try:
-            there = await desk.space(space or "")
-        except NotFound:
-            raise error from None
-    return runtime.export_space(SpaceId(there.id))
 
 
 async def _print(lines: AsyncGenerator[str]) -> int:
@@ -134,26 +115,6 @@ def _readable(file: Path, folder: Path) -> Path:
     if not file.is_file():
         raise InvalidInput(f"There is no file {file}.")
     return file
-
-
-async def _import(settings: Settings, file: Path, handle: str | None, name: str | None) -> Imported:
-    async with open_records(settings) as (runtime, world):
-        home = world.owner.organization_id
-        return await runtime.import_file(file, handle=handle, name=name, organization=home)
-
-
-def _as_object(made: Imported) -> dict[str, object]:
-    return {
-        "kind": made.kind,
-        "id": made.id,
-        "name": made.name,
-        "handle": made.handle or None,
-        "counts": dict(made.counts),
-        "secrets": list(made.secrets),
-        "dangers": list(made.dangers),
-        "people": list(made.people),
-        "absent": list(made.absent),
-    }
 
 
 def _show(made: Imported) -> None:

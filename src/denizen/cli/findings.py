@@ -102,4 +102,4 @@ def size(count: int) -> str:
 
 def counted(number: int, one: str, many: str | None = None) -> str:
     """`1 agent`, `2 agents`."""
-    return f"{number} {one if number == 1 else many or f'{one}s'}"
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 from rich import box
@@ -15,20 +14,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from denizen.app import Runtime
 from denizen.cli.chat.rendering import printable
-from denizen.cli.console import begin, print_json, stderr, stdout
+from denizen.cli.console import print_json, stderr, stdout
+from denizen.cli.desk.opening import AsJson, Token, Url, at_desk
+from denizen.cli.desk.port import Desk
 from denizen.cli.findings import counted
-from denizen.cli.house import open_records
-from denizen.clock import moment
-from denizen.errors import InvalidInput, NotFound
-from denizen.forgetting.forgetting import Kind, Receipt
-from denizen.ids import EntityId, MessageId, OrganizationId, SpaceId
+from denizen.client.shapes import Receipt
+from denizen.errors import InvalidInput, NotFound, RequestRefused
+from denizen.forgetting.forgetting import Kind
 from denizen.inbox.format import one_line, quoted_name
-from denizen.settings import Settings
-from denizen.spaces import directory, posting
-from denizen.spaces.directory import Space
-from denizen.storage.database import Tx
 
 app = typer.Typer(
     add_completion=False,
@@ -65,7 +59,6 @@ _TABLES: Final = {
 
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")]
 _Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-_Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +71,14 @@ class _Subject:
     """As people know it."""
 
 
-_Find = Callable[[Tx, OrganizationId], _Subject]
+@dataclass(frozen=True, slots=True)
+class _How:
+    """Whether it is only to be tried, whether anyone is asked, and how it is told."""
+
+    dry_run: bool
+    yes: bool
+    as_json: bool
+    also_replies: bool = False
 
 
 @app.command()
@@ -90,21 +90,13 @@ def message(
     ] = False,
     dry_run: _DryRun = False,
     yes: _Yes = False,
-    as_json: _Json = False,
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
 ) -> None:
     """Forget a message, and whatever quotes it."""
-
-    def find(tx: Tx, home: OrganizationId) -> _Subject:
-        found = posting.get_message(tx, MessageId(message))
-        space = directory.get_space(tx, found.space_id)
-        if space.organization_id != home:
-            raise NotFound("message", message)
-        text = one_line(printable(found.text))
-        shown = text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
-        who, where = printable(found.author_name), quoted_name(printable(space.name))
-        return _Subject("message", found.id, f"message {found.seq} in {where}, {who}: {shown}")
-
-    _forget(context, find, dry_run=dry_run, yes=yes, as_json=as_json, also_replies=also_replies)
+    how = _How(dry_run, yes, as_json, also_replies)
+    at_desk(context, url, token, lambda desk: _forget(desk, _the_message(desk, message), how))
 
 
 @app.command()
@@ -113,15 +105,13 @@ def person(
     person: Annotated[str, typer.Argument(metavar="@HANDLE", help="Whom to forget.")],
     dry_run: _DryRun = False,
     yes: _Yes = False,
-    as_json: _Json = False,
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
 ) -> None:
     """Forget a person: all they said, their name wherever it stands, their memberships, tokens and secrets."""
-
-    def find(tx: Tx, home: OrganizationId) -> _Subject:
-        found = directory.find_entity(tx, home, person)
-        return _Subject("person", found.id, f"{printable(found.name)} (@{found.handle})")
-
-    _forget(context, find, dry_run=dry_run, yes=yes, as_json=as_json)
+    how = _How(dry_run, yes, as_json)
+    at_desk(context, url, token, lambda desk: _forget(desk, _the_person(desk, person), how))
 
 
 @app.command()
@@ -130,60 +120,59 @@ def space(
     space: Annotated[str, typer.Argument(metavar="SPACE", help="Its name or its id.")],
     dry_run: _DryRun = False,
     yes: _Yes = False,
-    as_json: _Json = False,
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
 ) -> None:
     """Forget a space: all that was said and done in it, its name, who was in it."""
-
-    def find(tx: Tx, home: OrganizationId) -> _Subject:
-        found = _the_space(tx, home, space)
-        return _Subject("space", found.id, f"the space {quoted_name(printable(found.name))}")
-
-    _forget(context, find, dry_run=dry_run, yes=yes, as_json=as_json)
+    how = _How(dry_run, yes, as_json)
+    at_desk(context, url, token, lambda desk: _forget(desk, _the_space(desk, space), how))
 
 
-def _the_space(tx: Tx, home: OrganizationId, named: str) -> Space:
-    found = directory.find_spaces(tx, home, named)
+async def _the_message(desk: Desk, id: str) -> _Subject:
+    try:
+        found = await desk.message(id)
+        where = await desk.space(found.space_id)
+    except (NotFound, RequestRefused):
+        # Whoever looks after a house may have something forgotten that was not said to them.
+        return _Subject("message", id, f"message {id}")
+    text = one_line(printable(found.text))
+    shown = text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
+    who, there = printable(found.author.name), quoted_name(printable(where.name))
+    return _Subject("message", found.id, f"message {found.seq} in {there}, {who}: {shown}")
+
+
+async def _the_person(desk: Desk, named: str) -> _Subject:
+    found = await desk.entity(named if named.startswith("@") else f"@{named}")
+    return _Subject("person", found.id, f"{printable(found.name)} (@{found.handle})")
+
+
+async def _the_space(desk: Desk, named: str) -> _Subject:
+    """By its whole name: what is not quite what was meant would be gone for good."""
+    found = await desk.spaces_named(named)
     if len(found) > 1:
         ids = ", ".join(each.id for each in found)
         raise InvalidInput(f"{len(found)} spaces are called {quoted_name(named)}. Name one by its id: {ids}.")
-    if found:
-        return found[0]
-    by_id = directory.get_space(tx, SpaceId(named))
-    if by_id.organization_id != home:
-        raise NotFound("space", named)
-    return by_id
+    if not found:
+        try:
+            found = [await desk.space(named)]
+        except RequestRefused:
+            return _Subject("space", named, f"the space {named}")
+    return _Subject("space", found[0].id, f"the space {quoted_name(printable(found[0].name))}")
 
 
-def _forget(context: typer.Context, find: _Find, *, dry_run: bool, yes: bool, as_json: bool, **options: Any) -> None:
-    settings = begin(context).settings
-    asyncio.run(_run(settings, find, dry_run=dry_run, yes=yes, as_json=as_json, **options))
-
-
-async def _run(settings: Settings, find: _Find, *, dry_run: bool, yes: bool, as_json: bool, **options: Any) -> None:
-    async with open_records(settings) as (runtime, world):
-        home = world.owner.organization_id
-        subject = await runtime.db.read(find, home)
-        forget = _door(runtime, subject, world.owner.id, options)
-        if dry_run:
-            _tell(subject, await forget(dry_run=True), as_json=as_json, dry_run=True)
-            return
-        if not yes:
-            show(stderr(), subject.named, await forget(dry_run=True), dry_run=True)
-            if not _confirmed():
-                stderr().print("Nothing was forgotten.", style="dim")
-                raise typer.Exit(1)
-        _tell(subject, await forget(dry_run=False), as_json=as_json, dry_run=False)
-
-
-def _door(
-    runtime: Runtime, subject: _Subject, by: EntityId, options: dict[str, Any]
-) -> Callable[..., Awaitable[Receipt]]:
-    doors: dict[Kind, Callable[..., Awaitable[Receipt]]] = {
-        "message": runtime.forget_message,
-        "person": runtime.forget_person,
-        "space": runtime.forget_space,
-    }
-    return partial(doors[subject.kind], subject.id, by=by, **options)
+async def _forget(desk: Desk, found: Awaitable[_Subject], how: _How) -> None:
+    subject = await found
+    forget = partial(desk.forget, subject.kind, subject.id, also_replies=how.also_replies)
+    if how.dry_run:
+        _tell(subject, await forget(dry_run=True), as_json=how.as_json)
+        return
+    if not how.yes:
+        show(stderr(), subject.named, await forget(dry_run=True))
+        if not _confirmed():
+            stderr().print("Nothing was forgotten.", style="dim")
+            raise typer.Exit(1)
+    _tell(subject, await forget(dry_run=False), as_json=how.as_json)
 
 
 def _confirmed() -> bool:
@@ -192,38 +181,25 @@ def _confirmed() -> bool:
     return sys.stdin.readline().strip().casefold() in ("y", "yes")
 
 
-def _tell(subject: _Subject, receipt: Receipt, *, as_json: bool, dry_run: bool) -> None:
+def _tell(subject: _Subject, receipt: Receipt, *, as_json: bool) -> None:
     if as_json:
-        print_json(as_object(receipt, dry_run=dry_run))
+        print_json(receipt.model_dump(mode="json"))
     else:
-        show(stdout(), subject.named, receipt, dry_run=dry_run)
+        show(stdout(), subject.named, receipt)
 
 
-def as_object(receipt: Receipt, *, dry_run: bool) -> dict[str, Any]:
-    """The receipt for programs. One of a dry run has no id: it is not kept."""
-    return {
-        "id": None if dry_run else receipt.id,
-        "dry_run": dry_run,
-        "kind": receipt.kind,
-        "subject": receipt.subject_id,
-        "by": receipt.by_id,
-        "removed": dict(receipt.removed),
-        "at": moment(receipt.created_at).isoformat(),
-    }
-
-
-def show(console: Console, named: str, receipt: Receipt, *, dry_run: bool) -> None:
+def show(console: Console, named: str, receipt: Receipt) -> None:
     """The receipt for people. What was forgotten is named only before it is."""
-    if dry_run:
+    if receipt.dry_run:
         console.print(Text.assemble(("Would forget ", "bold"), (named, "cyan")), soft_wrap=True)
     else:
         console.print(Text.assemble((f"Forgot a {receipt.kind}", "bold green"), (f"  {receipt.subject_id}", "dim")))
     console.print(_table(receipt))
     rows = counted(sum(receipt.removed.values()), "row")
-    if dry_run:
+    if receipt.dry_run:
         console.print(f"{rows} would be emptied or changed. Nothing was.", style="dim")
     else:
-        when = f"{moment(receipt.created_at):%Y-%m-%d %H:%M} UTC"
+        when = f"{receipt.created_at:%Y-%m-%d %H:%M} UTC"
         console.print(f"{rows} emptied or changed. Receipt {receipt.id}, {when}.", style="dim", soft_wrap=True)
 
 

@@ -2,46 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from denizen.access import tokens
-from denizen.cli.console import begin, print_json, stderr
-from denizen.cli.house import open_records
-from denizen.ids import EntityId
-from denizen.settings import Settings
-
-if TYPE_CHECKING:
-    from denizen.app import Runtime
+from denizen.cli.console import print_json, stderr
+from denizen.cli.desk.opening import AsJson, Token, Url, at_desk
 
 
 def login(
     context: typer.Context,
     person: Annotated[
-        str | None, typer.Argument(metavar="[@HANDLE]", help="Who signs in; without it, the owner of this house.")
+        str | None,
+        typer.Argument(metavar="[@HANDLE]", help="Who signs in; without it, the owner of this house, or yourself."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
 ) -> None:
     """Print a link with which one signs in with a browser, once, in the next ten minutes."""
-    link = asyncio.run(_link(begin(context).settings, person))
+    made = at_desk(context, url, token, lambda desk: desk.create_login(person))
     if as_json:
-        print_json({"url": link, "seconds": tokens.LOGIN_SECONDS})
+        print_json({"url": made.url, "seconds": tokens.LOGIN_SECONDS})
     else:
-        typer.echo(link)
+        typer.echo(made.url)
         stderr().print("Good once, for ten minutes. Whoever opens it first is signed in.", style="dim")
-
-
-async def login_link(runtime: Runtime, address: str, person: EntityId) -> str:
-    """A new link for this person. The secret stands behind the #, which browsers send to nobody: it is in no log."""
-    _, secret = await runtime.db.write(tokens.create_login, person)
-    return f"{address}/login#{secret}"
-
-
-async def _link(settings: Settings, person: str | None) -> str:
-    async with open_records(settings) as (runtime, world):
-        who = world.owner
-        if person is not None:
-            who = await runtime.find(person, organization=who.organization_id)
-        return await login_link(runtime, settings.public_url or settings.address, who.id)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, Final
 
 import typer
+from pydantic import JsonValue
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -23,14 +23,13 @@ from rich.rule import Rule
 from rich.text import Text
 
 from denizen.cli.chat.rendering import printable
-from denizen.cli.console import begin, print_json, stdout
-from denizen.cli.house import open_house, open_records
-from denizen.consciousness.replay import Rebuilt, as_object
-from denizen.cycles.rethinking import Rethought
+from denizen.cli.console import print_json, stdout
+from denizen.cli.desk.opening import AgentName, AsJson, Token, Url, at_desk
+from denizen.cli.desk.port import Desk
+from denizen.client.shapes import AnswerAgain, Request
 from denizen.models import codec
 from denizen.models.prices import usage_of
 from denizen.models.tokens import estimate_message
-from denizen.settings import Settings
 
 SHORT_LINES: Final = 3
 SHORT_CHARACTERS: Final = 240
@@ -39,7 +38,7 @@ _STYLES: Final = {"self": "magenta", "user": "cyan", "tools": "yellow", "model":
 
 def replay(
     context: typer.Context,
-    agent: Annotated[str, typer.Argument(metavar="AGENT", help="The agent's @handle.")],
+    agent: AgentName,
     cycle: Annotated[int, typer.Option("--cycle", min=1, help="The number of the cycle.")],
     step: Annotated[
         int | None, typer.Option("--step", min=0, help="Only this step, the first being 0; else all.")
@@ -48,76 +47,82 @@ def replay(
         str | None, typer.Option("--model", help="Ask this model the same, and show how its answer differs.")
     ] = None,
     short: Annotated[bool, typer.Option("--short", help="Only the beginning of each message.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
 ) -> None:
     """Show what a model was asked in a past cycle, to the letter, and what came back.
 
     With --model, another model is asked: no tool is run and nothing is written, but the call costs what it costs.
     """
-    settings = begin(context).settings
-    if model is not None:
-        again = asyncio.run(_rethink(settings, agent, cycle, step, model))
+    if model is None:
+        found = at_desk(context, url, token, lambda desk: desk.replay(agent, cycle, step=step))
         if as_json:
-            print_json([as_object(each.asked) | {"again": _again(each)} for each in again])
+            print_json([each.model_dump(mode="json") for each in found])
         else:
-            _show_again(stdout(), again)
+            _show(stdout(), found, short=short)
         return
-    found = asyncio.run(_replay(settings, agent, cycle, step))
+
+    async def work(desk: Desk) -> list[tuple[Request, AnswerAgain]]:
+        # What was asked first: where that is not there, nothing is paid for.
+        asked = await desk.replay(agent, cycle, step=step)
+        return list(zip(asked, await desk.rethink(agent, cycle, model, step=step), strict=True))
+
+    again = at_desk(context, url, token, work, equipped=True)
     if as_json:
-        print_json([as_object(each) for each in found])
+        print_json([asked.model_dump(mode="json") | {"again": each.model_dump(mode="json")} for asked, each in again])
     else:
-        _show(stdout(), found, short=short)
+        _show_again(stdout(), again)
 
 
-async def _replay(settings: Settings, agent: str, cycle: int, step: int | None) -> list[Rebuilt]:
-    async with open_records(settings) as (runtime, world):
-        found = await runtime.find(agent, organization=world.owner.organization_id)
-        return await runtime.replay((await runtime.get_agent(found.id)).id, cycle, step=step)
+# What is shown
 
 
-async def _rethink(settings: Settings, agent: str, cycle: int, step: int | None, model: str) -> list[Rethought]:
-    async with open_house(settings) as house:
-        found = await house.runtime.find(agent, organization=house.world.owner.organization_id)
-        return await house.runtime.rethink(found.id, cycle, model=model, step=step)
-
-
-# For people
-
-
-def _show(console: Console, steps: Sequence[Rebuilt], *, short: bool) -> None:
+def _show(console: Console, steps: Sequence[Request], *, short: bool) -> None:
     """The first request whole, then what each further one has more, so that nothing is shown twice."""
-    shown: tuple[ModelMessage, ...] = ()
+    shown: list[JsonValue] = []
     for each in steps:
         console.print(Rule(_title(each), align="left", style="dim"))
-        new = each.messages[len(shown) if _begins_with(each, shown) else 0 :]
-        if len(new) < len(each.messages):
-            console.print(Text(f"the {len(shown)} messages above, what came back among them, then", style="dim"))
-        for message in new:
+        known = _known(shown, each.messages)
+        if known:
+            console.print(Text(f"the {known} messages above, what came back among them, then", style="dim"))
+        for message in map(_decoded, each.messages[known:]):
             _print_message(console, message, short=short)
         console.print(Text("what came back", style="bold"))
-        _print_message(console, each.response, short=short)
-        shown = (*each.messages[: len(each.messages) - each.has_preview], each.response)
+        _print_message(console, _decoded(each.response), short=short)
+        shown = [*each.messages, each.response]
 
 
-def _begins_with(each: Rebuilt, shown: Sequence[ModelMessage]) -> bool:
-    """Whether nothing has left the window since: then only what is new need be shown."""
-    return [_content(message) for message in shown] == [_content(message) for message in each.messages[: len(shown)]]
+def _known(shown: Sequence[JsonValue], messages: Sequence[JsonValue]) -> int:
+    """How many of the messages were shown with the request before; 0 where what was in it has left the window."""
+    if not shown:
+        return 0
+    *before, answer = map(_content, map(_decoded, shown))
+    now = [_content(_decoded(each)) for each in messages]
+    # A preview of the inbox stands at the end of one request, and in no other.
+    for had in ([*before, answer], [*before[:-1], answer]):
+        if now[: len(had)] == had:
+            return len(had)
+    return 0
+
+
+def _decoded(message: JsonValue) -> ModelMessage:
+    return codec.load(json.dumps(message))
 
 
 def _content(message: ModelMessage) -> list[str]:
     return [f"{part.part_kind} {text}" for part in message.parts for text in _texts(part)]
 
 
-def _title(each: Rebuilt) -> Text:
-    tokens = sum(map(estimate_message, each.messages))
+def _title(each: Request) -> Text:
     choice = each.settings.get("tool_choice", "auto")
-    told = f"{len(each.messages)} messages, about {tokens:,} tokens · {_tools(each)}"
+    told = f"{len(each.messages)} messages, about {each.tokens:,} tokens · {_tools(each)}"
     told += "" if choice == "auto" else f" · tool choice {choice}"
     return Text.assemble((f"cycle {each.cycle} · step {each.step} · {each.model}", "bold"), (f" · {told}", "dim"))
 
 
-def _tools(each: Rebuilt) -> str:
-    return f"{len(each.tools)} tools" if each.tools_kept else "tools not kept"
+def _tools(each: Request) -> str:
+    return "tools not kept" if each.tools is None else f"{len(each.tools)} tools"
 
 
 def _print_message(console: Console, message: ModelMessage, *, short: bool) -> None:
@@ -165,17 +170,19 @@ def _cut(text: str) -> str:
     return text if shown == text else f"{shown} … ({len(text):,} characters)"
 
 
-def _show_again(console: Console, again: Sequence[Rethought]) -> None:
-    for each in again:
-        console.print(Rule(_title(each.asked), align="left", style="dim"))
-        difference = each.difference
-        if not difference:
+def _show_again(console: Console, again: Sequence[tuple[Request, AnswerAgain]]) -> None:
+    for asked, each in again:
+        console.print(Rule(_title(asked), align="left", style="dim"))
+        if not each.difference:
             console.print(Text(f"{each.model} answers the same.", style="green"))
-        for line in _told(difference):
+        for line in _told(each.difference):
             console.print(line, soft_wrap=True)
-        used = usage_of(each.response)
+        used = each.usage
         cost = "its price is unknown" if each.dollars is None else f"${each.dollars:.6f}"
-        told = f"{used.input:,} tokens read, {used.cache_read:,} of them cached; {used.output:,} written; {cost}"
+        told = (
+            f"{used.input_tokens:,} tokens read, {used.cache_read_tokens:,} of them cached; "
+            f"{used.output_tokens:,} written; {cost}"
+        )
         console.print(Text(told, style="dim"))
     console.print(Text("No tool was run, and nothing was written.", style="dim"))
 
@@ -185,15 +192,3 @@ def _told(difference: Iterable[str]) -> Iterator[Text]:
         if not line.startswith("@@"):
             style = "red" if line.startswith("-") else "green" if line.startswith("+") else ""
             yield Text(printable(line), style=style)
-
-
-# For programs
-
-
-def _again(each: Rethought) -> dict[str, Any]:
-    return {
-        "model": each.model,
-        "response": json.loads(codec.dump(each.response)),
-        "difference": each.difference,
-        "dollars": None if each.dollars is None else str(each.dollars),
-    }

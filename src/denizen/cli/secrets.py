@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import getpass
 import sys
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Awaitable, Sequence
+from typing import Annotated, TypeVar
 
 import typer
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from denizen.access.secrets import Secret, check_name
+from denizen.access.secrets import check_name
 from denizen.access.vault import new_key
-from denizen.app import Runtime
-from denizen.cli.console import begin, print_json, stderr, stdout
-from denizen.cli.house import open_records
-from denizen.clock import moment
-from denizen.ids import EntityId, OrganizationId
-from denizen.settings import Settings
-from denizen.spaces import directory
-from denizen.spaces.directory import Entity
+from denizen.cli.console import print_json, stderr, stdout
+from denizen.cli.desk.opening import AsJson, Token, Url, at_desk
+from denizen.cli.desk.port import Desk
+from denizen.client import Me
+from denizen.client.shapes import Key
+
+T = TypeVar("T")
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, help="Keep the keys of providers and services, sealed in the database."
@@ -35,36 +33,57 @@ _Person = Annotated[
 
 
 @app.command("set")
-def set_(context: typer.Context, name: _Name, person: _Person = None) -> None:
+def set_(
+    context: typer.Context,
+    name: _Name,
+    person: _Person = None,
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
+) -> None:
     """Keep a secret. Its value is asked for, or read from stdin: it never stands on the command line.
 
     A key named as its provider's variable pays for the models of your agents. Tools use the others as ${NAME}.
     """
-    settings = begin(context).settings
     value = read_secret(f"Value of {check_name(name)}")
-    kept = asyncio.run(_set(settings, name, value, person))
-    stderr().print(f"{kept.name} is kept{f' for {person}' if person else ''}.", style="dim")
+    whose = person or "organization"
+    kept, me = at_desk(context, url, token, lambda desk: _with_me(desk, desk.set_key(name, value, whose=whose)))
+    if as_json:
+        print_json(_as_object(kept, me))
+    else:
+        stderr().print(f"{kept.name} is kept{f' for {person}' if person else ''}.", style="dim")
 
 
 @app.command("list")
-def list_(
-    context: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False
-) -> None:
-    """Show which secrets are kept, and how they end. Never what they are."""
-    found, people = asyncio.run(_list(begin(context).settings))
+def list_(context: typer.Context, as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
+    """Show which secrets are kept, and how they end. Never what they are.
+
+    A server tells of your own and, if you look after it, of the organization's; this machine of everyone's.
+    """
+    found, me = at_desk(context, url, token, lambda desk: _with_me(desk, desk.keys()))
     if as_json:
-        print_json([_as_object(each, people) for each in found])
+        print_json([_as_object(each, me) for each in found])
     elif found:
-        stdout().print(_table(found, people))
+        stdout().print(_table(found, me))
     else:
         stderr().print("No secret is kept. `denizen secrets set NAME` keeps one.", style="dim")
 
 
 @app.command()
-def delete(context: typer.Context, name: _Name, person: _Person = None) -> None:
+def delete(
+    context: typer.Context,
+    name: _Name,
+    person: _Person = None,
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
+) -> None:
     """Forget a secret. Agents that are awake may use it until they are loaded again."""
-    asyncio.run(_delete(begin(context).settings, name, person))
-    stderr().print(f"{name} is forgotten.", style="dim")
+    at_desk(context, url, token, lambda desk: desk.delete_key(name, whose=person or "organization"))
+    if as_json:
+        print_json({"name": name, "person": person, "deleted": True})
+    else:
+        stderr().print(f"{name} is forgotten.", style="dim")
 
 
 @app.command()
@@ -80,49 +99,25 @@ def read_secret(asked: str) -> str:
     return sys.stdin.read().rstrip("\r\n")
 
 
-async def _set(settings: Settings, name: str, value: str, person: str | None) -> Secret:
-    async with open_records(settings) as (runtime, world):
-        home = world.owner.organization_id
-        return await runtime.set_secret(name, value, person=await _found(runtime, home, person), organization=home)
+async def _with_me(desk: Desk, asked: Awaitable[T]) -> tuple[T, Me]:
+    return await asked, await desk.me()
 
 
-async def _delete(settings: Settings, name: str, person: str | None) -> None:
-    async with open_records(settings) as (runtime, world):
-        home = world.owner.organization_id
-        await runtime.delete_secret(name, person=await _found(runtime, home, person), organization=home)
+def _owner(key: Key, me: Me) -> str | None:
+    return None if key.whose == "organization" else f"@{me.handle}" if key.whose == "me" else key.whose
 
 
-async def _list(settings: Settings) -> tuple[list[Secret], dict[EntityId, Entity]]:
-    async with open_records(settings) as (runtime, world):
-        home = world.owner.organization_id
-        people = await runtime.db.read(directory.list_entities, home, also_left=True)
-        return await runtime.secrets(organization=home), {each.id: each for each in people}
+def _as_object(key: Key, me: Me) -> dict[str, object]:
+    told = key.model_dump(mode="json", exclude={"whose"})
+    return {"name": told.pop("name"), "person": _owner(key, me), **told}
 
 
-async def _found(runtime: Runtime, home: OrganizationId, person: str | None) -> Entity | None:
-    return None if person is None else await runtime.find(person, organization=home)
-
-
-def _owner(secret: Secret, people: dict[EntityId, Entity]) -> str | None:
-    return None if secret.owner_id is None else f"@{people[secret.owner_id].handle}"
-
-
-def _as_object(secret: Secret, people: dict[EntityId, Entity]) -> dict[str, object]:
-    return {
-        "name": secret.name,
-        "person": _owner(secret, people),
-        "hint": secret.hint,
-        "created_at": moment(secret.created_at).isoformat(),
-        "updated_at": moment(secret.updated_at).isoformat(),
-    }
-
-
-def _table(found: Sequence[Secret], people: dict[EntityId, Entity]) -> Table:
+def _table(found: Sequence[Key], me: Me) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for title in ("name", "of", "ends", "set"):
         table.add_column(title, overflow="fold")
     for each in found:
-        owner = _owner(each, people) or "organization"
-        when = f"{moment(each.updated_at):%Y-%m-%d %H:%M} UTC"
+        when = f"{each.updated_at:%Y-%m-%d %H:%M} UTC"
+        owner = _owner(each, me) or "organization"
         table.add_row(Text(each.name, style="cyan"), Text(owner), Text(each.hint), Text(when, style="dim"))
     return table

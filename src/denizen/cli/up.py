@@ -19,7 +19,6 @@ from denizen.access import tokens
 from denizen.app import Runtime
 from denizen.cli.console import begin, stderr, stdout
 from denizen.cli.house import TOKEN_FILE, open_house
-from denizen.cli.login import login_link
 from denizen.ids import EntityId
 from denizen.masking import masked
 from denizen.models.discovery import Choice
@@ -64,7 +63,8 @@ async def _up(settings: Settings) -> None:
         tasks.create_task(serve_on(app, listener, ready=ready, stop=stop, tls=tls), name="http server")
         await ready.wait()
         address = settings.public_url or address_of(settings, listener.getsockname()[1])
-        link = await login_link(runtime, address, house.world.owner.id)
+        _, secret = await runtime.db.write(tokens.create_login, house.world.owner.id)
+        link = tokens.login_url(address, secret)
         _say_hello(settings, address, house.choice, await runtime.db.read(_residents, house.world.owner), token, link)
         await told.once.wait()
         stderr().print("Stopping: agents finish what they are doing. Once more hurries them.", style="dim")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from contextlib import aclosing
 from datetime import date, datetime
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 from urllib.parse import quote
@@ -18,6 +20,7 @@ from denizen.client.shapes import (
     AgentDetail,
     Answer,
     AnswerAgain,
+    Applied,
     Budget,
     Call,
     Crossings,
@@ -28,6 +31,7 @@ from denizen.client.shapes import (
     Found,
     Goal,
     Health,
+    Imported,
     Inbox,
     Key,
     Login,
@@ -38,6 +42,7 @@ from denizen.client.shapes import (
     Mind,
     Models,
     NewToken,
+    NewWebhook,
     Note,
     Organization,
     Plan,
@@ -50,6 +55,7 @@ from denizen.client.shapes import (
     Token,
     Usage,
     Value,
+    Webhook,
 )
 from denizen.client.streaming import Connected, Happened, LifeEvent, StreamEvent, decode, resuming
 from denizen.clock import Clock, SystemClock
@@ -110,10 +116,21 @@ class _Tokens(Value):
     tokens: list[Token]
 
 
+class _Webhooks(Value):
+    webhooks: list[Webhook]
+
+
+class _Document(Value):
+    document: Mapping[str, JsonValue]
+
+
 class _Problem(Value):
     code: str = ""
     detail: str = ""
 
+
+_LONG: Final = httpx2.Timeout(REQUEST_SECONDS, read=600)
+"""For what takes as long as there is much of it."""
 
 _Told = TypeVar("_Told", bound=BaseModel)
 
@@ -197,6 +214,10 @@ class Client:
             after = page.next
         return found
 
+    async def spaces_named(self, name: str) -> list[Space]:
+        """Those of them that have this very name."""
+        return [each for each in await self.spaces() if each.name == name]
+
     async def space(self, space_id: str) -> Space:
         return await self._ask(Space, "GET", _path("spaces", space_id))
 
@@ -251,6 +272,10 @@ class Client:
     async def delete_message(self, space_id: str, message_id: str) -> None:
         """Its text is gone, its place stays."""
         await self._tell("DELETE", _path("spaces", space_id, "messages", message_id))
+
+    async def message(self, message_id: str) -> Message:
+        """One message of a space one is in."""
+        return await self._ask(Message, "GET", _path("messages", message_id))
 
     async def search(
         self,
@@ -316,8 +341,15 @@ class Client:
         await self._tell("DELETE", _path("agents", agent))
 
     async def fork_agent(
-        self, agent: str, handle: str, *, name: str | None = None, at: int | None = None, key: str | None = None
+        self,
+        agent: str,
+        handle: str | None = None,
+        *,
+        name: str | None = None,
+        at: int | None = None,
+        key: str | None = None,
     ) -> AgentDetail:
+        """A new agent with the past of this one, up to cycle `at`."""
         wanted = _given(handle=handle, name=name, at=at)
         return await self._ask(AgentDetail, "POST", _path("agents", agent, "fork"), json=wanted, headers=_keyed(key))
 
@@ -382,11 +414,15 @@ class Client:
         path = _path("agents", agent, "cycles", str(cycle), "steps", str(step))
         return await self._ask(Request, "GET", path)
 
+    async def replay(self, agent: str, cycle: int, *, step: int | None = None) -> list[Request]:
+        """The same of every step of a cycle, or of one."""
+        steps = [step] if step is not None else range(len((await self.cycle(agent, cycle)).each_step))
+        return [await self.request(agent, cycle, each) for each in steps]
+
     async def rethink(self, agent: str, cycle: int, model: str, *, step: int | None = None) -> list[AnswerAgain]:
         """What another model answers to the same requests; nothing is written."""
         path, wanted = _path("agents", agent, "cycles", str(cycle), "rethink"), _given(model=model, step=step)
-        waiting = httpx2.Timeout(REQUEST_SECONDS, read=600)
-        return (await self._ask(_Answers, "POST", path, json=wanted, timeout=waiting)).answers
+        return (await self._ask(_Answers, "POST", path, json=wanted, timeout=_LONG)).answers
 
     async def log(self, agent: str, *, after: int | None = None, before: int | None = None, limit: int = 50) -> LogPage:
         asked = _given(after=after, before=before, limit=limit)
@@ -475,8 +511,10 @@ class Client:
     async def delete_key(self, name: str, *, whose: str = "organization") -> None:
         await self._tell("DELETE", _path("keys", name), params={"whose": whose})
 
-    async def tokens(self, entity: str | None = None) -> list[Token]:
-        return (await self._ask(_Tokens, "GET", "/api/tokens", params=_given(entity=entity))).tokens
+    async def tokens(self, entity: str | None = None, *, everyone: bool = False) -> list[Token]:
+        """One's own, another's, or those of all for whom one may make some."""
+        asked = _given(entity=entity, everyone=everyone or None)
+        return (await self._ask(_Tokens, "GET", "/api/tokens", params=asked)).tokens
 
     async def create_token(
         self,
@@ -499,6 +537,71 @@ class Client:
     async def create_login(self, entity: str | None = None) -> Login:
         """A link with which one signs in with a browser, once."""
         return await self._ask(Login, "POST", "/api/logins", json=_given(entity=entity))
+
+    async def webhooks(self, agent: str) -> list[Webhook]:
+        return (await self._ask(_Webhooks, "GET", _path("agents", agent, "webhooks"))).webhooks
+
+    async def create_webhook(
+        self, agent: str, name: str, *, scheme: str = "generic", secret: str | None = None, urgent: bool = False
+    ) -> NewWebhook:
+        """An address for a service. The secret is shown this once."""
+        wanted = _given(name=name, scheme=scheme, secret=secret, urgent=urgent)
+        return await self._ask(NewWebhook, "POST", _path("agents", agent, "webhooks"), json=wanted)
+
+    async def revoke_webhook(self, webhook_id: str) -> None:
+        """Nothing is received there any more."""
+        await self._tell("DELETE", _path("webhooks", webhook_id))
+
+    # Files
+
+    async def apply(
+        self, documents: Iterable[tuple[str, Mapping[str, JsonValue]]], *, dry_run: bool = False
+    ) -> Applied:
+        """What the documents of definition files say is so; each comes with its place, under which it is told of."""
+        told = [{"place": place, "document": dict(document)} for place, document in documents]
+        return await self._ask(
+            Applied, "POST", "/api/apply", json={"documents": told, "dry_run": dry_run}, timeout=_LONG
+        )
+
+    async def document(self, agent: str) -> Mapping[str, JsonValue]:
+        """The agent as such a document; where it holds a secret, the name of one stands."""
+        return (await self._ask(_Document, "GET", _path("agents", agent, "document"))).document
+
+    def export_agent(self, agent: str) -> AsyncGenerator[str]:
+        """The lines of a file that holds the agent with its whole life."""
+        return self._lines(_path("agents", agent, "export"))
+
+    def export_space(self, space_id: str) -> AsyncGenerator[str]:
+        """The lines of a file that holds the space with everything that was said in it."""
+        return self._lines(_path("spaces", space_id, "export"))
+
+    async def import_file(self, path: Path, *, handle: str | None = None, name: str | None = None) -> Imported:
+        """What the file holds is there, all of it or nothing. An agent is suspended until it is resumed."""
+        asked, headers = _given(handle=handle, name=name), {"Content-Type": "application/jsonl"}
+        return await self._ask(
+            Imported, "POST", "/api/import", params=asked, headers=headers, content=_parts(path), timeout=_LONG
+        )
+
+    async def _lines(self, path: str) -> AsyncGenerator[str]:
+        line = b""
+        try:
+            async with self._http.stream("GET", path, timeout=_LONG) as response:
+                if response.status_code != 200:
+                    await response.aread()
+                    raise _refusal(response)
+                # By bytes: texts may hold other characters that some take for the end of a line.
+                rest = b""
+                async for part in response.aiter_bytes():
+                    *whole, rest = (rest + part).split(b"\n")
+                    for line in whole:
+                        yield f"{line.decode()}\n"
+        except httpx2.RequestError as error:
+            raise self._unreachable(error) from error
+        if not line.startswith(b'{"row":"end"'):
+            raise ServerError(
+                "What the server sent is not whole, because something was forgotten meanwhile or it broke "
+                "off: export it again."
+            )
 
     # Streams: for ever, each going on after the last event that came
 
@@ -576,6 +679,12 @@ class Client:
     def _unreachable(self, error: httpx2.RequestError) -> ServerUnreachable:
         why = "It takes too long." if isinstance(error, httpx2.TimeoutException) else ""
         return ServerUnreachable(f"No Denizen server answers at {self.url}. {why}".strip())
+
+
+async def _parts(path: Path) -> AsyncGenerator[bytes]:
+    with path.open("rb") as file:
+        while part := await asyncio.to_thread(file.read, 65_536):
+            yield part
 
 
 async def _decoded(response: httpx2.Response) -> AsyncIterator[tuple[str | None, LifeEvent]]:

@@ -263,6 +263,15 @@ class Request(Value):
     results: JsonValue = None
 
 
+class UsageOfCall(Value):
+    """What one model call read and wrote, in tokens."""
+
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+
+
 class AnswerAgain(Value):
     """What another model answers to the same request."""
 
@@ -270,6 +279,7 @@ class AnswerAgain(Value):
     model: str
     response: JsonValue
     difference: tuple[str, ...]
+    usage: UsageOfCall
     dollars: float | None = None
 
 
@@ -344,24 +354,6 @@ class Plan(Value):
     last_run: datetime | None = None
 
 
-class Mind(Value):
-    """An agent at one moment: its window, its inbox, what it means to do, what it has used."""
-
-    id: str
-    handle: str
-    name: str
-    at: datetime
-    status: str
-    cycles: int
-    window: dict[str, JsonValue]
-    inbox: tuple[dict[str, JsonValue], ...]
-    dead: tuple[Event, ...]
-    goals: tuple[Goal, ...]
-    notes: tuple[Note, ...]
-    plans: tuple[Plan, ...]
-    last_cycles: tuple[Cycle, ...]
-
-
 # Use and cost
 
 
@@ -414,6 +406,69 @@ class Budget(Value):
     today: Used
 
 
+class WindowPart(Value):
+    """One part of what the next request would hold; `free` is what is left."""
+
+    part: str
+    tokens: int
+    first_cycle: int | None = None
+    last_cycle: int | None = None
+    text: str | None = None
+
+
+class Window(Value):
+    """What the next request would hold, in estimated tokens."""
+
+    limit: int
+    used: int
+    era: int
+    parts: tuple[WindowPart, ...]
+
+
+class Lane(Value):
+    """One lane of an inbox, and the events that will be taken first."""
+
+    name: str
+    waiting: int
+    taken: int
+    first: tuple[Event, ...]
+
+
+class Lived(Cycle):
+    """A cycle, and how much of what it read the provider had kept."""
+
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+
+
+class Mind(Value):
+    """An agent at one moment: its window, its inbox, what it means to do, what it has used."""
+
+    id: str
+    handle: str
+    name: str
+    model: str = ""
+    at: datetime
+    status: str
+    holder: str | None = None
+    """The instance that may think for it now."""
+    held_until: datetime | None = None
+    resting: Resting | None = None
+    cycles: int
+    window: Window
+    inbox: tuple[Lane, ...]
+    dead: tuple[Event, ...]
+    goals: tuple[Goal, ...]
+    notes: tuple[Note, ...]
+    plans: tuple[Plan, ...]
+    waiting_calls: tuple[Call, ...] = ()
+    budget: Limits | None = None
+    organization_budget: Limits | None = None
+    today: Used
+    seven_days: Used
+    last_cycles: tuple[Lived, ...]
+
+
 class Receipt(Value):
     """That something was forgotten, and how much was removed where; never what it said."""
 
@@ -456,6 +511,8 @@ class Token(Value):
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
     last_used_at: datetime | None = None
+    handle: str = ""
+    """Of the one whom it lets in, where tokens are listed."""
 
 
 class NewToken(Value):
@@ -471,6 +528,73 @@ class Login(Value):
     url: str
     secret: str
     expires_at: datetime
+
+
+class Webhook(Value):
+    """An address where a service tells an agent of things."""
+
+    id: str
+    name: str
+    scheme: str
+    urgent: bool
+    path: str
+    """Below the address of the server."""
+    created_at: datetime
+    revoked_at: datetime | None = None
+    last_used_at: datetime | None = None
+
+
+class NewWebhook(Value):
+    """A webhook and its secret, which is not shown again."""
+
+    webhook: Webhook
+    secret: str
+
+
+# Files
+
+
+class FieldChange(Value):
+    """A part of something that is different now; None is where there is nothing."""
+
+    path: str
+    old: JsonValue
+    new: JsonValue
+
+
+class Change(Value):
+    """What became of one thing that a definition file names."""
+
+    kind: str
+    name: str
+    action: str
+    fields: tuple[FieldChange, ...]
+
+
+class Applied(Value):
+    """What became of definition files."""
+
+    dry_run: bool
+    changes: tuple[Change, ...]
+    warnings: tuple[str, ...] = ()
+
+
+class Imported(Value):
+    """An agent or a space that was taken in."""
+
+    kind: str
+    id: str
+    name: str
+    handle: str | None = None
+    counts: Mapping[str, int]
+    secrets: tuple[str, ...] = ()
+    """Names of secrets that the agent uses, and that are to be kept there as well."""
+    dangers: tuple[str, ...] = ()
+    """Parts of its definition that start programs or reach private addresses."""
+    people: tuple[str, ...] = ()
+    """Handles of people and services that were not there before."""
+    absent: tuple[str, ...] = ()
+    """Handles of agents of a space that are not there: their words are."""
 
 
 # Asking and being answered

@@ -38,6 +38,7 @@ from denizen.portability.lines import (
     EntryLine,
     EventLine,
     GoalLine,
+    Kind,
     LayerLine,
     Line,
     LongTextLine,
@@ -82,7 +83,7 @@ _ROWS_AT_ONCE: Final = 500
 class Imported:
     """What came in."""
 
-    kind: str
+    kind: Kind
     id: str
     name: str
     handle: str

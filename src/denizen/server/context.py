@@ -28,6 +28,8 @@ class Limits:
     """Enough for the longest message, with every character written as an escape."""
     webhook_bytes: int = 1024 * 1024
     """Of what a service sends to a webhook, before its signature is looked at."""
+    import_bytes: int = 256 * 1024 * 1024
+    """Of an agent or a space that is taken in. What is larger is imported on the machine itself."""
     heartbeat_seconds: float = 15
     """How often an idle stream shows that it is alive, and looks whether it missed anything."""
     stream_frames: int = 1_000

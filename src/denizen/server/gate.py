@@ -35,6 +35,10 @@ WEBHOOKS: Final = "/hooks/"
 """Below it services tell of things. They have no token, and their names for this server are not ours to know: what they
 send is believed only if it is signed."""
 
+IMPORT: Final = ("POST", "/api/import")
+"""Where a whole file is sent, line by line, instead of a JSON document."""
+LINES: Final = ("application/jsonl", "application/x-ndjson")
+
 OPENAI: Final = "/v1/"
 """Below it errors have the shape that clients of OpenAI's API understand."""
 
@@ -89,9 +93,13 @@ class Gate:
         caller = None
         if (scope["method"], scope["path"]) != SIGNING_IN:
             caller = scope["caller"] = await self._authenticate(scope, visit, send)
-        if scope["method"] in ("POST", "PUT", "PATCH"):
-            _check_media_type(headers)
-        await self._app(scope, _limited(receive, headers, self._context.limits.body_bytes), send)
+        limit = self._context.limits.body_bytes
+        if (scope["method"], scope["path"]) == IMPORT:
+            _check_media_type(headers, LINES, "Send JSON Lines, with `Content-Type: application/jsonl`.")
+            limit = self._context.limits.import_bytes
+        elif scope["method"] in ("POST", "PUT", "PATCH"):
+            _check_media_type(headers, ("application/json",), "Send JSON, with `Content-Type: application/json`.")
+        await self._app(scope, _limited(receive, headers, limit), send)
         if caller is not None:
             await note_use(self._context.runtime, caller.token)
 
@@ -154,12 +162,12 @@ def _check_host(reach: Reach, headers: Headers, visit: Visit) -> None:
         raise Problem("host_refused", "Ask for this server by HTTPS, through the proxy before it.")
 
 
-def _check_media_type(headers: Headers) -> None:
+def _check_media_type(headers: Headers, known: tuple[str, ...], otherwise: str) -> None:
     media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     if not media_type and headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers:
         return  # there is no body
-    if media_type != "application/json":
-        raise Problem("unsupported_media_type", "Send JSON, with `Content-Type: application/json`.")
+    if media_type not in known:
+        raise Problem("unsupported_media_type", otherwise)
 
 
 def _limited(receive: Receive, headers: Headers, limit: int) -> Receive:

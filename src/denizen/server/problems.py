@@ -49,6 +49,8 @@ KINDS: Final[Mapping[str, Kind]] = {
     "unsupported_media_type": Kind(415, "The body has to be JSON"),
     "host_refused": Kind(421, "This server does not answer to that name"),
     "invalid_input": Kind(422, "Something in the request cannot be accepted"),
+    "definitions_invalid": Kind(422, "The definitions say what cannot be done"),
+    "import_invalid": Kind(422, "What was exported cannot be taken in"),
     "handle_taken": Kind(409, "The handle is taken"),
     "already_settled": Kind(409, "The call has its answer already"),
     "idempotency_key_reused": Kind(422, "The idempotency key was used for something else"),

@@ -13,6 +13,7 @@ from pydantic_ai.messages import ModelMessage, ToolReturnPart
 
 from denizen import Runtime
 from denizen.access import tokens
+from denizen.access.vault import new_key
 from denizen.agents.registry import Agent
 from denizen.models.scripted import Pause, ScriptedModel, Turn, call, forever, reply
 from denizen.server.application import create_app
@@ -99,7 +100,7 @@ async def open_house(
     tools: Sequence[OutsideTool | ClientTool] = (),
 ) -> AsyncGenerator[House]:
     """The house, its agents living, its server listening; `tools` are Ada's."""
-    async with Runtime(url) as runtime:
+    async with Runtime(url, secret_key=new_key()) as runtime:
         noor = await runtime.create_person("Noor")
         agents = [
             await runtime.create_agent(

@@ -36,6 +36,10 @@ class Connection(Protocol):
         """The message stands in the space. Posting again with the same key is posting once."""
         ...
 
+    async def mark_read(self, space_id: str, seq: int) -> object:
+        """This person has read up to that number there."""
+        ...
+
     async def calls(self) -> list[Call]:
         """What agents ask and this person may answer, the oldest first."""
         ...

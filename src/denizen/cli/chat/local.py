@@ -22,12 +22,13 @@ from denizen.bus.streams import (
     space_topic,
     wanted_payload,
 )
-from denizen.client import Agent, Author, Call, Connected, Lost, Me, Member, Message, Space, StreamEvent, frame_from
-from denizen.clock import moment
+from denizen.cli.desk.telling import call_from, message_from, space_from, told
+from denizen.client import Agent, Call, Connected, Lost, Me, Message, Space, StreamEvent, frame_from
 from denizen.errors import StorageError, SubscriberTooSlow
 from denizen.ids import CallId, EntityId, MessageId, SpaceId
 from denizen.server.live import Live, Payload
-from denizen.spaces import directory, posting
+from denizen.server.schemas import AgentOut
+from denizen.spaces import directory, posting, reading
 from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx
 from denizen.tools import calls
@@ -35,6 +36,7 @@ from denizen.tools import calls
 LOOK_SECONDS: Final = 2.0
 """How often a quiet space is looked at: another process may write to the same database."""
 PAGE: Final = 200
+_ALL: Final = 100_000
 
 
 class Local:
@@ -52,17 +54,7 @@ class Local:
 
     async def agents(self) -> list[Agent]:
         found = await self._runtime.db.read(registry.living_agents, self._person.organization_id)
-        return [
-            Agent(
-                id=agent.id,
-                handle=agent.entity.handle,
-                name=agent.name,
-                status=status,
-                model=agent.definition.model,
-                about=agent.definition.instructions.strip().partition("\n")[0],
-            )
-            for agent, status in found
-        ]
+        return [told(Agent, AgentOut.of(agent, status)) for agent, status in found]
 
     async def messages(
         self, space_id: str, *, after: int | None = None, before: int | None = None, limit: int = 50
@@ -73,6 +65,9 @@ class Local:
         await self._runtime.db.read(directory.require_member, SpaceId(space_id), self._person.id)
         posted = await self._runtime.post(SpaceId(space_id), self._person, text, id=MessageId(key))
         return message_from(await self._runtime.db.read(posting.get_message, posted.id))
+
+    async def mark_read(self, space_id: str, seq: int) -> None:
+        await self._runtime.mark_read(SpaceId(space_id), self._person, seq)
 
     async def calls(self) -> list[Call]:
         return [call_from(each) for each in await self._runtime.waiting_calls(self._person)]
@@ -212,21 +207,8 @@ def _frames(payloads: Iterable[Payload]) -> list[StreamEvent]:
 
 
 def _spaces(tx: Tx, person_id: EntityId) -> list[Space]:
-    return [
-        Space(
-            id=space.id,
-            name=space.name,
-            private=space.private,
-            last_seq=posting.last_seq(tx, space.id),
-            members=tuple(_member(each) for each in directory.members(tx, space.id)),
-        )
-        for space in directory.spaces_of(tx, person_id)
-    ]
-
-
-def _member(member: directory.Member) -> Member:
-    who = member.entity
-    return Member(id=who.id, kind=who.kind, handle=who.handle, name=who.name, attention=member.attention)
+    # All of them: a person's own can be shown on a screen.
+    return [space_from(place, there) for place, there in reading.places_of(tx, person_id, limit=_ALL)]
 
 
 def _messages(
@@ -240,36 +222,3 @@ def _messages(
     else:
         found = posting.messages_before(tx, space_id, limit=limit)
     return [message_from(each) for each in found]
-
-
-def message_from(message: posting.Message) -> Message:
-    """The message as a server would tell it."""
-    return Message(
-        id=message.id,
-        space_id=message.space_id,
-        seq=message.seq,
-        author=Author(id=message.author_id, kind=message.author_kind, name=message.author_name),
-        text=message.text,
-        mentions=message.mentions,
-        reply_to=message.reply_to,
-        created_at=moment(message.created_at),
-    )
-
-
-def call_from(call: calls.Call) -> Call:
-    """The call as a server would tell it."""
-    return Call(
-        id=call.id,
-        agent_id=call.agent_id,
-        space_id=call.space_id,
-        after_seq=call.after_seq,
-        tool=call.tool,
-        mode=call.mode,
-        state=call.state,
-        arguments=call.parsed_arguments,
-        result=call.result,
-        created_at=moment(call.created_at),
-        expires_at=None if call.expires_at is None else moment(call.expires_at),
-        settled_at=None if call.settled_at is None else moment(call.settled_at),
-        settled_by=call.settled_by or None,
-    )

@@ -2,24 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
 from typing import Any, cast
 
 from pydantic import JsonValue, ValidationError
 from sqlalchemy import bindparam, select
 
-from denizen.agents import registry
+from denizen.access import people, tokens
+from denizen.access.roles import Role
+from denizen.access.secrets import Secret
+from denizen.access.signatures import Scheme
+from denizen.agents import applying, registry
 from denizen.agents.definition import AgentDefinition
-from denizen.agents.revising import revised, shown
+from denizen.agents.documents import plain
+from denizen.agents.files import declare
+from denizen.agents.inspection import inspect
+from denizen.agents.revising import revised
 from denizen.app import Runtime
-from denizen.cli.chat.local import message_from
+from denizen.cli.desk.telling import message_from, space_from, told
 from denizen.client import Agent, AgentDetail, Me, Member, Message, Space
-from denizen.client.shapes import Accepted, Resting
-from denizen.clock import moment
+from denizen.client import Entity as Person
+from denizen.client.shapes import (
+    Accepted,
+    AnswerAgain,
+    Applied,
+    Imported,
+    Key,
+    Login,
+    Mind,
+    NewToken,
+    NewWebhook,
+    Receipt,
+    Request,
+    Token,
+    Webhook,
+)
+from denizen.clock import instant, moment
+from denizen.consciousness import eras
 from denizen.cycles import budgets
 from denizen.errors import InvalidInput, NotFound
+from denizen.forgetting.forgetting import Kind
+from denizen.forgetting.subjects import find_subject
 from denizen.ids import AgentId, EntityId, MessageId, OrganizationId, SpaceId, new_id
-from denizen.spaces import directory, posting
+from denizen.server.schemas import AgentOut, WebhookOut
+from denizen.server.shapes.access import KeyOut, KnownToken, ListedToken
+from denizen.server.shapes.agents import AgentDetail as AgentDetailOut
+from denizen.server.shapes.definitions import Applied as AppliedOut
+from denizen.server.shapes.forgetting import ReceiptOut
+from denizen.server.shapes.minds import AnswerAgain as AnswerAgainOut
+from denizen.server.shapes.minds import MindOut, RequestOut
+from denizen.server.shapes.people import EntityOut
+from denizen.server.shapes.portability import ImportedOut
+from denizen.spaces import directory, posting, reading
 from denizen.spaces.directory import ATTENTIONS, Attention, Entity, MemberRole
 from denizen.spaces.handles import handle_from
 from denizen.storage.database import Tx, statement
@@ -34,6 +70,10 @@ class LocalDesk:
         self._owner = owner
         self._home = owner.organization_id
 
+    @property
+    def url(self) -> str:
+        return self._runtime.public_url
+
     async def me(self) -> Me:
         return Me(id=self._owner.id, handle=self._owner.handle, name=self._owner.name)
 
@@ -41,8 +81,8 @@ class LocalDesk:
 
     async def agents(self) -> list[Agent]:
         found = await self._runtime.db.read(registry.living_agents, self._home)
-        told = [_agent(each, status) for each, status in found]
-        return sorted(told, key=lambda each: each.handle)
+        listed = [told(Agent, AgentOut.of(each, status)) for each, status in found]
+        return sorted(listed, key=lambda each: each.handle)
 
     async def agent(self, agent: str) -> AgentDetail:
         return await self._runtime.db.read(_detail, self._home, agent)
@@ -70,6 +110,23 @@ class LocalDesk:
     async def delete_agent(self, agent: str) -> None:
         await self._runtime.delete_agent(await self._find_agent(agent))
 
+    async def fork_agent(
+        self, agent: str, handle: str | None = None, *, name: str | None = None, at: int | None = None
+    ) -> AgentDetail:
+        made = await self._runtime.fork(await self._find_agent(agent), handle=handle, at=at, name=name)
+        return await self.agent(made.id)
+
+    async def mind(self, agent: str) -> Mind:
+        return await self._runtime.db.read(_mind, await self._find_agent(agent))
+
+    async def replay(self, agent: str, cycle: int, *, step: int | None = None) -> list[Request]:
+        found = await self._runtime.replay(await self._find_agent(agent), cycle, step=step)
+        return [told(Request, RequestOut.of(each)) for each in found]
+
+    async def rethink(self, agent: str, cycle: int, model: str, *, step: int | None = None) -> list[AnswerAgain]:
+        found = await self._runtime.rethink(await self._find_agent(agent), cycle, model=model, step=step)
+        return [told(AnswerAgain, AnswerAgainOut.of(each)) for each in found]
+
     async def trigger(
         self,
         agent: str,
@@ -91,6 +148,9 @@ class LocalDesk:
 
     async def spaces(self) -> list[Space]:
         return await self._runtime.db.read(_spaces, self._owner.id)
+
+    async def spaces_named(self, name: str) -> list[Space]:
+        return await self._runtime.db.read(_spaces_named, self._owner, name)
 
     async def space(self, space_id: str) -> Space:
         return await self._runtime.db.read(_space, self._home, space_id, self._owner.id)
@@ -128,12 +188,122 @@ class LocalDesk:
         found = await self._runtime.db.read(_messages, self._home, space_id, after, before, limit)
         return [message_from(each) for each in found]
 
+    async def message(self, message_id: str) -> Message:
+        return message_from(await self._runtime.db.read(_message, self._home, message_id))
+
     async def post(self, space_id: str, text: str, *, key: str | None = None, **more: JsonValue) -> Message:
         there = await self.space(space_id)
         said = cast("dict[str, Any]", more)
         chosen = MessageId(key or new_id())
         posted = await self._runtime.post(SpaceId(there.id), self._owner, text, id=chosen, **said)
         return message_from(await self._runtime.db.read(posting.get_message, posted.id))
+
+    # People, and what they want forgotten
+
+    async def entity(self, entity: str) -> Person:
+        return told(Person, EntityOut.of(await self._runtime.db.read(people.get, self._home, entity)))
+
+    async def forget(self, kind: str, id: str, *, also_replies: bool = False, dry_run: bool = False) -> Receipt:
+        by, wanted = self._owner.id, cast("Kind", kind)
+        subject = await self._runtime.db.read(find_subject, self._home, wanted, id)
+        match wanted:
+            case "message":
+                message = MessageId(subject)
+                done = await self._runtime.forget_message(message, by=by, also_replies=also_replies, dry_run=dry_run)
+            case "person":
+                whom = EntityId(subject)
+                done = await self._runtime.forget_person(whom, by=by, dry_run=dry_run, refuse_last_owner=True)
+            case "space":
+                done = await self._runtime.forget_space(SpaceId(subject), by=by, dry_run=dry_run)
+        return told(Receipt, ReceiptOut.of(done, dry_run=dry_run))
+
+    # Keys and ways in
+
+    async def keys(self) -> list[Key]:
+        found = await self._runtime.secrets(organization=self._home)
+        names = await self._runtime.db.read(_names, self._home)
+        return [self._key(each, names) for each in found]
+
+    async def set_key(self, name: str, value: str, *, whose: str = "organization") -> Key:
+        person = await self._whose(whose)
+        kept = await self._runtime.set_secret(name, value, person=person, organization=self._home)
+        return self._key(kept, {} if person is None else {person.id: person.handle})
+
+    async def delete_key(self, name: str, *, whose: str = "organization") -> None:
+        await self._runtime.delete_secret(name, person=await self._whose(whose), organization=self._home)
+
+    async def _whose(self, whose: str) -> Entity | None:
+        if whose == "organization":
+            return None
+        return self._owner if whose == "me" else await self._runtime.find(whose, organization=self._home)
+
+    def _key(self, secret: Secret, names: Mapping[EntityId, str]) -> Key:
+        """Unlike a server, the house itself tells of everyone's."""
+        key = told(Key, KeyOut.of(secret))
+        owner = secret.owner_id
+        return key if owner in (None, self._owner.id) else key.model_copy(update={"whose": f"@{names[owner]}"})
+
+    async def tokens(self, entity: str | None = None, *, everyone: bool = False) -> list[Token]:
+        return await self._runtime.db.read(_tokens, self._owner, entity, everyone)
+
+    async def create_token(
+        self, name: str, *, entity: str | None = None, role: str | None = None, expires_at: datetime | None = None
+    ) -> NewToken:
+        who = self._owner if entity is None else await self._runtime.find(entity, organization=self._home)
+        until, scope = None if expires_at is None else instant(expires_at), cast("Role | None", role)
+        made = await self._runtime.db.write(tokens.create, who.id, name, role=scope, expires_at=until)
+        return _new_token(*made)
+
+    async def rotate_token(self, token_id: str) -> NewToken:
+        return _new_token(*await self._runtime.db.write(tokens.rotate, token_id))
+
+    async def revoke_token(self, token_id: str) -> None:
+        await self._runtime.db.write(tokens.revoke, token_id)
+
+    async def create_login(self, entity: str | None = None) -> Login:
+        who = self._owner if entity is None else await self._runtime.find(entity, organization=self._home)
+        login, secret = await self._runtime.db.write(tokens.create_login, who.id)
+        assert login.expires_at is not None
+        return Login(url=tokens.login_url(self.url, secret), secret=secret, expires_at=moment(login.expires_at))
+
+    async def webhooks(self, agent: str) -> list[Webhook]:
+        found = await self._runtime.webhooks(await self._find_agent(agent))
+        return [told(Webhook, WebhookOut.of(each)) for each in found]
+
+    async def create_webhook(
+        self, agent: str, name: str, *, scheme: str = "generic", secret: str | None = None, urgent: bool = False
+    ) -> NewWebhook:
+        found, signed = await self._find_agent(agent), cast("Scheme", scheme)
+        made, made_secret = await self._runtime.create_webhook(found, name, scheme=signed, secret=secret, urgent=urgent)
+        return NewWebhook(webhook=told(Webhook, WebhookOut.of(made)), secret=made_secret)
+
+    async def revoke_webhook(self, webhook_id: str) -> None:
+        await self._runtime.revoke_webhook(webhook_id)
+
+    # Files
+
+    async def apply(
+        self, documents: Iterable[tuple[str, Mapping[str, JsonValue]]], *, dry_run: bool = False
+    ) -> Applied:
+        declared = declare(documents)
+        changes = await self._runtime.apply(declared, dry_run=dry_run, creator=self._owner, organization=self._home)
+        return told(Applied, AppliedOut.of(changes, declared, self._runtime.tool_names, dry_run=dry_run))
+
+    async def document(self, agent: str) -> Mapping[str, JsonValue]:
+        document = await self._runtime.db.read(applying.document_of, self._home, agent)
+        return cast("dict[str, JsonValue]", plain(document))
+
+    async def export_agent(self, agent: str) -> AsyncGenerator[str]:
+        async for line in self._runtime.export_agent(await self._find_agent(agent)):
+            yield line
+
+    async def export_space(self, space_id: str) -> AsyncGenerator[str]:
+        async for line in self._runtime.export_space(SpaceId((await self.space(space_id)).id)):
+            yield line
+
+    async def import_file(self, path: Path, *, handle: str | None = None, name: str | None = None) -> Imported:
+        made = await self._runtime.import_file(path, handle=handle, name=name, organization=self._home)
+        return told(Imported, ImportedOut.of(made))
 
 
 # Agents
@@ -161,29 +331,15 @@ def _find_agent(tx: Tx, home: OrganizationId, named: str) -> AgentId:
         raise NotFound("agent", named) from error
 
 
-def _agent(agent: registry.Agent, status: str) -> Agent:
-    return Agent(
-        id=agent.id,
-        handle=agent.entity.handle,
-        name=agent.name,
-        status=status,
-        model=agent.definition.model,
-        about=agent.definition.instructions.strip().partition("\n")[0],
-    )
-
-
 def _detail(tx: Tx, home: OrganizationId, named: str) -> AgentDetail:
     agent = registry.get(tx, _find_agent(tx, home, named))
-    lived, resting = registry.life(tx, agent.id), budgets.resting(tx, agent.id)
-    until = None if resting is None or resting.until is None else moment(resting.until)
-    return AgentDetail(
-        **_agent(agent, registry.status(tx, agent.id)).model_dump(),
-        created_at=moment(lived.created_at),
-        cycles=lived.cycles,
-        resting=None if resting is None else Resting(scope=resting.scope, until=until),
-        version=agent.version,
-        definition=cast("dict[str, JsonValue]", shown(agent.definition)),
-    )
+    status, life, resting = registry.status(tx, agent.id), registry.life(tx, agent.id), budgets.resting(tx, agent.id)
+    return told(AgentDetail, AgentDetailOut.whole(agent, status, life, resting, with_definition=True))
+
+
+def _mind(tx: Tx, agent_id: AgentId) -> Mind:
+    found = inspect(tx, agent_id)
+    return told(Mind, MindOut.of(found, eras.find(tx, agent_id, found.window.era)))
 
 
 def _create_agent(
@@ -230,35 +386,31 @@ def _own(tx: Tx, home: OrganizationId, space_id: str) -> directory.Space:
 
 
 def _told(tx: Tx, space: directory.Space, entity_id: EntityId) -> Space:
+    """The space as the entity finds it; one who is not in it has nothing to read there."""
     row = tx.one(_place, id=space.id, entity_id=entity_id)
     assert row is not None
     created_at, last_seq, read_seq = row
-    return Space(
-        id=space.id,
-        name=space.name,
-        kind=space.kind,
-        private=space.private,
-        last_seq=last_seq,
-        members=tuple(_member(each) for each in directory.members(tx, space.id)),
-        read_seq=read_seq or 0,
-        unread=0 if read_seq is None else max(last_seq - read_seq, 0),
-        created_at=moment(created_at),
-    )
-
-
-def _member(member: directory.Member) -> Member:
-    who = member.entity
-    return Member(
-        id=who.id, kind=who.kind, handle=who.handle, name=who.name, attention=member.attention, role=member.role
-    )
+    place = reading.Place(space, created_at, last_seq, last_seq if read_seq is None else read_seq)
+    return space_from(place, directory.members(tx, space.id))
 
 
 def _spaces(tx: Tx, entity_id: EntityId) -> list[Space]:
     return [_told(tx, each, entity_id) for each in directory.spaces_of(tx, entity_id)]
 
 
+def _spaces_named(tx: Tx, owner: Entity, name: str) -> list[Space]:
+    return [_told(tx, each, owner.id) for each in directory.find_spaces(tx, owner.organization_id, name)]
+
+
 def _space(tx: Tx, home: OrganizationId, space_id: str, entity_id: EntityId) -> Space:
     return _told(tx, _own(tx, home, space_id), entity_id)
+
+
+def _message(tx: Tx, home: OrganizationId, message_id: str) -> posting.Message:
+    found = posting.get_message(tx, MessageId(message_id))
+    if directory.get_space(tx, found.space_id).organization_id != home:
+        raise NotFound("message", message_id)
+    return found
 
 
 def _create_space(tx: Tx, owner: Entity, name: str, private: bool, members: list[str]) -> str:
@@ -316,3 +468,21 @@ def _messages(
     if before is not None:
         return posting.messages_before(tx, space.id, before, limit=limit)
     return posting.messages_before(tx, space.id, limit=limit)
+
+
+# Ways in
+
+
+def _names(tx: Tx, home: OrganizationId) -> dict[EntityId, str]:
+    return {each.id: each.handle for each in directory.list_entities(tx, home, also_left=True)}
+
+
+def _tokens(tx: Tx, owner: Entity, named: str | None, everyone: bool) -> list[Token]:
+    home = owner.organization_id
+    whose = directory.list_entities(tx, home) if everyone else [owner if named is None else _find(tx, home, named)]
+    found = [(each, who.handle) for who in whose for each in tokens.tokens_of(tx, who.id)]
+    return [told(Token, ListedToken.listed(each, handle)) for each, handle in found]
+
+
+def _new_token(token: tokens.Token, secret: str) -> NewToken:
+    return NewToken(token=told(Token, KnownToken.of(token)), secret=secret)

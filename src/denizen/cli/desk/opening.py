@@ -13,7 +13,7 @@ import typer
 from denizen.cli.chat.finding import find_space
 from denizen.cli.console import begin
 from denizen.cli.desk.port import Desk
-from denizen.cli.house import TOKEN_FILE, open_records
+from denizen.cli.house import TOKEN_FILE, open_house, open_records
 from denizen.client import Client, Space
 from denizen.errors import InvalidInput, TokenRefused
 from denizen.settings import Loaded, Settings
@@ -32,25 +32,40 @@ _AN_ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-
 T = TypeVar("T")
 
 
-def at_desk(context: typer.Context, url: str | None, token: str | None, work: Callable[[Desk], Awaitable[T]]) -> T:
-    """What the work gives, done where it is to be done. Called once, first."""
+def at_desk(
+    context: typer.Context,
+    url: str | None,
+    token: str | None,
+    work: Callable[[Desk], Awaitable[T]],
+    *,
+    equipped: bool = False,
+) -> T:
+    """What the work gives, done where it is to be done: with models and tools, if it needs them. Called once, first."""
     loaded = begin(context)
-    return asyncio.run(_work(loaded, url, token, work))
+    return asyncio.run(_work(loaded, url, token, work, equipped))
 
 
-async def _work(loaded: Loaded, url: str | None, token: str | None, work: Callable[[Desk], Awaitable[T]]) -> T:
-    address = url or loaded.dotenv.get("DENIZEN_URL")
-    async with opened(loaded.settings, address, token or loaded.dotenv.get("DENIZEN_TOKEN")) as desk:
+async def _work(
+    loaded: Loaded, url: str | None, token: str | None, work: Callable[[Desk], Awaitable[T]], equipped: bool
+) -> T:
+    address, secret = url or loaded.dotenv.get("DENIZEN_URL"), token or loaded.dotenv.get("DENIZEN_TOKEN")
+    async with opened(loaded.settings, address, secret, equipped=equipped) as desk:
         return await work(desk)
 
 
 @asynccontextmanager
-async def opened(settings: Settings, url: str | None, token: str | None) -> AsyncGenerator[Desk]:
+async def opened(
+    settings: Settings, url: str | None, token: str | None, *, equipped: bool = False
+) -> AsyncGenerator[Desk]:
     """Inside, a house can be looked after."""
     if url is None:
         # Imported here: asking a server needs none of it, and it takes a second.
         from denizen.cli.desk.local import LocalDesk
 
+        if equipped:
+            async with open_house(settings) as house:
+                yield LocalDesk(house.runtime, house.world.owner)
+            return
         async with open_records(settings) as (runtime, world):
             yield LocalDesk(runtime, world.owner)
         return

@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
 from typing import Protocol
 
 from pydantic import JsonValue
 
-from denizen.client import Agent, AgentDetail, Me, Member, Message, Space
-from denizen.client.shapes import Accepted
+from denizen.client import Agent, AgentDetail, Entity, Me, Member, Message, Space
+from denizen.client.shapes import (
+    Accepted,
+    AnswerAgain,
+    Applied,
+    Imported,
+    Key,
+    Login,
+    Mind,
+    NewToken,
+    NewWebhook,
+    Receipt,
+    Request,
+    Token,
+    Webhook,
+)
 
 
 class Desk(Protocol):
-    """One person's way to the agents and spaces of a house. Agents and members are named by id or by `@handle`."""
+    """One person's way to a house. Agents and whoever else is in it are named by id or by `@handle`."""
+
+    @property
+    def url(self) -> str:
+        """Where the house is reached."""
+        ...
 
     async def me(self) -> Me: ...
 
@@ -41,7 +62,19 @@ class Desk(Protocol):
         urgent: bool = False,
     ) -> Accepted: ...
 
+    async def fork_agent(
+        self, agent: str, handle: str | None = None, *, name: str | None = None, at: int | None = None
+    ) -> AgentDetail: ...
+
+    async def mind(self, agent: str) -> Mind: ...
+
+    async def replay(self, agent: str, cycle: int, *, step: int | None = None) -> list[Request]: ...
+
+    async def rethink(self, agent: str, cycle: int, model: str, *, step: int | None = None) -> list[AnswerAgain]: ...
+
     async def spaces(self) -> list[Space]: ...
+
+    async def spaces_named(self, name: str) -> list[Space]: ...
 
     async def space(self, space_id: str) -> Space: ...
 
@@ -63,4 +96,53 @@ class Desk(Protocol):
         self, space_id: str, *, after: int | None = None, before: int | None = None, limit: int = 50
     ) -> list[Message]: ...
 
+    async def message(self, message_id: str) -> Message: ...
+
     async def post(self, space_id: str, text: str, *, key: str | None = None, **more: JsonValue) -> Message: ...
+
+    async def entity(self, entity: str) -> Entity: ...
+
+    async def forget(self, kind: str, id: str, *, also_replies: bool = False, dry_run: bool = False) -> Receipt: ...
+
+    async def keys(self) -> list[Key]: ...
+
+    async def set_key(self, name: str, value: str, *, whose: str = "organization") -> Key: ...
+
+    async def delete_key(self, name: str, *, whose: str = "organization") -> None: ...
+
+    async def tokens(self, entity: str | None = None, *, everyone: bool = False) -> list[Token]: ...
+
+    async def create_token(
+        self,
+        name: str,
+        *,
+        entity: str | None = None,
+        role: str | None = None,
+        expires_at: datetime | None = None,
+    ) -> NewToken: ...
+
+    async def rotate_token(self, token_id: str) -> NewToken: ...
+
+    async def revoke_token(self, token_id: str) -> None: ...
+
+    async def create_login(self, entity: str | None = None) -> Login: ...
+
+    async def webhooks(self, agent: str) -> list[Webhook]: ...
+
+    async def create_webhook(
+        self, agent: str, name: str, *, scheme: str = "generic", secret: str | None = None, urgent: bool = False
+    ) -> NewWebhook: ...
+
+    async def revoke_webhook(self, webhook_id: str) -> None: ...
+
+    async def apply(
+        self, documents: Iterable[tuple[str, Mapping[str, JsonValue]]], *, dry_run: bool = False
+    ) -> Applied: ...
+
+    async def document(self, agent: str) -> Mapping[str, JsonValue]: ...
+
+    def export_agent(self, agent: str) -> AsyncGenerator[str]: ...
+
+    def export_space(self, space_id: str) -> AsyncGenerator[str]: ...
+
+    async def import_file(self, path: Path, *, handle: str | None = None, name: str | None = None) -> Imported: ...

@@ -16,8 +16,7 @@ from denizen.agents import chatting, forking, registry
 from denizen.agents.definition import AgentDefinition
 from denizen.agents.registry import Agent
 from denizen.agents.reserved import new_dangers, new_payer, new_sendings
-from denizen.agents.revising import revised, shown
-from denizen.clock import moment
+from denizen.agents.revising import revised
 from denizen.cycles import budgets, organization
 from denizen.errors import HandleTaken, InvalidInput, NotAMember, NotFound
 from denizen.ids import AgentId
@@ -38,7 +37,6 @@ from denizen.server.shapes.agents import (
     MissingKey,
     ModelList,
     ModelOut,
-    RestingOut,
     ToolList,
     ToolOut,
 )
@@ -168,19 +166,9 @@ def _one(tx: Tx, agent_id: str, caller: Caller) -> AgentDetail:
 
 
 def _detail(tx: Tx, agent: Agent, caller: Caller) -> AgentDetail:
-    lived = registry.life(tx, agent.id)
-    public = AgentOut.of(agent, registry.status(tx, agent.id))
-    definition: Mapping[str, JsonValue] | None = None
-    if roles.reaches(caller.role, "admin"):
-        definition = shown(agent.definition)
-    return AgentDetail(
-        **public.model_dump(),
-        created_at=moment(lived.created_at),
-        cycles=lived.cycles,
-        resting=RestingOut.of(budgets.resting(tx, agent.id)),
-        version=agent.version,
-        definition=definition,
-    )
+    lived, resting = registry.life(tx, agent.id), budgets.resting(tx, agent.id)
+    is_admin = roles.reaches(caller.role, "admin")
+    return AgentDetail.whole(agent, registry.status(tx, agent.id), lived, resting, with_definition=is_admin)
 
 
 @router.put("/api/agents/{agent_id}/space", summary="The space of you and an agent alone")
@@ -333,7 +321,7 @@ def _fork(tx: Tx, agent_id: str, caller: Caller, wanted: ForkAgent, key: str | N
     allow(caller, None, original.definition)
     id, made = _made_with(tx, caller, f"fork of {original.id}", key)
     if made is not None:
-        if (made.entity.handle, made.name) != (wanted.handle, wanted.name or original.name):
+        if (made.entity.handle, made.name) != (wanted.handle or made.entity.handle, wanted.name or original.name):
             raise _reused()
         return _detail(tx, made, caller)
     made = forking.fork(tx, original.id, handle=wanted.handle, at=wanted.at, name=wanted.name, id=id)

@@ -6,14 +6,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from denizen.errors import InvalidInput, NotFound
+from denizen.errors import InvalidInput
 from denizen.forgetting import forgetting
 from denizen.forgetting.forgetting import Receipt
+from denizen.forgetting.subjects import find_subject
 from denizen.ids import EntityId, MessageId, SpaceId
 from denizen.server.auth import Admin, Caller, require
 from denizen.server.context import context_of
 from denizen.server.shapes.forgetting import Forget, ReceiptOut, ReceiptPage
-from denizen.spaces import directory, posting
 from denizen.storage.database import Tx, storable
 
 router = APIRouter()
@@ -30,7 +30,8 @@ async def forget(request: Request, caller: Admin, wanted: Forget) -> ReceiptOut:
         if wanted.also_replies:
             raise InvalidInput("also_replies: this is for messages.")
     runtime = context_of(request).runtime
-    subject = await runtime.db.read(_subject, caller, wanted)
+    home = caller.entity.organization_id
+    subject = await runtime.db.read(find_subject, home, wanted.kind, storable(wanted.id))
     by, dry_run = caller.entity.id, wanted.dry_run
     match wanted.kind:
         case "message":
@@ -43,28 +44,6 @@ async def forget(request: Request, caller: Admin, wanted: Forget) -> ReceiptOut:
         case "space":
             receipt = await runtime.forget_space(SpaceId(subject), by=by, dry_run=dry_run)
     return ReceiptOut.of(receipt, dry_run=dry_run)
-
-
-def _subject(tx: Tx, caller: Caller, wanted: Forget) -> str:
-    """The id of what is meant, if it is of the caller's organization."""
-    home, named = caller.entity.organization_id, storable(wanted.id)
-    try:
-        match wanted.kind:
-            case "message":
-                there = directory.get_space(tx, posting.get_message(tx, MessageId(named)).space_id).organization_id
-            case "space":
-                there = directory.get_space(tx, SpaceId(named)).organization_id
-            case "person":
-                at_handle = named.startswith("@")
-                person = (
-                    directory.find_entity(tx, home, named) if at_handle else directory.get_entity(tx, EntityId(named))
-                )
-                there, named = person.organization_id, person.id
-    except NotFound:
-        there = None
-    if there != home:
-        raise NotFound(wanted.kind, wanted.id)
-    return named
 
 
 @router.get("/api/receipts", summary="What was forgotten")

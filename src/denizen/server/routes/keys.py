@@ -10,7 +10,8 @@ from denizen.access import roles
 from denizen.access.secrets import NAME, Secret
 from denizen.server.auth import Caller, Person, require
 from denizen.server.context import context_of
-from denizen.server.shapes.access import KeyList, KeyOut, SetKey, Whose
+from denizen.server.problems import Problem
+from denizen.server.shapes.access import KeyList, KeyOut, NamedWhose, SetKey
 from denizen.spaces.directory import Entity
 
 router = APIRouter()
@@ -41,17 +42,19 @@ async def set_key(request: Request, caller: Person, name: Name, given: SetKey) -
 
 @router.delete("/api/keys/{name}", status_code=204, summary="Forget a key", openapi_extra=WHO)
 async def delete_key(
-    request: Request, caller: Person, name: Name, whose: Annotated[Whose, Query()] = "organization"
+    request: Request, caller: Person, name: Name, whose: Annotated[NamedWhose, Query()] = "organization"
 ) -> None:
     """Agents that are awake may use it until they are loaded again."""
     runtime, person = context_of(request).runtime, _whose(caller, whose)
     await runtime.delete_secret(name, person=person, organization=caller.entity.organization_id)
 
 
-def _whose(caller: Caller, whose: Whose) -> Entity | None:
+def _whose(caller: Caller, whose: str) -> Entity | None:
     if whose == "organization":
         require(caller, "admin")
         return None
+    if whose not in ("me", f"@{caller.entity.handle}"):
+        raise Problem("not_allowed", f"whose: a key of their own only {whose} can keep or forget.")
     return caller.entity
 
 

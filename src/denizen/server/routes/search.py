@@ -1,4 +1,4 @@
-"""Finding what was said."""
+"""Finding what was said, and one message by its id."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from denizen.server.auth import Caller, Person
+from denizen.errors import NotFound
+from denizen.ids import MessageId
+from denizen.server.auth import Authenticated, Caller, Person
 from denizen.server.context import context_of
 from denizen.server.routes.entities import find_profile
 from denizen.server.routes.spaces import enter
 from denizen.server.schemas import MessageOut
 from denizen.server.shapes.places import SearchPage
-from denizen.spaces import searching
+from denizen.spaces import directory, posting, searching
+from denizen.spaces.posting import Message
 from denizen.spaces.searching import QUERY_CHARACTERS, Cursor, Found, Wanted, Words
-from denizen.storage.database import Tx
+from denizen.storage.database import Tx, storable
 
 router = APIRouter()
 
@@ -52,3 +55,17 @@ def _search(
         None if author is None else find_profile(tx, author, caller).entity.id,
     )
     return searching.search(tx, caller.entity.id, wanted, before=before, limit=limit)
+
+
+# Behind the search, whose address would be one of a message else.
+@router.get("/api/messages/{message_id}", summary="One message")
+async def get_message(request: Request, caller: Authenticated, message_id: str) -> MessageOut:
+    """Wherever it stands, if you are in that space."""
+    return MessageOut.of(await context_of(request).runtime.db.read(_message, caller, message_id))
+
+
+def _message(tx: Tx, caller: Caller, message_id: str) -> Message:
+    found = posting.get_message(tx, MessageId(storable(message_id)))
+    if not directory.is_member(tx, found.space_id, caller.entity.id):
+        raise NotFound("message", message_id)
+    return found

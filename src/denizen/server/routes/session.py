@@ -29,7 +29,9 @@ async def create_login(request: Request, caller: Person, wanted: CreateLogin) ->
     runtime = context_of(request).runtime
     login, secret = await runtime.db.write(_create, caller, wanted.entity)
     assert login.expires_at is not None
-    return LoginCreated(url=f"{runtime.public_url}/login#{secret}", secret=secret, expires_at=moment(login.expires_at))
+    return LoginCreated(
+        url=tokens.login_url(runtime.public_url, secret), secret=secret, expires_at=moment(login.expires_at)
+    )
 
 
 @router.post("/api/session", status_code=201, summary="Sign in; no token needed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -10,11 +11,12 @@ from denizen.access import roles, tokens
 from denizen.access.roles import Role
 from denizen.access.tokens import Token
 from denizen.clock import instant
-from denizen.errors import NotFound
+from denizen.errors import InvalidInput, NotFound
 from denizen.ids import EntityId
 from denizen.server.auth import Caller, Person, require
 from denizen.server.context import context_of
-from denizen.server.shapes.access import CreateToken, KnownToken, TokenCreated, TokenList
+from denizen.server.problems import Problem
+from denizen.server.shapes.access import CreateToken, KnownToken, ListedToken, TokenCreated, TokenList
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx, storable
@@ -27,10 +29,16 @@ Named = Annotated[str | None, Query(description="Whose: an id or a `@handle`; wi
 
 
 @router.get("/api/tokens", summary="What lets someone in", openapi_extra=WHO)
-async def list_tokens(request: Request, caller: Person, entity: Named = None) -> TokenList:
+async def list_tokens(
+    request: Request,
+    caller: Person,
+    entity: Named = None,
+    everyone: Annotated[bool, Query(description="Those of all for whom you may make some.")] = False,
+) -> TokenList:
     """Tokens, sessions, login links, the revoked and expired ones too. Never their secrets."""
-    found = await context_of(request).runtime.db.read(_of, caller, entity)
-    return TokenList(tokens=[KnownToken.of(each) for each in found])
+    if everyone and entity is not None:
+        raise InvalidInput("Ask for the tokens of one or of everyone, not both.")
+    return await context_of(request).runtime.db.read(_list, caller, entity, everyone)
 
 
 @router.post("/api/tokens", status_code=201, summary="Make an access token", openapi_extra=WHO)
@@ -86,8 +94,19 @@ def find_entity(tx: Tx, caller: Caller, named: str) -> Entity:
     raise NotFound("entity", named)
 
 
-def _of(tx: Tx, caller: Caller, named: str | None) -> list[Token]:
-    return tokens.tokens_of(tx, let_in(tx, caller, named).id)
+def _list(tx: Tx, caller: Caller, named: str | None, everyone: bool) -> TokenList:
+    whose = _all_let_in(tx, caller) if everyone else [let_in(tx, caller, named)]
+    found = [(each, who.handle) for who in whose for each in tokens.tokens_of(tx, who.id)]
+    return TokenList(tokens=[ListedToken.listed(each, handle) for each, handle in found])
+
+
+def _all_let_in(tx: Tx, caller: Caller) -> Iterator[Entity]:
+    """Oneself, and those for whom one may make tokens."""
+    for each in directory.list_entities(tx, caller.entity.organization_id):
+        try:
+            yield let_in(tx, caller, each.id)
+        except Problem:
+            continue
 
 
 def _create(tx: Tx, caller: Caller, wanted: CreateToken) -> tuple[Token, str]:

@@ -11,7 +11,7 @@ from denizen.server.auth import Admin, Caller
 from denizen.server.context import context_of
 from denizen.server.routes.triggers import find_agent
 from denizen.server.schemas import CreateWebhook, WebhookCreated, WebhookList, WebhookOut
-from denizen.storage.database import Tx
+from denizen.storage.database import Tx, storable
 
 router = APIRouter()
 
@@ -33,10 +33,11 @@ async def create_webhook(request: Request, caller: Admin, agent_id: str, wanted:
     return WebhookCreated(webhook=WebhookOut.of(webhook), secret=secret)
 
 
-@router.delete("/api/agents/{agent_id}/webhooks/{webhook_id}", status_code=204, summary="Close that address")
-async def revoke_webhook(request: Request, caller: Admin, agent_id: str, webhook_id: str) -> None:
+@router.delete("/api/webhooks/{webhook_id}", status_code=204, summary="Close such an address")
+async def revoke_webhook(request: Request, caller: Admin, webhook_id: str) -> None:
+    """Nothing is received there any more. Closing it twice is closing it once."""
     runtime = context_of(request).runtime
-    await runtime.revoke_webhook(await runtime.db.read(_one, agent_id, webhook_id, caller))
+    await runtime.revoke_webhook(await runtime.db.read(_one, webhook_id, caller))
 
 
 @router.post("/hooks/{webhook_id}", summary="Where a service sends to; signed, and without a token")
@@ -51,9 +52,11 @@ def _list(tx: Tx, agent_id: str, caller: Caller) -> list[Webhook]:
     return webhooks.webhooks_of(tx, find_agent(tx, agent_id, caller).id)
 
 
-def _one(tx: Tx, agent_id: str, webhook_id: str, caller: Caller) -> Webhook:
-    agent = find_agent(tx, agent_id, caller)
-    webhook = webhooks.get(tx, webhook_id)
-    if webhook.agent_id != agent.id:
-        raise NotFound("webhook", webhook_id)
+def _one(tx: Tx, webhook_id: str, caller: Caller) -> Webhook:
+    """The webhook, if its agent is one of the caller's organization."""
+    webhook = webhooks.get(tx, storable(webhook_id))
+    try:
+        find_agent(tx, webhook.agent_id, caller, also_dead=True)
+    except NotFound:
+        raise NotFound("webhook", webhook_id) from None
     return webhook

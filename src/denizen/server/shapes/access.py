@@ -15,6 +15,10 @@ from denizen.clock import Instant, moment
 
 PersonalRole = Literal["owner", "admin", "member"]
 Whose = Literal["organization", "me"]
+NamedWhose = Annotated[
+    str,
+    Field(pattern="^(organization|me|@.{1,100})$", description="`organization`, or your own: `me`, your `@handle`."),
+]
 
 _NOOR = "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41"
 _TOKEN = "019b8d40-1100-7e35-9c4d-6f7a8b9c0d1e"  # noqa: S105  an id
@@ -94,6 +98,18 @@ class KnownToken(BaseModel):
         )
 
 
+class ListedToken(KnownToken):
+    """A token among others."""
+
+    model_config = _answered(**_SHOWN_TOKEN, handle="noor")
+
+    handle: Annotated[str, Field(description="Of the one whom it lets in.")]
+
+    @classmethod
+    def listed(cls, token: Token, handle: str) -> ListedToken:
+        return cls(**KnownToken.of(token).model_dump(), handle=handle)
+
+
 class TokenCreated(BaseModel):
     """A token under a new secret, which is not shown again."""
 
@@ -106,9 +122,9 @@ class TokenCreated(BaseModel):
 class TokenList(BaseModel):
     """What lets someone in, the oldest first."""
 
-    model_config = _answered(tokens=[_SHOWN_TOKEN])
+    model_config = _answered(tokens=[{**_SHOWN_TOKEN, "handle": "noor"}])
 
-    tokens: list[KnownToken]
+    tokens: list[ListedToken]
 
 
 class CreateLogin(BaseModel):
@@ -149,7 +165,7 @@ class SetKey(BaseModel):
     model_config = _asked(value="sk-…", whose="organization")
 
     value: Annotated[str, Field(min_length=1, max_length=VALUE_CHARACTERS, description="Kept sealed; never shown.")]
-    whose: Annotated[Whose, Field(description="The organization's, or your own.")] = "organization"
+    whose: NamedWhose = "organization"
 
 
 class KeyOut(BaseModel):

@@ -21,7 +21,8 @@ from pydantic import (
 from denizen.agents.definition import AgentDefinition
 from denizen.agents.documents import Handle, Name
 from denizen.agents.files import plainly
-from denizen.agents.registry import Listed
+from denizen.agents.registry import Agent, Life, Listed, Status
+from denizen.agents.revising import shown
 from denizen.clock import moment
 from denizen.cycles.budgets import Resting, Scope
 from denizen.inbox.outside import NESTING, is_deep, storable_data
@@ -132,6 +133,19 @@ class AgentDetail(AgentOut):
         ),
     ]
 
+    @classmethod
+    def whole(
+        cls, agent: Agent, status: Status, life: Life, resting: Resting | None, *, with_definition: bool
+    ) -> AgentDetail:
+        return cls(
+            **AgentOut.of(agent, status).model_dump(),
+            created_at=moment(life.created_at),
+            cycles=life.cycles,
+            resting=RestingOut.of(resting),
+            version=agent.version,
+            definition=shown(agent.definition) if with_definition else None,
+        )
+
 
 class ListedAgent(AgentOut):
     """An agent in a list of them."""
@@ -166,7 +180,7 @@ class ForkAgent(BaseModel):
 
     model_config = asked(handle="ada-2", name="Ada the Second", at=7)
 
-    handle: Handle
+    handle: Annotated[Handle | None, Field(description="By default that of the other and a number.")] = None
     name: Annotated[Name | None, Field(description="By default that of the other.")] = None
     at: Annotated[int | None, Field(ge=1, le=2**53, description="The last cycle it has lived; by default all.")] = None
 

@@ -145,6 +145,7 @@ _CYCLE = {
     "input_tokens": 8_400,
     "output_tokens": 120,
     "cache_read_tokens": 7_900,
+    "cache_write_tokens": 0,
     "dollars": 0.0271,
     "tools": ["send_message"],
     "people": ["Noor"],
@@ -175,6 +176,7 @@ class CycleOut(BaseModel):
     input_tokens: int
     output_tokens: int
     cache_read_tokens: Annotated[int, Field(description="Of those read, what the provider had kept.")] = 0
+    cache_write_tokens: Annotated[int, Field(description="Of those read, what it was told to keep.")] = 0
     dollars: Annotated[float, Field(description="0 where the price is unknown.")]
     tools: Annotated[list[str], Field(description="That its model called, each once, in the order of the calls.")] = []
     people: Annotated[list[str], Field(description="Whom it heard, by name: people, agents, services.")] = []
@@ -233,6 +235,7 @@ def _cycle(record: CycleRecord, answers: Answers | None, told: Told | None) -> d
         "input_tokens": record.input_tokens,
         "output_tokens": record.output_tokens,
         "cache_read_tokens": 0 if answers is None else answers.usage.cache_read,
+        "cache_write_tokens": 0 if answers is None else answers.usage.cache_write,
         "dollars": record.cost_micros / 1_000_000,
         "tools": [] if answers is None else list(answers.tools),
         "people": [] if told is None else list(told.people.values()),
@@ -651,6 +654,7 @@ class MindOut(BaseModel):
         id=ADA,
         handle="ada",
         name="Ada",
+        model="anthropic:claude-sonnet-5-5",
         at=NINE,
         status="sleeping",
         holder=None,
@@ -674,6 +678,7 @@ class MindOut(BaseModel):
     id: str
     handle: str
     name: str
+    model: Annotated[str, Field(description="What it thinks with, as its definition says it.")]
     at: datetime
     status: Status
     holder: Annotated[str | None, Field(description="The instance that may think for it now.")]
@@ -700,6 +705,7 @@ class MindOut(BaseModel):
             id=agent.id,
             handle=agent.entity.handle,
             name=agent.name,
+            model=agent.definition.model,
             at=moment(found.at),
             status=found.status,
             holder=found.holder,

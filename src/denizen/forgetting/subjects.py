@@ -1,0 +1,33 @@
+"""Which message, person or space of an organization is meant to be forgotten."""
+
+from __future__ import annotations
+
+from denizen.errors import NotFound
+from denizen.forgetting.forgetting import Kind
+from denizen.ids import EntityId, MessageId, OrganizationId, SpaceId
+from denizen.spaces import directory, posting
+from denizen.storage.database import Tx
+
+
+def find_subject(tx: Tx, home: OrganizationId, kind: Kind, named: str) -> str:
+    """The id of what is meant, a person also by `@handle`. Raises `NotFound` for what is of another organization."""
+    try:
+        subject, there = _subject(tx, home, kind, named)
+    except NotFound:
+        subject, there = "", None
+    if there != home:
+        raise NotFound(kind, named)
+    return subject
+
+
+def _subject(tx: Tx, home: OrganizationId, kind: Kind, named: str) -> tuple[str, OrganizationId]:
+    match kind:
+        case "message":
+            message = posting.get_message(tx, MessageId(named))
+            return message.id, directory.get_space(tx, message.space_id).organization_id
+        case "space":
+            return named, directory.get_space(tx, SpaceId(named)).organization_id
+        case "person":
+            by_handle = named.startswith("@")
+            person = directory.find_entity(tx, home, named) if by_handle else directory.get_entity(tx, EntityId(named))
+            return person.id, person.organization_id

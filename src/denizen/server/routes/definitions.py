@@ -1,0 +1,81 @@
+"""Definition files: applied to the caller's organization, and an agent as one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from fastapi import APIRouter, Request
+
+from denizen.agents import applying
+from denizen.agents.definition import AgentDefinition
+from denizen.agents.documents import plain
+from denizen.agents.files import declare
+from denizen.errors import InvalidInput
+from denizen.portability.hiding import Hidden
+from denizen.server.auth import Admin, Caller
+from denizen.server.context import context_of
+from denizen.server.routes.agents import allow
+from denizen.server.routes.triggers import find_agent
+from denizen.server.shapes.definitions import Applied, Apply, DocumentOut
+from denizen.spaces import directory
+from denizen.spaces.directory import Entity, Space
+from denizen.storage.database import Tx
+
+router = APIRouter()
+
+
+@router.post(
+    "/api/apply",
+    summary="Make agents, spaces and people what documents say",
+    openapi_extra={"x-who": "admins and owners; what starts programs or reaches private addresses: owners"},
+)
+async def apply(request: Request, caller: Admin, wanted: Apply) -> Applied:
+    """All of it or, if anything is wrong, nothing. What the documents do not name is left alone.
+
+    You are in the spaces that are made. Those that are there you have to be in.
+    """
+    runtime = context_of(request).runtime
+    declared = declare((each.place, each.document) for each in wanted.documents)
+    changes = await runtime.apply(
+        declared,
+        dry_run=wanted.dry_run,
+        creator=caller.entity,
+        guard=_Guard(caller),
+        organization=caller.entity.organization_id,
+    )
+    return Applied.of(changes, declared, runtime.tool_names, dry_run=wanted.dry_run)
+
+
+class _Guard:
+    """The doors of the routes that do the same one by one."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def define(self, before: AgentDefinition | None, after: AgentDefinition) -> None:
+        allow(self._caller, before, after)
+
+    def enter(self, tx: Tx, space: Space) -> None:
+        if not directory.is_member(tx, space.id, self._caller.entity.id):
+            raise InvalidInput(f"You are in no space {space.name!r}, and the name is taken: choose another.")
+
+    def attend(self, member: Entity) -> None:
+        if member.kind == "human" and member.id != self._caller.entity.id:
+            raise InvalidInput(f"What {member.name} attends to is for {member.name} to say.")
+
+
+@router.get("/api/agents/{agent_id}/document", summary="An agent as a document")
+async def get_document(request: Request, caller: Admin, agent_id: str) -> DocumentOut:
+    """What it is, where it is, and what it means to do, as a definition file says it.
+
+    Where someone has written a secret into it, the name of one stands in its place, such as `${WEATHER_AUTHORIZATION}`.
+    """
+    return DocumentOut(document=await context_of(request).runtime.db.read(_document, agent_id, caller))
+
+
+def _document(tx: Tx, agent_id: str, caller: Caller) -> Mapping[str, Any]:
+    agent = find_agent(tx, agent_id, caller)
+    document = applying.document_of(tx, caller.entity.organization_id, agent.entity.handle)
+    hidden = Hidden(agent.definition).definition
+    return {name: hidden.get(name, each) for name, each in cast("dict[str, Any]", plain(document)).items()}

@@ -1,0 +1,106 @@
+"""Out of the house and into another: an agent with its whole life, or a space with its messages, as JSON Lines."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncGenerator, AsyncIterator
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import structlog
+from fastapi import APIRouter, Query, Request, Response
+from starlette.responses import StreamingResponse
+
+from denizen.errors import DenizenError
+from denizen.server.auth import Admin, Owner, Person, require
+from denizen.server.context import context_of
+from denizen.server.gate import LINES
+from denizen.server.routes.spaces import enter
+from denizen.server.routes.triggers import find_agent
+from denizen.server.shapes.portability import ImportedOut
+from denizen.storage.database import storable
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+router = APIRouter()
+
+MEDIA_TYPE: Final = LINES[0]
+_LINES: Final[dict[str, Any]] = {MEDIA_TYPE: {"schema": {"type": "string"}}}
+_ANSWER: Final[dict[int | str, dict[str, Any]]] = {200: {"description": "JSON Lines.", "content": _LINES}}
+
+
+@router.get(
+    "/api/agents/{agent_id}/export",
+    summary="An agent with its whole life, as a file",
+    response_class=Response,
+    responses=_ANSWER,
+)
+async def export_agent(request: Request, caller: Admin, agent_id: str) -> Response:
+    """Keys, tokens and secrets are not in it. Its last line says that it is whole: without that, ask again."""
+    runtime = context_of(request).runtime
+    agent = await runtime.db.read(find_agent, agent_id, caller, also_dead=True)
+    return _file(runtime.export_agent(agent))
+
+
+@router.get(
+    "/api/spaces/{space_id}/export",
+    summary="A space with its messages, as a file",
+    response_class=Response,
+    responses=_ANSWER,
+    openapi_extra={"x-who": "admins and owners who are in it"},
+)
+async def export_space(request: Request, caller: Person, space_id: str) -> Response:
+    """Who is in it and who has spoken there, and all that was said. Its last line says that it is whole."""
+    runtime = context_of(request).runtime
+    space = await runtime.db.read(enter, space_id, caller.entity.id)
+    require(caller, "admin")
+    return _file(runtime.export_space(space))
+
+
+def _file(lines: AsyncGenerator[str]) -> Response:
+    return StreamingResponse(_until_refused(lines), media_type=MEDIA_TYPE)
+
+
+async def _until_refused(lines: AsyncGenerator[str]) -> AsyncGenerator[str]:
+    """The lines, without the last one where it turns out that there should be none: the answer has begun by then."""
+    try:
+        async for line in lines:
+            yield line
+    except DenizenError as error:
+        log.warning("export broken off", code=error.code, error=str(error))
+
+
+@router.post(
+    "/api/import",
+    status_code=201,
+    summary="Take in what was exported",
+    openapi_extra={"requestBody": {"required": True, "content": _LINES}},
+)
+async def import_file(
+    request: Request,
+    caller: Owner,
+    handle: Annotated[str | None, Query(max_length=200, description="Of an agent, where its own is taken.")] = None,
+    name: Annotated[str | None, Query(max_length=200, description="By default as it was.")] = None,
+) -> ImportedOut:
+    """All of it or, with an error that names the line, nothing. An agent is suspended until it is resumed.
+
+    For owners: what comes in holds what others have said, and may start programs.
+    """
+    runtime = context_of(request).runtime
+    chosen = [None if each is None else storable(each) for each in (handle, name)]
+    with tempfile.TemporaryDirectory(prefix="denizen-") as folder:
+        # As it is called in what is told of it.
+        file = Path(folder) / "body"
+        await _keep(request.stream(), file)
+        made = await runtime.import_file(
+            file, handle=chosen[0], name=chosen[1], organization=caller.entity.organization_id
+        )
+    return ImportedOut.of(made)
+
+
+async def _keep(body: AsyncIterator[bytes], path: Path) -> None:
+    """All of it is in the file, and never in memory."""
+    with path.open("wb") as file:
+        async for part in body:
+            await asyncio.to_thread(file.write, part)
