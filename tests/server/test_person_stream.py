@@ -120,6 +120,36 @@ async def test_spaces_one_comes_into_and_leaves_are_followed(house: House) -> No
     assert [(each.name, each.data.get("last_seq")) for each in events[:2]] == [("space.joined", 3), ("ready", None)]
 
 
+async def test_what_is_read_on_one_device_is_told_to_the_others(house: House) -> None:
+    world = house.world
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    hall = await world.space("Hall", noor, sam)
+    for text in ("One", "Two", "Three"):
+        await world.say(sam, text, hall)
+    async with house.listen(noor, PATH) as noors, house.listen(sam, PATH) as sams:
+        ready = (await begun(noors))[-1]
+        assert ready.data["read"] == {hall.id: 0}
+        await begun(sams)
+        told: list[SentEvent] = []
+        for seqs in ([2], [2, 1]):
+            for seq in seqs:
+                await house.call("PUT", f"/api/spaces/{hall.id}/read", noor, json={"seq": seq})
+            told += await noors.until("space.read")
+        # Whoever says something has read up to it: that is told by the message.
+        await house.say(noor, "Four", hall)
+        await house.say(sam, "Five", hall)
+        told += await noors.until("message", 2)
+        other = await sams.until("message", 2)
+    assert [each.data for each in told if each.name == "space.read"] == [
+        {"type": "space.read", "space": hall.id, "read_seq": 2, "last_seq": 3, "unread": 1},
+        {"type": "space.read", "space": hall.id, "read_seq": 1, "last_seq": 3, "unread": 2},
+    ]
+    assert {each.id for each in told if each.name == "space.read"} == {None}, "one does not resume after it"
+    assert "space.read" not in {each.name for each in other}, "it is nobody else's business"
+    async with house.listen(noor, PATH, last=told[-1].id) as again:
+        assert (await begun(again))[-1].data["read"] == {hall.id: 4}
+
+
 async def test_a_changed_space_is_told_as_it_is(small_house: House) -> None:
     world = small_house.world
     noor, ada = await world.person("Noor"), await world.agent("Ada")

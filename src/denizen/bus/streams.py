@@ -312,10 +312,21 @@ class SpaceChanged:
         return {"type": "space.changed", "space": self.space}
 
 
+@dataclass(frozen=True, slots=True)
+class SpaceRead:
+    """Somebody has read further in a space, or less far: the database says how far. Told on the topic of the entity."""
+
+    entity: EntityId
+    space: SpaceId
+
+    def to_payload(self) -> dict[str, JsonValue]:
+        return {"type": "space.read", "entity": self.entity, "space": self.space}
+
+
 CallFrame: TypeAlias = CallStarted | CallDelta | CallChanged
 MessageChange: TypeAlias = MessageEdited | MessageDeleted
 LifeFrame: TypeAlias = CycleChanged | AgentBudget | AgentAlert
-PlaceFrame: TypeAlias = MembershipChanged | SpaceChanged
+PlaceFrame: TypeAlias = MembershipChanged | SpaceChanged | SpaceRead
 Hint: TypeAlias = MessageCreated | MessageChange | CallChanged | LifeFrame | PlaceFrame
 """What only says where to look: nothing of it is provisional."""
 StreamFrame: TypeAlias = Hint | StreamStarted | StreamDelta | StreamAborted | AgentStatus | CallStarted | CallDelta
@@ -380,6 +391,8 @@ def _place_from(payload: Mapping[str, JsonValue]) -> PlaceFrame | None:
             return MembershipChanged(EntityId(entity), SpaceId(space))
         case {"type": "space.changed", "space": str(space)}:
             return SpaceChanged(SpaceId(space))
+        case {"type": "space.read", "entity": str(entity), "space": str(space)}:
+            return SpaceRead(EntityId(entity), SpaceId(space))
         case _:
             return None
 

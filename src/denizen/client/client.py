@@ -57,7 +57,7 @@ from denizen.client.shapes import (
     Value,
     Webhook,
 )
-from denizen.client.streaming import Connected, Happened, LifeEvent, StreamEvent, decode, resuming
+from denizen.client.streaming import Connected, Happened, LifeEvent, Read, StreamEvent, decode, resuming
 from denizen.clock import Clock, SystemClock
 from denizen.errors import InvalidInput, RequestRefused, ServerError, ServerUnreachable, TokenRefused
 
@@ -622,7 +622,7 @@ class Client:
 
         async with aclosing(resuming(once, str(after), self._clock)) as events:
             async for event in events:
-                if not isinstance(event, Happened):
+                if not isinstance(event, Read | Happened):
                     yield event
 
     async def stream_agent(self, agent: str, *, after: int | None = None) -> AsyncGenerator[LifeEvent]:

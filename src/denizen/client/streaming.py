@@ -68,6 +68,15 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True)
+class Read:
+    """One has read in a space up to that number, here or on another device."""
+
+    space_id: str
+    read_seq: int
+    unread: int
+
+
+@dataclass(frozen=True, slots=True)
 class Happened:
     """Anything else that a stream tells, under its name: a cycle, a step, a space that one has come into."""
 
@@ -77,7 +86,7 @@ class Happened:
 
 Frame: TypeAlias = Started | Delta | Aborted | Status
 StreamEvent: TypeAlias = Message | Call | Frame | Connected | Lost
-LifeEvent: TypeAlias = StreamEvent | Happened
+LifeEvent: TypeAlias = StreamEvent | Read | Happened
 
 
 def frame_from(payload: Mapping[str, JsonValue]) -> Frame | None:
@@ -100,7 +109,7 @@ def frame_from(payload: Mapping[str, JsonValue]) -> Frame | None:
 _payload: Final[TypeAdapter[dict[str, JsonValue]]] = TypeAdapter(dict[str, JsonValue])
 
 
-def decode(sent: httpx2.ServerSentEvent) -> Message | Call | Frame | Happened | None:
+def decode(sent: httpx2.ServerSentEvent) -> Message | Call | Frame | Read | Happened | None:
     """What an event says; None of one that only says when to try again."""
     if not sent.data:
         return None
@@ -112,7 +121,15 @@ def decode(sent: httpx2.ServerSentEvent) -> Message | Call | Frame | Happened | 
         told = _payload.validate_json(sent.data)
     except ValidationError as error:
         raise ServerError("The server sent an event that is none of Denizen's.") from error
-    return frame_from(told) or Happened(sent.event, told)
+    return frame_from(told) or _read_from(told) or Happened(sent.event, told)
+
+
+def _read_from(payload: Mapping[str, JsonValue]) -> Read | None:
+    match payload:
+        case {"type": "space.read", "space": str(space), "read_seq": int(read_seq), "unread": int(unread)}:
+            return Read(space, read_seq, unread)
+        case _:
+            return None
 
 
 Once: TypeAlias = Callable[[str | None], AsyncGenerator[tuple[str | None, LifeEvent]]]

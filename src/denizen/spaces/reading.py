@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from sqlalchemy import bindparam, select, update
 
+from denizen.bus.streams import SpaceRead, entity_topic
 from denizen.errors import InvalidInput
 from denizen.ids import EntityId, SpaceId
 from denizen.spaces import directory
@@ -142,11 +143,14 @@ def _with_mentions(tx: Tx, entity_id: EntityId, places: list[Place]) -> list[Pla
 
 
 def mark_read(tx: Tx, space_id: SpaceId, entity_id: EntityId, seq: int) -> Place:
-    """The member has read up to the message of that number, and not what follows it."""
+    """The member has read up to the message of that number, and not what follows it. Their other devices hear of it."""
     place = place_of(tx, space_id, entity_id)
     if not 0 <= seq <= place.last_seq:
         raise InvalidInput(f"seq: messages of this space have numbers up to {place.last_seq}, not {seq}.")
+    if seq == place.read_seq:
+        return place
     tx.run(_mark, space=space_id, entity=entity_id, read=seq)
+    tx.announce(entity_topic(entity_id), SpaceRead(entity_id, space_id).to_payload())
     return place_of(tx, space_id, entity_id)
 
 

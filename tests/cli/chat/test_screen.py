@@ -183,7 +183,8 @@ async def test_one_chooses_where_to_go_and_finds_it_again(house: House, tmp_path
         screen.type("cel\t\r")
         await screen.until("  Old wine")
         await screen.until(lambda: screen.bar() == " Cellar · /help")
-    await house.runtime.post(house.cellar, house.noor, "New wine")
+    await house.runtime.join(house.cellar, house.ada, attention="none")
+    await house.runtime.post(house.cellar, house.ada.id, "New wine")
     async with sitting(house, tmp_path) as screen:
         # To be waited for: a redraw is seen half done.
         await screen.until(lambda: in_order(screen, "Old wine", "new", "New wine"))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,7 +15,7 @@ from denizen.cli.chat.connection import Connection
 from denizen.cli.chat.questions import concerns
 from denizen.cli.chat.settling import Settling
 from denizen.client import Call, Connected, Lost, Member, Message, Space, StreamEvent
-from denizen.errors import ServerUnreachable, StorageError
+from denizen.errors import NotAMember, NotFound, RequestRefused, ServerUnreachable, StorageError
 from denizen.ids import new_id
 
 QUIET_SECONDS: Final = 3.0
@@ -82,7 +82,15 @@ class _Listening:
         except TimeoutError:
             pass
         replies = tuple(each for each in self._seen if each.seq > said.seq)
+        await self._mark_read()
         return Heard(said, replies, tuple(self._settling.waiting_for), await self._questions(said.seq))
+
+    async def _mark_read(self) -> None:
+        """What was handed over is read. That it cannot be said is no reason to fail."""
+        last = max((each.seq for each in self._seen), default=0)
+        if last > self._space.read_seq:
+            with suppress(ServerUnreachable, StorageError, RequestRefused, NotFound, NotAMember):
+                await self._connection.mark_read(self._space.id, last)
 
     async def _questions(self, since: int) -> tuple[Call, ...]:
         try:

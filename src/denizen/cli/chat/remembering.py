@@ -1,9 +1,11 @@
-"""What `denizen chat` keeps in the home folder: where each person was last and has read to, and what was typed."""
+"""What `denizen chat` keeps in the home folder: where each person was last, and what was typed.
+
+How far someone has read is kept with the spaces, where their other devices find it.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -15,10 +17,9 @@ HISTORY_NAME: Final = "chat_history"
 
 
 class Place(BaseModel):
-    """Where someone was last, and the last sequence number that someone saw of each space."""
+    """Where someone was last."""
 
     space: str | None = None
-    seen: dict[str, int] = {}
 
 
 class _Places(BaseModel):
@@ -37,9 +38,9 @@ class Remembering:
         """What the file says; nothing, if it is not there or not ours."""
         self.place = self._all().people.get(self.person, Place())
 
-    def save(self, space: str, seen: Mapping[str, int]) -> None:
+    def save(self, space: str) -> None:
         """From now on this is where the person was last. A folder that cannot be written to keeps nothing."""
-        self.place = Place(space=space, seen=dict(seen))
+        self.place = Place(space=space)
         everyone = self._all()
         everyone.people[self.person] = self.place
         path = self.home / FILE_NAME

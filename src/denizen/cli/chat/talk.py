@@ -103,7 +103,12 @@ class Talk:
         self._display = display
         self._remembering = remembering
         self._clock = clock
-        self._seen: dict[str, int] = {}
+        self._read: dict[str, int] = {}
+        """The last number that was shown here, where it is newer than what the house has told."""
+        self._unmarked: set[str] = set()
+        """The spaces of which the house is to be told that."""
+        self._something_read = asyncio.Event()
+        self._telling = asyncio.Lock()
         self._oldest = 1
         self._sending: asyncio.Queue[Outgoing] = asyncio.Queue()
         self._tasks: asyncio.TaskGroup
@@ -144,6 +149,7 @@ class Talk:
             background = [
                 self._tasks.create_task(self._send(), name="sending"),
                 self._tasks.create_task(self._poll(), name="looking around"),
+                self._tasks.create_task(self._mark(), name="telling what was read"),
             ]
             try:
                 await self._begin(wanted)
@@ -151,15 +157,14 @@ class Talk:
                     if not await self._obey(line):
                         break
                 await self._finish_sending()
+                await self._finish_telling()
             finally:
                 for task in [*background, *([self._following] if self._following else [])]:
                     task.cancel()
-                self._remember()
 
     async def _begin(self, wanted: str | None) -> None:
         self.spaces = await self._connection.spaces()
-        # What was said before one ever came here is not news.
-        self._seen = {space.id: space.last_seq for space in self.spaces} | self._remembering.place.seen
+        self._count_unread()
         space = first_space(self.spaces, wanted, self._remembering.place.space, self.me)
         if space is not None:
             await self._enter(space)
@@ -172,11 +177,11 @@ class Talk:
 
     async def _enter(self, space: Space) -> None:
         """From now on this is the space."""
-        unread = max(space.last_seq - self._seen.get(space.id, 0), 0)
+        seen = self._seen_of(space)
+        unread = max(space.last_seq - seen, 0)
         history = await self._connection.messages(space.id, limit=min(max(HISTORY, unread), MOST_HISTORY))
         if self._following is not None:
             self._following.cancel()
-        self._remember()
         self.choosing = False
         self.space = space
         self.state = Conversation(last=history[-1].seq if history else 0, said=tuple(message.id for message in history))
@@ -185,10 +190,11 @@ class Talk:
         await self._display.begin(space.name)
         if self._oldest > 1:
             await self._note("/more shows what was said before.")
-        await self._show_history(history, self._seen.get(space.id, 0))
+        await self._show_history(history, seen)
         if not history:
             await self._note(f"Nothing was said here yet. {_others(space, self.me)} will hear you.")
-        self._remember()
+        self._remembering.save(space.id)
+        self._mark_read(space, self.state.last)
         self._following = self._tasks.create_task(self._follow(space.id), name=f"stream of {space.id}")
         with suppress(*AWAY):
             await self._look_for_questions()
@@ -224,6 +230,8 @@ class Talk:
             for message in messages:
                 self._arrived(message)
             await self._display.say(messages, self.me.id)
+            if self.space is not None:
+                self._mark_read(self.space, messages[-1].seq)
         for each in shown:
             if not isinstance(each, Message):
                 await self._tell(each)
@@ -236,7 +244,6 @@ class Talk:
         return {member.id: member.name for member in self.members()} | {self.me.id: "You"}
 
     def _arrived(self, message: Message) -> None:
-        self._seen[message.space_id] = message.seq
         if message.author.id == self.me.id:
             # Known by its text, because the stream may tell of it before its sender is answered.
             mine = next((each for each in self.unsent() if each.posted in (None, message.seq)), None)
@@ -285,6 +292,12 @@ class Talk:
                 if each.posted is None:
                     await self._note(f"Not said, because the connection is lost: {each.text}", "red")
 
+    async def _finish_telling(self) -> None:
+        """The house knows what was read here, unless that takes too long."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LEAVING_SECONDS):
+                await self._tell_what_was_read()
+
     async def _poll(self) -> None:
         """Now and then, see what is new elsewhere and how the agents are."""
         while True:
@@ -295,6 +308,8 @@ class Talk:
                 await self._look_for_questions()
             except AWAY:
                 continue
+            if self._unmarked:
+                self._something_read.set()
             self._count_unread()
             await self._feed(Presence(tuple(agents)))
 
@@ -323,14 +338,37 @@ class Talk:
         for space in self.spaces:
             if space.id == here:
                 self.space = space
-            # A space that one was just let into is new as a whole.
-            new = space.last_seq - self._seen.setdefault(space.id, 0)
+            new = space.last_seq - self._seen_of(space)
             self.unread[space.id] = 0 if space.id == here else max(new, 0)
 
-    def _remember(self) -> None:
-        if self.space is not None:
-            self._seen[self.space.id] = max(self.state.last, self._seen.get(self.space.id, 0))
-            self._remembering.save(self.space.id, self._seen)
+    def _seen_of(self, space: Space) -> int:
+        """How far this person has read there: what the house knows, or what is newer here."""
+        return max(space.read_seq, self._read.get(space.id, 0))
+
+    def _mark_read(self, space: Space, seq: int) -> None:
+        """What was shown is read, on every device: that is told beside, so that nobody waits for it."""
+        if seq > self._seen_of(space):
+            self._read[space.id] = seq
+            self._unmarked.add(space.id)
+            self._something_read.set()
+
+    async def _mark(self) -> None:
+        while True:
+            await self._something_read.wait()
+            self._something_read.clear()
+            await self._tell_what_was_read()
+
+    async def _tell_what_was_read(self) -> None:
+        """Once for each space, however much was shown there meanwhile. Where it cannot be told now, it is later."""
+        async with self._telling:  # so that leaving waits for what is on its way
+            for space_id in list(self._unmarked):
+                self._unmarked.discard(space_id)
+                try:
+                    await self._connection.mark_read(space_id, self._read[space_id])
+                except AWAY:
+                    self._unmarked.add(space_id)
+                except (RequestRefused, NotFound, NotAMember):
+                    continue  # the person is not there any more
 
     # What is typed
 

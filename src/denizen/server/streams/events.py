@@ -98,6 +98,7 @@ class Ready(_Event):
 
     type: Literal["ready"] = "ready"
     spaces: list[str]
+    read: dict[str, int]
 
 
 class SpaceJoined(_Event):
@@ -116,6 +117,16 @@ class SpaceLeft(_Event):
 
     type: Literal["space.left"] = "space.left"
     space: str
+
+
+class SpaceRead(_Event):
+    """The person has read up to `read_seq` there, on this device or another, and `unread` messages are left."""
+
+    type: Literal["space.read"] = "space.read"
+    space: str
+    read_seq: int
+    last_seq: int
+    unread: int
 
 
 class SpaceChanged(_Event):
@@ -250,6 +261,7 @@ EVENTS: Final[Mapping[str, Kind]] = {
     "space.joined": Kind(SpaceJoined, ("person",), ("person",)),
     "space.left": Kind(SpaceLeft, ("person",), ("person",)),
     "space.changed": Kind(SpaceChanged, _SHARED),
+    "space.read": Kind(SpaceRead, ("person",)),
     "cycle": Kind(CycleEnded, ("agent",), ("agent",)),
     "cycle.opened": Kind(CycleOpened, ("agent",)),
     "step": Kind(Step, ("agent",)),
@@ -282,9 +294,8 @@ def live_event(payload: Payload) -> bytes:
     return event(str(payload["type"]), json.dumps(payload, ensure_ascii=False))
 
 
-Typed = (
-    Ready | SpaceJoined | SpaceLeft | SpaceChanged | CycleEnded | CycleOpened | CycleSkipped | CycleFailed | Step | Tool
-)
+_OfPlaces = Ready | SpaceJoined | SpaceLeft | SpaceChanged | SpaceRead
+Typed = _OfPlaces | CycleEnded | CycleOpened | CycleSkipped | CycleFailed | Step | Tool
 
 
 def typed_event(told: Typed, id: int | str | None = None) -> bytes:

@@ -29,6 +29,7 @@ from denizen.bus.streams import (
     wanted_payload,
 )
 from denizen.bus.streams import SpaceChanged as SpaceChangedFrame
+from denizen.bus.streams import SpaceRead as SpaceReadFrame
 from denizen.errors import NotAMember, NotFound
 from denizen.ids import CallId, EntityId, MessageId, SpaceId
 from denizen.server.auth import Caller
@@ -42,6 +43,7 @@ from denizen.server.streams.events import (
     SpaceChanged,
     SpaceJoined,
     SpaceLeft,
+    SpaceRead,
     call_event,
     change_event,
     live_event,
@@ -65,6 +67,7 @@ class _Place:
     name: str
     private: bool
     last_seq: int
+    read_seq: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,7 @@ class _Surroundings:
 
 
 _places = statement(
-    select(spaces.c.id, spaces.c.kind, spaces.c.name, spaces.c.private, spaces.c.last_seq)
+    select(spaces.c.id, spaces.c.kind, spaces.c.name, spaces.c.private, spaces.c.last_seq, memberships.c.read_seq)
     .join(memberships, memberships.c.space_id == spaces.c.id)
     .where(memberships.c.entity_id == bindparam("entity_id"))
     .order_by(spaces.c.id)
@@ -90,7 +93,7 @@ class _Reader:
 def _look_around(tx: Tx, reader: _Reader) -> _Surroundings:
     require_good(tx, reader.token_id)
     rows = tx.all(_places, entity_id=reader.entity_id)
-    found = {row[0]: _Place(row[0], row[1], row[2], bool(row[3]), row[4]) for row in rows}
+    found = {row[0]: _Place(row[0], row[1], row[2], bool(row[3]), row[4], row[5]) for row in rows}
     return _Surroundings(found, registry.around(tx, reader.entity_id))
 
 
@@ -133,6 +136,8 @@ class PersonStory:
         self._say = say
         self._live = Live()
         self._positions: dict[SpaceId, int] = {}
+        self._read: dict[SpaceId, int] = {}
+        """How far the reader was told that the person has read."""
         self._by_topic: dict[str, SpaceId] = {}
         self._agents: list[Presence] = []
 
@@ -150,7 +155,8 @@ class PersonStory:
         around = await self._runtime.db.read(_look_around, self._reader)
         new = self._settle_in(around)
         told = [typed_event(_joined(each)) for each in new]
-        ready = Ready(spaces=[*around.places])
+        self._read = {each.id: each.read_seq for each in around.places.values()}
+        ready = Ready(spaces=[*around.places], read={**self._read})
         await self._say(b"".join([*told, typed_event(ready, self._cursor)]))
         await self._tell(around)
         waiting = await self._runtime.db.read(_waiting_calls, list(around.places))
@@ -189,6 +195,9 @@ class PersonStory:
                 await self.look()
             case SpaceChangedFrame():
                 await self._say_space(frame.space)
+            case SpaceReadFrame():
+                # What was missed of the space comes before how much of it is read.
+                await self.look()
             case MessageCreated():
                 if space_id is not None and frame.seq > self._positions[space_id]:
                     await self._catch_up(space_id)
@@ -230,6 +239,7 @@ class PersonStory:
 
     def _leave(self, space_id: SpaceId) -> None:
         del self._positions[space_id]
+        self._read.pop(space_id, None)
         self._live.left(space_id)
 
     async def _tell(self, around: _Surroundings) -> None:
@@ -239,7 +249,20 @@ class PersonStory:
                     await self._catch_up(place.id)
                 except NotAMember:
                     continue  # since the look around; the next one tells
+        await self._say_read(around)
         await self._say_live(self._live.seen(around.agents))
+
+    async def _say_read(self, around: _Surroundings) -> None:
+        """The reader knows how far the person has read everywhere."""
+        for place in around.places.values():
+            if place.last_seq < self._positions[place.id]:
+                continue  # more was said since the look around: the next one tells
+            # Whoever joins has read what was said before.
+            if place.read_seq != self._read.get(place.id, place.last_seq):
+                unread = max(place.last_seq - place.read_seq, 0)
+                told = SpaceRead(space=place.id, read_seq=place.read_seq, last_seq=place.last_seq, unread=unread)
+                await self._say(typed_event(told))
+            self._read[place.id] = place.read_seq
 
     async def _catch_up(self, space_id: SpaceId) -> None:
         """The reader has every message of this space."""
@@ -250,6 +273,9 @@ class PersonStory:
             for message in messages:
                 self._live.said(message.id)
                 self._positions[space_id] = message.seq
+                if message.author_id == self._reader.entity_id:
+                    # Whoever says something has read up to it: the message tells that, too.
+                    self._read[space_id] = message.seq
                 told.append(message_event(message, self._cursor))
             if told:
                 await self._say(b"".join(told))
