@@ -6,6 +6,7 @@ The one home of these facts: the command line, the API and the web draw what is 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import groupby
@@ -20,6 +21,7 @@ from denizen.consciousness import eras, log
 from denizen.consciousness.log import Entry, text_of
 from denizen.consciousness.window import budget, shown
 from denizen.cycles import budgets
+from denizen.cycles.accounting import Sums
 from denizen.cycles.budgets import BudgetSettings, Resting, Spending
 from denizen.cycles.ledger import day_of
 from denizen.cycles.records import CycleRecord, cycles_of
@@ -103,23 +105,6 @@ class Lived:
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
-    """What was used over some days."""
-
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
-    cost_micros: int = 0
-
-    @property
-    def cached_share(self) -> float | None:
-        """How much of what was read the provider had kept; None if nothing was read."""
-        return self.cache_read_tokens / self.input_tokens if self.input_tokens else None
-
-
-@dataclass(frozen=True, slots=True)
 class Inspection:
     """An agent at one moment."""
 
@@ -142,8 +127,8 @@ class Inspection:
     """What it waits for people or services to answer."""
     budget: BudgetSettings | None
     shared_budget: BudgetSettings | None
-    today: Used
-    week: Used
+    today: Sums
+    week: Sums
     """The last seven days, today among them."""
     spending: tuple[Spending, ...]
     """The same by day and model."""
@@ -191,18 +176,19 @@ def inspect(tx: Tx, agent_id: AgentId) -> Inspection:
     )
 
 
-def _sum(spent: Any) -> Used:
-    used = Used()
-    for each in spent:
-        used = Used(
-            used.calls + each.calls,
-            used.input_tokens + each.input_tokens,
-            used.output_tokens + each.output_tokens,
-            used.cache_read_tokens + each.cache_read_tokens,
-            used.cache_write_tokens + each.cache_write_tokens,
-            used.cost_micros + each.cost_micros,
-        )
-    return used
+def _sum(spent: Iterable[Spending]) -> Sums:
+    return sum((_sums(each) for each in spent), Sums())
+
+
+def _sums(each: Spending) -> Sums:
+    return Sums(
+        each.calls,
+        each.input_tokens,
+        each.output_tokens,
+        each.cache_read_tokens,
+        each.cache_write_tokens,
+        each.cost_micros,
+    )
 
 
 def _last_cycles(tx: Tx, agent_id: AgentId) -> tuple[Lived, ...]:

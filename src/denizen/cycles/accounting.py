@@ -30,6 +30,11 @@ class Sums:
     cache_write_tokens: int = 0
     cost_micros: int = 0
 
+    @property
+    def cached_share(self) -> float | None:
+        """How much of what was read the provider had kept; None if nothing was read."""
+        return self.cache_read_tokens / self.input_tokens if self.input_tokens else None
+
     def __add__(self, other: Sums) -> Sums:
         return Sums(
             self.calls + other.calls,

@@ -23,9 +23,10 @@ from denizen.ids import AgentId
 from denizen.models import catalog
 from denizen.server.auth import Admin, Caller, Person
 from denizen.server.context import context_of
+from denizen.server.idempotency import IdempotencyKey
 from denizen.server.problems import Problem
 from denizen.server.routes.spaces import enter
-from denizen.server.routes.triggers import IdempotencyKey, find_agent
+from denizen.server.routes.triggers import find_agent
 from denizen.server.schemas import AgentOut, SpaceOut
 from denizen.server.shapes.agents import (
     AgentDetail,

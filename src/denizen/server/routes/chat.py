@@ -19,8 +19,8 @@ from denizen.ids import MessageId, SpaceId, new_id
 from denizen.server.answering import wait_while_there
 from denizen.server.auth import Caller, Person
 from denizen.server.context import context_of
+from denizen.server.idempotency import IdempotencyKey
 from denizen.server.problems import Problem
-from denizen.server.routes.messages import IdempotencyKey
 from denizen.server.routes.spaces import enter
 from denizen.server.routes.triggers import find_agent
 from denizen.server.schemas import CallOut, MessageOut

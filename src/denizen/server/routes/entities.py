@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Final
 from uuid import UUID, uuid5
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import APIRouter, Query, Request
 
 from denizen.access import people, roles
 from denizen.access.people import Profile
@@ -14,6 +14,7 @@ from denizen.errors import InvalidInput, NotFound
 from denizen.ids import EntityId
 from denizen.server.auth import Admin, Caller, Person, require
 from denizen.server.context import context_of
+from denizen.server.idempotency import IdempotencyKey
 from denizen.server.problems import Problem
 from denizen.server.shapes.people import EntityChange, EntityCreate, EntityOut, EntityPage
 from denizen.spaces import directory
@@ -26,17 +27,6 @@ router = APIRouter()
 LONGEST_PAGE: Final = 200
 _KEYS: Final = UUID("8a6f1c52-0b0e-4d0c-9a3e-6c4a5e0d7b21")
 """Under which idempotency keys become the ids of entities."""
-
-IdempotencyKey = Annotated[
-    str | None,
-    Header(
-        alias="Idempotency-Key",
-        min_length=1,
-        max_length=200,
-        description="Your own name for this request: asking again with the same key is asking once.",
-        examples=["3f0c2f57-1d5e-4c1a-9f0e-1b2c3d4e5f60"],
-    ),
-]
 
 
 @router.get("/api/entities", summary="Who is in your organization")

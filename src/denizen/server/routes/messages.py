@@ -12,6 +12,7 @@ from denizen.errors import InvalidInput, NotFound
 from denizen.ids import EntityId, MessageId, SpaceId
 from denizen.server.auth import Authenticated
 from denizen.server.context import context_of
+from denizen.server.idempotency import IdempotencyKey
 from denizen.server.problems import Problem
 from denizen.server.routes.spaces import enter
 from denizen.server.schemas import EditMessage, MessageOut, MessagePage, PostMessage
@@ -28,17 +29,6 @@ LONGEST_PAGE: Final = 200
 _LAST: Final = 2**62
 _KEYS: Final = UUID("5f1c7f5e-94a3-4a37-8d4b-6f2c1f7f0d11")
 """Under which idempotency keys become the ids of messages."""
-
-IdempotencyKey = Annotated[
-    str | None,
-    Header(
-        alias="Idempotency-Key",
-        min_length=1,
-        max_length=200,
-        description="Your own name for this message: posting again with the same key is posting once.",
-        examples=["3f0c2f57-1d5e-4c1a-9f0e-1b2c3d4e5f60"],
-    ),
-]
 Number = Annotated[int | None, Query(ge=0, le=_LAST)]
 
 

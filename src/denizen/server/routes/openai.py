@@ -25,9 +25,9 @@ from denizen.server.answering import wait, wait_while_there
 from denizen.server.auth import Caller, Person
 from denizen.server.context import Context, context_of
 from denizen.server.errors_of_openai import error_body
+from denizen.server.idempotency import IdempotencyKey
 from denizen.server.problems import KINDS
 from denizen.server.routes.chat import Question, ask, seen_by
-from denizen.server.routes.messages import IdempotencyKey
 from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.chat import final_response, waiting_note
 from denizen.server.shapes.openai import (

@@ -12,8 +12,9 @@ from denizen.errors import NotFound
 from denizen.ids import EntityId, SpaceId
 from denizen.server.auth import Authenticated, Caller, Person, require
 from denizen.server.context import context_of
+from denizen.server.idempotency import IdempotencyKey
 from denizen.server.problems import Problem
-from denizen.server.routes.entities import IdempotencyKey, find_present
+from denizen.server.routes.entities import find_present
 from denizen.server.schemas import SpaceList, SpaceOut
 from denizen.server.shapes.places import ReadMark, ReadState, SpaceChange, SpaceCreate
 from denizen.spaces import directory, reading

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Final
 from uuid import UUID, uuid5
 
-from fastapi import APIRouter, Header, Request
+from fastapi import APIRouter, Request
 from pydantic import JsonValue
 
 from denizen.agents import registry
@@ -17,6 +17,7 @@ from denizen.inbox.events import Event
 from denizen.inbox.outside import storable_data
 from denizen.server.auth import Authenticated, Caller
 from denizen.server.context import context_of
+from denizen.server.idempotency import IdempotencyKey
 from denizen.server.problems import Problem
 from denizen.server.schemas import TriggerAccepted, TriggerAgent
 from denizen.spaces import directory
@@ -26,17 +27,6 @@ router = APIRouter()
 
 _KEYS: Final = UUID("0a5a3c0e-6a0b-4f6e-9a57-5d2f4f1f7c3b")
 """Under which idempotency keys, and ids of services, become the ids of events."""
-
-IdempotencyKey = Annotated[
-    str | None,
-    Header(
-        alias="Idempotency-Key",
-        min_length=1,
-        max_length=200,
-        description="Your own name for this request: asking again with the same key is asking once.",
-        examples=["3f0c2f57-1d5e-4c1a-9f0e-1b2c3d4e5f60"],
-    ),
-]
 
 
 @router.post("/api/agents/{agent_id}/trigger", status_code=202, summary="Tell an agent of something that happened")

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from denizen.agents.inspection import Used
 from denizen.cycles.accounting import Account, By, Group, Sums
 from denizen.cycles.budgets import BudgetSettings
 from denizen.server.shapes.examples import ADA, asked, given
@@ -39,7 +38,7 @@ class UsedOut(BaseModel):
     dollars: Annotated[float, Field(description="0 where the price is unknown.")]
 
     @classmethod
-    def of(cls, used: Sums | Used) -> UsedOut:
+    def of(cls, used: Sums) -> UsedOut:
         return cls(**_fields(used))
 
 
@@ -103,8 +102,8 @@ def _days(first: date, days: tuple[Sums, ...]) -> list[DayOut]:
     return [DayOut(day=first + timedelta(days=at), **_fields(each)) for at, each in enumerate(days)]
 
 
-def _fields(used: Sums | Used) -> dict[str, Any]:
-    share = round(used.cache_read_tokens / used.input_tokens, 4) if used.input_tokens else None
+def _fields(used: Sums) -> dict[str, Any]:
+    share = None if used.cached_share is None else round(used.cached_share, 4)
     return {
         "calls": used.calls,
         "input_tokens": used.input_tokens,
