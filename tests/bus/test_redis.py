@@ -145,6 +145,33 @@ async def test_after_redis_was_away_readers_see_a_gap_and_frames_flow_again(redi
             assert await numbers(subscription, 1) == [3]
 
 
+async def test_a_hint_that_comes_while_the_bus_starts_is_a_gap_at_least(redis_url: str):
+    """Whoever listens before the bus is open knows that something may have been said; from then on all is heard."""
+    starting = RedisBus(redis_url)
+    async with opened(redis_url) as publisher, starting.subscribe("wake") as subscription:
+        publisher.publish("wake", {"n": 0})
+        opening = asyncio.ensure_future(starting.open())
+        count = 1
+        while not opening.done():
+            publisher.publish("wake", {"n": count})
+            count += 1
+            await asyncio.sleep(0)
+        await opening
+        first = count
+        for count in range(first, first + 3):
+            publisher.publish("wake", {"n": count})
+
+        heard: list[Frame | Gap] = []
+        while not heard or heard[-1] != Frame("wake", {"n": count}):
+            heard.append(await anext(subscription))
+        await starting.close()
+
+    assert Gap() in heard
+    told = [cast("int", item.payload["n"]) for item in heard if isinstance(item, Frame)]
+    assert told == list(range(told[0], count + 1)), "something is missing in the middle"
+    assert told[0] <= first
+
+
 async def test_a_bus_can_be_opened_while_redis_is_away(redis_server: Server):
     redis_server.stop()
     async with (

@@ -59,6 +59,24 @@ def test_one_character_at_a_time_gives_every_character_once():
     assert all("\ud83d" not in text for _, text in heard)
 
 
+@given(
+    st.dictionaries(TEXT, TEXT | st.lists(TEXT, max_size=2), max_size=3), st.lists(st.integers(0, 10_000), max_size=30)
+)
+def test_characters_that_come_in_halves_are_whole(arguments: dict[str, Any], places: list[int]):
+    """Cut between any two units of UTF-16, as by a provider that counts so."""
+    units = json.dumps(arguments, ensure_ascii=False).encode("utf-16-le")
+    written = "".join(units[at : at + 2].decode("utf-16-le", "surrogatepass") for at in range(0, len(units), 2))
+    partial = PartialArguments()
+    heard: dict[str, str] = {}
+    for piece in cut(written, places):
+        for key, text in partial.feed(piece):
+            heard[key] = heard.get(key, "") + text
+        for key, text in heard.items():
+            assert arguments[key].startswith(text)
+    assert partial.known == arguments
+    assert partial.finished
+
+
 def test_a_target_is_certain_before_the_text_begins():
     partial = PartialArguments()
     partial.feed('{"space": "kit')

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from denizen import call, reply, tool
+import pytest
+
+from denizen import call, reply, scripted, tool
 from denizen.ids import new_id
+from denizen.models.scripted import Call
 from denizen.spaces.directory import Entity, Space
 from denizen.tools.settings import ClientTool
 from tests.server.conftest import House
@@ -87,3 +90,36 @@ async def test_a_call_that_only_shows_cannot_be_answered(small_house: House) -> 
     assert (shown["tool"], shown["state"], shown["result"]) == ("look", "answered", "A view.")
     answer = await small_house.call("POST", f"/api/calls/{shown['id']}/answer", noor, json={"result": "no"})
     assert answer.status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ('{"word": "a\\n\\ud83d\\ude00\\""}', '{"word": "a\\n\\ud83d\\ude00\\""}'),
+        ('{"word": "\ud83d\ude00!"}', '{"word": "😀!"}'),
+        ('{"word": "\ud83d!\ude00"}', '{"word": "\ufffd!\ufffd"}'),
+    ],
+    ids=["escapes", "half characters", "halves of nothing"],
+)
+async def test_arguments_are_shown_wherever_the_model_pauses(small_house: House, written: str, shown: str) -> None:
+    """In an escape or between the halves of a character: what is shown is whole characters, and no stream breaks."""
+
+    @tool(visible=True)
+    async def look_up(word: str) -> str:
+        """Look it up."""
+        return f"{len(word)}"
+
+    world = small_house.world
+    noor = await world.person("Noor")
+    turns = Call("look_up", written), reply("Found."), "Looked it up."
+    ada = await world.agent("Ada", model=scripted(*turns, chunk=1), tools=[look_up])
+    hall = await world.space("Hall", noor, ada)
+    async with small_house.stream(noor, hall) as stream:
+        await small_house.say(noor, "What is it?", hall)
+        await world.run()
+        told = await stream.until("message", author={"id": ada.id, "kind": "agent", "name": "Ada"})
+    deltas = [event.data for event in told if event.name == "call.delta"]
+    assert "".join(each["text"] for each in deltas) == shown
+    assert [each["offset"] for each in deltas] == [
+        sum(len(each["text"]) for each in deltas[:at]) for at in range(len(deltas))
+    ]

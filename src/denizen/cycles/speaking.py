@@ -37,6 +37,7 @@ from denizen.bus.streams import (
 from denizen.clock import Clock
 from denizen.consciousness.lease import Lease
 from denizen.ids import CallId, MessageId, SpaceId, new_id
+from denizen.models.characters import WholeCharacters
 from denizen.models.partial import PartialArguments
 from denizen.spaces.quotes import words
 from denizen.tools.guard import Caution
@@ -52,6 +53,8 @@ class _Utterance:
     space_id: SpaceId | None
     """Where it streams; None while that is not certain."""
     arguments: PartialArguments = field(default_factory=PartialArguments)
+    characters: WholeCharacters = field(default_factory=WholeCharacters)
+    """Of the arguments of a call, which are shown as they are written."""
     named: str = ""
     """The space that the message itself names, as far as it is written."""
     id: str = field(default_factory=new_id)
@@ -155,7 +158,7 @@ class Speaker:
 
     def _hear(self, utterance: _Utterance, piece: str) -> None:
         if utterance.tool != SEND_MESSAGE:
-            self._show(utterance, piece)
+            self._show(utterance, utterance.characters.take(piece))
             return
         text = ""
         for key, added in utterance.arguments.feed(piece):

@@ -12,6 +12,8 @@ from typing import Any
 
 from pydantic_core import from_json
 
+from denizen.models.characters import WholeCharacters
+
 _STOP_IN_STRING = re.compile(r'["\\]')
 _STOP_OUTSIDE = re.compile(r'["{}\[\],:]')
 _HEX = "[0-9a-fA-F]"
@@ -31,6 +33,7 @@ class PartialArguments:
     def __init__(self) -> None:
         self.broken = False
         """Whether what came cannot be a JSON object."""
+        self._characters = WholeCharacters()
         self._done: dict[str, Any] = {}
         self._finished = False
         self._depth = 0
@@ -69,6 +72,7 @@ class PartialArguments:
 
         All texts returned for a key, put together, are its value.
         """
+        delta = self._characters.take(delta)
         added: list[tuple[str, str]] = []
         at = 0
         try:

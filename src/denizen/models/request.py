@@ -28,6 +28,7 @@ from pydantic_ai.usage import RequestUsage
 
 from denizen.errors import DenizenError, ModelError, ModelOverloaded, ModelRejected, ModelUnreachable
 from denizen.masking import masked
+from denizen.models.characters import of_whole_characters
 from denizen.models.tokens import estimate_message
 
 if TYPE_CHECKING:
@@ -65,11 +66,11 @@ class Answer:
 
     @property
     def response(self) -> ModelResponse:
-        """The whole response after iteration, before that what has come so far.
+        """The whole response after iteration, before that what has come so far; its characters are whole.
 
         Usage that the provider did not report is estimated, and marked by `usage.details["estimated"]`.
         """
-        response = self._streamed.get()
+        response = of_whole_characters(self._streamed.get())
         usage = response.usage
         if not usage.input_tokens or (response.parts and not usage.output_tokens):
             response.usage = _estimated_usage(usage, self._messages, response)

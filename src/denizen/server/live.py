@@ -112,9 +112,11 @@ class Live:
                 told += self._abort([frame.id] if frame.id in self._writing else [], frame.reason)
             case AgentStatus():
                 told += self._status(frame)
-            case CallStarted() | CallDelta():
-                # Only to look at while it is written: what counts comes with the call itself.
+            # Only to look at while it is written: what counts comes with the call itself.
+            case CallStarted():
                 told.append(frame.to_payload())
+            case CallDelta():
+                told.append(replace(frame, text=storable(frame.text)).to_payload())
         return told
 
     def _outdated(self, agent: AgentId, epoch: int | None) -> list[MessageId]:
