@@ -1,5 +1,5 @@
 /** The events of `GET /api/stream`, as docs/streams.md tells them. `message` and its kin carry what they tell of. */
-import type { Call, Message, Schemas } from "./api";
+import type { Call, Message, Schemas } from "./api.ts";
 
 export type Status = Schemas["AgentOut"]["status"];
 

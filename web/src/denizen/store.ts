@@ -5,8 +5,8 @@
  * complete from its first to its last, and whether more lies before or behind it is a comparison of numbers. Telling
  * the same twice, or late, changes nothing: of two states of a message or a call, the newer one stays.
  */
-import type { Call, Me, Message, Space } from "./api";
-import type { Status, StreamEvent } from "./events";
+import type { Call, Me, Message, Space } from "./api.ts";
+import type { Status, StreamEvent } from "./events.ts";
 
 /** Text that an agent is writing; `id` is that of the message it will be. */
 export interface Writing {
@@ -52,6 +52,8 @@ export interface SpaceState {
   window: Message[] | null;
   /** How often changes to the window may have been missed since it was last read again; 0: it is as it should be. */
   stale: number;
+  /** Messages that were changed while someone may have been reading a page with what they said before. */
+  changes: Record<string, Message>;
   calls: Record<string, Call>;
   /** Agents that looked in after this message and said nothing: agent → number. */
   passed: Record<string, number>;
@@ -62,6 +64,8 @@ export type Connection = "connecting" | "open" | "lost";
 export interface State {
   me: Me | null;
   connection: Connection;
+  /** How often the stream has begun. A page that was asked for before the last time may be older than what was missed. */
+  begun: number;
   /** Whether the list of spaces has been read. */
   loaded: boolean;
   spaces: Record<string, SpaceState>;
@@ -91,6 +95,7 @@ export type Action =
 export const EMPTY: State = {
   me: null,
   connection: "connecting",
+  begun: 0,
   loaded: false,
   spaces: {},
   presence: {},
@@ -201,7 +206,7 @@ function within(state: State, id: string, change: (space: SpaceState) => SpaceSt
 }
 
 function newSpace(info: Space): SpaceState {
-  return { info, window: null, stale: 0, calls: {}, passed: {} };
+  return { info, window: null, stale: 0, changes: {}, calls: {}, passed: {} };
 }
 
 function withSpaces(state: State, told: Space[]): State {
@@ -239,9 +244,9 @@ function ready(state: State, ids: string[]): State {
   const here = new Set(ids);
   const spaces: Record<string, SpaceState> = {};
   for (const [id, space] of Object.entries(state.spaces)) {
-    if (here.has(id)) spaces[id] = space.window === null ? space : { ...space, stale: space.stale + 1 };
+    if (here.has(id)) spaces[id] = space.window === null ? space : { ...space, stale: space.stale + 1, changes: {} };
   }
-  return { ...state, connection: "open", spaces, writing: {}, drafts: {} };
+  return { ...state, connection: "open", begun: state.begun + 1, spaces, writing: {}, drafts: {} };
 }
 
 // Messages
@@ -265,7 +270,7 @@ function said(state: State, message: Message): State {
 function withPage(space: SpaceState, messages: Message[], replace: boolean): SpaceState {
   if (space.window === null || replace) {
     const known = new Map((space.window ?? []).map((each) => [each.id, each]));
-    const window = messages.map((each) => newer(known.get(each.id), each));
+    const window = messages.map((each) => newer(known.get(each.id) ?? space.changes[each.id], each));
     return { ...space, window, stale: replace ? 0 : space.stale };
   }
   return merged(space, messages);
@@ -280,7 +285,7 @@ function refreshed(space: SpaceState, messages: Message[], stale: number): Space
 function merged(space: SpaceState, messages: Message[]): SpaceState {
   if (space.window === null || messages.length === 0) return space;
   const window = space.window;
-  const ordered = messages.length === 1 ? messages : [...messages].sort((a, b) => a.seq - b.seq);
+  const ordered = messages.map((each) => newer(space.changes[each.id], each)).sort((a, b) => a.seq - b.seq);
   if (window.length === 0) return ordered[0]?.seq === 1 ? { ...space, window: ordered } : space;
   let first = window[0]!.seq;
   let last = window.at(-1)!.seq;
@@ -307,10 +312,15 @@ function merged(space: SpaceState, messages: Message[]): SpaceState {
   return changed === null ? space : { ...space, window: changed };
 }
 
+const REMEMBERED_CHANGES = 300;
+
 function replaced(space: SpaceState, message: Message): SpaceState {
+  const kept = Object.entries(space.changes).slice(-REMEMBERED_CHANGES);
+  const changes = { ...Object.fromEntries(kept), [message.id]: newer(space.changes[message.id], message) };
   const first = firstSeq(space);
   const known = first === null ? undefined : space.window![message.seq - first];
-  return known === undefined ? space : merged(space, [message]);
+  const next = { ...space, changes };
+  return known === undefined ? next : merged(next, [message]);
 }
 
 /** Of two states of a message the one that came later: nothing is undeleted, and edits grow. */
@@ -321,8 +331,11 @@ export function newer(known: Message | undefined, told: Message): Message {
   return moment(told.edited_at) > moment(known.edited_at) ? told : known;
 }
 
-function moment(at: string | null): number {
-  return at === null ? 0 : Date.parse(at);
+/** A time that can be compared to the microsecond, which the database knows and `Date` does not. */
+function moment(at: string | null): string {
+  if (at === null) return "";
+  const [, whole, fraction = ""] = /^([^.Z+]*)(?:\.(\d+))?/.exec(at)!;
+  return `${whole}.${fraction.padEnd(6, "0")}`;
 }
 
 // What is being written

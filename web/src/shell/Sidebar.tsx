@@ -113,7 +113,7 @@ function PlaceLink({ space }: { space: SpaceState }): ReactNode {
   const current = path === href || path.startsWith(`${href}/`);
   return (
     <Link href={href} className={classes(css.place, count > 0 && css.unread)} aria-current={current ? "page" : undefined}>
-      {other ? <Avatar name={other.name} id={other.id} kind={other.kind} size="small" /> : <span className={css.hash}>#</span>}
+      {other ? <Avatar name={other.name} id={other.id} kind={other.kind} size="small" /> : <span className={css.hash} aria-hidden>#</span>}
       <span className={css.placeName}>{other?.name ?? info.name}</span>
       {status && status !== "sleeping" && (
         <span title={busy.length ? `${busy.map((each) => each.name).join(", ")}: ${STATUS_WORDS.alive}` : STATUS_WORDS[status]}>

@@ -15,19 +15,23 @@ import type { Conversation } from "./useConversation";
 
 const NEAR_BOTTOM = 48;
 const NEAR_EDGE = 800;
+/** How long after a wheel or a key what moves is moved by the reader. */
+const HAND_MILLISECONDS = 1_000;
 
 export interface ListHandle {
-  /** Lead the reader to a message that is in the window. */
-  show: (seq: number) => void;
   toEnd: () => void;
+}
+
+/** A message that the reader is led to, once. */
+export interface Target {
+  seq: number;
 }
 
 interface Props {
   ref?: Ref<ListHandle>;
   space: SpaceState;
   conversation: Conversation;
-  /** The message that the address names. */
-  at: number | null;
+  target: Target | null;
   /** How far the person had read when they came. */
   mark: number | null;
   /** The person has seen everything up to this message. */
@@ -36,13 +40,15 @@ interface Props {
 }
 
 /** The conversation, of which only what is near the screen is drawn. It stays where it is when more is read above. */
-export function MessageList({ ref, space, conversation, at, mark, onSeen, onJumpToEnd }: Props): ReactNode {
+export function MessageList({ ref, space, conversation, target, mark, onSeen, onJumpToEnd }: Props): ReactNode {
   const list = useRef<VirtualizerHandle>(null);
   const scroller = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const sticking = useRef(true);
   const placed = useRef(false);
+  const ledTo = useRef<Target | null>(null);
   const firstKey = useRef<number | null>(null);
+  const hand = useRef(-Infinity);
   const [away, setAway] = useState(false);
   const [pointedAt, setPointedAt] = useState<number | null>(null);
 
@@ -51,12 +57,16 @@ export function MessageList({ ref, space, conversation, at, mark, onSeen, onJump
   const later = hasLater(space);
   // While older ones come in above, what is on the screen stays where it is.
   const shift = firstKey.current !== null && first !== null && first < firstKey.current;
+  const generation = useGeneration(space);
 
   const toEnd = useCallback(() => {
     sticking.current = true;
     const box = scroller.current;
     if (box) box.scrollTop = box.scrollHeight;
   }, []);
+  const touched = (): void => {
+    hand.current = performance.now();
+  };
   const rowOf = useCallback((seq: number): number => rows.findIndex((row) => row.kind === "message" && row.message.seq === seq), [rows]);
   const show = useCallback(
     (seq: number) => {
@@ -68,14 +78,17 @@ export function MessageList({ ref, space, conversation, at, mark, onSeen, onJump
     },
     [rowOf],
   );
-  useImperativeHandle(ref, () => ({ show, toEnd }), [show, toEnd]);
+  useImperativeHandle(ref, () => ({ toEnd }), [toEnd]);
 
   /** What follows from where the reader is: more is read, messages are seen, the end is followed. */
   const look = useCallback(() => {
     const box = scroller.current;
     if (!box || !placed.current) return;
     const below = box.scrollHeight - box.scrollTop - box.clientHeight;
-    sticking.current = below < NEAR_BOTTOM && !later;
+    if (later) sticking.current = false;
+    else if (below < NEAR_BOTTOM) sticking.current = true;
+    // Rows that turn out higher than they were thought to be are no reason to let go of the end: the reader's hand is.
+    else if (performance.now() - hand.current < HAND_MILLISECONDS) sticking.current = false;
     setAway(!sticking.current && (later || below > box.clientHeight / 2));
     if (box.scrollTop < NEAR_EDGE && hasEarlier(space)) conversation.loadEarlier();
     else if (below < NEAR_EDGE && later) conversation.loadLater();
@@ -88,11 +101,16 @@ export function MessageList({ ref, space, conversation, at, mark, onSeen, onJump
   useLayoutEffect(() => {
     firstKey.current = first;
     if (space.window === null) return;
-    if (!placed.current) {
+    if (target !== ledTo.current) {
+      // It may still have to be read; until then the list stays where it is.
+      if (target === null || rowOf(target.seq) < 0) return;
+      ledTo.current = target;
+      placed.current = true;
+      show(target.seq);
+    } else if (!placed.current) {
       placed.current = true;
       const unreadAt = mark === null ? -1 : rowOf(mark + 1);
-      if (at !== null && rowOf(at) >= 0) show(at);
-      else if (unreadAt > 0 && unread(space) > 0) {
+      if (unreadAt > 0 && unread(space) > 0) {
         sticking.current = false;
         list.current?.scrollToIndex(unreadAt, { align: "start", offset: -64 });
       } else toEnd();
@@ -117,11 +135,22 @@ export function MessageList({ ref, space, conversation, at, mark, onSeen, onJump
   return (
     <div className={css.listFrame}>
       {/* Scrolled with the keyboard as well. */}
-      <div ref={scroller} className={css.scroller} role="log" aria-label="Messages" aria-live="off" tabIndex={0}>
+      <div
+        ref={scroller}
+        className={css.scroller}
+        role="log"
+        aria-label="Messages"
+        aria-live="off"
+        tabIndex={0}
+        onWheel={touched}
+        onTouchMove={touched}
+        onPointerDown={touched}
+        onKeyDown={touched}
+      >
         <div className={css.filler} />
         {rows.length === 0 && <Nothing />}
         <div ref={content} className={css.rows}>
-          <Virtualizer ref={list} scrollRef={scroller} data={rows} shift={shift} bufferSize={600} onScroll={look}>
+          <Virtualizer key={generation} ref={list} scrollRef={scroller} data={rows} shift={shift} bufferSize={600} onScroll={look}>
             {(row: Row) => (
               <div key={row.key} className={css.row}>
                 <RowOf row={row} pointedAt={row.kind === "message" && row.message.seq === pointedAt} />
@@ -180,6 +209,17 @@ function useRows(space: SpaceState, mark: number | null): Row[] {
     );
   }, [later, space.window, around.me.id, writing, drafts, pending, id]);
   return useMemo(() => (tail.length ? [...said, ...tail] : said), [said, tail]);
+}
+
+/** Another number when the window is another one, which has nothing of the one before: what was measured is void. */
+function useGeneration({ window }: SpaceState): number {
+  const known = useRef({ first: 0, last: 0, generation: 0 });
+  const first = window?.[0]?.seq ?? 0;
+  const last = window?.at(-1)?.seq ?? 0;
+  const { generation, ...before } = known.current;
+  const apart = before.last > 0 && (first > before.last + 1 || last < before.first - 1);
+  if (first !== before.first || last !== before.last) known.current = { first, last, generation: generation + (apart ? 1 : 0) };
+  return known.current.generation;
 }
 
 /** The number of the last message that is on the screen. */

@@ -1,10 +1,10 @@
 import { Ellipsis, Lock, LogOut, Pencil, Search, Users } from "lucide-react";
 import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { Link, useLocation } from "wouter";
+import { Link } from "wouter";
 import { type Message, put } from "../denizen/api";
 import { useMe, useSpace } from "../denizen/hooks";
 import { useLive, useStore } from "../denizen/live";
-import { firstSeq, lastSeq, unread } from "../denizen/store";
+import { hasLater, unread } from "../denizen/store";
 import { MenuButton, Page, useTitle } from "../shell/Page";
 import { Avatar } from "../ui/Avatar";
 import { buttonClass } from "../ui/Button";
@@ -15,11 +15,11 @@ import { Composer, type ComposerHandle } from "./Composer";
 import { type Around, AroundContext } from "./context";
 import css from "./conversation.module.css";
 import { Leave, Members } from "./Members";
-import { type ListHandle, MessageList } from "./MessageList";
+import { type ListHandle, MessageList, type Target } from "./MessageList";
 import { Notices } from "./Notices";
 import { Rename } from "./Rename";
 import { StatusLine } from "./StatusLine";
-import { type Conversation, useConversation } from "./useConversation";
+import { useConversation } from "./useConversation";
 
 /** A space: what was said there, what happens, and where one writes. `at` is the message that the address names. */
 export function SpacePage({ id, at }: { id: string; at?: number }): ReactNode {
@@ -43,7 +43,8 @@ function Inside({ id, at }: { id: string; at: number | null }): ReactNode {
   const me = useMe();
   const store = useStore();
   const space = useSpace(id)!;
-  const conversation = useConversation(id, at);
+  const [target, setTarget] = useTarget(id, at);
+  const conversation = useConversation(id, target?.seq ?? null);
   const list = useRef<ListHandle>(null);
   const composer = useRef<ComposerHandle>(null);
   const [replyTo, setReplyTo] = useState<Message | null>(null);
@@ -51,14 +52,7 @@ function Inside({ id, at }: { id: string; at: number | null }): ReactNode {
   const [dialog, setDialog] = useState<"members" | "rename" | "leave" | null>(null);
   const mark = useMark(id);
   const onSeen = useReadMark(id);
-  const goTo = useGoTo(id, conversation, list);
   useTitle(`${unread(space) > 0 ? `(${unread(space)}) ` : ""}${space.info.name}`);
-
-  useEffect(() => {
-    if (at !== null) goTo(at);
-    // Only when the address is another: it is not where the reader stays.
-    // eslint-disable-next-line react-hooks/exhaustive-deps
-  }, [at]);
 
   const around = useMemo<Around>(() => {
     const members = new Map(space.info.members.map((each) => [each.id, each]));
@@ -70,7 +64,7 @@ function Inside({ id, at }: { id: string; at: number | null }): ReactNode {
       known: new Map(space.info.members.map((each) => [each.handle, each.name])),
       runs: mine === "owner" || mine === "admin",
       find: (wanted) => store.getState().spaces[id]?.window?.find((each) => each.id === wanted),
-      goTo,
+      goTo: setTarget,
       reply: setReplyTo,
       editing,
       edit: (which) => {
@@ -78,14 +72,14 @@ function Inside({ id, at }: { id: string; at: number | null }): ReactNode {
         if (which === null) composer.current?.focus();
       },
     };
-  }, [space.info.members, id, me, store, goTo, editing]);
+  }, [space.info.members, id, me, store, setTarget, editing]);
   const editLast = (): void => {
     const last = space.window?.findLast((each) => each.author.id === me.id && each.deleted_at === null);
     if (last) setEditing(last.id);
   };
   const toEnd = async (): Promise<void> => {
-    if ((lastSeq(space) ?? 0) < space.info.last_seq) await conversation.jump(null);
-    requestAnimationFrame(() => list.current?.toEnd());
+    if (hasLater(space)) await conversation.jump(null);
+    list.current?.toEnd();
   };
   return (
     <AroundContext value={around}>
@@ -123,7 +117,7 @@ function Inside({ id, at }: { id: string; at: number | null }): ReactNode {
           />
         </header>
         <main className={css.space}>
-          <MessageList ref={list} space={space} conversation={conversation} at={at} mark={mark} onSeen={onSeen} onJumpToEnd={() => void toEnd()} />
+          <MessageList ref={list} space={space} conversation={conversation} target={target} mark={mark} onSeen={onSeen} onJumpToEnd={() => void toEnd()} />
           <StatusLine space={space} />
           <Notices space={space} />
           <Composer ref={composer} name={space.info.name} replyTo={replyTo} onReplied={() => setReplyTo(null)} onEditLast={editLast} />
@@ -179,22 +173,22 @@ function useReadMark(id: string): (seq: number) => void {
   );
 }
 
-function useGoTo(id: string, conversation: Conversation, list: React.RefObject<ListHandle | null>): (seq: number) => void {
+/** The message that the reader is to be led to: the one that the address names, or one that was pressed. */
+function useTarget(id: string, at: number | null): [Target | null, (seq: number) => void] {
   const store = useStore();
-  const [, go] = useLocation();
-  const { jump } = conversation;
-  return useCallback(
+  const loaded = useLive((state) => state.loaded);
+  const [target, setTarget] = useState<Target | null>(null);
+  const lead = useCallback(
     (seq: number) => {
-      const lead = async (): Promise<void> => {
-        const space = store.getState().spaces[id];
-        if (!space?.window) return;
-        const there = seq >= (firstSeq(space) ?? 0) && seq <= (lastSeq(space) ?? 0);
-        if (!there) await jump(seq);
-        requestAnimationFrame(() => list.current?.show(seq));
-        go(`/s/${id}`, { replace: true });
-      };
-      void lead();
+      const last = store.getState().spaces[id]?.info.last_seq ?? 0;
+      if (last > 0) setTarget({ seq: Math.min(Math.max(Math.round(seq) || 1, 1), last) });
     },
-    [store, id, jump, list, go],
+    [store, id],
   );
+  const led = useRef<number | null>(null);
+  if (at !== led.current && loaded) {
+    led.current = at;
+    if (at !== null) lead(at);
+  }
+  return [target, lead];
 }

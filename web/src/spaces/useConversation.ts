@@ -25,21 +25,26 @@ export function useConversation(id: string, at: number | null): Conversation {
   const open = useLive((state) => state.connection === "open");
   const [error, setError] = useState<unknown>(null);
   const [loading, setLoading] = useState<Conversation["loading"]>(null);
-  const busy = useRef(false);
+  const busy = useRef<Promise<void> | null>(null);
 
   const run = useCallback(async (what: NonNullable<Conversation["loading"]>, work: () => Promise<void>): Promise<void> => {
-    if (busy.current) return;
-    busy.current = true;
-    setLoading(what);
-    try {
-      await work();
-      setError(null);
-    } catch (problem) {
-      setError(problem);
-    } finally {
-      busy.current = false;
-      setLoading(null);
-    }
+    // Leafing is tried again by whoever scrolls on; to be somewhere else is wanted once.
+    if (busy.current && what !== "first") return;
+    while (busy.current) await busy.current;
+    const attempt = async (): Promise<void> => {
+      setLoading(what);
+      try {
+        await work();
+        setError(null);
+      } catch (problem) {
+        setError(problem);
+      } finally {
+        busy.current = null;
+        setLoading(null);
+      }
+    };
+    busy.current = attempt();
+    await busy.current;
   }, []);
 
   const jump = useCallback((seq: number | null) => run("first", () => readAround(store, id, seq, true)), [run, store, id]);
@@ -72,15 +77,23 @@ export function useConversation(id: string, at: number | null): Conversation {
 
 async function readAround(store: Store, id: string, seq: number | null, replace: boolean): Promise<void> {
   const query = seq === null ? { limit: PAGE } : { before: seq + PAGE / 2, limit: PAGE };
-  const { messages } = await get("/api/spaces/{space_id}/messages", { path: { space_id: id }, query });
-  await withCalls(store, id, messages);
+  const messages = await read(store, id, query);
   store.dispatch({ type: "page", space: id, messages, replace });
 }
 
 async function readPage(store: Store, id: string, where: { before: number } | { after: number }): Promise<void> {
-  const { messages } = await get("/api/spaces/{space_id}/messages", { path: { space_id: id }, query: { ...where, limit: PAGE } });
-  await withCalls(store, id, messages);
+  const messages = await read(store, id, { ...where, limit: PAGE });
   store.dispatch({ type: "page", space: id, messages });
+}
+
+/** A page, with its calls in the queue of the store. What the stream did not tell while it was away is in it. */
+async function read(store: Store, id: string, query: { before?: number; after?: number; limit: number }): Promise<Message[]> {
+  for (;;) {
+    const { begun } = store.getState();
+    const { messages } = await get("/api/spaces/{space_id}/messages", { path: { space_id: id }, query });
+    await withCalls(store, id, messages);
+    if (store.getState().begun === begun) return messages;
+  }
 }
 
 /** The calls that stand behind these messages are put into the store together with whatever comes next. */

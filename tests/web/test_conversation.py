@@ -1,0 +1,289 @@
+"""Talking in a space, as people do it with a browser."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+from playwright.async_api import Page, expect
+
+from denizen import call, reply, scripted, tool
+from denizen.models.scripted import skip
+from denizen.tools.settings import ClientTool
+from tests.server.conftest import House
+from tests.web.conftest import PHONE, Visit
+
+
+async def write(page: Page, text: str, where: str = "Kitchen") -> None:
+    box = page.get_by_label(f"Message to {where}")
+    await box.fill(text)
+    await box.press("Enter")
+
+
+async def test_two_people_and_an_agent_talk(house: House, visit: Visit) -> None:
+    """What one says the other sees at once, and what the agent writes, both see as it is written."""
+    world = house.world
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    deltas, rest = iter(range(1_000)), asyncio.Event()
+
+    async def hesitate() -> None:
+        # After a few pieces the agent waits until the test has seen them.
+        if next(deltas) == 5:
+            await rest.wait()
+
+    thinking = scripted(
+        reply("The kettle is **on**, @noor, and the tea is nearly ready."), "Told them.", pause=hesitate
+    )
+    ada = await world.agent("Ada", model=thinking)
+    kitchen = await world.space("Kitchen", noor, sam, ada)
+    hers, his = await visit(noor), await visit(sam, size=PHONE)
+    for each in (hers, his):
+        await each.open(f"/s/{kitchen.id}")
+        await expect(each.page.get_by_text("Nothing was said here yet.")).to_be_visible()
+
+    await write(hers.page, "Good morning, *everyone*. Is there tea, @ada?")
+    for each in (hers, his):
+        await expect(each.page.get_by_role("article", name="Noor: Good morning, everyone.")).to_be_visible()
+        await expect(each.page.get_by_role("article", name="Ada is writing")).to_contain_text("The kettle")
+        await expect(each.page.get_by_role("status").filter(has_text="Ada is writing")).to_be_visible()
+    assert await hers.page.locator("em", has_text="everyone").count() == 1
+    rest.set()
+    for each in (hers, his):
+        said = each.page.get_by_role("article", name="Ada: The kettle is on")
+        await expect(said).to_contain_text("nearly ready.")
+        await expect(each.page.get_by_role("article")).to_have_count(2)
+        await expect(said.locator("strong")).to_have_text("on")
+        await expect(said.get_by_title("Noor")).to_have_text("@noor")
+    await hers.check_accessibility()
+    await his.check_accessibility()
+
+
+async def test_what_was_said_is_answered_changed_and_taken_back(house: House, visit: Visit) -> None:
+    world = house.world
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    kitchen = await world.space("Kitchen", noor, sam)
+    await world.say(noor, "Tea at four", kitchen)
+    await world.say(sam, "Who brings cake?", kitchen)
+    hers, his = await visit(noor), await visit(sam)
+    page, other = await hers.open(f"/s/{kitchen.id}"), await his.open(f"/s/{kitchen.id}")
+
+    cake = page.get_by_role("article", name="Sam: Who brings cake?")
+    await cake.hover()
+    await cake.get_by_role("button", name="Reply").click()
+    await expect(page.get_by_text("Reply to Sam: Who brings cake?")).to_be_visible()
+    await page.keyboard.type("I do.")
+    await page.keyboard.press("Enter")
+    answer = other.get_by_role("article", name="Noor: I do.")
+    await expect(answer.get_by_role("button", name="Sam Who brings cake?")).to_be_visible()
+
+    # The arrow up changes what one said last.
+    await page.get_by_label("Message to Kitchen").press("ArrowUp")
+    await page.get_by_label("Edit the message").fill("I do, with *cream*.")
+    await page.keyboard.press("Enter")
+    await expect(other.get_by_role("article", name="Noor: I do, with cream.")).to_contain_text("edited")
+
+    tea = page.get_by_role("article", name="Noor: Tea at four")
+    await tea.hover()
+    await tea.get_by_role("button", name="More").click()
+    await hers.check_accessibility()
+    await page.get_by_role("menuitem", name="Delete").click()
+    await page.get_by_role("dialog", name="Delete this message?").get_by_role("button", name="Delete").click()
+    await expect(other.get_by_text("This message was deleted.")).to_be_visible()
+    await expect(page.get_by_text("This message was deleted.")).to_be_visible()
+    # What others said is not hers to change.
+    await cake.hover()
+    await cake.get_by_role("button", name="More").click()
+    await expect(page.get_by_role("menuitem", name="Copy link")).to_be_visible()
+    await expect(page.get_by_role("menuitem", name="Delete")).to_have_count(0)
+
+
+async def test_mentions_complete_and_drafts_survive_a_reload(house: House, visit: Visit) -> None:
+    world = house.world
+    noor = await world.person("Noor")
+    ada, adam = await world.agent("Ada"), await world.person("Adam")
+    kitchen = await world.space("Kitchen", noor, ada, adam)
+    hers = await visit(noor)
+    page = await hers.open(f"/s/{kitchen.id}")
+    box = page.get_by_label("Message to Kitchen")
+
+    await box.press_sequentially("Thanks, @ad")
+    options = page.get_by_role("listbox", name="Mention").get_by_role("option")
+    await expect(options).to_have_text(["AAda@ada", "AAdam@adam"])
+    await hers.check_accessibility()
+    await box.press("ArrowDown")
+    await box.press("Tab")
+    await expect(box).to_have_value("Thanks, @adam ")
+    await box.press("Shift+Enter")
+    await box.press_sequentially("and you")
+    await page.reload()
+    await expect(box).to_have_value("Thanks, @adam \nand you")
+
+
+async def test_questions_are_answered_and_visible_tools_are_seen(house: House, visit: Visit) -> None:
+    world = house.world
+    noor = await world.person("Noor")
+    using = asyncio.Event()
+
+    @tool(visible=True)
+    async def look_up(city: str) -> str:
+        """The weather there."""
+        await using.wait()
+        return f"{city}: rain"
+
+    confirm = ClientTool(
+        name="confirm_action",
+        description="Ask before you do something.",
+        parameters={"type": "object", "properties": {"question": {"type": "string"}}, "required": ["question"]},
+    )
+    ada = await world.agent(
+        "Ada",
+        call("look_up", city="Bergen"),
+        call("confirm_action", question="It rains in **Bergen**. Close the windows?"),
+        reply("Closed."),
+        "Closed the windows.",
+        tools=[look_up, confirm],
+    )
+    kitchen = await world.space("Kitchen", noor, ada)
+    hers = await visit(noor)
+    page = await hers.open(f"/s/{kitchen.id}")
+
+    await write(page, "Look after the windows.")
+    await expect(page.get_by_role("status").filter(has_text="Ada is using look_up")).to_be_visible()
+    using.set()
+    card = page.get_by_role("group").filter(has_text="Ada used look_up")
+    await card.get_by_text("Ada used").click()
+    await expect(card).to_contain_text("Bergen: rain")
+    question = page.get_by_role("region", name="Ada asks")
+    await expect(question.locator("strong", has_text="Bergen")).to_be_visible()
+    await expect(page.get_by_role("status").filter(has_text="Ada waits for an answer")).to_be_visible()
+    await hers.check_accessibility()
+    await question.get_by_role("button", name="Answer in words").click()
+    dialog = page.get_by_role("dialog", name="Ada asks")
+    await hers.check_accessibility()
+    await dialog.get_by_label("Your answer").fill("Only upstairs.")
+    await dialog.get_by_role("button", name="Send the answer").click()
+    await expect(question).to_contain_text("answered by you")
+    await expect(question).to_contain_text("Only upstairs.")
+    await expect(page.get_by_role("article", name="Ada: Closed.")).to_be_visible()
+
+
+async def test_an_agent_that_has_nothing_to_say_and_one_that_may_not(house: House, visit: Visit) -> None:
+    world = house.world
+    noor = await world.person("Noor")
+    ada = await world.agent("Ada", skip("Not for me."))
+    bo = await world.agent("Bo")
+    kitchen = await world.space("Kitchen", noor, ada)
+    garden = await world.space("Garden", noor, bo)
+    hers = await visit(noor)
+    page = await hers.open(f"/s/{kitchen.id}")
+
+    await write(page, "I talk to myself.")
+    await expect(page.get_by_text("Ada read this and had nothing to say")).to_be_visible()
+    await house.call("POST", f"/api/agents/{bo.id}/suspend", noor, json={})
+    await page.get_by_role("link", name="Garden").click()
+    await expect(page.get_by_role("heading", name="Garden")).to_be_visible()
+    await expect(page.get_by_text("Bo is suspended")).to_be_visible()
+    assert garden.id in page.url
+
+
+async def test_unread_messages_are_counted_led_to_and_read(house: House, visit: Visit) -> None:
+    """Far back as they begin, scrolling leads through all of them, both ways, and the reader is never thrown about."""
+    world = house.world
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    kitchen, garden = await world.space("Kitchen", noor, sam), await world.space("Garden", noor, sam)
+    await world.say(noor, "Hello garden", garden)
+    for number in range(1, 131):
+        await world.say(sam, f"Leaf {number}. {'Long enough to fill a line or two. ' * (number % 5)}", garden)
+    hers = await visit(noor)
+    page = await hers.open(f"/s/{kitchen.id}")
+
+    await expect(page.get_by_role("link", name="Garden 99+ unread")).to_be_visible()
+    await page.get_by_role("link", name="Garden").click()
+    await expect(page.get_by_role("separator", name="New messages")).to_be_in_viewport()
+    await expect(page.get_by_text("Leaf 1.", exact=False).first).to_be_in_viewport()
+    await page.get_by_role("button", name=re.compile(r"^\d+ new$")).click()
+    await expect(page.get_by_role("article", name="Sam: Leaf 130.")).to_be_in_viewport()
+    await expect(page.get_by_role("link", name="Garden", exact=True)).to_be_visible()  # nothing is unread
+    place = (await house.call("GET", f"/api/spaces/{garden.id}", noor)).json()
+    for _ in range(50):
+        if place["unread"] == 0:
+            break
+        place = (await house.call("GET", f"/api/spaces/{garden.id}", noor)).json()
+    assert place["unread"] == 0
+
+    # Back to the beginning, page by page: what is on the screen stays where it is while older ones come in.
+    log = page.get_by_role("log")
+    await log.hover()
+    while not await page.get_by_role("article", name="Noor: Hello garden").is_visible():
+        anchor = page.locator("article").nth(3)
+        seq = await anchor.get_attribute("data-seq")
+        before = await anchor.bounding_box()
+        await page.mouse.wheel(0, -300)
+        await page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        after = await page.locator(f"article[data-seq='{seq}']").bounding_box()
+        assert before
+        if after:
+            assert -5 <= after["y"] - before["y"] <= 320, (seq, before, after)
+
+
+async def test_a_space_is_opened_renamed_peopled_and_left(house: House, visit: Visit) -> None:
+    world = house.world
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    ada = await world.agent("Ada")
+    hers, his = await visit(noor), await visit(sam)
+    page = await hers.open("/")
+    await expect(page.get_by_text("You are in no space yet.")).to_be_visible()
+    other = await his.open("/")
+
+    await page.get_by_role("button", name="Open a new space").click()
+    await hers.check_accessibility()
+    dialog = page.get_by_role("dialog", name="New space")
+    await dialog.get_by_label("Name").fill("Attic")
+    await dialog.get_by_label("Ada").check()
+    await dialog.get_by_role("button", name="Open the space").click()
+    await expect(page.get_by_role("heading", name="Attic", level=1)).to_be_visible()
+
+    await page.get_by_role("button", name="Members: 2").click()
+    dialog = page.get_by_role("dialog", name="In Attic")
+    await dialog.get_by_label("Bring someone in").select_option("Sam (@sam)")
+    await dialog.get_by_role("button", name="Bring in").click()
+    await expect(dialog.get_by_role("listitem")).to_have_count(3)
+    await expect(other.get_by_role("link", name="Attic")).to_be_visible()
+    await dialog.get_by_label("What Ada attends to").select_option("mentions")
+    await dialog.get_by_role("button", name="Remove Ada").click()
+    await expect(dialog.get_by_role("listitem")).to_have_count(2)
+    await hers.check_accessibility()
+    await page.keyboard.press("Escape")
+
+    await page.get_by_role("button", name="More about this space").click()
+    await page.get_by_role("menuitem", name="Rename").click()
+    await page.get_by_role("dialog").get_by_label("Name").fill("Big attic")
+    await page.get_by_role("dialog").get_by_role("button", name="Save").click()
+    await expect(other.get_by_role("link", name="Big attic")).to_be_visible()
+    await page.get_by_role("button", name="More about this space").click()
+    await page.get_by_role("menuitem", name="Leave").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Leave").click()
+    await expect(page.get_by_role("link", name="Big attic")).to_have_count(0)
+    assert ada.id
+
+
+async def test_what_was_said_is_found(house: House, visit: Visit) -> None:
+    world = house.world
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    kitchen = await world.space("Kitchen", noor, sam)
+    await world.say(sam, "The kettle leaks since Tuesday.", kitchen)
+    for number in range(70):
+        await world.say(noor, f"Chatter {number}", kitchen)
+    hers = await visit(noor)
+    page = await hers.open(f"/s/{kitchen.id}")
+
+    await page.get_by_role("link", name="Search in this space").click()
+    await page.get_by_label("Words").fill("kettle tuesday")
+    await page.get_by_role("button", name="Search").click()
+    found = page.get_by_role("list", name="Results").get_by_role("link")
+    await expect(found).to_have_count(1)
+    await expect(found.locator("mark")).to_have_text(["kettle", "Tuesday"])
+    await hers.check_accessibility()
+    await found.click()
+    await expect(page.get_by_role("article", name="Sam: The kettle leaks")).to_be_in_viewport()
+    await expect(page.get_by_role("button", name="Newest")).to_be_visible()
