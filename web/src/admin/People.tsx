@@ -11,7 +11,6 @@ import { Button } from "../ui/Button";
 import { Select, TextField } from "../ui/Field";
 import { Menu, type MenuItem } from "../ui/Menu";
 import { Empty, Loaded } from "../ui/States";
-import { Time } from "../ui/Time";
 import { useToast } from "../ui/Toast";
 import css from "./admin.module.css";
 import { Confirm, faultOf, FormDialog, Once, Section, useAct } from "./parts";
@@ -19,6 +18,7 @@ import { Confirm, faultOf, FormDialog, Once, Section, useAct } from "./parts";
 type PersonRole = "owner" | "admin" | "member";
 type Open = { what: "invite" } | { what: "rename" | "remove" | "role"; who: Entity } | { what: "link" | "secret"; name: string; value: string };
 
+const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 const ROLES: { role: PersonRole; label: string; about: string }[] = [
   { role: "member", label: "Member", about: "the spaces they are in, and talking to agents" },
   { role: "admin", label: "Admin", about: "agents and their minds, people, keys, budgets" },
@@ -126,7 +126,7 @@ function Row({ who, onOpen, onLink }: { who: Entity; onOpen: (open: Open) => voi
           {who.name} {who.id === me.id && <span className={css.faint}>(you)</span>}
         </span>
         <span className={css.faint}>
-          @{who.handle} · here since <Time value={who.created_at} form="day" />
+          @{who.handle} · since <time dateTime={who.created_at}>{DAY.format(new Date(who.created_at))}</time>
         </span>
       </span>
       <Badge tone={mighty ? "accent" : "plain"}>{who.role}</Badge>

@@ -17,7 +17,7 @@ import { Confirm, faultOf, FormDialog, Once, Section, useAct } from "./parts";
 type Token = Schemas["KnownToken"];
 type Open = { what: "create" } | { what: "rotate" | "revoke"; token: Token } | { what: "secret"; name: string; value: string };
 
-const KINDS: Record<Token["kind"], string> = { token: "token", session: "browser", login: "login link", jwt: "identity provider" };
+const KINDS: Record<Token["kind"], string> = { token: "token", session: "session", login: "login link", jwt: "identity provider" };
 
 /** What lets someone in: made, given a new secret, revoked. */
 export default function Tokens(): ReactNode {

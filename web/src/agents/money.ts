@@ -3,9 +3,9 @@ const DOLLARS = new Intl.NumberFormat(undefined, { style: "currency", currency: 
 const SMALL = new Intl.NumberFormat(undefined, { style: "currency", currency: "USD", currencyDisplay: "narrowSymbol", maximumSignificantDigits: 2 });
 const SHORT = new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 1 });
 
-/** `$0.31`; less than ten cents with two digits that count. */
+/** `$0.31`; less than a cent with two digits that count. */
 export function dollars(amount: number): string {
-  return amount > 0 && amount < 0.1 ? SMALL.format(amount) : DOLLARS.format(amount);
+  return amount > 0 && amount < 0.01 ? SMALL.format(amount) : DOLLARS.format(amount);
 }
 
 /** `182K` */

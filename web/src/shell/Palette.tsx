@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { Bot, Hash, Keyboard, LogOut, MessageSquareText, Moon, Plus, ScanEye, Search, Settings2, Sun, UserRound } from "lucide-react";
-import { type KeyboardEvent, type ReactNode, useDeferredValue, useEffect, useId, useMemo, useRef, useState } from "react";
+import { type KeyboardEvent, type ReactNode, useEffect, useId, useMemo, useRef, useState } from "react";
 import { useLocation } from "wouter";
 import { useTalk } from "../agents/talking";
 import { get, inWords, post } from "../denizen/api";
@@ -31,9 +31,8 @@ export default function Palette({ onClose, onCommand }: { onClose: () => void; o
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
   const known = useChoices(onCommand);
-  const query = useDeferredValue(typed);
   const found = useFound(typed.trim());
-  const listed = useMemo(() => grouped([...ranked(query, known), ...found]), [query, known, found]);
+  const listed = useMemo(() => grouped([...ranked(typed, known), ...found]), [typed, known, found]);
   const flat = useMemo(() => listed.flatMap(([, entries]) => entries), [listed]);
   const chosen = flat[Math.min(at, flat.length - 1)];
 

@@ -1,4 +1,4 @@
-import { type KeyboardEvent, type ReactNode, useId } from "react";
+import { type KeyboardEvent, type ReactNode, useEffect, useId, useRef } from "react";
 import { Link } from "wouter";
 import css from "./ui.module.css";
 
@@ -9,8 +9,13 @@ export interface LinkTab {
 
 /** Tabs that are places: each has an address. */
 export function LinkTabs({ label, tabs, current }: { label: string; tabs: LinkTab[]; current: string }): ReactNode {
+  const nav = useRef<HTMLElement>(null);
+  // There may be more of them than fit: the one that is open is to be seen.
+  useEffect(() => {
+    nav.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [current]);
   return (
-    <nav aria-label={label} className={css.tabs}>
+    <nav aria-label={label} className={css.tabs} ref={nav}>
       {tabs.map((tab) => (
         <Link key={tab.href} href={tab.href} className={css.tab} aria-current={tab.href === current ? "page" : undefined}>
           {tab.label}

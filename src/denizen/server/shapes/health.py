@@ -105,7 +105,7 @@ def _alerts(found: Health, missing: list[str]) -> list[tuple[AlertCode, str]]:
     if missing:
         alerts.append(("not_ready", f"This instance lacks: {', '.join(missing)}."))
     if not found.instances:
-        alerts.append(("nobody_thinks", "No instance thinks for the agents: start one with `denizen up`."))
+        alerts.append(("nobody_thinks", "No instance thinks for the agents: start one with denizen up."))
     if dead := sum(each.events for each in found.dead):
         what = "1 event was given up: look at it" if dead == 1 else f"{dead:,} events were given up: look at them"
         alerts.append(("dead_events", f"{what}, and try again or leave it."))

@@ -1,0 +1,238 @@
+"""Looking after a house: who comes in and with what, what agents use and may use, how it is, what is forgotten."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest_asyncio
+from playwright.async_api import expect
+
+from denizen import reply
+from denizen.access.vault import new_key
+from denizen.clock import moment
+from denizen.inbox.delivery import DEAD_AFTER
+from tests.server.conftest import House, served
+from tests.web.conftest import PHONE, Visit
+from tests.web.screens_admin import DAY, spend
+from tests.world import UNHURRIED, open_world
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def house(ready_sqlite_url: str) -> AsyncGenerator[House]:
+    """A house that can keep keys."""
+    async with (
+        open_world(ready_sqlite_url, pace=UNHURRIED, secret_key=new_key()) as world,
+        served(world) as house,
+        world.denizen.living(),
+    ):
+        yield house
+
+
+async def test_someone_is_invited_comes_in_by_the_link_and_is_let_go(house: House, visit: Visit) -> None:
+    noor = await house.world.person("Noor")
+    visitor = await visit(noor)
+    page = await visitor.open("/admin/people")
+    await page.get_by_role("button", name="Invite").click()
+    await page.get_by_label("Name").fill("Zoë Brandt")
+    await expect(page.get_by_text("Mentioned as @zoe-brandt.")).to_be_visible()
+    await page.get_by_label("Role").select_option("admin")
+    await visitor.check_accessibility()
+    await page.get_by_role("button", name="Let them in").click()
+    link = await page.get_by_role("textbox", name="Link").input_value()
+    await page.get_by_role("button", name="I have kept it").click()
+    row = page.get_by_role("listitem").filter(has_text="@zoe-brandt")
+    await expect(row).to_contain_text("admin")
+
+    # She opens it in a browser of her own, and the house is open to her.
+    other = await visit(noor, signed_in=False)
+    await other.open(f"/login#{link.partition('#')[2]}")
+    await expect(other.page.get_by_role("link", name="Zoë Brandt")).to_be_visible()
+    await expect(other.page.get_by_role("link", name="Administration")).to_be_visible()
+
+    await page.get_by_role("button", name="More about Zoë Brandt").click()
+    await page.get_by_role("menuitem", name="Change the role").click()
+    await page.get_by_label("Member").check()
+    await page.get_by_role("button", name="Change the role").click()
+    await expect(row).to_contain_text("member")
+    await page.get_by_role("button", name="More about Zoë Brandt").click()
+    await page.get_by_role("menuitem", name="Let go").click()
+    await page.get_by_role("button", name="Let Zoë Brandt go").click()
+    await expect(row).to_have_count(0)
+    await other.page.reload()
+    await expect(other.page.get_by_label("Access token or link")).to_be_visible()
+
+
+async def test_a_token_is_made_shown_once_given_a_new_secret_and_revoked(house: House, visit: Visit) -> None:
+    noor = await house.world.person("Noor")
+    visitor = await visit(noor, size=PHONE)
+    await visitor.page.clock.set_fixed_time(moment(house.world.clock.now()))
+    page = await visitor.open("/admin/tokens")
+
+    async def status(secret: str, path: str) -> int:
+        answer = await house.client.get(path, headers={"Authorization": f"Bearer {secret}"})
+        return answer.status_code
+
+    async def shown() -> str:
+        field = page.get_by_role("textbox", name="Token")
+        secret = await field.input_value()
+        await page.get_by_role("button", name="I have kept it").click()
+        await expect(field).to_have_count(0)
+        return secret
+
+    await page.get_by_role("button", name="New token").click()
+    await page.get_by_label("What it is for").fill("Backup script")
+    await page.get_by_label("Good for").select_option("30")
+    await visitor.check_accessibility()
+    await page.get_by_role("button", name="Make the token").click()
+    first = await shown()
+    row = page.get_by_role("listitem").filter(has_text="Backup script")
+    await expect(row).to_contain_text("member")
+    await expect(row).to_contain_text("good until 4 Feb")
+    assert [await status(first, path) for path in ("/api/me", "/api/usage")] == [200, 403]
+
+    await page.get_by_role("button", name="More about Backup script").click()
+    await page.get_by_role("menuitem", name="Give it a new secret").click()
+    await page.get_by_role("button", name="Give it a new secret").click()
+    second = await shown()
+    assert [await status(each, "/api/me") for each in (first, second)] == [401, 200]
+
+    await page.get_by_role("button", name="More about Backup script").click()
+    await page.get_by_role("menuitem", name="Revoke").click()
+    await page.get_by_role("button", name="Revoke").click()
+    await expect(row).to_have_count(0)
+    assert await status(second, "/api/me") == 401
+    await page.get_by_label("Also those that open nothing any more").check()
+    await expect(row).to_contain_text("revoked")
+    await visitor.check_accessibility()
+
+
+async def test_a_key_is_kept_and_its_models_are_offered(house: House, visit: Visit) -> None:
+    noor = await house.world.person("Noor")
+    visitor = await visit(noor)
+    page = await visitor.open("/admin/keys")
+    await expect(page.get_by_text("No key is kept yet.")).to_be_visible()
+    await page.get_by_role("button", name="Keep a key").click()
+    await page.get_by_label("Name").fill("CO_API_KEY")
+    await expect(page.get_by_text("It pays for the models of cohere.")).to_be_visible()
+    await page.get_by_label("Key", exact=True).fill("sk-0123456789abcdefghij-zzzz")
+    await visitor.check_accessibility()
+    await page.get_by_role("button", name="Keep it").click()
+    row = page.get_by_role("listitem").filter(has_text="CO_API_KEY")
+    await expect(row).to_contain_text("ends in zzzz")
+    assert "0123456789" not in await page.content()
+
+    await page.goto(f"{house.address}/agents/new")
+    await expect(page.locator("optgroup[label=cohere]")).to_be_attached()
+    await page.go_back()
+    await page.get_by_role("button", name="More about CO_API_KEY").click()
+    await page.get_by_role("menuitem", name="Remove").click()
+    await page.get_by_role("button", name="Remove the key").click()
+    await expect(page.get_by_text("No key is kept yet.")).to_be_visible()
+
+
+async def test_what_agents_may_use_and_have_used(house: House, visit: Visit, tmp_path: Path) -> None:
+    world = house.world
+    noor = await world.person("Noor")
+    ada, bo = await world.agent("Ada"), await world.agent("Bo")
+    for agent, dollars in ((ada, 2.0), (bo, 0.5)):
+        await spend(world, agent, "large", 10_000, dollars, cached=5_000)
+    world.clock.advance(DAY)
+    await spend(world, ada, "small", 10_000, 4.5)
+    visitor = await visit(noor)
+    await visitor.page.clock.set_fixed_time(moment(world.clock.now()))
+    page = await visitor.open("/admin/budgets")
+
+    # All agents together, and one for itself.
+    await page.get_by_role("button", name="Change", exact=True).first.click()
+    await page.get_by_label("Dollars a day").fill("-1")
+    await expect(page.get_by_text("A number above zero.")).to_be_visible()
+    await page.get_by_label("Dollars a day").fill("5")
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_role("meter", name="Dollars today")).to_be_visible()
+    await expect(page.get_by_text("$4.50 of $5.00")).to_be_visible()
+    await page.get_by_role("button", name="Change the budget of Bo").click()
+    await page.get_by_label("Tokens a day").fill("20000")
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_role("listitem").filter(has_text="Bo")).to_contain_text("at most 20k tokens a day")
+    await visitor.check_accessibility()
+    definition = (await house.call("GET", "/api/agents/@bo", noor)).json()["definition"]
+    assert definition["budget"] == {"tokens_per_day": 20_000}
+
+    # What was used: drawn, in numbers, as a file.
+    await page.get_by_role("link", name="Usage").click()
+    await expect(page.get_by_role("definition").first).to_have_text("$7.00")
+    await expect(page.locator(".uplot canvas")).to_be_visible()
+    await page.get_by_role("tab", name="By agent").click()
+    table = page.get_by_role("table")
+    await expect(table.get_by_role("row").nth(1)).to_contain_text("Ada")
+    await expect(table.get_by_role("row").nth(1)).to_contain_text("$6.50")
+    await expect(table.get_by_role("row").last).to_contain_text("$7.00")
+    await visitor.check_accessibility()
+    await page.get_by_label("Time").select_option("7")
+    await expect(page.get_by_role("button", name="CSV")).to_be_enabled()
+    await expect(page.get_by_role("caption")).to_contain_text("2025-12-31")
+    async with page.expect_download() as waiting:
+        await page.get_by_role("button", name="CSV").click()
+    await (await waiting.value).save_as(tmp_path / "usage.csv")
+    with (tmp_path / "usage.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert sum(float(row["dollars"]) for row in rows) == 7.0
+    assert {row["agent"] for row in rows} == {"Ada", "Bo"}
+    await page.get_by_role("tab", name="By model").click()
+    await expect(table.get_by_role("row").nth(1)).to_contain_text("small")
+
+
+async def test_a_house_says_how_it_is_and_what_it_is_called(house: House, visit: Visit) -> None:
+    world = house.world
+    noor = await world.person("Noor")
+    ada = await world.agent("Ada", *[RuntimeError("No.")] * (DEAD_AFTER + 3))
+    visitor = await visit(noor)
+    page = await visitor.open("/admin/health")
+    await expect(page.get_by_text("All is well")).to_be_visible()
+    await expect(page.get_by_role("list", name="Instances")).to_contain_text("answers you")
+    await visitor.check_accessibility()
+
+    await world.say(noor, "Good morning.", await world.space("Kitchen", noor, ada))
+    for _ in range(DEAD_AFTER):
+        await world.run_after(3_600)
+    await page.reload()
+    await expect(page.get_by_role("status", name="Alerts")).to_contain_text("1 event was given up")
+    given_up = page.get_by_role("list", name="Given up").get_by_role("link", name="Ada")
+    await expect(given_up).to_have_attribute("href", f"/agents/{ada.id}/inbox?state=dead")
+
+    await page.get_by_role("link", name="Organization").click()
+    await page.get_by_label("Name").fill("The old mill")
+    await page.get_by_label("Who may open spaces").select_option("admin")
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_role("complementary").get_by_text("The old mill")).to_be_visible()
+    await visitor.check_accessibility()
+    told = (await house.call("GET", "/api/organization", noor)).json()
+    assert (told["name"], told["settings"]["spaces_by"]) == ("The old mill", "admin")
+
+
+async def test_something_is_looked_at_then_forgotten_with_a_receipt(house: House, visit: Visit) -> None:
+    world = house.world
+    noor = await world.person("Noor")
+    ada = await world.agent("Ada", reply("I see."), "Heard a secret.")
+    kitchen = await world.space("Kitchen", noor, ada)
+    said = await world.say(noor, "The treasure is under the stairs.", kitchen)
+    await world.run()
+    visitor = await visit(noor)
+    page = await visitor.open("/admin/forgetting")
+    await expect(page.get_by_text("Nothing was forgotten yet.")).to_be_visible()
+    await page.get_by_label("Id of the message").fill("no such message")
+    await page.get_by_role("button", name="Look at what would go").click()
+    await expect(page.get_by_role("alert")).to_contain_text("There is no message")
+    await page.get_by_label("Id of the message").fill(said.id)
+    await page.get_by_role("button", name="Look at what would go").click()
+    await expect(page.get_by_role("dialog").get_by_text("messages", exact=True)).to_be_visible()
+    await visitor.check_accessibility()
+    assert any("treasure" in line for line in await world.transcript(kitchen)), "a look changes nothing"
+    await expect(page.get_by_role("button", name="Forget for good")).to_be_disabled()
+    await page.get_by_label("To go on, write: forget").fill("forget")
+    await page.get_by_role("button", name="Forget for good").click()
+    await expect(page.get_by_role("list", name="Receipts")).to_contain_text("forgotten by Noor")
+    assert not any("treasure" in line for line in await world.transcript(kitchen))
+    await visitor.check_accessibility()

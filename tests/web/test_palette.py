@@ -1,0 +1,108 @@
+"""Finding anything with a few letters, and going anywhere by the keyboard."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.async_api import expect
+
+from tests.server.conftest import House
+from tests.web.conftest import Visit
+
+
+async def test_everything_is_found_with_a_few_letters(house: House, visit: Visit) -> None:
+    world = house.world
+    noor, zoe = await world.person("Noor"), await world.person("Zoë")
+    ada = await world.agent("Ada")
+    lobby = await world.space("Lobby", noor, ada)
+    kitchen = await world.space("Kitchen", noor, zoe)
+    await world.say(zoe, "The marmalade is in the cupboard.", kitchen)
+    visitor = await visit(noor)
+    page = await visitor.open(f"/s/{lobby.id}")
+    await expect(page.get_by_role("heading", name="Lobby", level=1)).to_be_visible()
+    find = page.get_by_role("combobox", name="Find spaces, people")
+
+    async def search(words: str) -> None:
+        await page.keyboard.press("Control+k")
+        await expect(find).to_be_focused()
+        await find.fill(words)
+
+    await search("kit")
+    await expect(page.get_by_role("option", selected=True)).to_have_text("Kitchen")
+    await visitor.check_accessibility()
+    await page.keyboard.press("Enter")
+    await expect(page).to_have_url(f"{house.address}/s/{kitchen.id}")
+
+    await search("marmalade")
+    found = page.get_by_role("option").filter(has_text="Zoë in Kitchen")
+    await expect(found).to_contain_text("The marmalade is in the cupboard.")
+    await found.click()
+    await expect(page).to_have_url(f"{house.address}/s/{kitchen.id}/m/1")
+
+    await search("@ada")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("heading", name="Noor and Ada", level=1)).to_be_visible()
+    await search("zoe")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("heading", name="Noor and Zoë", level=1)).to_be_visible()
+
+    await search("dark")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    await search("cost")
+    await expect(page.get_by_role("option", selected=True)).to_contain_text("usage")
+    await page.keyboard.press("ArrowDown")
+    await page.keyboard.press("ArrowUp")
+    await page.keyboard.press("Enter")
+    await expect(page).to_have_url(f"{house.address}/admin/usage")
+
+    await search("no such thing anywhere")
+    await expect(page.get_by_role("option")).to_have_text([re.compile("Search messages for")])
+    await page.keyboard.press("Escape")
+    await expect(find).to_have_count(0)
+
+
+async def test_the_keyboard_leads_everywhere(house: House, visit: Visit) -> None:
+    world = house.world
+    noor, mia = await world.person("Noor"), await world.person("Mia")
+    await world.agent("Ada")
+    await world.agent("Bo")
+    kitchen = await world.space("Kitchen", noor, mia)
+    visitor = await visit(noor)
+    page = await visitor.open(f"/s/{kitchen.id}")
+    await expect(page.get_by_role("heading", name="Kitchen", level=1)).to_be_visible()
+    await page.keyboard.press("?")
+    sheet = page.get_by_role("dialog", name="Shortcuts")
+    await expect(sheet.get_by_text("Find anything")).to_be_visible()
+    await visitor.check_accessibility()
+    await page.keyboard.press("Escape")
+    await expect(sheet).to_have_count(0)
+
+    await page.keyboard.type("ga")
+    await expect(page.get_by_role("list", name="Agents")).to_be_visible()
+    await page.keyboard.press("j")
+    await expect(page.get_by_role("link", name="Ada")).to_be_focused()
+    await page.keyboard.press("j")
+    await expect(page.get_by_role("link", name="Bo")).to_be_focused()
+    await page.keyboard.press("k")
+    await expect(page.get_by_role("link", name="Ada")).to_be_focused()
+    await page.keyboard.type("na")
+    await expect(page.get_by_role("heading", name="New agent")).to_be_visible()
+    # While something is written, letters are letters.
+    await page.get_by_label("Role").fill("")
+    await page.get_by_label("Role").press_sequentially("ga?")
+    await expect(page.get_by_label("Role")).to_have_value("ga?")
+    await page.get_by_label("Role").evaluate("field => field.blur()")
+    await page.keyboard.type("gd")
+    await expect(page.get_by_role("heading", name="People and services")).to_be_visible()
+    await page.keyboard.type("gs")
+    await expect(page.get_by_role("heading", name="Kitchen", level=1)).to_be_visible()
+
+    # For whoever is no admin, keys for admins do nothing.
+    other = await visit(mia)
+    page = await other.open("/agents")
+    await expect(page.get_by_role("list", name="Agents")).to_be_visible()
+    await page.keyboard.type("gd")
+    await page.keyboard.press("?")
+    await expect(page.get_by_role("dialog", name="Shortcuts").get_by_text("Administration")).to_have_count(0)
+    await expect(page).to_have_url(f"{house.address}/agents")
