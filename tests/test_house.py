@@ -26,9 +26,10 @@ LAYERS = [
     {"app", "checker"},
     {"forgetting", "portability"},  # they reach into every room that keeps words
     {"agents"},
+    {"panel"},  # its advisors are paid as agents are
     {"cycles"},
     {"tools"},
-    {"panel", "profiles", "memory", "reflection"},
+    {"profiles", "memory", "reflection"},
     {"consciousness"},
     {"plans"},  # the self lists them
     {"access"},

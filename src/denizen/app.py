@@ -27,7 +27,7 @@ from denizen.agents.registry import Agent, Status
 from denizen.agents.residents import Pace, Residents
 from denizen.bus.local import LocalBus
 from denizen.bus.port import Bus
-from denizen.bus.streams import WAKE, woken
+from denizen.bus.streams import PANEL, WAKE, woken
 from denizen.clock import Clock, Instant, SystemClock
 from denizen.consciousness import log, replay
 from denizen.consciousness.log import Entry
@@ -56,6 +56,15 @@ from denizen.inbox.outside import storable_data
 from denizen.models.catalog import Models
 from denizen.models.embedders import NONE, Embedder, Reader, make_embedder
 from denizen.models.prices import Price
+from denizen.panel import advisors, desk, panels, rounds, taking, transcript
+from denizen.panel.advisors import Advisor, AdvisorDraft
+from denizen.panel.asking import Kit
+from denizen.panel.costs import Foretold
+from denizen.panel.moderator import Moderator
+from denizen.panel.panels import Panel
+from denizen.panel.rounds import Part, Round
+from denizen.panel.suggesting import COUNT, Suggestion
+from denizen.panel.taking import Shown
 from denizen.plans import agenda, from_outside, goals, notes
 from denizen.plans.agenda import PLANNED, Plan, PlanDraft, When
 from denizen.plans.goals import Goal, GoalChange, GoalStatus, Priority
@@ -146,6 +155,7 @@ class Runtime:
         """Told to stop: whoever asks is sent to other instances, and no cycle is begun here any more."""
         self._db: Database | None = None
         self._residents: Residents | None = None
+        self._moderator: Moderator | None = None
         self._make_recallable: Callable[[AgentId], None] | None = None
         self._closing = AsyncExitStack()
 
@@ -201,6 +211,11 @@ class Runtime:
                 # Whoever made the plan waits for it; should this instance be gone by then, a sweep of another finds it.
                 if self._residents is not None:
                     self._residents.expect(Instant(int(str(payload["at"]))))
+            elif topic == PANEL:
+                if self._moderator is not None:
+                    self._moderator.hint()
+                if self._shared_bus:
+                    self._bus.publish(topic, {**payload, "by": self.instance})
             elif topic == RECALLABLE:
                 # Lost where nobody lives here: whoever lives next looks for those that have waited.
                 if self._make_recallable is not None:
@@ -228,30 +243,50 @@ class Runtime:
             self._make_recallable = await stack.enter_async_context(catching_up.following(self.db, self.clock))
             if self.embedder is not None:
                 await stack.enter_async_context(following(self.db, self.embedder, self.clock))
+            self._moderator = await stack.enter_async_context(self._new_moderator())
             self._residents = await stack.enter_async_context(residents)
             stack.callback(self._forget_residents)
             # After them: a hint may come at once. What came before is found by the sweep.
             if self._shared_bus:
                 from denizen.agents.hints import listening
+                from denizen.panel.hints import overhearing
 
                 await stack.enter_async_context(listening(self._bus, residents, self.instance))
+                await stack.enter_async_context(overhearing(self._bus, self._moderator, self.instance))
+            self._moderator.hint()
             await residents.sweep()
             yield residents
 
+    def _new_moderator(self) -> Moderator:
+        pace = self._pace
+        return Moderator(
+            self._kit(),
+            instance=self.instance,
+            lease_seconds=pace.lease_seconds,
+            sweep_seconds=pace.sweep_seconds,
+            grace_seconds=pace.grace_seconds,
+        )
+
+    def _kit(self) -> Kit:
+        """What advisors of panels answer with."""
+        return Kit(self.db, self._bus, self.clock, self.models, self.default_model, self._prices, self.vault)
+
     def _forget_residents(self) -> None:
         self._residents = None
+        self._moderator = None
         self._make_recallable = None
 
     async def drain(self) -> None:
         """No cycle is begun here any more; those under way have finished, or are handed back after `grace_seconds`."""
         self.draining = True
-        if self._residents is not None:
-            await self._residents.stop()
+        if self._residents is not None and self._moderator is not None:
+            await asyncio.gather(self._residents.stop(), self._moderator.stop())
 
     def hurry(self) -> None:
         """Whatever still finishes while we drain is handed back at once: it goes on elsewhere, or later."""
-        if self._residents is not None:
+        if self._residents is not None and self._moderator is not None:
             self._residents.hurry()
+            self._moderator.hurry()
 
     async def missing(self) -> list[str]:
         """What this instance lacks to take work: `database`, `schema`, `bus`, or that it is `draining`."""
@@ -268,11 +303,17 @@ class Runtime:
             return ["database"]
 
     async def run_until_idle(self) -> None:
-        """Let the agents think until none of them has anything to do."""
+        """Let the agents think, and the advisors answer, until none of them has anything to do."""
         if self._residents is not None:
-            await self._residents.run_until_idle()
+            await self._until_idle(self._residents)
             return
         async with self.living() as residents:
+            await self._until_idle(residents)
+
+    async def _until_idle(self, residents: Residents) -> None:
+        assert self._moderator is not None
+        await residents.run_until_idle()
+        while await self._moderator.run_until_idle():
             await residents.run_until_idle()
 
     def _equipment(self) -> Equipment:
@@ -489,7 +530,7 @@ class Runtime:
 
         async def post() -> Posted:
             return await self.db.write(
-                posting.post,
+                rounds.post,
                 _id(space),
                 _id(author),
                 what,
@@ -563,6 +604,127 @@ class Runtime:
     def _remember_cause(self, event_id: str) -> None:
         if self.telemetry.tracer is not None:
             self.telemetry.tracer.remember(event_id)
+
+    # Panels: several advisors answer at once
+
+    async def create_panel(
+        self,
+        name: str,
+        members: Iterable[Who] = (),
+        *,
+        advisors: Iterable[AdvisorDraft | Mapping[str, Any] | str] = (),
+        private: bool = False,
+        organization: Organization | OrganizationId | None = None,
+        **settings: Any,
+    ) -> Panel:
+        """A new panel with these members and advisors in it; an advisor may be given as its name alone."""
+        home = await self._organization(organization)
+        joining, drafts = [_id(each) for each in members], [_drafted(each) for each in advisors]
+        return await self.db.write(_create_panel, home, name, joining, drafts, private, settings)
+
+    async def panels(self, who: Who | EntityId) -> list[Panel]:
+        """The panels they are in."""
+        return await self.db.read(panels.panels_of, _id(who))
+
+    async def get_panel(self, panel: Panel | Space | SpaceId) -> Panel:
+        return await self.db.read(panels.get, _id(panel))
+
+    async def edit_panel(self, panel: Panel | Space | SpaceId, **settings: Any) -> Panel:
+        """The panel with these settings changed."""
+        return await self.db.write(panels.edit, _id(panel), settings)
+
+    async def advisors(self, panel: Panel | Space | SpaceId) -> list[Advisor]:
+        """Who advises in the panel, switched off or on, in order."""
+        return await self.db.read(advisors.list_of, _id(panel))
+
+    async def add_advisors(
+        self, panel: Panel | Space | SpaceId, *given: AdvisorDraft | Mapping[str, Any] | str
+    ) -> list[Advisor]:
+        return await self.db.write(advisors.add, _id(panel), [_drafted(each) for each in given])
+
+    async def edit_advisor(self, panel: Panel | Space | SpaceId, advisor: Advisor | str, **changes: Any) -> Advisor:
+        """The advisor with these fields changed; its past stays its own."""
+        return await self.db.write(advisors.edit, _id(panel), _id(advisor), changes)
+
+    async def remove_advisor(self, panel: Panel | Space | SpaceId, advisor: Advisor | str) -> None:
+        """It is asked no more. What it has said stays."""
+        await self.db.write(advisors.remove, _id(panel), _id(advisor))
+
+    async def reorder_advisors(self, panel: Panel | Space | SpaceId, order: Iterable[Advisor | str]) -> list[Advisor]:
+        return await self.db.write(advisors.reorder, _id(panel), [_id(each) for each in order])
+
+    async def set_group_active(self, panel: Panel | Space | SpaceId, group: str, active: bool) -> list[Advisor]:
+        """All advisors of the group are switched on, or off."""
+        return await self.db.write(advisors.set_group_active, _id(panel), group, active)
+
+    async def import_advisors(
+        self, panel: Panel | Space | SpaceId, document: Mapping[str, Any], *, replace: bool = False
+    ) -> list[Advisor]:
+        """The advisors of an exported document are in the panel; with `replace`, those that were there are not."""
+        return await self.db.write(advisors.bring_in, _id(panel), document, replace=replace)
+
+    async def export_advisors(self, panel: Panel | Space | SpaceId) -> dict[str, Any]:
+        return advisors.taken_out(await self.advisors(panel))
+
+    async def suggest_advisors(
+        self, panel: Panel | Space | SpaceId, topic: str, *, count: int = COUNT
+    ) -> list[Suggestion]:
+        """Advisors that a model proposes for the topic, each with a reason."""
+        return await desk.suggest(self._kit(), _id(panel), topic, count)
+
+    async def ask_panel(
+        self, panel: Panel | Space | SpaceId, author: Who | EntityId, text: str, *, id: MessageId | None = None
+    ) -> Round:
+        """The message stands in the panel, and everyone it is for has it to answer. `round` gives what came of it."""
+        posted = await self.post(_id(panel), author, text, id=id)
+        begun = await self.db.read(rounds.begun_by, posted.id)
+        if begun is None:
+            raise InvalidInput("Only what a person says to a panel is answered.")
+        return begun
+
+    async def round(self, asked: Round) -> Round:
+        """The round as it is now."""
+        return await self.db.read(rounds.get, asked.panel_id, asked.id)
+
+    async def rounds(
+        self, panel: Panel | Space | SpaceId, *, before: int | None = None, limit: int = 50
+    ) -> list[Round]:
+        """The last rounds of turns before that one, or of all, the oldest first."""
+        return await self.db.read(rounds.before, _id(panel), before, limit=limit)
+
+    async def cancel_round(self, asked: Round, advisor: Advisor | str | None = None) -> Round:
+        """The advisor, or without one everyone who has not finished, answers no more in this round."""
+        voice = None if advisor is None else _id(advisor)
+        return await self.db.write(rounds.cancel, asked.panel_id, asked.id, voice)
+
+    async def retry_round(self, asked: Round, advisor: Advisor | str | None = None) -> Round:
+        """The advisor, or without one everyone who has failed or was cancelled, is asked again."""
+        voice = None if advisor is None else _id(advisor)
+        return await self.db.write(rounds.retry, asked.panel_id, asked.id, voice)
+
+    async def synthesize(self, asked: Round) -> Round:
+        """What was said is put together: the part `synthesis` of the round."""
+        return await self.db.write(rounds.want_synthesis, asked.panel_id, asked.id)
+
+    async def crosstalk(self, asked: Round, *, by: Who | EntityId, times: int = 1) -> Round:
+        """The advisors answer each other, so many times; gives the first round of it."""
+        return await self.db.write(rounds.begin_crosstalk, asked.panel_id, asked.id, _id(by), times)
+
+    async def vote(self, asked: Round, question: str = "", *, by: Who | EntityId) -> Round:
+        """The advisors vote on the question, or on what the turn was about; `voting.tally` says what it came to."""
+        return await self.db.write(rounds.begin_vote, asked.panel_id, asked.id, _id(by), question)
+
+    async def reply_context(self, asked: Round, advisor: Advisor | str, *, part: Part | None = None) -> Shown:
+        """Exactly what the advisor was shown when it answered in this round."""
+        return await self.db.read(taking.context_of, asked.panel_id, asked.id, _id(advisor), part)
+
+    async def foretell(self, panel: Panel | Space | SpaceId, text: str) -> list[Foretold]:
+        """What the message would cost, voice by voice."""
+        return await desk.foretell(self._kit(), _id(panel), text)
+
+    async def panel_transcript(self, panel: Panel | Space | SpaceId) -> str:
+        """Everything that was said in the panel, in Markdown."""
+        return await self.db.read(transcript.markdown, _id(panel))
 
     # Forgetting: gone everywhere, in one transaction
 
@@ -915,6 +1077,26 @@ def _create_space(
     for each in joining:
         directory.join(tx, space.id, each)
     return space
+
+
+def _create_panel(
+    tx: Tx,
+    home: OrganizationId,
+    name: str,
+    joining: Sequence[EntityId],
+    drafts: Sequence[AdvisorDraft],
+    private: bool,
+    settings: Mapping[str, Any],
+) -> Panel:
+    panel = panels.create(tx, home, name, private=private, settings=settings, members=joining)
+    advisors.add(tx, panel.id, drafts)
+    return panel
+
+
+def _drafted(given: AdvisorDraft | Mapping[str, Any] | str) -> AdvisorDraft:
+    if isinstance(given, AdvisorDraft):
+        return given
+    return advisors.drafted({"name": given} if isinstance(given, str) else given)
 
 
 def _trigger(tx: Tx, agent_id: AgentId, id: str, payload: Mapping[str, JsonValue], urgent: bool) -> None:

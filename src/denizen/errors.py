@@ -25,6 +25,7 @@ DenizenError
 │   ├── ModelRejected       the provider refuses this request, and always will
 │   ├── ModelOverloaded     the provider asks us to come back later
 │   └── ModelUnreachable    the network or the provider failed on the way
+├── BudgetSpent             what may be used is used up
 ├── SecretUnreadable        a secret is kept here that no key opens
 ├── SecretKeyMissing        there is no key to seal secrets with
 ├── SignatureWrong          what came to a webhook was not signed with its secret
@@ -215,6 +216,12 @@ class ModelUnreachable(ModelError):
     """The network or the provider failed on the way."""
 
     code = "model_unreachable"
+
+
+class BudgetSpent(DenizenError):
+    """What may be used is used up."""
+
+    code = "budget_spent"
 
 
 class SecretUnreadable(DenizenError):

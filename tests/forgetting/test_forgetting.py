@@ -283,6 +283,7 @@ ELSEWHERE = {
     "entities": {"handle"},
     "secrets": {"name", "hint", "sealed"},
     "identities": {"issuer", "subject"},
+    "advisors": {"handle"},
 }
 """Columns with words that have their own way of forgetting."""
 WORDLESS = {
@@ -290,7 +291,8 @@ WORDLESS = {
     "kind", "state", "status", "type", "role", "attention", "outcome", "stop_reason", "tool", "mode", "model",
     "reply_to", "holder", "runner", "on_crash", "digest", "settled_by", "active_space_id", "owner_id", "zone",
     "held_by", "held_told", "shortened", "schedule", "scheme", "sealed", "embedder", "speaker_id", "subject_id",
-    "by_id", "receipt", "from_space_id", "to_space_id", "settings", "tools",
+    "by_id", "receipt", "from_space_id", "to_space_id", "settings", "tools", "voice", "part", "asked_by",
+    "colour", "error_code",
 }  # fmt: skip
 """Columns that hold identifiers, words of our own, or what no person has said."""
 

@@ -33,6 +33,9 @@ _FILLED = {
     "key": ("name",),
     "note": ("key",),
     "plan": ("plan", "plan_name"),
+    "panel": ("panel_id", "panel"),
+    "advisor": ("advisor_id", "advisor"),
+    "round": ("round_id",),
 }
 """What there is in a place, and how routes call it."""
 
@@ -111,6 +114,12 @@ async def _furnish(world: World, home: Organization, mark: str, people: list[Ent
     await denizen.suspend_agent(bo)
     await denizen.trigger(bo, f"{mark}CI", text=f"{mark}text")
     [event] = await denizen.inbox(bo)
+    panel = await denizen.create_panel(
+        f"{mark}Board", people, advisors=[f"{mark}Seth", f"{mark}Pema"], model="demo", organization=home
+    )
+    asked = await denizen.ask_panel(panel, first, f"{mark}What now?")
+    await denizen.run_until_idle()
+    [seth, _] = await denizen.advisors(panel)
     token, _ = await denizen.db.write(tokens.create, victim.id, f"{mark}token")
     ids = {
         "space": kitchen.id,
@@ -124,6 +133,9 @@ async def _furnish(world: World, home: Organization, mark: str, people: list[Ent
         "key": f"{key}_KEY",
         "note": f"{mark}note".replace(" ", "_"),
         "plan": f"{mark}plan",
+        "panel": panel.id,
+        "advisor": seth.id,
+        "round": asked.id,
     }
     return Part(ids, waiting=bo.id), ada
 

@@ -1,4 +1,4 @@
-"""Writes fixtures/0009.jsonl: a small but complete life, one JSON object for each row, parents before children.
+"""Writes fixtures/0010.jsonl: a small but complete life, one JSON object for each row, parents before children.
 
     python -m tests.storage.make_fixture
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).parent / "fixtures" / "0009.jsonl"
+FILE = Path(__file__).parent / "fixtures" / "0010.jsonl"
 START = 1_767_603_600_000_000
 """Microseconds: Monday, 5 January 2026, nine o'clock, UTC."""
 SECOND = 1_000_000
@@ -38,6 +38,7 @@ def life() -> Iterator[Row]:
     yield from outside()
     yield from memories()
     yield from long_ago()
+    yield from board()
 
 
 def people() -> Iterator[Row]:
@@ -396,6 +397,37 @@ def long_ago() -> Iterator[Row]:
     yield "redactions", {"id": "redaction-1", "organization_id": "org-1", **forgotten, "created_at": START}
     crossed = {"cycle_id": "cycle-1", "from_space_id": "space-aside", "to_space_id": "space-room", "words": 9}
     yield "crossings", {"number": 1, "agent_id": "entity-ada", **crossed, "created_at": START}
+
+
+def board() -> Iterator[Row]:
+    """A panel with an advisor, who was asked once."""
+    space = {"id": "space-board", "organization_id": "org-1", "kind": "panel", "name": "Board", "private": 0}
+    yield "spaces", {**space, "last_seq": 1, "created_at": START}
+    where = {"space_id": "space-board"}
+    yield "panels", {**where, "organization_id": "org-1", "settings": "{}", "turns": 1, "created_at": START}
+    buber = {"id": "advisor-buber", **where, "position": 1, "handle": "buber", "name": "Martin Buber"}
+    looks = {"description": "You look for the encounter.", "colour": "#2f6f9f", "in_group": "", "active": 1}
+    yield "advisors", {**buber, **looks, "settings": "{}", "created_at": START, "removed_at": None}
+    yield message(1, "noor", "Should I move?", space="board", id="message-board-1")
+    asked = {"id": "round-1", **where, "turn": 1, "step": 0, "kind": "ask", "message_id": "message-board-1"}
+    yield (
+        "rounds",
+        {**asked, "asked_by": "entity-noor", "question": None, "state": "complete", "crosstalk": 0, "synthesis": 0,
+         "created_at": START, "completed_at": START + SECOND},
+    )  # fmt: skip
+    reply = {"round_id": "round-1", "voice": "advisor-buber", "part": "reply", **where, "organization_id": "org-1"}
+    recipe = {"system": "You are Martin Buber.", "cap": 4000, "lines": [], "digest": ""}
+    yield (
+        "replies",
+        {**reply, "position": 0, "name": "Martin Buber", "state": "done", "holder": None, "epoch": 1, "until": 0,
+         "attempts": 1, "text": "Whom would you leave?", "thinking": None, "result": None, "error_code": None,
+         "error": None, "recipe": json.dumps(recipe), "model": "demo", "input_tokens": 40, "output_tokens": 6,
+         "cache_read_tokens": 0, "cache_write_tokens": 0, "cost_micros": 0, "reserved_tokens": 0,
+         "reserved_micros": 0, "created_at": START, "started_at": START, "ended_at": START + SECOND},
+    )  # fmt: skip
+    spent = {"organization_id": "org-1", "day": 20458, **where, "model": "demo", "calls": 1, "input_tokens": 40}
+    yield "panel_spending", {**spent, "output_tokens": 6, "cache_read_tokens": 0, "cache_write_tokens": 0,
+                             "cost_micros": 0}  # fmt: skip
 
 
 if __name__ == "__main__":

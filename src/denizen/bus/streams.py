@@ -23,6 +23,9 @@ WAKE = "wake"
 WANTED = "wanted"
 """The topic on which every instance hears in which spaces a reader came too late for what is being written."""
 
+PANEL = "panel"
+"""The topic on which every instance hears that advisors of a panel have something to answer, or to leave."""
+
 REMEMBERED_STREAMS = 1000
 EARLY_PIECES = 1000
 
@@ -323,12 +326,80 @@ class SpaceRead:
         return {"type": "space.read", "entity": self.entity, "space": self.space}
 
 
+@dataclass(frozen=True, slots=True)
+class PanelChanged:
+    """A panel has other settings or advisors."""
+
+    space: SpaceId
+
+    def to_payload(self) -> dict[str, JsonValue]:
+        return {"type": "panel.changed", "space": self.space}
+
+
+@dataclass(frozen=True, slots=True)
+class RoundChanged:
+    """A round of a panel is in the database: opened, complete, or open again."""
+
+    space: SpaceId
+    round: str
+
+    def to_payload(self) -> dict[str, JsonValue]:
+        return {"type": "round.changed", "space": self.space, "round": self.round}
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyChanged:
+    """What a voice answers in a round is in the database, in another state than before."""
+
+    space: SpaceId
+    round: str
+    voice: str
+    part: str
+
+    def to_payload(self) -> dict[str, JsonValue]:
+        return {
+            "type": "reply.changed",
+            "space": self.space,
+            "round": self.round,
+            "voice": self.voice,
+            "part": self.part,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PanelDelta:
+    """A piece of what a voice is writing, or thinking, `offset` characters into it. Provisional."""
+
+    space: SpaceId
+    round: str
+    voice: str
+    part: str
+    epoch: int
+    offset: int
+    text: str
+    thinking: bool = False
+
+    def to_payload(self) -> dict[str, JsonValue]:
+        return {
+            "type": "panel.delta",
+            "space": self.space,
+            "round": self.round,
+            "voice": self.voice,
+            "part": self.part,
+            "epoch": self.epoch,
+            "offset": self.offset,
+            "text": self.text,
+            "thinking": self.thinking,
+        }
+
+
 CallFrame: TypeAlias = CallStarted | CallDelta | CallChanged
 MessageChange: TypeAlias = MessageEdited | MessageDeleted
 LifeFrame: TypeAlias = CycleChanged | AgentBudget | AgentAlert
 PlaceFrame: TypeAlias = MembershipChanged | SpaceChanged | SpaceRead
-Hint: TypeAlias = MessageCreated | MessageChange | CallChanged | LifeFrame | PlaceFrame
-"""What only says where to look: nothing of it is provisional."""
+PanelFrame: TypeAlias = PanelChanged | RoundChanged | ReplyChanged | PanelDelta
+Hint: TypeAlias = MessageCreated | MessageChange | CallChanged | LifeFrame | PlaceFrame | PanelFrame
+"""What only says where to look, and what no agent writes."""
 StreamFrame: TypeAlias = Hint | StreamStarted | StreamDelta | StreamAborted | AgentStatus | CallStarted | CallDelta
 
 
@@ -366,7 +437,7 @@ def from_payload(payload: Mapping[str, JsonValue]) -> StreamFrame | None:
                 doing = rest.get("doing")
                 return AgentStatus(AgentId(agent), status, epoch, doing if isinstance(doing, str) else None)
         case _:
-            return _call_from(payload) or _life_from(payload) or _place_from(payload)
+            return _call_from(payload) or _life_from(payload) or _place_from(payload) or _panel_from(payload)
     return None
 
 
@@ -395,6 +466,31 @@ def _place_from(payload: Mapping[str, JsonValue]) -> PlaceFrame | None:
             return SpaceRead(EntityId(entity), SpaceId(space))
         case _:
             return None
+
+
+def _panel_from(payload: Mapping[str, JsonValue]) -> PanelFrame | None:
+    match payload:
+        case {"type": "panel.changed", "space": str(space)}:
+            return PanelChanged(SpaceId(space))
+        case {"type": "round.changed", "space": str(space), "round": str(round_id)}:
+            return RoundChanged(SpaceId(space), round_id)
+        case {
+            "type": "reply.changed" | "panel.delta" as type_,
+            "space": str(space),
+            "round": str(round_id),
+            "voice": str(voice),
+            "part": str(part),
+            **rest,
+        }:
+            if type_ == "reply.changed":
+                return ReplyChanged(SpaceId(space), round_id, voice, part)
+            epoch, offset, text = _natural(rest.get("epoch")), _natural(rest.get("offset")), rest.get("text")
+            if epoch is not None and offset is not None and isinstance(text, str):
+                thinking = rest.get("thinking") is True
+                return PanelDelta(SpaceId(space), round_id, voice, part, epoch, offset, text, thinking)
+        case _:
+            pass
+    return None
 
 
 def _call_from(payload: Mapping[str, JsonValue]) -> CallFrame | None:

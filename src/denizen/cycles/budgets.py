@@ -42,6 +42,8 @@ from denizen.storage.schema import (
     memberships,
     messages,
     organizations,
+    panel_spending,
+    replies,
     reservations,
     spending,
 )
@@ -194,6 +196,24 @@ _spent_by_all = _sums(
     spending.c.organization_id == bindparam("organization_id"),
     spending.c.day >= bindparam("since"),
 ).subquery()
+_spent_by_panels = _sums(
+    panel_spending,
+    panel_spending.c.input_tokens + panel_spending.c.output_tokens,
+    panel_spending.c.organization_id == bindparam("organization_id"),
+    panel_spending.c.day >= bindparam("since"),
+).subquery()
+_kept_for_panels = (
+    select(
+        cast(func.coalesce(func.sum(replies.c.reserved_tokens), 0), BigInteger).label("tokens"),
+        cast(func.coalesce(func.sum(replies.c.reserved_micros), 0), BigInteger).label("micros"),
+    )
+    .where(
+        replies.c.state.in_(("waiting", "running")),
+        replies.c.organization_id == bindparam("organization_id"),
+        replies.c.until >= bindparam("now"),
+    )
+    .subquery()
+)
 _kept_for_others = (
     _sums(
         reservations,
@@ -212,8 +232,13 @@ _kept_for_others = (
 # One statement, and so one snapshot: what is settled meanwhile is seen as kept or as spent, never as neither.
 _of_organization = statement(
     select(
-        _spent_by_all.c.tokens, _spent_by_all.c.micros, _kept_for_others.c.tokens, _kept_for_others.c.micros
-    ).select_from(_spent_by_all.join(_kept_for_others, true()))
+        _spent_by_all.c.tokens + _spent_by_panels.c.tokens,
+        _spent_by_all.c.micros + _spent_by_panels.c.micros,
+        _kept_for_others.c.tokens + _kept_for_panels.c.tokens,
+        _kept_for_others.c.micros + _kept_for_panels.c.micros,
+    ).select_from(
+        _spent_by_all.join(_kept_for_others, true()).join(_spent_by_panels, true()).join(_kept_for_panels, true())
+    )
 )
 # The agents of an organization that has limits reserve one after the other. Its key is free for rows that refer to it.
 _shared_settings = statement(
@@ -280,6 +305,22 @@ def _used(tx: Tx, limit: Limit, organization_id: OrganizationId, agent_id: Agent
     row = tx.one(_of_organization, organization_id=organization_id, agent_id=agent_id, since=since, now=tx.now)
     assert row is not None
     return Amount(row[0], row[1]), Amount(row[2], row[3])
+
+
+def own_limits(budget: BudgetSettings | None) -> list[Limit]:
+    """The limits in a budget of one's own."""
+    return _applying(budget, "agent")
+
+
+def shared_limits(tx: Tx, organization_id: OrganizationId) -> list[Limit]:
+    """The limits of an organization. Whoever reserves under them waits for the others that do."""
+    return _applying(_read_shared(tx, organization_id), "organization")
+
+
+def used_by_all(tx: Tx, limit: Limit, organization_id: OrganizationId) -> Amount:
+    """What agents and panels of the organization have spent of a limit, or may, with what is under way."""
+    spent, kept = _used(tx, limit, organization_id, AgentId(""))
+    return spent + kept
 
 
 def _warn(tx: Tx, agent_id: AgentId, limit: Limit, spent: Amount) -> None:

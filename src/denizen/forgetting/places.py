@@ -14,6 +14,7 @@ from sqlalchemy import ColumnElement, Table, bindparam, null, select, tuple_, up
 
 from denizen.storage.database import Params, Tx, statement
 from denizen.storage.schema import (
+    advisors,
     agents,
     calls,
     cycles,
@@ -28,7 +29,10 @@ from denizen.storage.schema import (
     notes,
     organizations,
     overflow,
+    panels,
     plans,
+    replies,
+    rounds,
     selves,
     spaces,
     tokens,
@@ -124,6 +128,7 @@ class Place:
 
 _cycles_here = select(cycles.c.id).where(cycles.c.agent_id.in_(_agents_here))
 _entities_here = select(entities.c.id).where(entities.c.organization_id == bindparam("organization_id"))
+_spaces_here = select(spaces.c.id).where(spaces.c.organization_id == bindparam("organization_id"))
 _agent_of_cycle = select(cycles.c.agent_id).where(cycles.c.id == effects.c.cycle_id).scalar_subquery()
 
 PLACES: Final = (
@@ -146,6 +151,18 @@ PLACES: Final = (
     Place(goals, {"text": "text"}, agent=goals.c.agent_id),
     Place(notes, {"text": "text"}, agent=notes.c.agent_id),
     Place(plans, {"name": "text", "instruction": "text"}, agent=plans.c.agent_id),
+    Place(panels, {"settings": "text"}, here=panels.c.organization_id == bindparam("organization_id")),
+    Place(
+        advisors,
+        {"name": "text", "description": "text", "in_group": "text", "settings": "text"},
+        here=advisors.c.space_id.in_(_spaces_here),
+    ),
+    Place(rounds, {"question": "text"}, here=rounds.c.space_id.in_(_spaces_here)),
+    Place(
+        replies,
+        {"name": "text", "text": "text", "thinking": "text", "result": "text", "error": "text", "recipe": "text"},
+        here=replies.c.organization_id == bindparam("organization_id"),
+    ),
     Place(webhooks, {"name": "text"}, agent=webhooks.c.agent_id, of_people=True),
     Place(
         entities,

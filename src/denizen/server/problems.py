@@ -59,6 +59,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "model_rejected": Kind(422, "The model's provider refuses this"),
     # What the server could not do, this time
     "model_unreachable": Kind(502, "The model's provider did not answer"),
+    "budget_spent": Kind(402, "What may be used is used up"),
     "model_overloaded": Kind(503, "The model's provider is overloaded"),
     "database_locked": Kind(503, "The database is busy"),
     "database_unavailable": Kind(503, "The database cannot be reached"),

@@ -590,3 +590,113 @@ crossings = Table(
     _int("created_at"),
     Index("ix_crossings_agent", "agent_id", "number"),
 )
+
+panels = Table(
+    "panels",  # how the spaces of that kind answer
+    metadata,
+    _key("space_id", "spaces.id"),
+    _ref("organization_id", "organizations.id"),
+    _text("settings", "{}"),
+    _int("turns", 0),  # the number of the last one
+    _int("created_at"),
+)
+
+_THERE = text("removed_at IS NULL")
+
+advisors = Table(
+    "advisors",
+    metadata,
+    _key("id"),
+    _ref("space_id", "panels.space_id"),
+    _int("position"),
+    _text("handle"),  # `@handle` addresses it; unique among those that are there
+    _text("name"),
+    _text("description", ""),
+    _text("colour", ""),
+    _text("in_group", ""),
+    _flag("active", 1),
+    _text("settings", "{}"),  # model, limits, phases, what is expected of it
+    _int("created_at"),
+    Column("removed_at", BigInteger),  # what it has said stays
+    Index("ix_advisors_space", "space_id", "position"),
+    Index("ix_advisors_handle", "space_id", "handle", unique=True, sqlite_where=_THERE, postgresql_where=_THERE),
+)
+
+_OPEN_ROUNDS = text("state = 'open'")
+
+rounds = Table(
+    "rounds",  # each time that the advisors of a panel are asked
+    metadata,
+    _key("id"),
+    _ref("space_id", "panels.space_id"),
+    _int("turn"),  # of the panel: a message of a person begins it
+    _int("step"),  # within the turn: 0 is the message itself; cross-talk and votes follow
+    _text("kind"),  # ask, crosstalk, vote
+    _text("message_id"),  # that began the turn
+    _text("asked_by"),
+    Column("question", Text),  # what is voted on
+    _text("state", "open"),  # open, complete
+    _int("crosstalk", 0),  # how many rounds of it are to follow
+    _flag("synthesis"),  # whether one is wanted when it is complete
+    _int("created_at"),
+    Column("completed_at", BigInteger),
+    UniqueConstraint("space_id", "turn", "step"),
+    Index("ix_rounds_open", "space_id", "turn", sqlite_where=_OPEN_ROUNDS, postgresql_where=_OPEN_ROUNDS),
+    Index("ix_rounds_message", "message_id"),
+)
+
+_UNFINISHED = text("state IN ('waiting', 'running')")
+_ANSWERED = text("state = 'done'")
+
+replies = Table(
+    "replies",  # what one voice answers in one round; written once, by whoever holds its lease
+    metadata,
+    _key("round_id", "rounds.id"),
+    _key("voice"),  # the id of an advisor; assistant, synthesis
+    _key("part"),  # reply, crosstalk, vote, synthesis, check
+    _ref("space_id", "panels.space_id"),
+    _ref("organization_id", "organizations.id"),
+    _int("position"),
+    _text("name"),  # what the voice was called then
+    _text("state", "waiting"),  # waiting, running, done, failed, cancelled
+    Column("holder", Text),
+    _int("epoch", 0),
+    _int("until", 0),
+    _int("attempts", 0),
+    Column("text", Text),
+    Column("thinking", Text),
+    Column("result", Text),  # of a vote or a check: JSON
+    Column("error_code", Text),
+    Column("error", Text),
+    Column("recipe", Text),  # what its request was made of: JSON
+    Column("model", Text),
+    _int("input_tokens", 0),
+    _int("output_tokens", 0),
+    _int("cache_read_tokens", 0),
+    _int("cache_write_tokens", 0),
+    Column("cost_micros", BigInteger),  # NULL where the price is unknown
+    _int("reserved_tokens", 0),  # what the call under way may use at most
+    _int("reserved_micros", 0),
+    _int("created_at"),
+    Column("started_at", BigInteger),
+    Column("ended_at", BigInteger),
+    Index("ix_replies_unfinished", "created_at", sqlite_where=_UNFINISHED, postgresql_where=_UNFINISHED),
+    Index("ix_replies_voice", "space_id", "voice", "part", sqlite_where=_ANSWERED, postgresql_where=_ANSWERED),
+)
+
+panel_spending = Table(
+    "panel_spending",  # what each panel has used on each day, by model
+    metadata,
+    _key("organization_id", "organizations.id"),
+    Column("day", Integer, primary_key=True),  # days since 1970, UTC
+    _key("space_id", "panels.space_id"),
+    _key("model"),
+    _int("calls", 0),
+    _int("input_tokens", 0),
+    _int("output_tokens", 0),
+    _int("cache_read_tokens", 0),
+    _int("cache_write_tokens", 0),
+    _int("cost_micros", 0),
+    Index("ix_panel_spending_space", "space_id", "day"),
+    sqlite_with_rowid=False,
+)

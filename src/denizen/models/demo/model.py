@@ -8,6 +8,7 @@ from typing import Final
 
 from pydantic_ai.messages import ModelMessage
 
+from denizen.models.demo.advising import advise, is_for_a_panel
 from denizen.models.demo.deciding import decide
 from denizen.models.demo.reading import read
 from denizen.models.scripted import Info, Pause, ScriptedModel, Turn
@@ -36,5 +37,7 @@ def demo(
 
 
 def _next_turn(messages: list[ModelMessage], info: Info) -> Turn:
+    if is_for_a_panel(info.tools):
+        return advise(messages, info.tools)
     tools = {each.name: each.parameters_json_schema for each in info.definitions}
     return decide(read(messages), tools)

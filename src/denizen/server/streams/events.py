@@ -14,8 +14,10 @@ from typing import Final, Literal
 from pydantic import BaseModel, ConfigDict
 
 from denizen.agents.registry import Status
+from denizen.panel.rounds import Part
 from denizen.server.live import Payload
 from denizen.server.schemas import CallOut, MessageOut
+from denizen.server.shapes.panels import ReplyOut, RoundOut
 from denizen.server.sse import event
 from denizen.spaces.directory import Space, SpaceKind
 from denizen.spaces.posting import Message
@@ -233,6 +235,37 @@ class AgentAlert(_Event):
     text: str
 
 
+class PanelDelta(_Event):
+    """More of what an advisor says or thinks; it begins `offset` characters (Unicode code points) into it."""
+
+    type: Literal["panel.delta"] = "panel.delta"
+    panel: str
+    round: str
+    advisor: str
+    part: Part
+    epoch: int
+    offset: int
+    text: str
+    thinking: bool
+
+
+class PanelReply(_Event):
+    """What a voice answers in a round, in the state that it is in now."""
+
+    type: Literal["panel.reply"] = "panel.reply"
+    panel: str
+    round: str
+    all_completed: bool
+    reply: ReplyOut
+
+
+class PanelChanged(_Event):
+    """The panel has other settings or advisors: read it again."""
+
+    type: Literal["panel.changed"] = "panel.changed"
+    panel: str
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """One event of the table."""
@@ -262,6 +295,10 @@ EVENTS: Final[Mapping[str, Kind]] = {
     "space.left": Kind(SpaceLeft, ("person",), ("person",)),
     "space.changed": Kind(SpaceChanged, _SHARED),
     "space.read": Kind(SpaceRead, ("person",)),
+    "panel.round": Kind(RoundOut, _SHARED),
+    "panel.reply": Kind(PanelReply, _SHARED),
+    "panel.delta": Kind(PanelDelta, _SHARED),
+    "panel.changed": Kind(PanelChanged, _SHARED),
     "cycle": Kind(CycleEnded, ("agent",), ("agent",)),
     "cycle.opened": Kind(CycleOpened, ("agent",)),
     "step": Kind(Step, ("agent",)),
@@ -294,8 +331,14 @@ def live_event(payload: Payload) -> bytes:
     return event(str(payload["type"]), json.dumps(payload, ensure_ascii=False))
 
 
+def round_event(told: RoundOut) -> bytes:
+    """A round, as it stands. Without an id: whoever comes back is told what is under way, and reads the others."""
+    return event("panel.round", told.model_dump_json())
+
+
 _OfPlaces = Ready | SpaceJoined | SpaceLeft | SpaceChanged | SpaceRead
-Typed = _OfPlaces | CycleEnded | CycleOpened | CycleSkipped | CycleFailed | Step | Tool
+PanelEvent = PanelReply | PanelChanged
+Typed = _OfPlaces | CycleEnded | CycleOpened | CycleSkipped | CycleFailed | Step | Tool | PanelEvent
 
 
 def typed_event(told: Typed, id: int | str | None = None) -> bytes:

@@ -21,6 +21,10 @@ from denizen.bus.streams import (
     MessageCreated,
     MessageDeleted,
     MessageEdited,
+    PanelChanged,
+    PanelDelta,
+    ReplyChanged,
+    RoundChanged,
     StreamFrame,
     StreamStarted,
     agent_topic,
@@ -37,6 +41,7 @@ from denizen.server.context import Context
 from denizen.server.live import Live, Payload
 from denizen.server.sse import Say, require_good
 from denizen.server.streams import cursor
+from denizen.server.streams.advising import Advising
 from denizen.server.streams.cursor import Ending
 from denizen.server.streams.events import (
     Ready,
@@ -135,11 +140,13 @@ class PersonStory:
         self._given = dict(given)
         self._say = say
         self._live = Live()
+        self._advising = Advising(self._runtime.db, self._enter)
         self._positions: dict[SpaceId, int] = {}
         self._read: dict[SpaceId, int] = {}
         """How far the reader was told that the person has read."""
         self._by_topic: dict[str, SpaceId] = {}
         self._agents: list[Presence] = []
+        self._panels: list[SpaceId] = []
 
     @property
     def topics(self) -> frozenset[str]:
@@ -162,6 +169,7 @@ class PersonStory:
         waiting = await self._runtime.db.read(_waiting_calls, list(around.places))
         if waiting:
             await self._say(b"".join(call_event(each) for each in waiting))
+        await self._say_rounds()
         if any(each.status == "alive" for each in self._agents):
             # Perhaps it is writing: then the reader hears that from its beginning.
             self._want(self._positions)
@@ -178,6 +186,7 @@ class PersonStory:
     async def lose(self) -> None:
         await self._say_live(self._live.lost())
         await self.look()
+        await self._say_rounds()
         self._want(self._positions)
 
     async def hear(self, topic: str, frame: StreamFrame) -> None:
@@ -214,10 +223,24 @@ class PersonStory:
                 if space_id is not None:
                     await self._runtime.db.read(_require, self._reader, space_id)
                     await self._say_live(self._live.hear(frame, space_id))
+            case PanelChanged() | RoundChanged() | ReplyChanged() | PanelDelta():
+                if space_id is not None and (told := await self._advising.hear(frame)):
+                    await self._say(told)
+                if wanted := self._advising.wants:
+                    self._want(wanted)
             case _:
                 await self._say_live(self._live.hear(frame, space_id))
                 if wanted := self._live.wanted():
                     self._want(wanted)
+
+    def _enter(self, tx: Tx, space_id: SpaceId) -> object:
+        return _require(tx, self._reader, space_id)
+
+    async def _say_rounds(self) -> None:
+        """Whoever comes sees which rounds are under way, and hears what is being said from its beginning."""
+        if self._panels and (told := await self._advising.begin(self._panels)):
+            await self._say(told)
+            self._want(self._panels)
 
     @property
     def _cursor(self) -> str:
@@ -226,6 +249,7 @@ class PersonStory:
     def _settle_in(self, around: _Surroundings) -> list[_Place]:
         """Every space has its position; gives those that the reader did not know of."""
         self._agents = around.agents
+        self._panels = [each.id for each in around.places.values() if each.kind == "panel"]
         self._by_topic = {space_topic(each): each for each in around.places}
         new: list[_Place] = []
         for place in around.places.values():

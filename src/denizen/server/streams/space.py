@@ -17,6 +17,10 @@ from denizen.bus.streams import (
     MessageCreated,
     MessageDeleted,
     MessageEdited,
+    PanelChanged,
+    PanelDelta,
+    ReplyChanged,
+    RoundChanged,
     SpaceChanged,
     StreamFrame,
     StreamStarted,
@@ -29,6 +33,7 @@ from denizen.server.auth import Caller
 from denizen.server.context import Context
 from denizen.server.live import Live, Payload
 from denizen.server.sse import Say, require_good
+from denizen.server.streams.advising import Advising
 from denizen.server.streams.events import (
     call_event,
     change_event,
@@ -85,6 +90,7 @@ class SpaceStory:
         self._after = after
         self._say = say
         self._live = Live(space_id)
+        self._advising = Advising(self._runtime.db, self._enter)
         self._agents: list[Presence] = []
         self._last_call: tuple[CallId, str] | None = None
 
@@ -98,6 +104,7 @@ class SpaceStory:
     async def begin(self) -> None:
         await self.look()
         await self._say_open_calls()
+        await self._say_rounds()
         if any(each.status == "alive" for each in self._agents):
             # Perhaps it is writing: then the reader hears that from its beginning.
             self._runtime.bus.publish(WANTED, wanted_payload([self._reader.space_id]))
@@ -119,6 +126,7 @@ class SpaceStory:
     async def lose(self) -> None:
         await self._say_live(self._live.lost())
         await self.look()
+        await self._say_rounds()
         self._runtime.bus.publish(WANTED, wanted_payload([self._reader.space_id]))
 
     async def hear(self, topic: str, frame: StreamFrame) -> None:
@@ -143,10 +151,24 @@ class SpaceStory:
                 # Whoever left the space since the last message does not get to read the next one as it is written.
                 await self.look()
                 await self._say_live(self._live.hear(frame))
+            case PanelChanged() | RoundChanged() | ReplyChanged() | PanelDelta():
+                if told := await self._advising.hear(frame):
+                    await self._say(told)
+                if spaces := self._advising.wants:
+                    self._runtime.bus.publish(WANTED, wanted_payload(spaces))
             case _:
                 await self._say_live(self._live.hear(frame))
                 if spaces := self._live.wanted():
                     self._runtime.bus.publish(WANTED, wanted_payload(spaces))
+
+    def _enter(self, tx: Tx, space_id: SpaceId) -> object:
+        return directory.require_member(tx, space_id, self._reader.entity_id)
+
+    async def _say_rounds(self) -> None:
+        """Whoever comes sees which rounds are under way, and hears what is being said from its beginning."""
+        if told := await self._advising.begin([self._reader.space_id]):
+            await self._say(told)
+            self._runtime.bus.publish(WANTED, wanted_payload([self._reader.space_id]))
 
     async def _say_open_calls(self) -> None:
         """Whoever comes sees what still waits; what was settled long ago is found with the messages."""

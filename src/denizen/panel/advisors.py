@@ -1,0 +1,321 @@
+"""Who advises in a panel: made, edited, put in order, grouped, switched off and on, brought in and out as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Final, NewType, cast
+
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import bindparam, select, update
+
+from denizen.errors import HandleTaken, InvalidInput, NotFound
+from denizen.ids import SpaceId, new_id
+from denizen.panel import panels
+from denizen.panel.settings import MOST_ADVISORS, AdvisorSettings, checked
+from denizen.spaces.handles import MAX_HANDLE_CHARS, check_handle, check_name, handle_from
+from denizen.storage.database import Tx, insert_into, statement, storable
+from denizen.storage.schema import advisors
+
+AdvisorId = NewType("AdvisorId", str)
+
+FORMAT: Final = "denizen.advisors/1"
+COLOURS: Final = (
+    "#2f6f9f", "#a8552f", "#4d7c3a", "#7a4fa3", "#b08a1e", "#2a8580", "#a63d5c", "#5b6472", "#3f51a3", "#8a6a4f",
+    "#1f7a4d", "#9a4a8c",
+)  # fmt: skip
+"""Given in turn to advisors that have no colour of their own."""
+
+
+class AdvisorDraft(BaseModel):
+    """An advisor as someone describes it: also a line of an exported file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    handle: str | None = None
+    """`@handle` addresses it; made from the name where it is not given."""
+    description: str = Field(default="", max_length=20_000)
+    """Who it is, in the second or third person: it stands behind "You are …."."""
+    colour: str = Field(default="", pattern=r"^(#[0-9a-fA-F]{6})?$")
+    group: str = Field(default="", max_length=60)
+    active: bool = True
+    model: str | None = None
+    max_tokens: int | None = None
+    reasoning: bool = False
+    phases: tuple[Any, ...] | None = None
+    assertions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Advisor:
+    """A voice of a panel."""
+
+    id: AdvisorId
+    panel_id: SpaceId
+    position: int
+    handle: str
+    name: str
+    description: str
+    colour: str
+    group: str
+    active: bool
+    settings: AdvisorSettings
+    removed: bool = False
+
+
+_OWN: Final = frozenset(AdvisorSettings.model_fields)
+_add = insert_into(
+    advisors, "id", "space_id", "position", "handle", "name", "description", "colour", "in_group", "active", "settings",
+    "created_at",
+)  # fmt: skip
+_row = (
+    advisors.c.id,
+    advisors.c.space_id,
+    advisors.c.position,
+    advisors.c.handle,
+    advisors.c.name,
+    advisors.c.description,
+    advisors.c.colour,
+    advisors.c.in_group,
+    advisors.c.active,
+    advisors.c.settings,
+    advisors.c.removed_at,
+)
+_there = statement(
+    select(*_row)
+    .where(advisors.c.space_id == bindparam("space_id"), advisors.c.removed_at.is_(None))
+    .order_by(advisors.c.position, advisors.c.id)
+)
+_get = statement(select(*_row).where(advisors.c.id == bindparam("id")))
+_change = statement(
+    update(advisors)
+    .where(advisors.c.id == bindparam("advisor"))
+    .values(
+        handle=bindparam("new_handle"),
+        name=bindparam("new_name"),
+        description=bindparam("new_description"),
+        colour=bindparam("new_colour"),
+        in_group=bindparam("new_group"),
+        active=bindparam("new_active"),
+        settings=bindparam("new_settings"),
+    )
+)
+_move = statement(update(advisors).where(advisors.c.id == bindparam("advisor")).values(position=bindparam("place")))
+_remove = statement(
+    update(advisors)
+    .where(advisors.c.id == bindparam("advisor"), advisors.c.removed_at.is_(None))
+    .values(removed_at=bindparam("at"), active=0)
+)
+
+
+def list_of(tx: Tx, panel_id: SpaceId) -> list[Advisor]:
+    """Who is in the panel, switched off or on, in order."""
+    return [_as_advisor(row) for row in tx.all(_there, space_id=panel_id)]
+
+
+def get(tx: Tx, panel_id: SpaceId, advisor_id: str) -> Advisor:
+    """An advisor of this panel, by its id; also one that was removed."""
+    row = tx.one(_get, id=advisor_id)
+    if row is None or row[1] != panel_id:
+        raise NotFound("advisor", advisor_id)
+    return _as_advisor(row)
+
+
+def find(tx: Tx, panel_id: SpaceId, named: str) -> Advisor:
+    """The advisor of this id, handle or name, if it is there."""
+    wanted = named.strip().removeprefix("@").lower()
+    for each in list_of(tx, panel_id):
+        if wanted in (each.id, each.handle, each.name.lower()):
+            return each
+    raise NotFound("advisor", named)
+
+
+def add(tx: Tx, panel_id: SpaceId, given: Sequence[AdvisorDraft]) -> list[Advisor]:
+    """These are in the panel, after those that were."""
+    panels.hold(tx, panel_id)
+    there = list_of(tx, panel_id)
+    if len(there) + len(given) > MOST_ADVISORS:
+        raise InvalidInput(f"A panel has room for {MOST_ADVISORS} advisors; this one has {len(there)}.")
+    last = max((each.position for each in there), default=0)
+    taken = {each.handle for each in there}
+    made: list[Advisor] = []
+    for at, draft in enumerate(given, start=1):
+        handle = _handle(draft, taken)
+        taken.add(handle)
+        colour = draft.colour.lower() or COLOURS[(len(there) + at - 1) % len(COLOURS)]
+        made.append(_drafted(AdvisorId(new_id()), panel_id, last + at, handle, colour, draft))
+    for each in made:
+        tx.run(
+            _add,
+            id=each.id,
+            space_id=panel_id,
+            position=each.position,
+            handle=each.handle,
+            name=each.name,
+            description=each.description,
+            colour=each.colour,
+            in_group=each.group,
+            active=int(each.active),
+            settings=_stored(each.settings),
+            created_at=tx.now,
+        )
+    panels.announce(tx, panel_id)
+    return made
+
+
+def edit(tx: Tx, panel_id: SpaceId, advisor_id: str, changes: Mapping[str, Any]) -> Advisor:
+    """The advisor with these fields changed. What it has said stays its own, under whatever name."""
+    panels.hold(tx, panel_id)
+    before = get(tx, panel_id, advisor_id)
+    if before.removed:
+        raise NotFound("advisor", advisor_id)
+    draft = checked(AdvisorDraft, {**exported(before), **changes}, "an advisor")
+    taken = {each.handle for each in list_of(tx, panel_id) if each.id != advisor_id}
+    handle = before.handle if draft.handle is None else check_handle(draft.handle)
+    if handle in taken:
+        raise HandleTaken(f"Another advisor of this panel is @{handle}: choose another handle.")
+    after = _drafted(before.id, panel_id, before.position, handle, draft.colour.lower(), draft)
+    tx.run(
+        _change,
+        advisor=advisor_id,
+        new_handle=after.handle,
+        new_name=after.name,
+        new_description=after.description,
+        new_colour=after.colour,
+        new_group=after.group,
+        new_active=int(after.active),
+        new_settings=_stored(after.settings),
+    )
+    panels.announce(tx, panel_id)
+    return after
+
+
+def remove(tx: Tx, panel_id: SpaceId, advisor_id: str) -> None:
+    """The advisor is asked no more. What it has said stays."""
+    panels.hold(tx, panel_id)
+    get(tx, panel_id, advisor_id)
+    tx.run(_remove, advisor=advisor_id, at=tx.now)
+    panels.announce(tx, panel_id)
+
+
+def reorder(tx: Tx, panel_id: SpaceId, order: Sequence[str]) -> list[Advisor]:
+    """The advisors stand in this order; those not named follow as they stood."""
+    panels.hold(tx, panel_id)
+    there = list_of(tx, panel_id)
+    known = {str(each.id) for each in there}
+    unknown = [each for each in order if each not in known]
+    if unknown or len(set(order)) != len(order):
+        raise InvalidInput(f"advisors: name each advisor of this panel once. {', '.join(unknown) or 'One is twice.'}")
+    rest = [str(each.id) for each in there if each.id not in order]
+    for place, advisor_id in enumerate([*order, *rest], start=1):
+        tx.run(_move, advisor=advisor_id, place=place)
+    panels.announce(tx, panel_id)
+    return list_of(tx, panel_id)
+
+
+def set_group_active(tx: Tx, panel_id: SpaceId, group: str, active: bool) -> list[Advisor]:
+    """All advisors of the group are switched on, or off."""
+    members = [each for each in list_of(tx, panel_id) if each.group == group]
+    if not members:
+        raise NotFound("group of advisors", group)
+    return [edit(tx, panel_id, each.id, {"active": active}) for each in members]
+
+
+def bring_in(tx: Tx, panel_id: SpaceId, document: Mapping[str, Any], *, replace: bool = False) -> list[Advisor]:
+    """The advisors of an exported file are in the panel; with `replace`, those that were there are not."""
+    drafts = read(document)
+    if replace:
+        for each in list_of(tx, panel_id):
+            remove(tx, panel_id, each.id)
+    return add(tx, panel_id, drafts)
+
+
+def read(document: Mapping[str, Any]) -> list[AdvisorDraft]:
+    """The advisors that a document describes. Raises `InvalidInput` that says what is wrong with it."""
+    if document.get("format", FORMAT) != FORMAT:
+        raise InvalidInput(f"format: this is no file of advisors that is known here ({FORMAT}).")
+    given: Any = document.get("advisors")
+    if not isinstance(given, list):
+        raise InvalidInput("advisors: a list of them is expected.")
+    listed = cast("list[object]", given)
+    return [drafted(each, f"advisor {at}") for at, each in enumerate(listed, start=1)]
+
+
+def drafted(given: object, what: str = "an advisor") -> AdvisorDraft:
+    """An advisor from outside. Raises `InvalidInput` that says which field is wrong."""
+    if not isinstance(given, Mapping):
+        raise InvalidInput(f"{what}: an object with at least a `name` is expected.")
+    draft = checked(AdvisorDraft, given, what)  # pyright: ignore[reportUnknownArgumentType]
+    check_name(draft.name)
+    _settings(draft)
+    return draft
+
+
+def taken_out(listed: Iterable[Advisor]) -> dict[str, Any]:
+    """The advisors as a document that `bring_in` understands."""
+    return {"format": FORMAT, "advisors": [exported(each) for each in listed]}
+
+
+def exported(advisor: Advisor) -> dict[str, Any]:
+    """One advisor as a line of such a document."""
+    fields: dict[str, Any] = {"name": advisor.name, "handle": advisor.handle, "description": advisor.description}
+    fields |= {"colour": advisor.colour, "group": advisor.group, "active": advisor.active}
+    return fields | advisor.settings.model_dump(mode="json", exclude_defaults=True)
+
+
+def addressed(listed: Sequence[Advisor], mentions: Iterable[str]) -> list[Advisor]:
+    """Whom a message is for: those it mentions, by their handle or their group's, else all that are switched on."""
+    named = {each.lower() for each in mentions}
+    meant = [
+        each
+        for each in listed
+        if each.handle in named or (each.group and each.active and handle_from(each.group) in named)
+    ]
+    return meant or [each for each in listed if each.active]
+
+
+def _drafted(id: AdvisorId, panel_id: SpaceId, position: int, handle: str, colour: str, draft: AdvisorDraft) -> Advisor:
+    return Advisor(
+        id,
+        panel_id,
+        position,
+        handle,
+        check_name(draft.name),
+        storable(draft.description),
+        colour,
+        storable(draft.group.strip()),
+        draft.active,
+        _settings(draft),
+    )
+
+
+def _settings(draft: AdvisorDraft) -> AdvisorSettings:
+    return checked(AdvisorSettings, draft.model_dump(include=set(_OWN)), "an advisor")
+
+
+def _handle(draft: AdvisorDraft, taken: set[str]) -> str:
+    if draft.handle is not None:
+        handle = check_handle(draft.handle)
+        if handle in taken:
+            raise HandleTaken(f"Another advisor of this panel is @{handle}: choose another handle.")
+        return handle
+    like = handle_from(draft.name)
+    if like not in taken:
+        return like
+    for number in count(2):
+        handle = f"{like[: MAX_HANDLE_CHARS - 4].rstrip('._-')}-{number}"
+        if handle not in taken:
+            return handle
+    raise AssertionError("count ends nowhere")
+
+
+def _stored(settings: AdvisorSettings) -> str:
+    return json.dumps(settings.model_dump(mode="json", exclude_defaults=True), ensure_ascii=False)
+
+
+def _as_advisor(row: tuple[Any, ...]) -> Advisor:
+    settings = AdvisorSettings.model_validate_json(row[9])
+    return Advisor(*row[:8], active=bool(row[8]), settings=settings, removed=row[10] is not None)

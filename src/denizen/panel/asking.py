@@ -1,0 +1,234 @@
+"""One request to a model for a panel: in time, tried again by the class of its error, heard while it is written."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    ModelResponseStreamEvent,
+    PartDeltaEvent,
+    PartStartEvent,
+    SystemPromptPart,
+    TextPart,
+    TextPartDelta,
+    ThinkingPart,
+    ThinkingPartDelta,
+    UserPromptPart,
+)
+from pydantic_ai.models import Model
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import ToolDefinition
+
+from denizen.access import secrets
+from denizen.access.vault import Vault
+from denizen.bus.port import Bus
+from denizen.bus.streams import PanelDelta, space_topic
+from denizen.clock import Clock
+from denizen.cycles.ledger import Charge
+from denizen.errors import ModelError, ModelUnreachable
+from denizen.ids import OrganizationId
+from denizen.models import request
+from denizen.models.catalog import Models
+from denizen.models.prices import Price, cost, usage_of
+from denizen.panel.context import Line
+from denizen.panel.taking import Claim
+from denizen.storage.database import Database
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Kit:
+    """What this process has to answer with."""
+
+    db: Database
+    bus: Bus
+    clock: Clock
+    models: Models
+    default_model: str
+    prices: Mapping[str, Price]
+    vault: Vault
+
+    async def model_for(self, organization_id: OrganizationId, name: str) -> tuple[str, Model]:
+        """The model of that name, paid by the organization; `default` is told by the name it stands for."""
+        real = self.default_model if name == "default" else name
+        key_name = self.models.key_name(real)
+        key = None
+        if key_name is not None:
+            key = await self.db.read(secrets.resolve, self.vault, organization_id, key_name)
+        return real, self.models.resolve(real, key)
+
+    def charge(self, response: ModelResponse, name: str) -> Charge:
+        """What the response has used and cost."""
+        used = usage_of(response)
+        dollars = cost(response, self.prices, asked=name)
+        micros = None if dollars is None else int(dollars * 1_000_000)
+        return Charge(name, used.input, used.output, used.cache_read, used.cache_write, micros)
+
+
+class TooLate(Exception):
+    """The whole of it took too long."""
+
+
+async def in_time(clock: Clock, seconds: float, doing: Awaitable[T]) -> T:
+    """What comes of it, if it comes within so many seconds. Raises `TooLate`; then it is no longer being done."""
+    task, timer = asyncio.ensure_future(doing), asyncio.ensure_future(clock.sleep(seconds))
+    try:
+        await asyncio.wait((task, timer), return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise TooLate
+        return task.result()
+    finally:
+        timer.cancel()
+        task.cancel()
+        await asyncio.wait((task, timer))
+
+
+def messages_of(lines: Sequence[Line]) -> list[ModelMessage]:
+    """The lines as a provider is sent them."""
+    messages: list[ModelMessage] = []
+    for line in lines:
+        match line.role:
+            case "system":
+                messages.append(ModelRequest(parts=[SystemPromptPart(line.text)]))
+            case "user":
+                messages.append(ModelRequest(parts=[UserPromptPart(line.text)]))
+            case "assistant":
+                messages.append(ModelResponse(parts=[TextPart(line.text)]))
+    return messages
+
+
+def settings_for(max_tokens: int, *, reasoning: bool | None, tool: ToolDefinition | None) -> ModelSettings:
+    """What goes with a request. Without a word on `reasoning`, the model does as it usually does."""
+    settings = ModelSettings(max_tokens=max_tokens)
+    if reasoning is not None:
+        settings["thinking"] = reasoning
+    if tool is not None:
+        settings["tool_choice"] = "required"
+    return settings
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request as it is sent."""
+
+    model: Model
+    lines: Sequence[Line]
+    settings: ModelSettings
+    tool: ToolDefinition | None
+    first_byte_seconds: float
+
+
+async def ask(
+    clock: Clock,
+    asked: Asked,
+    hear: Callable[[ModelResponseStreamEvent], None],
+    again: Callable[[], Awaitable[None]],
+    key: str,
+) -> ModelResponse:
+    """The model's answer, asked again as often as its errors allow; `again` is awaited before each further attempt."""
+    attempt = 0
+    while True:
+        attempt += 1
+        try:
+            return await _ask_once(clock, asked, hear)
+        except ModelError as error:
+            delay = request.retry_delay(error, attempt, key=key)
+            if delay is None:
+                raise
+            await clock.sleep(delay)
+            await again()
+
+
+async def _ask_once(clock: Clock, asked: Asked, hear: Callable[[ModelResponseStreamEvent], None]) -> ModelResponse:
+    begun = asyncio.Event()
+
+    async def stream() -> ModelResponse:
+        try:
+            tools = () if asked.tool is None else (asked.tool,)
+            messages = messages_of(asked.lines)
+            async with request.stream(asked.model, messages, tools=tools, settings=asked.settings) as answer:
+                async for event in answer:
+                    begun.set()
+                    hear(event)
+            return answer.response
+        finally:
+            begun.set()
+
+    task = asyncio.ensure_future(stream())
+    try:
+        if not await clock.wait(begun, asked.first_byte_seconds):
+            raise ModelUnreachable(f"The model did not begin to answer within {asked.first_byte_seconds:g} seconds.")
+        return await task
+    finally:
+        task.cancel()
+        await asyncio.wait((task,))
+
+
+class Speaking:
+    """What one voice is writing, passed on piece by piece, and kept for whoever comes late."""
+
+    def __init__(self, bus: Bus, claim: Claim) -> None:
+        self._bus = bus
+        self._topic = space_topic(claim.panel_id)
+        self._claim = claim
+        self._pieces: dict[bool, list[str]] = {False: [], True: []}
+        self._length: dict[bool, int] = {False: 0, True: 0}
+
+    @property
+    def claim(self) -> Claim:
+        return self._claim
+
+    def begin_again(self, claim: Claim) -> None:
+        """What was written so far is void."""
+        self._claim = claim
+        self._pieces, self._length = {False: [], True: []}, {False: 0, True: 0}
+
+    def hear(self, event: ModelResponseStreamEvent) -> None:
+        """The model has written a little more."""
+        match event:
+            case PartStartEvent(part=TextPart(content=text)) if text:
+                self._add(text, thinking=False)
+            case PartStartEvent(part=ThinkingPart(content=text)) if text:
+                self._add(text, thinking=True)
+            case PartDeltaEvent(delta=TextPartDelta(content_delta=text)) if text:
+                self._add(text, thinking=False)
+            case PartDeltaEvent(delta=ThinkingPartDelta(content_delta=str(text))) if text:
+                self._add(text, thinking=True)
+            case _:
+                pass
+
+    def say_again(self) -> None:
+        """All that was written so far is told from its beginning."""
+        for thinking, pieces in self._pieces.items():
+            if pieces:
+                self._tell(0, "".join(pieces), thinking)
+
+    def _add(self, text: str, *, thinking: bool) -> None:
+        offset = self._length[thinking]
+        self._length[thinking] = offset + len(text)
+        self._pieces[thinking].append(text)
+        if self._bus.attention(self._topic):
+            self._tell(offset, text, thinking)
+
+    def _tell(self, offset: int, text: str, thinking: bool) -> None:
+        claim = self._claim
+        frame = PanelDelta(claim.panel_id, claim.round_id, claim.voice, claim.part, claim.epoch, offset, text, thinking)
+        self._bus.publish(self._topic, frame.to_payload())
+
+
+def said_in(response: ModelResponse) -> tuple[str, str]:
+    """What the response says, and what was thought before it: never the one in the other."""
+    text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
+    thinking = "\n\n".join(part.content for part in response.parts if isinstance(part, ThinkingPart) and part.content)
+    return text.strip(), thinking
+
+
+def nothing_to_hear(_: Any) -> None:
+    """For requests to which nobody listens."""

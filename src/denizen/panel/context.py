@@ -1,0 +1,253 @@
+"""What an advisor is shown. Pure: no clock, no storage, no model.
+
+Its system prompt; every message of people, with its time; its own replies, and no one else's, in the assistant role;
+the last words of the others in the turn before, in one bracketed message of the user's; then the new message. Errors,
+thinking and messages of the system never enter. Where it is too much, the oldest turns go first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Final, Literal
+
+from denizen.clock import moment
+
+Role = Literal["system", "user", "assistant"]
+
+FRAME: Final = """\
+## Where you are
+Someone thinks a matter through and has asked several independent voices, of whom you are one, to test their thinking.
+All of you answer at the same time, each on its own."""
+
+MANNER: Final = """\
+Speak plainly and in your own voice. Do not put a name or a label before your answer, do not write JSON, and do not \
+talk of being a voice, a perspective or an advisor. Times in brackets before messages tell you when they were written: \
+never write one yourself. You may be shown what the others said last: take it up where it helps, else leave it."""
+
+ASSISTANT: Final = """\
+You are a helpful assistant. Answer plainly and to the point. Times in brackets before messages tell you when they \
+were written: never write one yourself."""
+
+REFERENCE: Final = "For reference, this is what the other voices said in the last turn:"
+ANSWERED: Final = "This is what the other voices answered:"
+TALKED: Final = "The voices answered one another."
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message of a person."""
+
+    id: str
+    text: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What one voice said, under the name that it has."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What another voice said, and in which round."""
+
+    round_id: str
+    voice: str
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One round of a turn: what each voice said in it, by the voice's id. Only what was finished."""
+
+    round_id: str
+    words: Mapping[str, Words] = field(default_factory=dict[str, Words])
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A message, the replies to it, and the cross-talk that followed."""
+
+    message: Said | None
+    """None where it was deleted: what was answered stays."""
+    exchanges: tuple[Exchange, ...] = ()
+
+    def last_words(self) -> dict[str, Heard]:
+        """The last that each voice said in it."""
+        return {
+            voice: Heard(exchange.round_id, voice, words.name, words.text)
+            for exchange in self.exchanges
+            for voice, words in exchange.words.items()
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One message of a request."""
+
+    role: Role
+    text: str
+    source: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
+    """Where its text is kept, so that the request can be built again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Persona:
+    """Whom the model speaks as."""
+
+    voice: str
+    system: str
+
+
+def system_prompt(name: str, description: str, instructions: str, *, memory: str = "", profile: str = "") -> str:
+    """Who an advisor is, where, and what it has to do now."""
+    who = f"You are {name}." + (f" {description.strip()}" if description.strip() else "")
+    return "\n\n".join(each for each in (who, FRAME, memory.strip(), profile.strip(), instructions, MANNER) if each)
+
+
+def assistant_prompt(*, memory: str = "", profile: str = "") -> str:
+    """What the plain assistant is told, who answers where there are no advisors."""
+    return "\n\n".join(each for each in (ASSISTANT, memory.strip(), profile.strip()) if each)
+
+
+def context(
+    persona: Persona,
+    past: Sequence[Turn],
+    present: Turn,
+    *,
+    characters: int,
+    reference_characters: int,
+    task: str = "",
+) -> list[Line]:
+    """The whole request for a voice to answer the `present` turn.
+
+    With exchanges in the present turn the voice talks with the others: it sees all of them, and `task` says what to do.
+    """
+    system = Line("system", persona.system)
+    end = [
+        *_reference(persona.voice, past, reference_characters),
+        *_present(persona.voice, present, reference_characters),
+    ]
+    end += [literal(f"[{task}]")] if task else []
+    left = characters - len(system.text) - sum(len(line.text) for line in end)
+    return [system, *_fitting([_thread(persona.voice, turn) for turn in past], left), *end]
+
+
+def literal(text: str) -> Line:
+    """A message of the user's that is kept nowhere else."""
+    return Line("user", text, {"text": text})
+
+
+def _fitting(threads: Sequence[Sequence[Line]], characters: int) -> list[Line]:
+    """The last turns that fit, whole."""
+    kept: list[Sequence[Line]] = []
+    for thread in reversed(threads):
+        characters -= sum(len(line.text) for line in thread)
+        if characters < 0:
+            break
+        kept.append(thread)
+    return [line for thread in reversed(kept) for line in thread]
+
+
+def _thread(voice: str, turn: Turn) -> list[Line]:
+    """A past turn as this voice remembers it: what was asked, and what it said itself."""
+    lines = [] if turn.message is None else [_asked(turn.message)]
+    for at, exchange in enumerate(turn.exchanges):
+        own = exchange.words.get(voice)
+        if own is not None:
+            # Two answers in a row would be one to most providers.
+            lines += [literal(f"[{TALKED}]")] if at else []
+            lines.append(_own(exchange.round_id, voice, own.text))
+    return lines
+
+
+def _asked(message: Said) -> Line:
+    return Line("user", f"[{moment(message.at):%Y-%m-%dT%H:%M}] {message.text}", {"message": message.id})
+
+
+def _own(round_id: str, voice: str, text: str) -> Line:
+    return Line("assistant", text, {"reply": [round_id, voice]})
+
+
+def _reference(voice: str, past: Sequence[Turn], characters: int) -> Iterator[Line]:
+    """What the others said last in the turn before, if they said anything."""
+    others = [words for each, words in past[-1].last_words().items() if each != voice] if past else []
+    if others:
+        yield bracketed(REFERENCE, others, characters)
+
+
+def _present(voice: str, present: Turn, characters: int) -> Iterator[Line]:
+    if present.message is not None:
+        yield _asked(present.message)
+    for exchange in present.exchanges:
+        if voice in exchange.words:
+            yield _own(exchange.round_id, voice, exchange.words[voice].text)
+        others = [
+            Heard(exchange.round_id, each, words.name, words.text)
+            for each, words in exchange.words.items()
+            if each != voice
+        ]
+        if others:
+            yield bracketed(ANSWERED, others, characters)
+
+
+def bracketed(heading: str, heard: Sequence[Heard], characters: int) -> Line:
+    """What several voices said, as one message of the user's, each capped."""
+    told = "\n\n".join(f"{each.name}: {capped(each.text, characters)}" for each in heard)
+    kept = [[each.round_id, each.voice, each.name] for each in heard]
+    return Line("user", f"[{heading}\n\n{told}]", {"heading": heading, "heard": kept})
+
+
+def capped(text: str, characters: int) -> str:
+    """The text, or as much of its beginning as that, with a sign that there was more."""
+    return text if len(text) <= characters else text[: characters - 1].rstrip() + "…"
+
+
+# The same request once more
+
+
+def digest(lines: Sequence[Line]) -> str:
+    """The same for the same request, and for no other."""
+    whole = json.dumps([[line.role, line.text] for line in lines], ensure_ascii=False)
+    return sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def recipe(lines: Sequence[Line], reference_characters: int) -> dict[str, Any]:
+    """What a request is made of: its system prompt, and where everything else is kept."""
+    return {
+        "system": lines[0].text,
+        "cap": reference_characters,
+        "lines": [line.source for line in lines[1:]],
+        "digest": digest(lines),
+    }
+
+
+def rebuilt(
+    made_of: Mapping[str, Any], message: Callable[[str], Said | None], words: Callable[[str, str], str | None]
+) -> list[Line]:
+    """The request of a recipe, from what is kept now. What is gone is left out."""
+    lines = [Line("system", made_of["system"])]
+    for source in made_of["lines"]:
+        match source:
+            case {"text": text}:
+                lines.append(literal(text))
+            case {"message": id}:
+                said = message(id)
+                lines += [] if said is None else [_asked(said)]
+            case {"reply": [round_id, voice]}:
+                text = words(round_id, voice)
+                lines += [] if text is None else [_own(round_id, voice, text)]
+            case {"heading": heading, "heard": heard}:
+                there = [(round_id, voice, name, words(round_id, voice)) for round_id, voice, name in heard]
+                known = [Heard(*each[:3], text) for each in there if (text := each[3]) is not None]
+                lines += [bracketed(heading, known, made_of["cap"])] if known else []
+            case _:
+                raise ValueError(f"unknown source {source!r}")
+    return lines

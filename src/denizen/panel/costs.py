@@ -1,0 +1,197 @@
+"""What panels use: entered by day, limited by their own budget and the organization's, foretold before a round.
+
+Panels share the limits of their organization with its agents: what is kept for calls of either is kept from both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from math import ceil
+from typing import Any, Final
+
+from pydantic_ai.models import Model
+from sqlalchemy import BigInteger, bindparam, cast, func, select, update
+from sqlalchemy.dialects import postgresql
+
+from denizen.cycles import budgets
+from denizen.cycles.budgets import Amount, BudgetSettings
+from denizen.cycles.ledger import Charge, day_of
+from denizen.ids import OrganizationId, SpaceId
+from denizen.models.prices import Price, Usage, expected_cost
+from denizen.models.tokens import estimate
+from denizen.panel.context import Line
+from denizen.storage.database import Statement, Tx, statement
+from denizen.storage.schema import panel_spending, replies
+
+_COUNTED: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_micros")
+
+
+def _adding() -> Statement:
+    given = {name: bindparam(name, type_=panel_spending.c[name].type) for name in _COUNTED}
+    keys: dict[str, Any] = {name: bindparam(name) for name in ("organization_id", "day", "space_id", "model")}
+    row = postgresql.insert(panel_spending).values(calls=1, **keys, **given)
+    sums = {name: panel_spending.c[name] + row.excluded[name] for name in _COUNTED}
+    return statement(
+        row.on_conflict_do_update(
+            index_elements=list(panel_spending.primary_key), set_={"calls": panel_spending.c.calls + 1, **sums}
+        )
+    )
+
+
+_spend = _adding()
+_of_panel = statement(
+    select(
+        cast(func.coalesce(func.sum(panel_spending.c.input_tokens + panel_spending.c.output_tokens), 0), BigInteger),
+        cast(func.coalesce(func.sum(panel_spending.c.cost_micros), 0), BigInteger),
+    ).where(panel_spending.c.space_id == bindparam("space_id"), panel_spending.c.day >= bindparam("since"))
+)
+_kept_here = statement(
+    select(
+        cast(func.coalesce(func.sum(replies.c.reserved_tokens), 0), BigInteger),
+        cast(func.coalesce(func.sum(replies.c.reserved_micros), 0), BigInteger),
+    ).where(
+        replies.c.state.in_(("waiting", "running")),
+        replies.c.space_id == bindparam("space_id"),
+        replies.c.until >= bindparam("now"),
+    )
+)
+_reserve = statement(
+    update(replies)
+    .where(
+        replies.c.round_id == bindparam("round"),
+        replies.c.voice == bindparam("of"),
+        replies.c.part == bindparam("which"),
+        replies.c.epoch == bindparam("at_epoch"),
+    )
+    .values(reserved_tokens=bindparam("tokens"), reserved_micros=bindparam("micros"))
+)
+
+
+def enter(tx: Tx, organization_id: OrganizationId, panel_id: SpaceId, charge: Charge) -> None:
+    """What a model call of this panel has used is counted."""
+    if charge.model is None:
+        return
+    tx.run(
+        _spend,
+        organization_id=organization_id,
+        day=day_of(tx.now),
+        space_id=panel_id,
+        model=charge.model,
+        input_tokens=charge.input_tokens,
+        output_tokens=charge.output_tokens,
+        cache_read_tokens=charge.cache_read_tokens,
+        cache_write_tokens=charge.cache_write_tokens,
+        cost_micros=charge.cost_micros or 0,
+    )
+
+
+def reserve(
+    tx: Tx,
+    key: tuple[str, str, str],
+    epoch: int,
+    organization_id: OrganizationId,
+    panel_id: SpaceId,
+    own: BudgetSettings | None,
+    need: Amount,
+) -> str | None:
+    """Room for the most that a call may use is kept until its reply ends; or the limit that leaves none."""
+    scope = lacking(tx, organization_id, panel_id, own, need)
+    if scope is None:
+        tx.run(_reserve, round=key[0], of=key[1], which=key[2], at_epoch=epoch, tokens=need.tokens, micros=need.micros)
+    return scope
+
+
+def lacking(
+    tx: Tx, organization_id: OrganizationId, panel_id: SpaceId, own: BudgetSettings | None, need: Amount
+) -> str | None:
+    """The limit that leaves no room for so much, if one does."""
+    shared = budgets.shared_limits(tx, organization_id)
+    for limit in shared:
+        if limit.is_passed_by(budgets.used_by_all(tx, limit, organization_id) + need):
+            return limit.scope
+    for limit in budgets.own_limits(own):
+        since = day_of(tx.now) if limit.daily else 0
+        spent, kept = (
+            tx.one(_of_panel, space_id=panel_id, since=since),
+            tx.one(_kept_here, space_id=panel_id, now=tx.now),
+        )
+        assert spent is not None
+        assert kept is not None
+        if limit.is_passed_by(Amount(*spent) + Amount(*kept) + need):
+            return limit.scope.replace("agent", "panel")
+    return None
+
+
+def most(lines: Sequence[Line], output: int, model: Model, prices: Mapping[str, Price], name: str) -> Amount:
+    """The most that a request may use."""
+    tokens = tokens_of(lines)
+    dollars = expected_cost(model, Usage(tokens, output), prices, asked=name) or Decimal(0)
+    return Amount(tokens + output, ceil(dollars * 1_000_000))
+
+
+def is_priced(model: Model, prices: Mapping[str, Price], name: str) -> bool:
+    """Whether anybody here knows what the model costs."""
+    return expected_cost(model, Usage(1, 1), prices, asked=name) is not None
+
+
+def refusal(scope: str) -> str:
+    """Why a voice was not asked, for people."""
+    whose, period = scope.split(":")
+    until = " It goes on at 00:00 UTC." if period == "day" else ""
+    for_how_long = " for today" if period == "day" else ""
+    return f"The budget of the {whose}{for_how_long} is used up.{until}"
+
+
+def tokens_of(lines: Sequence[Line]) -> int:
+    return sum(estimate(line.text) + 4 for line in lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Foretold:
+    """What one voice will use, if it answers at the usual length."""
+
+    voice: str
+    name: str
+    model: str
+    input_tokens: int
+    output_tokens: int
+    most_output_tokens: int
+    cost_micros: int | None
+    """None where nobody here knows the price."""
+    most_micros: int | None
+
+
+TYPICAL_TOKENS: Final = 400
+"""How long a reply of two to four paragraphs is."""
+
+
+def foretold(
+    voice: str, name: str, lines: Sequence[Line], limit: int, model: Model, prices: Mapping[str, Price], asked: str
+) -> Foretold:
+    """What asking this voice will cost."""
+    tokens, usual = tokens_of(lines), min(TYPICAL_TOKENS, limit)
+    likely = expected_cost(model, Usage(tokens, usual), prices, asked=asked)
+    worst = expected_cost(model, Usage(tokens, limit), prices, asked=asked)
+    return Foretold(voice, name, asked, tokens, usual, limit, _micros(likely), _micros(worst))
+
+
+def _micros(dollars: Decimal | None) -> int | None:
+    return None if dollars is None else ceil(dollars * 1_000_000)
+
+
+_history = statement(
+    select(
+        panel_spending.c.day,
+        panel_spending.c.model,
+        *(panel_spending.c[name] for name in ("calls", *_COUNTED)),
+    )
+    .where(panel_spending.c.space_id == bindparam("space_id"), panel_spending.c.day > bindparam("after"))
+    .order_by(panel_spending.c.day, panel_spending.c.model)
+)
+
+
+def spent(tx: Tx, panel_id: SpaceId, *, days: int) -> list[tuple[Any, ...]]:
+    """What the panel has used in the last so many days, by day and model."""
+    return [tuple(row) for row in tx.all(_history, space_id=panel_id, after=day_of(tx.now) - days)]

@@ -1,0 +1,101 @@
+"""What is asked of models outside of rounds: advisors for a topic, and what a message would cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from denizen.cycles.budgets import Amount
+from denizen.cycles.ledger import Charge
+from denizen.errors import BudgetSpent, ModelUnreachable
+from denizen.ids import SpaceId
+from denizen.panel import advisors, context, costs, history, panels, suggesting
+from denizen.panel.advisors import Advisor
+from denizen.panel.asking import Asked, Kit, TooLate, ask, in_time, nothing_to_hear, settings_for
+from denizen.panel.context import Line, Persona, Said, Turn
+from denizen.panel.costs import Foretold
+from denizen.panel.panels import Panel
+from denizen.panel.phases import stage_at
+from denizen.panel.rounds import ASSISTANT
+from denizen.panel.suggesting import Suggestion
+from denizen.spaces.markdown import render
+from denizen.storage.database import Tx
+
+SUGGESTING_TOKENS = 6_000
+
+
+async def suggest(kit: Kit, panel_id: SpaceId, topic: str, count: int = suggesting.COUNT) -> list[Suggestion]:
+    """Advisors that a model proposes for the topic. They are not in the panel until someone adds them."""
+    panel, there = await kit.db.read(_panel, panel_id)
+    names = [each.name for each in there]
+    lines = suggesting.lines(topic, names, count)
+    settings = panel.settings
+    name, model = await kit.model_for(panel.organization_id, settings.utility_model or settings.model)
+    need = costs.most(lines, SUGGESTING_TOKENS, model, kit.prices, name)
+    refused = await kit.db.write(_may_spend, panel, need)
+    if refused is not None:
+        raise BudgetSpent(costs.refusal(refused))
+    sent = settings_for(SUGGESTING_TOKENS, reasoning=None, tool=suggesting.TOOL)
+    asked = Asked(model, lines, sent, suggesting.TOOL, settings.first_byte_seconds)
+    try:
+        response = await in_time(
+            kit.clock, settings.total_seconds, ask(kit.clock, asked, nothing_to_hear, _no_more, panel_id)
+        )
+    except TooLate as error:
+        raise ModelUnreachable("The model took too long to propose advisors: try again.") from error
+    await kit.db.write(_pay, panel, kit.charge(response, name))
+    return suggesting.read(response, names, count)
+
+
+async def _no_more() -> None:
+    """Nobody has heard the last attempt."""
+
+
+def _panel(tx: Tx, panel_id: SpaceId) -> tuple[Panel, list[Advisor]]:
+    return panels.get(tx, panel_id), advisors.list_of(tx, panel_id)
+
+
+def _may_spend(tx: Tx, panel: Panel, need: Amount) -> str | None:
+    return costs.lacking(tx, panel.organization_id, panel.id, panel.settings.budget, need)
+
+
+def _pay(tx: Tx, panel: Panel, charge: Charge) -> None:
+    panels.hold(tx, panel.id)
+    costs.enter(tx, panel.organization_id, panel.id, charge)
+
+
+async def foretell(kit: Kit, panel_id: SpaceId, text: str) -> list[Foretold]:
+    """What the message would cost, voice by voice."""
+    panel, asked = await kit.db.read(_requests, panel_id, text)
+    told: list[Foretold] = []
+    for voice, called, wanted, limit, lines in asked:
+        name, model = await kit.model_for(panel.organization_id, wanted)
+        told.append(costs.foretold(voice, called, lines, limit, model, kit.prices, name))
+    return told
+
+
+def _requests(tx: Tx, panel_id: SpaceId, text: str) -> tuple[Panel, list[tuple[str, str, str, int, Sequence[Line]]]]:
+    panel = panels.get(tx, panel_id)
+    settings, turn = panel.settings, panel.turns + 1
+    meant = advisors.addressed(advisors.list_of(tx, panel_id), render(text).mentions)
+    present = Turn(Said("", text, tx.now))
+    voices: list[tuple[str, str, str, int, str]] = []
+    for each in meant:
+        phases = settings.phases if each.settings.phases is None else each.settings.phases
+        stage = stage_at(phases, history.turns_had(tx, panel_id, each.id, turn) + 1)
+        system = context.system_prompt(each.name, each.description, stage.instructions)
+        own = each.settings
+        voices.append((each.id, each.name, own.model or settings.model, own.max_tokens or settings.max_tokens, system))
+    if not voices:
+        voices = [(ASSISTANT, "Assistant", settings.model, settings.max_tokens, context.assistant_prompt())]
+    past = history.past(tx, panel_id, turn, [each[0] for each in voices], settings.context_characters)
+    built: list[tuple[str, str, str, int, Sequence[Line]]] = []
+    for voice, name, model, limit, system in voices:
+        lines = context.context(
+            Persona(voice, system),
+            past,
+            present,
+            characters=settings.context_characters,
+            reference_characters=settings.reference_characters,
+        )
+        built.append((voice, name, model, limit, lines))
+    return panel, built

@@ -1,0 +1,107 @@
+"""What was said in a panel before, as far back as an advisor can be shown it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from sqlalchemy import bindparam, func, select
+
+from denizen.ids import SpaceId
+from denizen.panel.context import Exchange, Said, Turn, Words
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import advisors, messages, replies, rounds
+
+PAGE: Final = 40
+"""Turns that are read at once."""
+
+_asked = statement(
+    select(rounds.c.turn, rounds.c.step, rounds.c.id, messages.c.id, messages.c.text, messages.c.created_at,
+           messages.c.deleted_at)
+    .select_from(rounds.outerjoin(messages, messages.c.id == rounds.c.message_id))
+    .where(
+        rounds.c.space_id == bindparam("space_id"),
+        rounds.c.kind != "vote",
+        rounds.c.turn >= bindparam("first"),
+        rounds.c.turn <= bindparam("last"),
+    )
+    .order_by(rounds.c.turn, rounds.c.step)
+)  # fmt: skip
+# What an advisor said is its own under whatever name it has now.
+_said = statement(
+    select(replies.c.round_id, replies.c.voice, func.coalesce(advisors.c.name, replies.c.name), replies.c.text)
+    .select_from(
+        replies.join(rounds, rounds.c.id == replies.c.round_id).outerjoin(advisors, advisors.c.id == replies.c.voice)
+    )
+    .where(
+        rounds.c.space_id == bindparam("space_id"),
+        rounds.c.turn >= bindparam("first"),
+        rounds.c.turn <= bindparam("last"),
+        replies.c.part.in_(("reply", "crosstalk")),
+        replies.c.state == "done",
+    )
+    .order_by(replies.c.position, replies.c.voice)
+)
+_turns_had = statement(
+    select(func.count())
+    .select_from(replies.join(rounds, rounds.c.id == replies.c.round_id))
+    .where(
+        replies.c.space_id == bindparam("space_id"),
+        replies.c.voice == bindparam("voice"),
+        replies.c.part == "reply",
+        replies.c.state == "done",
+        rounds.c.turn < bindparam("turn"),
+    )
+)
+
+
+def turns_had(tx: Tx, panel_id: SpaceId, voice: str, turn: int) -> int:
+    """How many turns before that one the voice has answered: what failed was none."""
+    row = tx.one(_turns_had, space_id=panel_id, voice=voice, turn=turn)
+    return 0 if row is None else row[0]
+
+
+def past(tx: Tx, panel_id: SpaceId, turn: int, voices: Iterable[str], characters: int) -> list[Turn]:
+    """The turns before that one, the oldest first, at least as many as fit into so much of any of these voices."""
+    wanted = list(voices)
+    found: list[Turn] = []
+    last = turn - 1
+    while last >= 1 and any(_length(found, voice) < characters for voice in wanted):
+        first = max(last - PAGE + 1, 1)
+        found = [*_turns(tx, panel_id, first, last), *found]
+        last = first - 1
+    return found
+
+
+def present(tx: Tx, panel_id: SpaceId, turn: int, step: int) -> Turn:
+    """The turn as it is for the round of that step: the message, and what was said in the rounds before it."""
+    (whole,) = _turns(tx, panel_id, turn, turn)
+    steps = _steps(tx, panel_id, turn)
+    before = {round_id for at, round_id in steps if at < step}
+    return Turn(whole.message, tuple(each for each in whole.exchanges if each.round_id in before))
+
+
+def _steps(tx: Tx, panel_id: SpaceId, turn: int) -> list[tuple[int, str]]:
+    return [(row[1], row[2]) for row in tx.all(_asked, space_id=panel_id, first=turn, last=turn)]
+
+
+def _turns(tx: Tx, panel_id: SpaceId, first: int, last: int) -> list[Turn]:
+    where: dict[str, Any] = {"space_id": panel_id, "first": first, "last": last}
+    words: dict[str, dict[str, Words]] = {}
+    for round_id, voice, name, text in tx.all(_said, **where):
+        words.setdefault(round_id, {})[voice] = Words(name, text or "")
+    messages_of: dict[int, Said | None] = {}
+    exchanges: dict[int, list[Exchange]] = {}
+    for number, _, round_id, message_id, text, at, deleted_at in tx.all(_asked, **where):
+        there = deleted_at is None and message_id is not None
+        messages_of[number] = Said(str(message_id), text, at) if there else None
+        exchanges.setdefault(number, []).append(Exchange(round_id, words.get(round_id, {})))
+    return [Turn(said, tuple(exchanges[number])) for number, said in sorted(messages_of.items())]
+
+
+def _length(turns: Sequence[Turn], voice: str) -> int:
+    total = 0
+    for turn in turns:
+        total += 0 if turn.message is None else len(turn.message.text)
+        total += sum(len(each.words[voice].text) for each in turn.exchanges if voice in each.words)
+    return total

@@ -1,0 +1,74 @@
+"""What an advisor is told to do at each of its turns. Pure.
+
+A phase lasts until one of the advisor's own turns: who joined late, was switched off or failed has had fewer than the
+panel. In its instructions `{turn}` is the number of that turn, and `{of}` the last turn of the phase.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+_PLACE = re.compile(r"\{(turn|of)\}")
+
+
+class Phase(BaseModel):
+    """What is asked of an advisor up to one of its turns."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(default="", max_length=60)
+    """What people see: `question`."""
+    until_turn: int | None = Field(default=None, ge=1)
+    """The last turn of it; None: from then on for good."""
+    instructions: str = Field(max_length=8_000)
+    """What the advisor is told. `{turn}` and `{of}` stand for numbers; everything else is as it is written."""
+
+
+QUESTIONS: Final = """\
+## What to do in this turn (question {turn} of {of})
+Ask one question, and nothing else. You do not know enough yet to advise, to judge or to disagree.
+Ask for something particular that you really do not know: what was said or done, what limits there are, what has been \
+tried, how many, how long, who.
+Keep it to a sentence or two, without preamble and without remarks. A question that carries a view of yours, or that \
+leads somewhere, is advice in disguise: leave it.
+For instance "What did she say when you told her?" asks; "What are you afraid of losing?" tells."""
+
+ENGAGEMENT: Final = """\
+## What to do in this turn (turn {turn})
+You know enough to speak fully. Answer out of your own way of seeing, with substance, and take a position.
+Say where you disagree and why: name what is assumed, what does not fit together, what is avoided. Honesty comes \
+before politeness.
+Be short where the matter is simple; two to four paragraphs are enough for a hard one. A story or an example is \
+welcome where it makes the point plainer. Ask back where you must."""
+
+DEFAULT_PHASES: Final = (
+    Phase(name="question", until_turn=3, instructions=QUESTIONS),
+    Phase(name="", instructions=ENGAGEMENT),
+)
+"""Three turns of one question each, then full engagement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Where an advisor is in its phases."""
+
+    name: str
+    turn: int
+    of: int | None
+    """The last turn of the phase; None where it has none."""
+    instructions: str
+
+
+def stage_at(phases: Sequence[Phase], turn: int) -> Stage:
+    """What holds at an advisor's turn of this number. After the last phase, that one goes on."""
+    given = phases or DEFAULT_PHASES
+    phase = next((each for each in given if each.until_turn is None or turn <= each.until_turn), given[-1])
+    numbers = {"turn": str(turn), "of": str(phase.until_turn or turn)}
+    # One pass over what the owner wrote: nothing that is put in is looked at again.
+    text = _PLACE.sub(lambda found: numbers[found[1]], phase.instructions)
+    return Stage(phase.name, turn, phase.until_turn, text)

@@ -1,0 +1,530 @@
+"""Rounds: each time the advisors of a panel are asked, and what each voice answers.
+
+A message of a person begins a turn; its first round is the replies to it. Cross-talk and votes are further rounds of
+the turn. A round is complete exactly when each of its voices is done, failed or cancelled. What fails is state, never
+text. Rounds of a panel are answered one after the other, in the order of their turns and steps; votes hold up nobody.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from pydantic import JsonValue
+from sqlalchemy import bindparam, func, select, update
+
+from denizen.bus.streams import PANEL, ReplyChanged, RoundChanged, space_topic
+from denizen.errors import InvalidInput, NotFound
+from denizen.ids import EntityId, MessageId, SpaceId, new_id
+from denizen.panel import advisors, panels
+from denizen.panel.advisors import Advisor
+from denizen.panel.panels import Panel
+from denizen.panel.settings import MOST_CROSSTALK
+from denizen.spaces import directory, posting
+from denizen.spaces.posting import Draft, Posted
+from denizen.storage.database import Tx, insert_into, statement, storable
+from denizen.storage.schema import panels as panels_table
+from denizen.storage.schema import replies, rounds
+
+Kind = Literal["ask", "crosstalk", "vote"]
+Part = Literal["reply", "crosstalk", "vote", "synthesis", "check"]
+State = Literal["waiting", "running", "done", "failed", "cancelled"]
+
+ASSISTANT: Final = "assistant"
+"""The voice that answers where there are no advisors."""
+SYNTHESIS: Final = "synthesis"
+"""The voice that puts together what the others said."""
+SPOKEN: Final[tuple[Part, ...]] = ("reply", "crosstalk", "vote")
+"""What the voices of a round answer: it is complete when all of these are."""
+OVER: Final[tuple[State, ...]] = ("done", "failed", "cancelled")
+PART_OF: Final[Mapping[Kind, Part]] = {"ask": "reply", "crosstalk": "crosstalk", "vote": "vote"}
+QUESTION_CHARACTERS: Final = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What one voice answers in one round."""
+
+    round_id: str
+    voice: str
+    part: Part
+    name: str
+    """What the voice was called then."""
+    state: State
+    epoch: int
+    attempts: int
+    text: str | None
+    thinking: str | None
+    result: Mapping[str, Any] | None
+    error_code: str | None
+    error: str | None
+    recipe: Mapping[str, Any] | None
+    model: str | None
+    input_tokens: int
+    output_tokens: int
+    cost_micros: int | None
+    started_at: int | None
+    ended_at: int | None
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in OVER
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One time that the voices of a panel were asked."""
+
+    id: str
+    panel_id: SpaceId
+    turn: int
+    step: int
+    kind: Kind
+    message_id: MessageId
+    asked_by: EntityId
+    question: str | None
+    state: Literal["open", "complete"]
+    crosstalk: int
+    wants_synthesis: bool
+    created_at: int
+    completed_at: int | None
+    replies: tuple[Reply, ...] = ()
+    """Of all voices, in the panel's order, with the synthesis and checks that there are."""
+
+    @property
+    def spoken(self) -> tuple[Reply, ...]:
+        """What its voices answer."""
+        return tuple(each for each in self.replies if each.part in SPOKEN)
+
+    @property
+    def all_completed(self) -> bool:
+        """Whether each voice is done, failed or cancelled."""
+        return all(each.is_over for each in self.spoken)
+
+    def part(self, part: Part, voice: str) -> Reply | None:
+        return next((each for each in self.replies if (each.part, each.voice) == (part, voice)), None)
+
+
+_round = (
+    rounds.c.id,
+    rounds.c.space_id,
+    rounds.c.turn,
+    rounds.c.step,
+    rounds.c.kind,
+    rounds.c.message_id,
+    rounds.c.asked_by,
+    rounds.c.question,
+    rounds.c.state,
+    rounds.c.crosstalk,
+    rounds.c.synthesis,
+    rounds.c.created_at,
+    rounds.c.completed_at,
+)
+_reply = (
+    replies.c.round_id,
+    replies.c.voice,
+    replies.c.part,
+    replies.c.name,
+    replies.c.state,
+    replies.c.epoch,
+    replies.c.attempts,
+    replies.c.text,
+    replies.c.thinking,
+    replies.c.result,
+    replies.c.error_code,
+    replies.c.error,
+    replies.c.recipe,
+    replies.c.model,
+    replies.c.input_tokens,
+    replies.c.output_tokens,
+    replies.c.cost_micros,
+    replies.c.started_at,
+    replies.c.ended_at,
+)
+_get = statement(select(*_round).where(rounds.c.id == bindparam("id")))
+_begun_by = statement(
+    select(*_round).where(rounds.c.message_id == bindparam("message_id"), rounds.c.step == 0, rounds.c.kind == "ask")
+)
+_of_turn = statement(
+    select(*_round)
+    .where(rounds.c.space_id == bindparam("space_id"), rounds.c.turn == bindparam("turn"))
+    .order_by(rounds.c.step)
+)
+_before = statement(
+    select(*_round)
+    .where(rounds.c.space_id == bindparam("space_id"), rounds.c.turn < bindparam("before"))
+    .order_by(rounds.c.turn.desc(), rounds.c.step.desc())
+    .limit(bindparam("limit"))
+)
+_under_way = statement(
+    select(*_round)
+    .where(
+        rounds.c.id.in_(
+            select(replies.c.round_id).where(
+                replies.c.state.in_(("waiting", "running")), replies.c.space_id == bindparam("space_id")
+            )
+        )
+    )
+    .order_by(rounds.c.turn, rounds.c.step)
+)
+_replies = statement(
+    select(*_reply).where(replies.c.round_id == bindparam("round_id")).order_by(replies.c.position, replies.c.voice)
+)
+_one_reply = statement(
+    select(*_reply).where(
+        replies.c.round_id == bindparam("round_id"),
+        replies.c.voice == bindparam("voice"),
+        replies.c.part == bindparam("part"),
+    )
+)
+_next_turn = statement(
+    update(panels_table)
+    .where(panels_table.c.space_id == bindparam("space"))
+    .values(turns=panels_table.c.turns + 1)
+    .returning(panels_table.c.turns)
+)
+_last_step = statement(
+    select(func.max(rounds.c.step)).where(
+        rounds.c.space_id == bindparam("space_id"), rounds.c.turn == bindparam("turn")
+    )
+)
+_add_round = insert_into(
+    rounds, "id", "space_id", "turn", "step", "kind", "message_id", "asked_by", "question", "crosstalk", "synthesis",
+    "created_at",
+)  # fmt: skip
+_add_reply = insert_into(
+    replies, "round_id", "voice", "part", "space_id", "organization_id", "position", "name", "created_at"
+)
+_LAST: Final = 2**62
+
+
+def post(
+    tx: Tx,
+    space_id: SpaceId,
+    author_id: EntityId,
+    what: Draft,
+    *,
+    id: MessageId | None = None,
+    reply_to: MessageId | None = None,
+    metadata: Mapping[str, JsonValue] | None = None,
+    urgent: bool = False,
+) -> Posted:
+    """Someone outside says something: as `posting.post`, and where a person says it to a panel, a turn begins."""
+    posted = posting.post(tx, space_id, author_id, what, id=id, reply_to=reply_to, metadata=metadata, urgent=urgent)
+    space = directory.get_space(tx, space_id)
+    asks = space.kind == "panel" and directory.get_entity(tx, author_id).kind == "human"
+    if asks and tx.one(_begun_by, message_id=posted.id) is None:
+        begin_turn(tx, space_id, posted.id, author_id, what.rendered.mentions)
+    return posted
+
+
+def begin_turn(
+    tx: Tx, panel_id: SpaceId, message_id: MessageId, asked_by: EntityId, mentions: Sequence[str] = ()
+) -> Round:
+    """Everyone the message is for has it to answer; with nobody there, the plain assistant has."""
+    panel = panels.hold(tx, panel_id)
+    numbered = tx.one(_next_turn, space=panel_id)
+    assert numbered is not None
+    meant = advisors.addressed(advisors.list_of(tx, panel_id), mentions)
+    voices = [(str(each.id), each.name) for each in meant] or [(ASSISTANT, "Assistant")]
+    settings = panel.settings
+    crosstalk = settings.crosstalk if len(voices) > 1 else 0
+    synthesis = settings.synthesis == "always" and len(voices) > 1
+    return _begin(tx, panel, (numbered[0], 0), "ask", message_id, asked_by, voices, crosstalk, synthesis)
+
+
+def begin_crosstalk(tx: Tx, panel_id: SpaceId, round_id: str, asked_by: EntityId, times: int = 1) -> Round:
+    """The advisors who answered in this turn answer each other, so many times. For the last turn, when it is over."""
+    if not 1 <= times <= MOST_CROSSTALK:
+        raise InvalidInput(f"rounds: the advisors can answer each other 1 to {MOST_CROSSTALK} times.")
+    panel = panels.hold(tx, panel_id)
+    before = get(tx, panel_id, round_id)
+    turn = of_turn(tx, panel_id, before.turn)
+    if before.turn != panel.turns or any(each.state == "open" for each in turn if each.kind != "vote"):
+        raise InvalidInput("Cross-talk follows the last turn, once everyone has answered it.")
+    voices = _who_spoke(turn)
+    if len(voices) < 2:
+        raise InvalidInput("Cross-talk takes two advisors who have answered.")
+    place = before.turn, _next_step(tx, panel_id, before.turn)
+    synthesis = panel.settings.synthesis == "always"
+    return _begin(tx, panel, place, "crosstalk", before.message_id, asked_by, voices, times - 1, synthesis)
+
+
+def begin_vote(tx: Tx, panel_id: SpaceId, round_id: str, asked_by: EntityId, question: str = "") -> Round:
+    """The advisors say what they would do, how sure they are, and why."""
+    panel = panels.hold(tx, panel_id)
+    before = get(tx, panel_id, round_id)
+    turn = of_turn(tx, panel_id, before.turn)
+    voices = [(str(each.id), each.name) for each in advisors.list_of(tx, panel_id) if each.active]
+    if not voices:
+        raise InvalidInput("There are no advisors in this panel who could vote.")
+    if not turn[0].all_completed:
+        raise InvalidInput("A vote follows a turn that everyone has answered.")
+    asked = storable(question.strip())[:QUESTION_CHARACTERS] or None
+    place = before.turn, _next_step(tx, panel_id, before.turn)
+    return _begin(tx, panel, place, "vote", before.message_id, asked_by, voices, 0, False, asked)
+
+
+def want_synthesis(tx: Tx, panel_id: SpaceId, round_id: str) -> Round:
+    """What was said in the turn up to this round is put together; again, if it was before."""
+    panel = panels.hold(tx, panel_id)
+    wanted = get(tx, panel_id, round_id)
+    if wanted.kind == "vote" or not any(each.state == "done" for each in wanted.spoken):
+        raise InvalidInput("There is nothing to put together: nobody has answered in this round.")
+    if not wanted.all_completed:
+        raise InvalidInput("Some still answer: wait for them, or cancel them.")
+    if wanted.part("synthesis", SYNTHESIS) is None:
+        _add(tx, panel, round_id, SYNTHESIS, "synthesis", _LAST, "Synthesis")
+    else:
+        tx.run(_again, round=round_id, of=SYNTHESIS, which="synthesis")
+    _tell_reply(tx, panel_id, round_id, SYNTHESIS, "synthesis")
+    return get(tx, panel_id, round_id)
+
+
+def _begin(
+    tx: Tx,
+    panel: Panel,
+    place: tuple[int, int],
+    kind: Kind,
+    message_id: MessageId,
+    asked_by: EntityId,
+    voices: Sequence[tuple[str, str]],
+    crosstalk: int,
+    synthesis: bool,
+    question: str | None = None,
+) -> Round:
+    id = new_id()
+    tx.run(
+        _add_round,
+        id=id,
+        space_id=panel.id,
+        turn=place[0],
+        step=place[1],
+        kind=kind,
+        message_id=message_id,
+        asked_by=asked_by,
+        question=question,
+        crosstalk=crosstalk,
+        synthesis=int(synthesis),
+        created_at=tx.now,
+    )
+    for position, (voice, name) in enumerate(voices):
+        _add(tx, panel, id, voice, PART_OF[kind], position, name)
+    tx.announce(space_topic(panel.id), RoundChanged(panel.id, id).to_payload())
+    tx.announce(PANEL, {"space": panel.id})
+    return get(tx, panel.id, id)
+
+
+def _add(tx: Tx, panel: Panel, round_id: str, voice: str, part: Part, position: int, name: str) -> None:
+    tx.run(
+        _add_reply,
+        round_id=round_id,
+        voice=voice,
+        part=part,
+        space_id=panel.id,
+        organization_id=panel.organization_id,
+        position=position,
+        name=name,
+        created_at=tx.now,
+    )
+
+
+def _next_step(tx: Tx, panel_id: SpaceId, turn: int) -> int:
+    row = tx.one(_last_step, space_id=panel_id, turn=turn)
+    return (row[0] if row is not None and row[0] is not None else -1) + 1
+
+
+def _who_spoke(turn: Sequence[Round]) -> list[tuple[str, str]]:
+    """Who has answered in the turn, in the order of the first round."""
+    said = {each.voice: each.name for one in turn for each in one.spoken if each.state == "done"}
+    return [(voice, name) for voice, name in said.items() if voice != ASSISTANT]
+
+
+# Reading
+
+
+def get(tx: Tx, panel_id: SpaceId, round_id: str) -> Round:
+    """A round of this panel."""
+    row = tx.one(_get, id=round_id)
+    if row is None or row[1] != panel_id:
+        raise NotFound("round", round_id)
+    return _as_round(tx, row)
+
+
+def begun_by(tx: Tx, message_id: MessageId) -> Round | None:
+    """The round that this message began."""
+    row = tx.one(_begun_by, message_id=message_id)
+    return None if row is None else _as_round(tx, row)
+
+
+def of_turn(tx: Tx, panel_id: SpaceId, turn: int) -> list[Round]:
+    """All rounds of a turn, in order."""
+    return [_as_round(tx, row) for row in tx.all(_of_turn, space_id=panel_id, turn=turn)]
+
+
+def before(tx: Tx, panel_id: SpaceId, turn: int | None = None, *, limit: int = 50) -> list[Round]:
+    """The last rounds of turns before that one, or of all, the oldest first."""
+    rows = tx.all(_before, space_id=panel_id, before=_LAST if turn is None else turn, limit=limit)
+    return [_as_round(tx, row) for row in reversed(rows)]
+
+
+def under_way(tx: Tx, panel_id: SpaceId) -> list[Round]:
+    """The rounds in which someone has still to speak, to put together or to check."""
+    return [_as_round(tx, row) for row in tx.all(_under_way, space_id=panel_id)]
+
+
+def reply(tx: Tx, round_id: str, voice: str, part: str) -> Reply:
+    row = tx.one(_one_reply, round_id=round_id, voice=voice, part=part)
+    if row is None:
+        raise NotFound("reply", voice)
+    return _as_reply(row)
+
+
+def reply_of(tx: Tx, panel_id: SpaceId, round_id: str, voice: str, part: Part | None = None) -> Reply:
+    """What a voice answers in a round of this panel; without a part, what it says in it."""
+    wanted = get(tx, panel_id, round_id)
+    named = part or ("synthesis" if voice == SYNTHESIS else PART_OF[wanted.kind])
+    return reply(tx, round_id, voice, named)
+
+
+def _as_round(tx: Tx, row: tuple[Any, ...]) -> Round:
+    said = tuple(_as_reply(each) for each in tx.all(_replies, round_id=row[0]))
+    return Round(*row[:10], wants_synthesis=bool(row[10]), created_at=row[11], completed_at=row[12], replies=said)
+
+
+def _as_reply(row: tuple[Any, ...]) -> Reply:
+    result, recipe = (None if row[at] is None else json.loads(row[at]) for at in (9, 12))
+    fields: list[Any] = [*row[:9], result, *row[10:12], recipe, *row[13:]]
+    return Reply(*fields)
+
+
+# Ending and beginning again
+
+
+_RUNNING = replies.c.state.in_(("waiting", "running"))
+_cancel_one = statement(
+    update(replies)
+    .where(
+        replies.c.round_id == bindparam("round"),
+        replies.c.voice == bindparam("of"),
+        replies.c.part == bindparam("which"),
+        _RUNNING,
+    )
+    .values(
+        state="cancelled",
+        holder=None,
+        until=0,
+        epoch=replies.c.epoch + 1,
+        reserved_tokens=0,
+        reserved_micros=0,
+        ended_at=bindparam("now"),
+    )
+)
+_begin_anew = {
+    "state": "waiting",
+    "holder": None,
+    "until": 0,
+    "epoch": replies.c.epoch + 1,
+    "attempts": 0,
+    "text": None,
+    "thinking": None,
+    "result": None,
+    "error": None,
+    "error_code": None,
+    "started_at": None,
+    "ended_at": None,
+}
+_this_one = (
+    replies.c.round_id == bindparam("round"),
+    replies.c.voice == bindparam("of"),
+    replies.c.part == bindparam("which"),
+)
+_retry_one = statement(
+    update(replies).where(*_this_one, replies.c.state.in_(("failed", "cancelled"))).values(_begin_anew)
+)
+_again = statement(update(replies).where(*_this_one, replies.c.state.in_(OVER)).values(_begin_anew))
+_reopen = statement(update(rounds).where(rounds.c.id == bindparam("round")).values(state="open", completed_at=None))
+_complete = statement(
+    update(rounds)
+    .where(rounds.c.id == bindparam("round"), rounds.c.state == "open")
+    .values(state="complete", completed_at=bindparam("now"))
+)
+
+
+def cancel(tx: Tx, panel_id: SpaceId, round_id: str, voice: str | None = None) -> Round:
+    """The voice, or without one everyone who has not finished, answers no more in this round. What is done stays."""
+    panels.hold(tx, panel_id)
+    meant = _meant(get(tx, panel_id, round_id), voice)
+    for each in meant:
+        if tx.run(_cancel_one, round=round_id, of=each.voice, which=each.part, now=tx.now):
+            _tell_reply(tx, panel_id, round_id, each.voice, each.part)
+    advance(tx, panel_id, round_id, follow=voice is not None)
+    return get(tx, panel_id, round_id)
+
+
+def retry(tx: Tx, panel_id: SpaceId, round_id: str, voice: str | None = None) -> Round:
+    """The voice, or without one everyone who has failed or was cancelled, is asked again in this round."""
+    panels.hold(tx, panel_id)
+    meant = _meant(get(tx, panel_id, round_id), voice)
+    changed = [each for each in meant if tx.run(_retry_one, round=round_id, of=each.voice, which=each.part)]
+    if not changed:
+        raise InvalidInput("There is nothing to try again: only what has failed or was cancelled can be.")
+    if any(each.part in SPOKEN for each in changed):
+        tx.run(_reopen, round=round_id)
+        tx.announce(space_topic(panel_id), RoundChanged(panel_id, round_id).to_payload())
+    for each in changed:
+        _tell_reply(tx, panel_id, round_id, each.voice, each.part)
+    return get(tx, panel_id, round_id)
+
+
+def _meant(wanted: Round, voice: str | None) -> list[Reply]:
+    if voice is None:
+        return list(wanted.replies)
+    found = [each for each in wanted.replies if each.voice == voice]
+    if not found:
+        raise NotFound("advisor", voice)
+    return found
+
+
+def advance(tx: Tx, panel_id: SpaceId, round_id: str, *, follow: bool = True) -> None:
+    """If everyone has answered, the round is complete, and what is wanted after it begins."""
+    now = get(tx, panel_id, round_id)
+    if not now.all_completed or tx.run(_complete, round=round_id, now=tx.now) == 0:
+        return
+    tx.announce(space_topic(panel_id), RoundChanged(panel_id, round_id).to_payload())
+    tx.announce(PANEL, {"space": panel_id})
+    if follow and now.kind != "vote":
+        _follow(tx, panel_id, now)
+
+
+def _follow(tx: Tx, panel_id: SpaceId, now: Round) -> None:
+    panel = panels.get(tx, panel_id)
+    later = [each for each in of_turn(tx, panel_id, now.turn) if each.step > now.step and each.kind != "vote"]
+    voices = [each for each in _who_spoke([now]) if each[0] != ASSISTANT]
+    if now.crosstalk and len(voices) > 1 and not later:
+        place = now.turn, _next_step(tx, panel_id, now.turn)
+        synthesis = now.wants_synthesis
+        _begin(tx, panel, place, "crosstalk", now.message_id, now.asked_by, voices, now.crosstalk - 1, synthesis)
+    elif now.wants_synthesis and voices and now.part("synthesis", SYNTHESIS) is None and not later:
+        _add(tx, panel, now.id, SYNTHESIS, "synthesis", _LAST, "Synthesis")
+        _tell_reply(tx, panel_id, now.id, SYNTHESIS, "synthesis")
+
+
+def want_check(tx: Tx, panel: Panel, round_id: str, advisor: Advisor) -> None:
+    """What is expected of the advisor is checked on what it has said in this round."""
+    if not advisor.settings.assertions:
+        return
+    _add(tx, panel, round_id, advisor.id, "check", advisor.position, advisor.name)
+    _tell_reply(tx, panel.id, round_id, advisor.id, "check")
+
+
+def _tell_reply(tx: Tx, panel_id: SpaceId, round_id: str, voice: str, part: str) -> None:
+    tx.announce(space_topic(panel_id), ReplyChanged(panel_id, round_id, voice, part).to_payload())
+    tx.announce(PANEL, {"space": panel_id})
+
+
+def tell_reply(tx: Tx, panel_id: SpaceId, round_id: str, voice: str, part: str) -> None:
+    """Readers hear that this reply is in another state."""
+    tx.announce(space_topic(panel_id), ReplyChanged(panel_id, round_id, voice, part).to_payload())

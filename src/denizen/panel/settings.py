@@ -1,0 +1,79 @@
+"""How a panel answers, and what each of its advisors answers with. Checked at the border, kept as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from denizen.cycles.budgets import BudgetSettings
+from denizen.errors import InvalidInput
+from denizen.panel.phases import DEFAULT_PHASES, Phase
+
+MOST_ADVISORS: Final = 50
+MOST_CROSSTALK: Final = 5
+CONTEXT_CHARACTERS: Final = 150_000
+REFERENCE_CHARACTERS: Final = 4_000
+FIRST_BYTE_SECONDS: Final = 15
+TOTAL_SECONDS: Final = 240
+OUTPUT_TOKENS: Final = 4_000
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class PanelSettings(BaseModel):
+    """What holds for a whole panel."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: str = Field(default="default", min_length=1)
+    """What answers for advisors that name no model of their own, and for the panel itself."""
+    max_tokens: int = Field(default=OUTPUT_TOKENS, ge=1, le=200_000)
+    """How long a reply may be."""
+    phases: tuple[Phase, ...] = Field(default=DEFAULT_PHASES, max_length=20)
+    context_characters: int = Field(default=CONTEXT_CHARACTERS, ge=1_000, le=4_000_000)
+    """How much an advisor is shown; the oldest turns go first, the last words of the others and the question never."""
+    reference_characters: int = Field(default=REFERENCE_CHARACTERS, ge=100, le=100_000)
+    """How much of each other advisor's last words an advisor is shown."""
+    first_byte_seconds: float = Field(default=FIRST_BYTE_SECONDS, gt=0, le=600)
+    """How long a model may take to begin."""
+    total_seconds: float = Field(default=TOTAL_SECONDS, gt=0, le=3_600)
+    """How long a reply may take in all, however often it is tried."""
+    at_once: int = Field(default=16, ge=1, le=MOST_ADVISORS)
+    """How many voices of this panel answer at the same time; the others wait."""
+    synthesis: Literal["on_demand", "always"] = "on_demand"
+    """Whether what was said is put together after each turn, or only when someone asks."""
+    crosstalk: int = Field(default=0, ge=0, le=MOST_CROSSTALK)
+    """How many rounds the advisors answer each other after each message."""
+    utility_model: str = Field(default="", max_length=200)
+    """What suggests advisors, puts together and checks; empty: the panel's own model."""
+    budget: BudgetSettings | None = None
+    """What this panel may use. The organization's limits hold besides."""
+
+
+class AdvisorSettings(BaseModel):
+    """What one advisor answers with."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: str | None = Field(default=None, min_length=1, max_length=200)
+    """None: the panel's."""
+    max_tokens: int | None = Field(default=None, ge=1, le=200_000)
+    reasoning: bool = False
+    """Whether a model that can think before it speaks does so."""
+    phases: tuple[Phase, ...] | None = Field(default=None, max_length=20)
+    """Its own, instead of the panel's."""
+    assertions: tuple[str, ...] = Field(default=(), max_length=20)
+    """What is expected of each of its replies: checked when it is there."""
+
+
+def checked(kind: type[Model], given: Mapping[str, Any], what: str) -> Model:
+    """Settings from outside. Raises `InvalidInput` that says which of them is wrong."""
+    try:
+        return kind.model_validate(given)
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(map(str, each['loc'])) or what}: {each['msg']}" for each in error.errors(include_url=False)
+        )
+        raise InvalidInput(f"These are no settings of {what}. {problems}.") from error

@@ -1,0 +1,37 @@
+"""Putting together what the advisors said in a turn: where they agree, where not, what is to be decided. Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from denizen.panel.context import Heard, Line, Persona, Turn, bracketed, context
+
+SYSTEM: Final = """\
+Several independent voices have answered someone who thinks a matter through. Put together what they said, for that \
+person, in Markdown, with three headings:
+## Agreements
+## Disagreements
+## To decide
+Under the first, what they hold in common. Under the second, each point on which they differ: who holds what, by name, \
+and what the difference rests on. Under the third, what the person now has to decide or to find out, the most \
+important first. Do not add advice of your own and do not smooth over what does not fit. Be brief."""
+SAID: Final = "This is what the voices said:"
+TASK: Final = "Put it together now."
+
+
+def lines(present: Turn, characters: int) -> list[Line]:
+    """The request: the question, and all that was said to it."""
+    exchanges = [
+        bracketed(
+            SAID,
+            [Heard(each.round_id, voice, words.name, words.text) for voice, words in each.words.items()],
+            characters,
+        )
+        for each in present.exchanges
+        if each.words
+    ]
+    asked = context(
+        Persona("synthesis", SYSTEM), [], Turn(present.message), characters=2**31, reference_characters=characters,
+        task=TASK,
+    )  # fmt: skip
+    return [*asked[:-1], *exchanges, asked[-1]]

@@ -1,0 +1,462 @@
+"""Work on replies: taking it under a lease, with the whole request; keeping it; ending it, once.
+
+A reply is worked on by whoever holds its lease. Its epoch goes up with each change of hands and each new attempt, and
+every write carries it: so what a former holder still says is void, and a result is written once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from pydantic_ai.tools import ToolDefinition
+from sqlalchemy import bindparam, exists, func, or_, select, update
+
+from denizen.clock import SECOND
+from denizen.cycles.ledger import NOTHING, Charge
+from denizen.errors import LeaseLost, NotFound
+from denizen.ids import OrganizationId, SpaceId
+from denizen.panel import advisors, assertions, costs, crosstalk, history, panels, rounds, synthesis, voting
+from denizen.panel.advisors import Advisor
+from denizen.panel.context import (
+    Heard,
+    Line,
+    Persona,
+    Said,
+    Turn,
+    assistant_prompt,
+    context,
+    digest,
+    rebuilt,
+    recipe,
+    system_prompt,
+)
+from denizen.panel.panels import Panel
+from denizen.panel.phases import Stage, stage_at
+from denizen.panel.rounds import ASSISTANT, SYNTHESIS, Part, Round
+from denizen.spaces import posting
+from denizen.storage.database import Tx, statement, storable
+from denizen.storage.schema import replies
+from denizen.storage.schema import rounds as rounds_table
+
+MOST_ATTEMPTS: Final = 5
+"""How often a reply may be taken up before it is given up: a process may have died of it each time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The right to answer in one voice, until the lease ends or another takes it."""
+
+    round_id: str
+    voice: str
+    part: Part
+    epoch: int
+    holder: str
+    panel_id: SpaceId
+    organization_id: OrganizationId
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.round_id, self.voice, self.part
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is to be asked for a reply, and with what."""
+
+    claim: Claim
+    lines: tuple[Line, ...]
+    model: str
+    max_tokens: int
+    reasoning: bool | None
+    tool: ToolDefinition | None
+    expected: tuple[str, ...]
+    """What is checked, where it is a check."""
+    panel: Panel
+
+
+_older = rounds_table.alias("older")
+_BLOCKED = exists(
+    select(_older.c.id).where(
+        _older.c.space_id == rounds_table.c.space_id,
+        _older.c.state == "open",
+        _older.c.kind != "vote",
+        or_(
+            _older.c.turn < rounds_table.c.turn,
+            (_older.c.turn == rounds_table.c.turn) & (_older.c.step < rounds_table.c.step),
+        ),
+    )
+)
+_free = (
+    replies.c.state.in_(("waiting", "running")),
+    replies.c.until < bindparam("now"),
+    or_(replies.c.part.in_(("synthesis", "check")), ~_BLOCKED),
+)
+_due = statement(
+    select(
+        replies.c.round_id,
+        replies.c.voice,
+        replies.c.part,
+        replies.c.epoch,
+        replies.c.space_id,
+        replies.c.organization_id,
+        replies.c.attempts,
+    )
+    .select_from(replies.join(rounds_table, rounds_table.c.id == replies.c.round_id))
+    .where(*_free)
+    .order_by(replies.c.created_at, replies.c.round_id, replies.c.position)
+    .limit(bindparam("limit"))
+)
+_running = statement(
+    select(replies.c.space_id, func.count())
+    .where(
+        replies.c.state.in_(("waiting", "running")), replies.c.state == "running", replies.c.until >= bindparam("now")
+    )
+    .group_by(replies.c.space_id)
+)
+_this = (
+    replies.c.round_id == bindparam("round"),
+    replies.c.voice == bindparam("of"),
+    replies.c.part == bindparam("which"),
+)
+_held = (*_this, replies.c.epoch == bindparam("at_epoch"), replies.c.holder == bindparam("by"))
+_take = statement(
+    update(replies)
+    .where(*_this, replies.c.epoch == bindparam("at_epoch"), replies.c.state.in_(("waiting", "running")))
+    .values(
+        state="running",
+        holder=bindparam("by"),
+        until=bindparam("then"),
+        epoch=replies.c.epoch + 1,
+        attempts=replies.c.attempts + 1,
+        recipe=bindparam("made_of"),
+        started_at=bindparam("now"),
+    )
+)
+_renew = statement(
+    update(replies)
+    .where(replies.c.holder == bindparam("by"), replies.c.state.in_(("waiting", "running")))
+    .values(until=bindparam("then"))
+    .returning(replies.c.round_id, replies.c.voice, replies.c.part, replies.c.epoch)
+)
+_begin_again = statement(update(replies).where(*_held).values(epoch=replies.c.epoch + 1).returning(replies.c.epoch))
+_hand_back = statement(
+    update(replies)
+    .where(*_held)
+    .values(
+        state="waiting", holder=None, until=0, attempts=replies.c.attempts - 1, reserved_tokens=0, reserved_micros=0
+    )
+)
+_end = statement(
+    update(replies)
+    .where(*_held)
+    .values(
+        state=bindparam("new_state"),
+        holder=None,
+        until=0,
+        text=bindparam("new_text"),
+        thinking=bindparam("new_thinking"),
+        result=bindparam("new_result"),
+        error_code=bindparam("new_code"),
+        error=bindparam("new_error"),
+        model=bindparam("by_model"),
+        input_tokens=replies.c.input_tokens + bindparam("input"),
+        output_tokens=replies.c.output_tokens + bindparam("output"),
+        cache_read_tokens=replies.c.cache_read_tokens + bindparam("cache_read"),
+        cache_write_tokens=replies.c.cache_write_tokens + bindparam("cache_write"),
+        cost_micros=bindparam("cost"),
+        reserved_tokens=0,
+        reserved_micros=0,
+        ended_at=bindparam("now"),
+    )
+)
+
+
+_held_by = statement(
+    select(replies.c.round_id, replies.c.voice, replies.c.part).where(
+        replies.c.state.in_(("waiting", "running")), replies.c.holder == bindparam("by")
+    )
+)
+
+
+def held_by(tx: Tx, holder: str) -> set[tuple[str, str, str]]:
+    """What this holder works on."""
+    return {(row[0], row[1], row[2]) for row in tx.all(_held_by, by=holder)}
+
+
+def is_due(tx: Tx) -> bool:
+    """Whether there is anything to take."""
+    return tx.one(_due, now=tx.now, limit=1) is not None
+
+
+def take(tx: Tx, holder: str, seconds: float, most: int) -> list[Work]:
+    """As much as this holder may work on at once, up to `most`, each under a lease, with its request."""
+    rows = tx.all(_due, now=tx.now, limit=200)
+    for space_id in sorted({row[4] for row in rows}):
+        # Who takes and who ends wait for each other: so nobody passes what a panel may have under way at once.
+        panels.hold(tx, space_id)
+    under_way: Counter[str] = Counter(dict(tx.all(_running, now=tx.now)))  # pyright: ignore[reportArgumentType]
+    taken: list[Work] = []
+    reading = _Reading(tx)
+    for round_id, voice, part, epoch, space_id, organization_id, attempts in rows:
+        if len(taken) >= most:
+            break
+        panel = reading.panel(space_id)
+        claim = Claim(round_id, voice, part, epoch + 1, holder, space_id, organization_id)
+        if under_way[space_id] >= panel.settings.at_once:
+            continue
+        if attempts >= MOST_ATTEMPTS:
+            _give_up(tx, claim, epoch)
+            continue
+        work, stage = reading.work(claim)
+        if tx.run(
+            _take,
+            round=round_id,
+            of=voice,
+            which=part,
+            at_epoch=epoch,
+            by=holder,
+            then=tx.now + int(seconds * SECOND),
+            made_of=_recipe(work, stage),
+            now=tx.now,
+        ):
+            under_way[space_id] += 1
+            taken.append(work)
+            rounds.tell_reply(tx, space_id, round_id, voice, part)
+    return taken
+
+
+def renew(tx: Tx, holder: str, seconds: float) -> dict[tuple[str, str, str], int]:
+    """Every lease of this holder runs anew; gives what it still holds, with the epochs."""
+    rows = tx.all(_renew, by=holder, then=tx.now + int(seconds * SECOND))
+    return {(row[0], row[1], row[2]): row[3] for row in rows}
+
+
+def begin_again(tx: Tx, claim: Claim) -> Claim:
+    """A new attempt under the same lease: what was written in the last one is void."""
+    row = tx.one(_begin_again, **_whose(claim))
+    if row is None:
+        raise LeaseLost("Another process answers in this voice now, or nobody is to.")
+    rounds.tell_reply(tx, claim.panel_id, claim.round_id, claim.voice, claim.part)
+    return replace(claim, epoch=row[0])
+
+
+def hand_back(tx: Tx, claim: Claim) -> None:
+    """The reply waits for another to take it; that was no attempt."""
+    if tx.run(_hand_back, **_whose(claim)):
+        rounds.tell_reply(tx, claim.panel_id, claim.round_id, claim.voice, claim.part)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of asking."""
+
+    text: str | None = None
+    thinking: str | None = None
+    result: Mapping[str, Any] | None = None
+    error_code: str | None = None
+    error: str | None = None
+    charge: Charge = NOTHING
+
+
+def end_reply(tx: Tx, claim: Claim, outcome: Outcome) -> None:
+    """The reply is done or has failed, for good; the round goes on. Raises `LeaseLost` where it is another's."""
+    panel = panels.hold(tx, claim.panel_id)
+    _end_as(tx, claim, outcome)
+    costs.enter(tx, claim.organization_id, claim.panel_id, outcome.charge)
+    rounds.tell_reply(tx, claim.panel_id, claim.round_id, claim.voice, claim.part)
+    if claim.part == "reply" and outcome.error_code is None and claim.voice != ASSISTANT:
+        rounds.want_check(tx, panel, claim.round_id, advisors.get(tx, claim.panel_id, claim.voice))
+    rounds.advance(tx, claim.panel_id, claim.round_id)
+
+
+def _end_as(tx: Tx, claim: Claim, outcome: Outcome) -> None:
+    charge = outcome.charge
+    changed = tx.run(
+        _end,
+        **_whose(claim),
+        new_state="done" if outcome.error_code is None else "failed",
+        new_text=None if outcome.text is None else storable(outcome.text),
+        new_thinking=None if not outcome.thinking else storable(outcome.thinking),
+        new_result=None if outcome.result is None else storable(json.dumps(outcome.result, ensure_ascii=False)),
+        new_code=outcome.error_code,
+        new_error=None if outcome.error is None else storable(outcome.error)[:1_000],
+        by_model=charge.model,
+        input=charge.input_tokens,
+        output=charge.output_tokens,
+        cache_read=charge.cache_read_tokens,
+        cache_write=charge.cache_write_tokens,
+        cost=charge.cost_micros,
+        now=tx.now,
+    )
+    if not changed:
+        raise LeaseLost("Another process answers in this voice now, or nobody is to.")
+
+
+def _give_up(tx: Tx, claim: Claim, epoch: int) -> None:
+    """A reply of which process after process has died: it has failed, and the round goes on."""
+    tx.run(_abandon, round=claim.round_id, of=claim.voice, which=claim.part, at_epoch=epoch, now=tx.now)
+    rounds.tell_reply(tx, claim.panel_id, claim.round_id, claim.voice, claim.part)
+    rounds.advance(tx, claim.panel_id, claim.round_id)
+
+
+_abandon = statement(
+    update(replies)
+    .where(*_this, replies.c.epoch == bindparam("at_epoch"))
+    .values(
+        state="failed",
+        holder=None,
+        until=0,
+        epoch=replies.c.epoch + 1,
+        error_code="interrupted",
+        error="It was begun several times, and the process ended each time before it was done.",
+        reserved_tokens=0,
+        reserved_micros=0,
+        ended_at=bindparam("now"),
+    )
+)
+
+
+def _whose(claim: Claim) -> dict[str, Any]:
+    return {
+        "round": claim.round_id,
+        "of": claim.voice,
+        "which": claim.part,
+        "at_epoch": claim.epoch,
+        "by": claim.holder,
+    }
+
+
+def _recipe(work: Work, stage: Stage | None) -> str:
+    made_of = recipe(work.lines, work.panel.settings.reference_characters)
+    if stage is not None:
+        made_of["phase"] = {"name": stage.name, "turn": stage.turn, "of": stage.of}
+    return storable(json.dumps(made_of, ensure_ascii=False))
+
+
+class _Reading:
+    """Reads what requests are made of, each thing once for all voices of a round."""
+
+    def __init__(self, tx: Tx) -> None:
+        self._tx = tx
+        self._panels: dict[str, Panel] = {}
+        self._rounds: dict[str, Round] = {}
+        self._past: dict[str, list[Turn]] = {}
+
+    def panel(self, panel_id: SpaceId) -> Panel:
+        if panel_id not in self._panels:
+            self._panels[panel_id] = panels.get(self._tx, panel_id)
+        return self._panels[panel_id]
+
+    def work(self, claim: Claim) -> tuple[Work, Stage | None]:
+        """The whole request, and where its advisor is in its phases."""
+        tx, panel, asked = self._tx, self.panel(claim.panel_id), self._round(claim)
+        settings = panel.settings
+        characters, reference = settings.context_characters, settings.reference_characters
+        stage: Stage | None = None
+        tool: ToolDefinition | None = None
+        expected: tuple[str, ...] = ()
+        advisor = _advisor(tx, claim)
+        if claim.part == "synthesis":
+            said = history.present(tx, panel.id, asked.turn, asked.step + 1)
+            lines = synthesis.lines(said, reference)
+        elif claim.part == "check":
+            assert advisor is not None
+            expected = advisor.settings.assertions
+            said_now = asked.part("reply", claim.voice)
+            text = "" if said_now is None else said_now.text or ""
+            lines = assertions.lines(Heard(claim.round_id, claim.voice, advisor.name, text), expected)
+            tool = assertions.TOOL
+        else:
+            persona, stage = self._persona(claim, asked, advisor)
+            past = self._past_of(claim, asked)
+            present = history.present(tx, panel.id, asked.turn, asked.step)
+            if claim.part == "crosstalk":
+                lines = crosstalk.lines(persona, past, present, characters, reference)
+            elif claim.part == "vote":
+                lines = voting.lines(persona, past, present, asked.question, characters, reference)
+                tool = voting.TOOL
+            else:
+                lines = context(persona, past, present, characters=characters, reference_characters=reference)
+        own = advisor.settings if advisor is not None and claim.part in rounds.SPOKEN else None
+        model = (own.model if own is not None else None) or settings.model
+        if claim.part in ("synthesis", "check") and settings.utility_model:
+            model = settings.utility_model
+        most = (own.max_tokens if own is not None else None) or settings.max_tokens
+        thinks = None if own is None else own.reasoning
+        return Work(claim, tuple(lines), model, most, thinks, tool, expected, panel), stage
+
+    def _round(self, claim: Claim) -> Round:
+        if claim.round_id not in self._rounds:
+            self._rounds[claim.round_id] = rounds.get(self._tx, claim.panel_id, claim.round_id)
+        return self._rounds[claim.round_id]
+
+    def _persona(self, claim: Claim, asked: Round, advisor: Advisor | None) -> tuple[Persona, Stage | None]:
+        if advisor is None:
+            return Persona(claim.voice, assistant_prompt()), None
+        turn = history.turns_had(self._tx, claim.panel_id, claim.voice, asked.turn) + 1
+        phases = advisor.settings.phases
+        stage = stage_at(self.panel(claim.panel_id).settings.phases if phases is None else phases, turn)
+        # What a phase asks for, one question say, is not what cross-talk and votes ask for.
+        instructions = stage.instructions if claim.part == "reply" else ""
+        prompt = system_prompt(advisor.name, advisor.description, instructions)
+        return Persona(claim.voice, prompt), stage if claim.part == "reply" else None
+
+    def _past_of(self, claim: Claim, asked: Round) -> list[Turn]:
+        if claim.round_id not in self._past:
+            voices = [each.voice for each in asked.spoken]
+            most = self.panel(claim.panel_id).settings.context_characters
+            self._past[claim.round_id] = history.past(self._tx, claim.panel_id, asked.turn, voices, most)
+        return self._past[claim.round_id]
+
+
+def _advisor(tx: Tx, claim: Claim) -> Advisor | None:
+    if claim.voice in (ASSISTANT, SYNTHESIS):
+        return None
+    try:
+        return advisors.get(tx, claim.panel_id, claim.voice)
+    except NotFound:
+        return None
+
+
+def context_of(tx: Tx, panel_id: SpaceId, round_id: str, voice: str, part: Part | None = None) -> Shown:
+    """The request of a reply as it was sent, from what is kept; whether it still is exactly that."""
+    reply = rounds.reply_of(tx, panel_id, round_id, voice, part)
+    if reply.recipe is None:
+        raise NotFound("context of the reply", voice)
+
+    def message(id: str) -> Said | None:
+        try:
+            found = posting.get_message(tx, id)  # pyright: ignore[reportArgumentType]
+        except NotFound:
+            return None
+        return None if found.deleted_at is not None else Said(found.id, found.text, found.created_at)
+
+    def words(said_in: str, of: str) -> str | None:
+        row = tx.one(_words, round_id=said_in, voice=of)
+        return None if row is None else row[0]
+
+    lines = rebuilt(reply.recipe, message, words)
+    return Shown(tuple(lines), digest(lines) == reply.recipe["digest"], reply)
+
+
+_words = statement(
+    select(replies.c.text).where(
+        replies.c.round_id == bindparam("round_id"),
+        replies.c.voice == bindparam("voice"),
+        replies.c.part.in_(("reply", "crosstalk")),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a voice was shown when it answered."""
+
+    lines: tuple[Line, ...]
+    exact: bool
+    """Whether nothing of it was changed, forgotten or answered anew since."""
+    reply: rounds.Reply

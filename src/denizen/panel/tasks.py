@@ -1,0 +1,41 @@
+"""What is asked of a model besides replies: putting together, voting, checking, suggesting. Pure.
+
+Each says what the model is told and what is made of its answer. Where an answer has fields, the model is given one tool
+to call with them; a model that writes JSON instead is understood as well.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+
+_FENCED = re.compile(r"```(?:json)?\s*(\{.*\})\s*```", re.DOTALL)
+_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
+
+
+def fields_of(response: ModelResponse, tool: str) -> Mapping[str, Any] | None:
+    """What the tool was called with, or the JSON object that was written instead; None where there is neither."""
+    for part in response.parts:
+        if isinstance(part, ToolCallPart) and part.tool_name == tool:
+            return part.args_as_dict(raise_if_invalid=False)
+    text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
+    for pattern in (_FENCED, _OBJECT):
+        found = pattern.search(text)
+        if found is None:
+            continue
+        try:
+            loaded = json.loads(found[1] if pattern is _FENCED else found[0])
+        except ValueError:
+            continue
+        if isinstance(loaded, dict):
+            return loaded  # pyright: ignore[reportUnknownVariableType]
+    return None
+
+
+def line(value: object, characters: int) -> str:
+    """A short text in one line, whatever the model gave."""
+    return " ".join(str(value or "").split())[:characters]

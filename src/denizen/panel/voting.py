@@ -1,0 +1,125 @@
+"""A vote: what each advisor would do, how sure it is and why; the tally, and who stands how far from whom. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic_ai.messages import ModelResponse
+from pydantic_ai.tools import ToolDefinition
+
+from denizen.panel.context import Line, Persona, Turn, context
+from denizen.panel.tasks import fields_of, line
+
+POSITION_CHARACTERS: Final = 120
+REASON_CHARACTERS: Final = 1_000
+
+TOOL: Final = ToolDefinition(
+    name="vote",
+    description="Say what you would do, how sure you are, and why.",
+    parameters_json_schema={
+        "type": "object",
+        "properties": {
+            "position": {
+                "type": "string",
+                "description": "What you would do, in so few words that equal positions read the same: yes, no, wait.",
+            },
+            "confidence": {"type": "number", "minimum": 0, "maximum": 1, "description": "0: a guess, 1: certain."},
+            "reason": {"type": "string", "description": "Why, in one or two sentences."},
+        },
+        "required": ["position", "confidence", "reason"],
+        "additionalProperties": False,
+    },
+)
+_TASK: Final = "Vote now{question}. Call the tool `vote` with your position in a few words, how sure you are, and why."
+
+
+def lines(
+    persona: Persona, past: Sequence[Turn], present: Turn, question: str | None, characters: int, reference: int
+) -> list[Line]:
+    """The request for a voice to vote, on the question or on what the turn was about."""
+    task = _TASK.replace("{question}", f" on this: {question}" if question else "")
+    return context(persona, past, present, characters=characters, reference_characters=reference, task=task)
+
+
+def read(response: ModelResponse) -> dict[str, Any] | None:
+    """The vote that a model gave; None where it gave none."""
+    given = fields_of(response, TOOL.name)
+    position = "" if given is None else line(given.get("position"), POSITION_CHARACTERS)
+    if given is None or not position:
+        return None
+    return {
+        "position": position,
+        "confidence": _share(given.get("confidence")),
+        "reason": line(given.get("reason"), REASON_CHARACTERS),
+    }
+
+
+def _share(given: object) -> float:
+    try:
+        value = float(given)  # pyright: ignore[reportArgumentType]
+    except (TypeError, ValueError):
+        return 0.5
+    value = value / 100 if 1 < value <= 100 else value
+    # NaN is less than nothing and more than nothing.
+    return round(min(max(value, 0.0), 1.0), 3) if value == value else 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Camp:
+    """Those of one position."""
+
+    position: str
+    voices: tuple[str, ...]
+    confidence: float
+    """How sure they are, on average."""
+    weight: float
+    """How sure they are, all together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What a vote came to."""
+
+    camps: tuple[Camp, ...]
+    """The largest first; of equal ones the surer."""
+    dissent: Mapping[str, Mapping[str, float]]
+    """How far each stands from each other: 0 for the same position, else how sure both are, on average."""
+
+    @property
+    def leading(self) -> str | None:
+        """The position of the largest camp; None where two are equally large and sure."""
+        first = self.camps[:2]
+        tied = len(first) == 2 and (len(first[0].voices), first[0].weight) == (len(first[1].voices), first[1].weight)
+        return None if not first or tied else first[0].position
+
+
+def tally(votes: Mapping[str, Mapping[str, Any]]) -> Tally:
+    """What these votes, by voice, come to. Positions are the same that differ only in case and a final stop."""
+    camps: defaultdict[str, list[str]] = defaultdict(list)
+    for voice, vote in votes.items():
+        camps[_same(vote["position"])].append(voice)
+    sure = {voice: float(vote["confidence"]) for voice, vote in votes.items()}
+    made = [
+        Camp(
+            votes[members[0]]["position"],
+            tuple(members),
+            round(sum(sure[each] for each in members) / len(members), 3),
+            round(sum(sure[each] for each in members), 3),
+        )
+        for members in camps.values()
+    ]
+    made.sort(key=lambda camp: (-len(camp.voices), -camp.weight))
+    return Tally(tuple(made), {one: {other: _apart(votes, sure, one, other) for other in votes} for one in votes})
+
+
+def _apart(votes: Mapping[str, Mapping[str, Any]], sure: Mapping[str, float], one: str, other: str) -> float:
+    if _same(votes[one]["position"]) == _same(votes[other]["position"]):
+        return 0.0
+    return round((sure[one] + sure[other]) / 2, 3)
+
+
+def _same(position: str) -> str:
+    return position.strip().rstrip(".!").casefold()

@@ -1,0 +1,98 @@
+"""What happens in panels, told in the streams of a space and of a person. The database says how a reply stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from denizen.bus.streams import PanelChanged, PanelDelta, PanelFrame, ReplyChanged, RoundChanged
+from denizen.errors import NotFound
+from denizen.ids import SpaceId
+from denizen.panel import rounds
+from denizen.panel.rounds import Reply, Round
+from denizen.server.shapes.panels import ReplyOut, RoundOut
+from denizen.server.streams.events import PanelChanged as PanelChangedEvent
+from denizen.server.streams.events import PanelReply, live_event, round_event, typed_event
+from denizen.server.streams.panel import PanelLive
+from denizen.spaces import posting
+from denizen.storage.database import Database, Tx
+
+Door = Callable[[Tx, SpaceId], object]
+"""Raises unless the reader may read the space."""
+
+
+class Advising:
+    """What one reader is told of panels. Every look goes through the reader's door."""
+
+    def __init__(self, db: Database, door: Door) -> None:
+        self._db = db
+        self._door = door
+        self._live = PanelLive()
+
+    async def begin(self, places: Sequence[SpaceId]) -> bytes:
+        """The rounds under way in these spaces, as they stand."""
+        told = await self._db.read(_under_way, list(places))
+        self._live.seen([reply for each, _ in told for reply in each.replies])
+        return b"".join(round_event(out) for _, out in told)
+
+    @property
+    def wants(self) -> set[SpaceId]:
+        """Where something is being said that this reader lacks a piece of."""
+        return self._live.wanted()
+
+    async def hear(self, frame: PanelFrame) -> bytes:
+        """What the reader is to be told because of this frame."""
+        match frame:
+            case PanelDelta():
+                piece = self._live.hear(frame)
+                return b"" if piece is None else live_event(piece)
+            case PanelChanged():
+                await self._db.read(self._door, frame.space)
+                return typed_event(PanelChangedEvent(panel=frame.space))
+            case RoundChanged():
+                found = await self._db.read(_round, self._door, frame)
+                if found is None:
+                    return b""
+                self._live.seen(found[0].replies)
+                return round_event(found[1])
+            case ReplyChanged():
+                reply = await self._db.read(_reply, self._door, frame)
+                if reply is None:
+                    return b""
+                self._live.seen([reply[0]])
+                return typed_event(_event(frame, *reply))
+
+
+def _event(frame: ReplyChanged, reply: Reply, all_completed: bool) -> PanelReply:
+    return PanelReply(panel=frame.space, round=frame.round, all_completed=all_completed, reply=ReplyOut.of(reply))
+
+
+def round_out(tx: Tx, told: Round) -> RoundOut:
+    """The round as readers are told it, with the message that began it."""
+    if told.step:
+        return RoundOut.of(told)
+    try:
+        return RoundOut.of(told, posting.get_message(tx, told.message_id))
+    except NotFound:
+        return RoundOut.of(told)
+
+
+def _under_way(tx: Tx, places: Sequence[SpaceId]) -> list[tuple[Round, RoundOut]]:
+    return [(each, round_out(tx, each)) for place in places for each in rounds.under_way(tx, place)]
+
+
+def _round(tx: Tx, door: Door, frame: RoundChanged) -> tuple[Round, RoundOut] | None:
+    door(tx, frame.space)
+    try:
+        found = rounds.get(tx, frame.space, frame.round)
+    except NotFound:
+        return None
+    return found, round_out(tx, found)
+
+
+def _reply(tx: Tx, door: Door, frame: ReplyChanged) -> tuple[Reply, bool] | None:
+    door(tx, frame.space)
+    try:
+        reply = rounds.reply(tx, frame.round, frame.voice, frame.part)
+    except NotFound:
+        return None
+    return reply, rounds.get(tx, frame.space, frame.round).all_completed
