@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NoReturn
 
-from sqlalchemy import bindparam, delete, or_, select, text, update
+from sqlalchemy import bindparam, case, delete, or_, select, text, update
 
 from denizen.access import roles
 from denizen.bus.streams import WAKE
@@ -40,6 +40,7 @@ from denizen.spaces.posting import Message
 from denizen.spaces.quotes import FORGOTTEN, Quotes, said
 from denizen.storage.database import Tx, insert_into, statement
 from denizen.storage.schema import (
+    advisors,
     agents,
     calls,
     cycles,
@@ -52,8 +53,11 @@ from denizen.storage.schema import (
     metadata,
     minds,
     notes,
+    panels,
     passages,
     redactions,
+    replies,
+    rounds,
     secrets,
     spaces,
     tokens,
@@ -151,8 +155,10 @@ def forget_message(tx: Tx, message_id: MessageId, by: EntityId | None = None, *,
     work = _Work(tx, home)
     answered = _answers(tx, [message_id]) if also_replies else []
     work.blank_cycles(each[1] for each in answered)
-    replies = [posting.get_message(tx, each) for each in _said_in(tx, {each[1] for each in answered})]
-    work.forget_messages([message, *replies])
+    answers = [posting.get_message(tx, each) for each in _said_in(tx, {each[1] for each in answered})]
+    work.forget_messages([message, *answers])
+    if also_replies:
+        work.removed["replies"] += tx.run(_replies_to, message=message_id)
     for agent_id, _, number in answered:
         if number is not None:
             work.removed["passages"] += recall.forget_cycles(tx, AgentId(agent_id), [number])
@@ -397,6 +403,38 @@ _interrupt = statement(
 _calls_there = statement(
     update(calls).where(calls.c.space_id == bindparam("space")).values(arguments=json.dumps(FORGOTTEN), result=None)
 )
+_nothing_said = {
+    "text": case((replies.c.text.is_(None), None), else_=FORGOTTEN),
+    "thinking": None,
+    "result": None,
+    "error": None,
+    "recipe": None,
+}
+_replies_to = statement(
+    update(replies)
+    .where(
+        replies.c.round_id.in_(select(rounds.c.id).where(rounds.c.message_id == bindparam("message"))),
+    )
+    .values(_nothing_said)
+)
+_replies_there = statement(
+    update(replies).where(replies.c.space_id == bindparam("space")).values(name=NOBODY, **_nothing_said)
+)
+_questions_there = statement(update(rounds).where(rounds.c.space_id == bindparam("space")).values(question=None))
+_panel_there = statement(update(panels).where(panels.c.space_id == bindparam("space")).values(settings="{}"))
+_advisors_there = statement(
+    update(advisors)
+    .where(advisors.c.space_id == bindparam("space"))
+    .values(
+        name=NOBODY,
+        handle=advisors.c.id,
+        description="",
+        in_group="",
+        settings="{}",
+        active=0,
+        removed_at=bindparam("at"),
+    )
+)
 _events_there = statement(
     select(events.c.number, events.c.agent_id, events.c.payload).where(
         events.c.space_id == bindparam("space_id"), events.c.message_id.is_(None), events.c.payload.is_not(None)
@@ -584,6 +622,10 @@ class _Work:
             self.removed["events"] += 1
             self.concerned.add(agent_id)
         self.removed["calls"] += self.tx.run(_calls_there, space=space_id)
+        self.removed["replies"] += self.tx.run(_replies_there, space=space_id)
+        self.removed["advisors"] += self.tx.run(_advisors_there, space=space_id, at=self.tx.now)
+        self.tx.run(_questions_there, space=space_id)
+        self.tx.run(_panel_there, space=space_id)
 
     def rename_in_definitions(self, handle: str, new_handle: str) -> None:
         """Owners wrote of the person too."""

@@ -198,6 +198,7 @@ _add_reply = insert_into(
     replies, "round_id", "voice", "part", "space_id", "organization_id", "position", "name", "created_at"
 )
 _LAST: Final = 2**62
+_AFTER_REPLIES: Final = 1_000
 
 
 def post(
@@ -516,7 +517,7 @@ def want_check(tx: Tx, panel: Panel, round_id: str, advisor: Advisor) -> None:
     """What is expected of the advisor is checked on what it has said in this round."""
     if not advisor.settings.assertions:
         return
-    _add(tx, panel, round_id, advisor.id, "check", advisor.position, advisor.name)
+    _add(tx, panel, round_id, advisor.id, "check", _AFTER_REPLIES + advisor.position, advisor.name)
     _tell_reply(tx, panel.id, round_id, advisor.id, "check")
 
 

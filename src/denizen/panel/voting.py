@@ -33,14 +33,14 @@ TOOL: Final = ToolDefinition(
         "additionalProperties": False,
     },
 )
-_TASK: Final = "Vote now{question}. Call the tool `vote` with your position in a few words, how sure you are, and why."
+_TASK: Final = "Call the tool `vote` with your position in a few words, how sure you are, and why."
 
 
 def lines(
     persona: Persona, past: Sequence[Turn], present: Turn, question: str | None, characters: int, reference: int
 ) -> list[Line]:
     """The request for a voice to vote, on the question or on what the turn was about."""
-    task = _TASK.replace("{question}", f" on this: {question}" if question else "")
+    task = f"Vote now, on this: {question}\n{_TASK}" if question else f"Vote now. {_TASK}"
     return context(persona, past, present, characters=characters, reference_characters=reference, task=task)
 
 

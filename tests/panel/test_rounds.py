@@ -1,0 +1,485 @@
+"""Rounds: everyone is asked at once, nobody waits for who fails, and a round always ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from pydantic_ai.messages import ModelMessage
+
+from denizen.clock import SECOND
+from denizen.errors import InvalidInput, ModelOverloaded, ModelRejected, ModelUnreachable, NotFound
+from denizen.models.scripted import Info, ScriptedModel, Turn, call, forever, think
+from denizen.panel.panels import Panel
+from denizen.panel.rounds import Round
+from denizen.spaces.directory import Entity
+from tests.world import World, as_text, listening
+
+REFERENCE = "[For reference, this is what the other voices said in the last turn:\n\n"
+
+Decide = Callable[[str, list[ModelMessage], Info], Any]
+
+
+def voices(decide: Decide, **options: Any) -> ScriptedModel:
+    """A model for all advisors, which is told by the prompt as whom it speaks."""
+
+    def answer(messages: list[ModelMessage], info: Info) -> Turn:
+        system = as_text(messages[0])
+        who = system.partition("You are ")[2].partition(".")[0] if system.startswith("You are ") else "nobody"
+        return decide(who, messages, info)
+
+    return forever(answer, **options)
+
+
+def echoing(who: str, messages: list[ModelMessage], _info: Info) -> str:
+    """Says who it is, and the last that it was told, without its time."""
+    return f"{who}: {as_text(messages[-1]).partition('] ')[2]}"
+
+
+async def a_panel(world: World, model: ScriptedModel, *advisors: Any, **settings: Any) -> tuple[Entity, Panel]:
+    world.denizen.models.register("m", model)
+    noor = await world.person("Noor")
+    return noor, await world.denizen.create_panel("Board", [noor], advisors=advisors, model="m", **settings)
+
+
+async def answered(world: World, asked: Round) -> dict[str, str | None]:
+    """What each said, or the code of what went wrong."""
+    now = await world.denizen.round(asked)
+    return {each.name: each.text if each.state == "done" else each.error_code or each.state for each in now.spoken}
+
+
+async def in_words(world: World, panel: Panel) -> list[str]:
+    """Each round: its place, its kind, and what came of each voice."""
+    return [
+        f"{each.turn}.{each.step} {each.kind} {each.state}: "
+        + ", ".join(f"{said.name} {said.part} {said.state}" for said in each.replies)
+        for each in await world.denizen.rounds(panel)
+    ]
+
+
+async def test_everyone_answers_and_sees_what_it_may(world: World) -> None:
+    """Whole requests, over turns with an advisor that joins late, one that is switched off, and one that is renamed."""
+    model = voices(echoing)
+    noor, panel = await a_panel(world, model, {"name": "Seth", "description": "You sell."}, "Buber")
+    denizen = world.denizen
+    await denizen.ask_panel(panel, noor, "One")
+    await denizen.run_until_idle()
+    seth, buber = await denizen.advisors(panel)
+    await denizen.edit_advisor(panel, buber, active=False)
+    await denizen.add_advisors(panel, "Pema")
+    world.clock.advance(60)
+    await denizen.ask_panel(panel, noor, "Two")
+    await denizen.run_until_idle()
+    await denizen.edit_advisor(panel, buber, active=True)
+    await denizen.edit_advisor(panel, seth, name="Seth Godin")
+    world.clock.advance(60)
+    asked = await denizen.ask_panel(panel, noor, "Three")
+    await denizen.run_until_idle()
+
+    assert await answered(world, asked) == {
+        "Seth Godin": "Seth Godin: Three", "Buber": "Buber: Three", "Pema": "Pema: Three",
+    }  # fmt: skip
+    said = {as_text(each[0]).partition("\n")[0]: [as_text(line) for line in each[1:]] for each in model.requests[-3:]}
+    assert said == {
+        "You are Seth Godin. You sell.": [
+            "[2026-01-05T09:00] One", "Seth: One", "[2026-01-05T09:01] Two", "Seth: Two",
+            f"{REFERENCE}Pema: Pema: Two]",
+            "[2026-01-05T09:02] Three",
+        ],
+        "You are Buber.": [
+            "[2026-01-05T09:00] One", "Buber: One", "[2026-01-05T09:01] Two",
+            f"{REFERENCE}Seth Godin: Seth: Two\n\nPema: Pema: Two]",
+            "[2026-01-05T09:02] Three",
+        ],
+        "You are Pema.": [
+            "[2026-01-05T09:00] One", "[2026-01-05T09:01] Two", "Pema: Two",
+            f"{REFERENCE}Seth Godin: Seth: Two]",
+            "[2026-01-05T09:02] Three",
+        ],
+    }  # fmt: skip
+    # Phases go by an advisor's own turns.
+    phases = {each.name: (each.recipe or {})["phase"] for each in (await denizen.round(asked)).spoken}
+    assert phases["Seth Godin"] == {"name": "question", "turn": 3, "of": 3}
+    assert phases["Buber"] == phases["Pema"] == {"name": "question", "turn": 2, "of": 3}
+    # What each was shown can be looked at, to the letter.
+    shown = await denizen.reply_context(asked, seth)
+    assert shown.exact
+    assert [line.text for line in shown.lines[1:]] == said["You are Seth Godin. You sell."]
+
+
+async def test_twelve_of_whom_three_fail_one_hangs_and_one_is_slow(world: World) -> None:
+    """The others are unaffected, and the round ends."""
+    hanging, slow = asyncio.Event(), asyncio.Event()
+    seven = asyncio.Event()
+    done: list[str] = []
+
+    async def decide(who: str, _messages: list[ModelMessage], _info: Info) -> Turn:
+        match who:
+            case "A01":
+                return ModelRejected("no")
+            case "A02":
+                return ["Half a ", ModelRejected("broken off")]
+            case "A03":
+                raise RuntimeError("a defect")
+            case "A04":
+                await hanging.wait()
+            case "A05":
+                await slow.wait()
+            case _:
+                done.append(who)
+                if len(done) == 7:
+                    seven.set()
+        return f"I am {who}."
+
+    names = [f"A{number:02}" for number in range(1, 13)]
+    noor, panel = await a_panel(world, voices(decide), *names, first_byte_seconds=20, total_seconds=60)
+    denizen = world.denizen
+    async with denizen.living():
+        asked = await denizen.ask_panel(panel, noor, "Well?")
+        await seven.wait()
+        await until(denizen.round, asked, lambda now: sum(each.is_over for each in now.spoken) == 10)
+        assert not (await denizen.round(asked)).all_completed
+        slow.set()
+        await until(denizen.round, asked, lambda now: sum(each.is_over for each in now.spoken) == 11)
+        now = await denizen.round(asked)
+        while not now.all_completed:
+            world.clock.advance(1)
+            now = await denizen.round(asked)
+    assert now.state == "complete"
+    assert await answered(world, asked) == {
+        "A01": "model_rejected", "A02": "model_rejected", "A03": "internal", "A04": "timed_out",
+        **{name: f"I am {name}." for name in names[4:]},
+    }  # fmt: skip
+    # Nothing of what failed is text, so nothing of it is shown to anyone.
+    assert [each.text for each in now.spoken[:4]] == [None] * 4
+    assert "a defect" not in json.dumps([each.error for each in now.spoken])
+
+
+async def until(look: Callable[[Round], Awaitable[Round]], asked: Round, holds: Callable[[Round], bool]) -> Round:
+    """The round, when that is so. Each look is a read of the database, and lets others go on."""
+    while not holds(now := await look(asked)):
+        pass
+    return now
+
+
+async def test_two_rounds_asked_at_once_are_answered_in_order(world: World) -> None:
+    """The second waits for the first, and sees what was said in it."""
+    model = voices(echoing)
+    noor, panel = await a_panel(world, model, "Seth", "Buber")
+    first, second = await asyncio.gather(
+        world.denizen.ask_panel(panel, noor, "One"), world.denizen.ask_panel(panel, noor, "Two")
+    )
+    await world.run()
+    assert {first.turn, second.turn} == {1, 2}
+    earlier, later = sorted((first, second), key=lambda each: each.turn)
+    texts = {each.id: await answered(world, each) for each in (earlier, later)}
+    word = {each.id: each.text for each in await world.denizen.messages(panel.id)}
+    for request in model.requests[:2]:
+        assert len(request) == 2
+        assert as_text(request[-1]).endswith(word[earlier.message_id])
+    for request in model.requests[2:]:
+        assert "the other voices said in the last turn" in as_text(request[-2])
+        assert as_text(request[-1]).endswith(word[later.message_id])
+    assert set(texts[later.id].values()) == {f"{who}: {word[later.message_id]}" for who in ("Seth", "Buber")}
+
+
+async def test_who_is_addressed_answers_alone(small_world: World) -> None:
+    world = small_world
+    advisors = ({"name": "Seth", "active": False}, {"name": "Buber", "group": "The wise"}, "Pema")
+    noor, panel = await a_panel(world, voices(echoing), *advisors)
+    who: list[list[str]] = []
+    for text in ("All?", "@seth only", "@the-wise and @pema", "@nobody-here"):
+        asked = await world.denizen.ask_panel(panel, noor, text)
+        await world.run()
+        who.append(list(await answered(world, asked)))
+    assert who == [["Buber", "Pema"], ["Seth"], ["Buber", "Pema"], ["Buber", "Pema"]]
+
+
+async def test_with_no_advisors_a_panel_is_a_plain_assistant(small_world: World) -> None:
+    world = small_world
+    model = voices(echoing)
+    noor, panel = await a_panel(world, model)
+    for text in ("One", "Two"):
+        asked = await world.denizen.ask_panel(panel, noor, text)
+        await world.run()
+    assert await answered(world, asked) == {"Assistant": "a helpful assistant: Two"}
+    assert [as_text(each) for each in model.requests[-1][1:]] == [
+        "[2026-01-05T09:00] One", "a helpful assistant: One", "[2026-01-05T09:00] Two",
+    ]  # fmt: skip
+
+
+async def test_only_people_begin_rounds_and_once_each(small_world: World) -> None:
+    """Posting is enough; posting again under the same id is posting once; what agents say there is not answered."""
+    world = small_world
+    noor, panel = await a_panel(world, voices(echoing), "Seth")
+    ada = await world.agent("Ada", "Nothing to say.")
+    await world.denizen.join(panel.id, ada, attention="none")
+    posted = await world.denizen.post(panel.id, noor, "Once?")
+    await world.denizen.post(panel.id, noor, "Once?", id=posted.id)
+    await world.denizen.post(panel.id, ada, "I am here too.")
+    assert await in_words(world, panel) == ["1.0 ask open: Seth reply waiting"]
+
+
+async def test_errors_are_tried_again_by_their_class(small_world: World) -> None:
+    """What was streamed in a broken attempt is void: readers are told under a higher epoch."""
+    world = small_world
+    attempts: dict[str, list[float]] = {}
+
+    def decide(who: str, _messages: list[ModelMessage], _info: Info) -> Turn:
+        tried = attempts.setdefault(who, [])
+        tried.append(world.clock.now() / SECOND)
+        if who == "Seth" and len(tried) == 1:
+            return ["Half of", ModelUnreachable("cut")]
+        if who == "Buber" and len(tried) < 3:
+            return ModelOverloaded("later", retry_after=7)
+        return ModelRejected("never") if who == "Pema" else f"{who} at last."
+
+    noor, panel = await a_panel(world, voices(decide, chunk=4), "Seth", "Buber", "Pema")
+    async with listening(world, panel.space) as heard, world.denizen.living():
+        asked = await world.denizen.ask_panel(panel, noor, "Well?")
+        while not (now := await world.denizen.round(asked)).all_completed:
+            world.clock.advance(0.2)
+        frames = await heard()
+    assert await answered(world, asked) == {
+        "Seth": "Seth at last.", "Buber": "Buber at last.", "Pema": "model_rejected",
+    }  # fmt: skip
+    assert {who: len(tried) for who, tried in attempts.items()} == {"Seth": 2, "Buber": 3, "Pema": 1}
+    assert attempts["Buber"][1] - attempts["Buber"][0] >= 7
+    seth = now.spoken[0].voice
+    told = [(each["epoch"], each["text"]) for each in frames if each["type"] == "panel.delta" and each["voice"] == seth]
+    assert "".join(text for epoch, text in told if epoch == 1) == "Half of"
+    assert "".join(text for epoch, text in told if epoch == 2) == "Seth at last."
+
+
+async def test_cancel_and_retry_one_or_all(world: World) -> None:
+    """A round always ends; each advisor can be cancelled and asked again alone."""
+    may_go_on, begun = asyncio.Event(), asyncio.Event()
+    asked_of: list[str] = []
+
+    async def decide(who: str, _messages: list[ModelMessage], _info: Info) -> Turn:
+        asked_of.append(who)
+        if who != "Seth" and not may_go_on.is_set():
+            if {"Buber", "Pema"} <= set(asked_of):
+                begun.set()
+            await may_go_on.wait()
+        return f"{who} says."
+
+    noor, panel = await a_panel(world, voices(decide), "Seth", "Buber", "Pema")
+    denizen = world.denizen
+    async with denizen.living():
+        asked = await denizen.ask_panel(panel, noor, "Well?")
+        await begun.wait()
+        buber = asked.spoken[1].voice
+        await denizen.cancel_round(asked, buber)
+        now = await until(denizen.round, asked, lambda now: now.spoken[0].is_over)
+        assert [each.state for each in now.spoken] == ["done", "cancelled", "running"]
+        assert not now.all_completed
+        now = await denizen.cancel_round(asked)
+        assert (now.state, [each.state for each in now.spoken]) == ("complete", ["done", "cancelled", "cancelled"])
+        may_go_on.set()
+        with pytest.raises(InvalidInput, match="nothing to try again"):
+            await denizen.retry_round(asked, now.spoken[0].voice)
+        now = await denizen.retry_round(asked, buber)
+        assert (now.state, now.all_completed) == ("open", False)
+        await until(denizen.round, asked, lambda now: now.state == "complete")
+        await denizen.retry_round(asked)
+        await until(denizen.round, asked, lambda now: now.state == "complete")
+    assert await answered(world, asked) == {"Seth": "Seth says.", "Buber": "Buber says.", "Pema": "Pema says."}
+    assert (sorted(asked_of[:3]), asked_of[3:]) == (["Buber", "Pema", "Seth"], ["Buber", "Pema"])
+    with pytest.raises(NotFound):
+        await denizen.cancel_round(asked, "nobody")
+
+
+async def test_cross_talk_synthesis_votes_and_checks(world: World) -> None:
+    """All that may follow a round, and what it is worth afterwards."""
+
+    def decide(who: str, messages: list[ModelMessage], info: Info) -> Turn:
+        if info.tools == ("vote",):
+            return call("vote", position="go" if who == "Seth" else "stay", confidence=0.5, reason=f"{who} knows.")
+        if info.tools == ("report",):
+            return call("report", verdicts=[{"passed": "Seth" in as_text(messages[1]), "why": "Read it."}])
+        if "## Agreements" in as_text(messages[0]):
+            return "## Agreements\nNone."
+        return [think(f"{who} wonders."), f"{who} {len(messages)}"]
+
+    model = voices(decide)
+    seth = {"name": "Seth", "assertions": ["Says who it is."], "reasoning": True}
+    noor, panel = await a_panel(world, model, seth, "Buber", crosstalk=2, synthesis="always")
+    denizen = world.denizen
+    asked = await denizen.ask_panel(panel, noor, "Well?")
+    await world.run()
+    vote = await denizen.vote(asked, "Go?", by=noor)
+    await world.run()
+    assert await in_words(world, panel) == [
+        "1.0 ask complete: Seth reply done, Buber reply done, Seth check done",
+        "1.1 crosstalk complete: Seth crosstalk done, Buber crosstalk done",
+        "1.2 crosstalk complete: Seth crosstalk done, Buber crosstalk done, Synthesis synthesis done",
+        "1.3 vote complete: Seth vote done, Buber vote done",
+    ]
+    now = await denizen.round(asked)
+    assert [(each.text, each.thinking) for each in now.spoken] == [
+        ("Seth 2", "Seth wonders."),
+        ("Buber 2", "Buber wonders."),
+    ]
+    check = now.part("check", now.spoken[0].voice)
+    assert check is not None
+    assert check.result == {
+        "verdicts": [{"expected": "Says who it is.", "passed": True, "why": "Read it."}],
+        "passed": True,
+    }
+    ballots = [each.result for each in (await denizen.round(vote)).spoken]
+    assert ballots == [
+        {"position": "go", "confidence": 0.5, "reason": "Seth knows."},
+        {"position": "stay", "confidence": 0.5, "reason": "Buber knows."},
+    ]
+    # Thinking is never fed back, nor are votes and checks; the second turn is the second, whatever came between.
+    last = await denizen.ask_panel(panel, noor, "@seth And?")
+    await world.run()
+    everything = "\n".join(as_text(each) for request in model.requests for each in request)
+    assert "wonders" not in everything
+    assert "knows." not in everything
+    assert ((await denizen.round(last)).spoken[0].recipe or {})["phase"]["turn"] == 2
+    assert {info.settings["thinking"] for info in model.infos if info.settings and "thinking" in info.settings} == {
+        True,
+        False,
+    }
+
+
+async def test_cross_talk_on_demand_is_for_the_last_turn(small_world: World) -> None:
+    world = small_world
+    noor, panel = await a_panel(world, voices(echoing), "Seth", "Buber")
+    denizen = world.denizen
+    first = await denizen.ask_panel(panel, noor, "One")
+    with pytest.raises(InvalidInput, match="once everyone has answered"):
+        await denizen.crosstalk(first, by=noor)
+    await world.run()
+    await denizen.crosstalk(first, by=noor, times=2)
+    await world.run()
+    await denizen.synthesize(first)
+    await world.run()
+    await denizen.synthesize(first)
+    await world.run()
+    second = await denizen.ask_panel(panel, noor, "@seth Two")
+    await world.run()
+    for asked in (first, second):
+        with pytest.raises(InvalidInput):
+            await denizen.crosstalk(asked, by=noor)
+    assert await in_words(world, panel) == [
+        "1.0 ask complete: Seth reply done, Buber reply done, Synthesis synthesis done",
+        "1.1 crosstalk complete: Seth crosstalk done, Buber crosstalk done",
+        "1.2 crosstalk complete: Seth crosstalk done, Buber crosstalk done",
+        "2.0 ask complete: Seth reply done",
+    ]
+
+
+async def test_a_panel_answers_with_the_demo_model(small_world: World) -> None:
+    """All of it can be tried without a key."""
+    world = small_world
+    noor = await world.person("Noor")
+    denizen = world.denizen
+    from denizen.models.demo.model import demo
+
+    denizen.models.register("quick", demo(0))
+    panel = await denizen.create_panel("Board", [noor], model="quick", synthesis="always")
+    suggested = await denizen.suggest_advisors(panel, "A bakery")
+    assert len(suggested) == 8
+    assert {each.kind for each in suggested} == {"figure", "character", "role", "challenger"}
+    drafts = [each.draft() for each in suggested[:3]]
+    await denizen.add_advisors(panel, *[each.model_copy(update={"assertions": ("Asks.",)}) for each in drafts])
+    for _ in range(4):
+        asked = await denizen.ask_panel(panel, noor, "Shall I open a bakery?")
+        await world.run()
+    vote = await denizen.vote(asked, by=noor)
+    await world.run()
+    for each in (await denizen.round(asked), await denizen.round(vote)):
+        assert [reply.state for reply in each.replies] == ["done"] * len(each.replies)
+    assert "A bakery" in suggested[0].reason
+    assert "Shall I open a bakery?" in ((await denizen.round(asked)).spoken[0].text or "")
+    assert "# Board\n\n## Turn 1\n\n> **Noor**" in await denizen.panel_transcript(panel)
+
+
+async def test_budgets_hold_for_panels_too(world: World) -> None:
+    """A panel's own, and the organization's, which it shares with the agents."""
+    noor, panel = await a_panel(world, voices(echoing), "Seth", "Buber", max_tokens=1_000, budget={"tokens": 5_000})
+    denizen = world.denizen
+    asked = await denizen.ask_panel(panel, noor, "One")
+    await world.run()
+    assert set((await answered(world, asked)).values()) == {"Seth: One", "Buber: One"}
+    await denizen.edit_panel(panel, budget={"tokens": 100})
+    asked = await denizen.ask_panel(panel, noor, "Two")
+    await world.run()
+    assert set((await answered(world, asked)).values()) == {"budget_spent"}
+    await denizen.edit_panel(panel, budget=None)
+    await denizen.set_budget(tokens_per_day=300)
+    await denizen.retry_round(asked)
+    await world.run()
+    now = await denizen.round(asked)
+    assert {each.error for each in now.spoken} == {
+        "The budget of the organization for today is used up. It goes on at 00:00 UTC."
+    }
+    await denizen.set_budget()
+    await denizen.retry_round(asked)
+    await world.run()
+    assert set((await answered(world, asked)).values()) == {"Seth: Two", "Buber: Two"}
+
+
+async def test_what_a_panel_uses_counts_against_the_agents(small_world: World) -> None:
+    world = small_world
+    noor, panel = await a_panel(world, voices(echoing), "Seth")
+    await world.denizen.ask_panel(panel, noor, "word " * 4_000)
+    await world.run()
+    ada = await world.agent("Ada", "Hello.", "Hello again.", model=None)
+    kitchen = await world.space("Kitchen", noor, ada)
+    await world.denizen.set_budget(tokens_per_day=4_000)
+    await world.say(noor, "Hello?", kitchen)
+    await world.run()
+    assert await world.denizen.status(ada) == "suspended"
+
+
+async def test_no_more_voices_speak_at_once_than_may(small_world: World) -> None:
+    world = small_world
+    speaking, most, gate = 0, 0, asyncio.Event()
+
+    async def decide(who: str, _messages: list[ModelMessage], _info: Info) -> Turn:
+        nonlocal speaking, most
+        speaking += 1
+        most = max(most, speaking)
+        if speaking == 2:
+            gate.set()
+        await gate.wait()
+        await asyncio.sleep(0)
+        speaking -= 1
+        return f"{who}."
+
+    noor, panel = await a_panel(world, voices(decide), *[f"A{n}" for n in range(6)], at_once=2)
+    asked = await world.denizen.ask_panel(panel, noor, "Well?")
+    await world.run()
+    assert most == 2
+    assert len([text for text in (await answered(world, asked)).values() if text and text.endswith(".")]) == 6
+
+
+async def test_what_is_forgotten_is_gone_from_panels(world: World) -> None:
+    """The question, what was answered to it, what was quoted of it, and with the space all of it."""
+    secret = "the blue heron nests behind the old mill by the river"
+
+    def decide(who: str, _messages: list[ModelMessage], _info: Info) -> Turn:
+        return [think(f"So {secret}."), f"{who} repeats: {secret}!"]
+
+    noor, panel = await a_panel(world, voices(decide), {"name": "Seth", "description": f"You know that {secret}."})
+    asked = await world.denizen.ask_panel(panel, noor, f"Listen: {secret}.")
+    await world.run()
+    await world.denizen.forget_message(asked.message_id, by=noor)
+    told = await world.denizen.round(asked)
+    assert "heron" not in json.dumps([told.spoken[0].text, told.spoken[0].thinking, told.spoken[0].recipe])
+    assert "heron" not in (await world.denizen.advisors(panel))[0].description
+    assert not (await world.denizen.reply_context(asked, told.spoken[0].voice)).exact
+
+    again = await world.denizen.ask_panel(panel, noor, "Short one")
+    await world.run()
+    await world.denizen.forget_space(panel.id, by=noor)
+    told = await world.denizen.round(again)
+    assert "repeats" not in json.dumps([told.spoken[0].text, told.spoken[0].thinking, told.spoken[0].recipe])
+    assert (await world.denizen.advisors(panel)) == []

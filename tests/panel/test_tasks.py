@@ -1,0 +1,102 @@
+"""Votes, checks and suggestions: what is made of a model's answer, whatever it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+
+from denizen.errors import InvalidInput, ModelRejected
+from denizen.panel import assertions, suggesting, voting
+from denizen.panel.voting import Camp, tally
+
+
+def called(tool: str, args: Any) -> ModelResponse:
+    return ModelResponse(parts=[ToolCallPart(tool, args, "call_0")])
+
+
+def wrote(text: str) -> ModelResponse:
+    return ModelResponse(parts=[TextPart(text)])
+
+
+VOTE = {"position": "yes", "confidence": 0.8, "reason": "It pays."}
+
+
+@pytest.mark.parametrize(
+    ("response", "vote"),
+    [
+        (called("vote", VOTE), VOTE),
+        (wrote('I vote:\n```json\n{"position": " yes ", "confidence": "80", "reason": "It\\npays."}\n```'), VOTE),
+        (wrote('{"position": "yes", "confidence": 80, "reason": "It pays."}'), VOTE),
+        (called("vote", {"position": "wait"}), {"position": "wait", "confidence": 0.5, "reason": ""}),
+        (called("vote", {"position": "no", "confidence": "NaN"}), {"position": "no", "confidence": 0.5, "reason": ""}),
+        (called("vote", {"position": "no", "confidence": -3}), {"position": "no", "confidence": 0.0, "reason": ""}),
+        (called("vote", {"position": "  "}), None),
+        (called("vote", "{broken"), None),
+        (wrote("Yes, surely."), None),
+    ],
+    ids=["called", "fenced", "percent", "bare", "not a number", "less than nothing", "empty", "broken", "prose"],
+)
+def test_a_vote_is_read(response: ModelResponse, vote: dict[str, Any] | None) -> None:
+    assert voting.read(response) == vote
+
+
+def test_a_tally_has_camps_and_says_who_stands_apart() -> None:
+    votes = {
+        "a": {"position": "Yes.", "confidence": 0.9},
+        "b": {"position": "no", "confidence": 0.5},
+        "c": {"position": "yes", "confidence": 0.3},
+    }
+    told = tally(votes)
+    assert told.camps == (Camp("Yes.", ("a", "c"), 0.6, 1.2), Camp("no", ("b",), 0.5, 0.5))
+    assert told.leading == "Yes."
+    assert told.dissent == {
+        "a": {"a": 0.0, "b": 0.7, "c": 0.0},
+        "b": {"a": 0.7, "b": 0.0, "c": 0.4},
+        "c": {"a": 0.0, "b": 0.4, "c": 0.0},
+    }
+    even = tally({"a": {"position": "x", "confidence": 0.5}, "b": {"position": "y", "confidence": 0.5}})
+    assert (even.leading, tally({}).leading) == (None, None)
+
+
+def test_verdicts_stand_beside_what_was_expected() -> None:
+    given = {"verdicts": [{"passed": True, "why": "It  does."}, {"passed": False, "why": ""}]}
+    assert assertions.read(called("report", given), ["Asks.", "Is brief."]) == {
+        "verdicts": [
+            {"expected": "Asks.", "passed": True, "why": "It does."},
+            {"expected": "Is brief.", "passed": False, "why": ""},
+        ],
+        "passed": False,
+    }
+
+
+@pytest.mark.parametrize(
+    "given", [{"verdicts": []}, {"verdicts": [{"passed": "perhaps"}]}, {"verdicts": "all"}, {}, "broken"]
+)
+def test_verdicts_that_do_not_fit_are_none(given: Any) -> None:
+    assert assertions.read(called("report", given), ["Asks."]) is None
+
+
+def test_suggestions_are_read_each_once() -> None:
+    given = [
+        {"name": "Hannah  Arendt", "kind": "figure", "description": "You ask.", "reason": "Knows."},
+        {"name": "hannah arendt", "kind": "figure", "description": "Again.", "reason": ""},
+        {"name": "Seth Godin", "kind": "figure", "description": "", "reason": ""},
+        {"name": "", "kind": "role"},
+        {"kind": "role"},
+        "An accountant",
+        {"name": "A nurse", "kind": "healer"},
+    ]
+    found = suggesting.read(called("suggest", {"advisors": given}), ["Seth Godin"])
+    assert [(each.name, each.kind) for each in found] == [("Hannah Arendt", "figure"), ("A nurse", "role")]
+    with pytest.raises(ModelRejected):
+        suggesting.read(wrote("I would rather not."), [])
+
+
+def test_a_topic_is_needed() -> None:
+    with pytest.raises(InvalidInput, match="topic"):
+        suggesting.lines("  ", [])
+    with pytest.raises(InvalidInput, match="count"):
+        suggesting.lines("Bread", [], 99)
+    assert "There are already: Ada." in suggesting.lines("Bread", ["Ada"])[1].text
