@@ -1,4 +1,4 @@
-"""Writes fixtures/0010.jsonl: a small but complete life, one JSON object for each row, parents before children.
+"""Writes fixtures/0011.jsonl: a small but complete life, one JSON object for each row, parents before children.
 
     python -m tests.storage.make_fixture
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).parent / "fixtures" / "0010.jsonl"
+FILE = Path(__file__).parent / "fixtures" / "0011.jsonl"
 START = 1_767_603_600_000_000
 """Microseconds: Monday, 5 January 2026, nine o'clock, UTC."""
 SECOND = 1_000_000
@@ -39,6 +39,7 @@ def life() -> Iterator[Row]:
     yield from memories()
     yield from long_ago()
     yield from board()
+    yield from long_term()
 
 
 def people() -> Iterator[Row]:
@@ -428,6 +429,27 @@ def board() -> Iterator[Row]:
     spent = {"organization_id": "org-1", "day": 20458, **where, "model": "demo", "calls": 1, "input_tokens": 40}
     yield "panel_spending", {**spent, "output_tokens": 6, "cache_read_tokens": 0, "cache_write_tokens": 0,
                              "cost_micros": 0}  # fmt: skip
+
+
+def long_term() -> Iterator[Row]:
+    """What the room came to, and what is remembered of Noor; one memory was forgotten."""
+    known = {"facts": [{"text": "The build passes on Mondays.", "confidence": 0.9, "sources": ["message-1"]}]}
+    rolled = {"summary": "Noor asked about the build.", "memory": json.dumps(known), "model": "demo"}
+    yield (
+        "rollings",
+        {"space_id": "space-room", "reader_id": "", **rolled, "upto": 1, "passes": 1, "updated_at": START},
+    )
+    owner = "user:entity-noor"
+    whose = {"organization_id": "org-1", "scope": "user", "owner": owner, "user_id": "entity-noor"}
+    what = {"kind": "item", "category": "preferences", "text": "Noor likes short answers.", "hash": "feed"}
+    learned = {"space_id": "space-room", "sources": '["message-1"]', "length": 4}
+    at = {"created_at": START, "updated_at": START}
+    yield "memories", {"number": 1, "id": "memory-1", **whose, **what, **learned, **at}
+    yield "memory_sources", {"message_id": "message-1", "number": 1}
+    yield "memory_owners", {"owner": owner, "items": 1, "length": 4}
+    yield "memory_terms", {"owner": owner, "term": "short", "number": 1, "shape": 4100}
+    yield "memory_policies", {"space_id": "space-aside", "policy": '{"enabled":false}', "updated_at": START}
+    yield "kept_out", {"owner": owner, "hash": "dead", "created_at": START}
 
 
 if __name__ == "__main__":

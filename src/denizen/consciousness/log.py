@@ -18,7 +18,7 @@ from denizen.models.tokens import estimate_message
 from denizen.storage.database import Tx, insert_into, statement
 from denizen.storage.schema import cycles, effects, log, overflow
 
-EntryKind = Literal["inbox", "recalled", "update", "response", "results", "nudge", "note"]
+EntryKind = Literal["inbox", "recalled", "remembered", "update", "response", "results", "nudge", "note"]
 
 
 @dataclass(frozen=True, slots=True)

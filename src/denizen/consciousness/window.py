@@ -92,9 +92,9 @@ def keep(entries: Sequence[Entry], shortened: Mapping[int, int], *, target: int,
     """As many whole cycles as have at most `target` tokens; of the most recent, as many as have at most `half`.
 
     `entries` are as they are shown. If fewer than `recent_cycles` stay, tool results are shortened first, oldest first.
-    What was recalled is shown no more.
+    What was recalled or remembered is shown no more.
     """
-    views = dict(shortened) | {each.seq: 0 for each in entries if each.kind == "recalled"}
+    views = dict(shortened) | {each.seq: 0 for each in entries if each.kind in ("recalled", "remembered")}
     sizes = [0 if views.get(each.seq) == 0 else each.tokens for each in entries]
     first = _first_within(entries, sizes, target)
     recent = _first_of_last(entries, recent_cycles)

@@ -282,7 +282,7 @@ log = Table(
     _ref("agent_id", "agents.id"),
     _int("seq"),
     _text("cycle_id"),
-    _text("kind"),  # inbox, recalled, update, response, results, nudge, note
+    _text("kind"),  # inbox, recalled, remembered, update, response, results, nudge, note
     _text("message"),
     _int("tokens"),
     Column("request", Text),  # of a response: what its request was made of
@@ -570,7 +570,7 @@ redactions = Table(
     metadata,
     _key("id"),
     _ref("organization_id", "organizations.id"),
-    _text("kind"),  # message, person, space
+    _text("kind"),  # message, person, space, memory
     _text("subject_id"),
     Column("by_id", Text),
     _text("receipt"),  # how much was removed where: JSON
@@ -698,5 +698,101 @@ panel_spending = Table(
     _int("cache_write_tokens", 0),
     _int("cost_micros", 0),
     Index("ix_panel_spending_space", "space_id", "day"),
+    sqlite_with_rowid=False,
+)
+
+rollings = Table(
+    "rollings",  # what conversations came to, as far as they have been summed up
+    metadata,
+    _key("space_id", "spaces.id"),
+    _key("reader_id"),  # empty: the conversation's own; in a panel, the advisor's whose it is
+    _text("summary"),  # Markdown
+    _text("memory"),  # JSON: facts, preferences, people, projects, decisions, open loops, to-dos, tags
+    _int("upto"),  # the number of the last message that is in it
+    _int("passes", 0),
+    _text("model"),  # what wrote it
+    _int("tried_at", 0),  # when a pass was last begun, whatever came of it
+    _int("failures", 0),  # passes that came to nothing since the last good one
+    _int("updated_at"),
+    sqlite_with_rowid=False,
+)
+
+memories = Table(
+    "memories",  # what is remembered beyond a conversation's window, item by item
+    metadata,
+    _number(),
+    _text("id"),
+    _ref("organization_id", "organizations.id"),
+    _text("scope"),  # conversation, user, persona, organization
+    _text("owner"),  # whose it is: the scope, and the ids that make it this one
+    _text("space_id"),  # where it was learned
+    Column("user_id", Text),
+    Column("agent_id", Text),
+    _text("kind"),  # item; snapshot of a whole conversation
+    _text("category"),
+    _text("text"),
+    Column("document", Text),  # of a snapshot: its JSON
+    _text("hash"),
+    _int("confidence", 100),  # in per cent
+    _text("sources", "[]"),  # the ids of the messages that say it: JSON
+    _int("length"),  # in terms
+    _int("uses", 0),
+    Column("used_at", BigInteger),
+    Column("superseded_by", Text),  # the id of what is true instead
+    _text("embedder", ""),
+    Column("vector", LargeBinary),
+    _int("created_at"),
+    _int("updated_at"),
+    UniqueConstraint("id"),
+    UniqueConstraint("owner", "hash"),
+    Index("ix_memories_owner", "owner", "number"),
+    Index("ix_memories_space", "space_id"),
+    Index("ix_memories_user", "user_id"),
+    Index("ix_memories_organization", "organization_id", "number"),
+)
+
+memory_sources = Table(
+    "memory_sources",  # which memories rest on a message
+    metadata,
+    _key("message_id"),
+    Column("number", BigInteger, primary_key=True),
+    Index("ix_memory_sources_number", "number"),
+    sqlite_with_rowid=False,
+)
+
+memory_owners = Table(
+    "memory_owners",  # how much there is to search
+    metadata,
+    _key("owner"),
+    _int("items", 0),  # that are not superseded
+    _int("length", 0),  # of all together, in terms
+    sqlite_with_rowid=False,
+)
+
+memory_terms = Table(
+    "memory_terms",  # in which memories each term occurs
+    metadata,
+    _key("owner"),
+    _key("term"),
+    Column("number", BigInteger, primary_key=True),
+    _int("shape"),  # how often, in how many terms
+    Index("ix_memory_terms_number", "number"),
+    sqlite_with_rowid=False,
+)
+
+memory_policies = Table(
+    "memory_policies",  # what people have settled for a conversation
+    metadata,
+    _key("space_id", "spaces.id"),
+    _text("policy"),  # JSON: only what was said
+    _int("updated_at"),
+)
+
+kept_out = Table(
+    "kept_out",  # memories that were forgotten, without what they said: they shall not come again
+    metadata,
+    _key("owner"),
+    _key("hash"),
+    _int("created_at"),
     sqlite_with_rowid=False,
 )
