@@ -36,8 +36,9 @@ from denizen.consciousness.recall.embedding import following
 from denizen.consciousness.recall.fetching import Found as Recalled
 from denizen.consciousness.recall.passages import RECALLABLE
 from denizen.consciousness.replay import Rebuilt
-from denizen.cycles import budgets, catching_up
+from denizen.cycles import budgets, catching_up, ledger
 from denizen.cycles.budgets import BudgetSettings, Resting, Spending
+from denizen.cycles.ledger import Charge
 from denizen.cycles.records import CycleRecord, cycles_of
 from denizen.cycles.rethinking import Rethought, rethink
 from denizen.cycles.routing import Choose
@@ -48,11 +49,22 @@ from denizen.errors import InvalidInput, NotFound, OutcomeUnknown, StorageError
 from denizen.forgetting import changing, forgetting
 from denizen.forgetting.erasing import empty_write_ahead_log
 from denizen.forgetting.forgetting import Receipt, Rehearsed
-from denizen.ids import AgentId, EntityId, MessageId, OrganizationId, SpaceId, new_id
+from denizen.ids import AgentId, CycleId, EntityId, MessageId, OrganizationId, SpaceId, new_id
 from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
 from denizen.inbox.events import Event
 from denizen.inbox.outside import storable_data
+from denizen.memory import hygiene, items, rolling, settled, sinks
+from denizen.memory.asking import Spent
+from denizen.memory.hygiene import Report
+from denizen.memory.items import Remembered
+from denizen.memory.keeping import Keeper, Means, Rolling
+from denizen.memory.policy import OrganizationMemory, Policy
+from denizen.memory.reminding import Reminder
+from denizen.memory.rolling import Rolled
+from denizen.memory.searching import Found as FoundMemory
+from denizen.memory.settings import Configuration, MemoryOptions
+from denizen.memory.sinks import DatabaseRetriever, DatabaseSink
 from denizen.models.catalog import Models
 from denizen.models.embedders import NONE, Embedder, Reader, make_embedder
 from denizen.models.prices import Price
@@ -126,6 +138,7 @@ class Runtime:
         shared_secrets: Mapping[str, str] | None = None,
         public_url: str = "http://127.0.0.1:8420",
         telemetry: Telemetry | None = None,
+        memory: MemoryOptions | None = None,
     ) -> None:
         self.clock: Clock = clock or SystemClock()
         self.models = Models(models)
@@ -153,6 +166,9 @@ class Runtime:
         self._outside = Outside(self.clock, self.answer_address)
         self.draining = False
         """Told to stop: whoever asks is sent to other instances, and no cycle is begun here any more."""
+        self._memory = memory
+        self._keeper: Keeper | None = None
+        self._reminder: Reminder | None = None
         self._db: Database | None = None
         self._residents: Residents | None = None
         self._moderator: Moderator | None = None
@@ -172,7 +188,37 @@ class Runtime:
         self._closing.push_async_callback(self._outside.close)
         if self.embedder is not None and self._closes_embedder:
             self._closing.push_async_callback(self.embedder.close)
+        if self._memory is not None:
+            try:
+                self._begin_remembering(self._memory)
+            except BaseException:
+                await self._closing.aclose()
+                raise
         return self
+
+    def _begin_remembering(self, options: MemoryOptions) -> None:
+        configuration = Configuration(options.presets, options.switches)
+        configuration.now()  # what is wrong with it is said at the start
+        sink = DatabaseSink if options.sink is None else sinks.load(options.sink, "memory.sink", "keep")
+        retriever = DatabaseRetriever
+        if options.retriever is not None:
+            retriever = sinks.load(options.retriever, "memory.retriever", "retrieve")
+        self._reminder = Reminder(self.db, retriever(self.db, self.embedder), configuration)
+        means = Means(
+            self.db,
+            self.clock,
+            configuration,
+            self._utility_model,
+            _pay_for_memory,
+            sink(self.db, self.embedder),
+            self._prices,
+            options.prompts,
+        )
+        self._keeper = Keeper(means)
+        self._keeper.compacted.append(self._reminder.compacted)
+
+    async def _utility_model(self, agent_id: AgentId, name: str) -> tuple[str, Model]:
+        return await self._equipment().model_for(await self.get_agent(agent_id), name)
 
     async def __aexit__(self, *error: object) -> None:
         await self._closing.aclose()
@@ -221,9 +267,15 @@ class Runtime:
                 if self._make_recallable is not None:
                     self._make_recallable(AgentId(str(payload["agent"])))
             else:
-                if self.telemetry.metrics is not None and payload.get("type") == "message.created":
-                    self.telemetry.metrics.posts.add(1)
+                if payload.get("type") == "message.created":
+                    self._count_message(payload)
                 self._bus.publish(topic, payload)
+
+    def _count_message(self, payload: Mapping[str, JsonValue]) -> None:
+        if self.telemetry.metrics is not None:
+            self.telemetry.metrics.posts.add(1)
+        if self._keeper is not None:
+            self._keeper.hint(SpaceId(str(payload["space"])), int(str(payload["seq"])))
 
     @asynccontextmanager
     async def living(self) -> AsyncGenerator[Residents]:
@@ -244,6 +296,8 @@ class Runtime:
             if self.embedder is not None:
                 await stack.enter_async_context(following(self.db, self.embedder, self.clock))
             self._moderator = await stack.enter_async_context(self._new_moderator())
+            if self._keeper is not None:
+                await stack.enter_async_context(self._keeper.following())
             self._residents = await stack.enter_async_context(residents)
             stack.callback(self._forget_residents)
             # After them: a hint may come at once. What came before is found by the sweep.
@@ -315,6 +369,8 @@ class Runtime:
         await residents.run_until_idle()
         while await self._moderator.run_until_idle():
             await residents.run_until_idle()
+        if self._keeper is not None:
+            await self._keeper.settled()
 
     def _equipment(self) -> Equipment:
         return Equipment(
@@ -334,6 +390,7 @@ class Runtime:
             outside=self._outside,
             voices=self._voices,
             telemetry=self.telemetry,
+            reminder=self._reminder,
         )
 
     def answer_address(self, call_id: str) -> str:
@@ -763,6 +820,12 @@ class Runtime:
         """Everything said in the space is gone, and so are its name and its members."""
         return await self._forget(forgetting.forget_space, _id(space), by, dry_run)
 
+    async def forget_memory(
+        self, memory: Remembered | str, *, by: Who | EntityId | None = None, dry_run: bool = False
+    ) -> Receipt:
+        """The memory is gone, whoever else has it, and does not come again. The messages it rests on stay."""
+        return await self._forget(forgetting.forget_memory, _id(memory), by, dry_run)
+
     async def receipts(self, *, organization: Organization | OrganizationId | None = None) -> list[Receipt]:
         """What was forgotten, the oldest first: how much was removed where, never what it said."""
         return await self.db.read(forgetting.receipts, await self._organization(organization))
@@ -929,6 +992,66 @@ class Runtime:
         """The plan of that name, or the timer of that id, is no more."""
         await self.db.write(from_outside.delete_plan, _id(agent), name)
 
+    # What is remembered beyond an agent's own life
+
+    async def conversation_memory(self, space: Space | SpaceId) -> Rolled:
+        """What the conversation came to so far, and the message up to which that reaches; 0: it is not summed up."""
+        return await self.db.read(rolling.find, _id(space))
+
+    async def roll(self, space: Space | SpaceId, *, reader: str = rolling.EVERYONE) -> Rolling:
+        """Sum the conversation up, as far as one pass goes, if that is due. Inside `living()` it happens by itself."""
+        if self._keeper is None:
+            raise InvalidInput("This runtime remembers nothing: give it `memory=MemoryOptions()`.")
+        return await self._keeper.roll(_id(space), reader)
+
+    async def memory_policy(self, space: Space | SpaceId) -> Policy:
+        """What was said of long-term memory in this conversation."""
+        return await self.db.read(settled.policy_of, _id(space))
+
+    async def set_memory_policy(self, space: Space | SpaceId, policy: Policy) -> Policy:
+        """What the policy says holds in this conversation; where it says nothing, what was said before."""
+        return await self.db.write(settled.settle, _id(space), policy)
+
+    async def organization_memory(
+        self, organization: Organization | OrganizationId | None = None
+    ) -> OrganizationMemory | None:
+        """What the organization has switched off; None where that cannot be read, and nothing is allowed."""
+        return await self.db.read(settled.organization_of, await self._organization(organization))
+
+    async def change_organization_memory(
+        self, changes: Mapping[str, object], *, organization: Organization | OrganizationId | None = None
+    ) -> OrganizationMemory:
+        """These switches are so from now on; None gives one its default back."""
+        return await self.db.write(settled.change_organization, await self._organization(organization), changes)
+
+    async def memories(
+        self,
+        *,
+        owner: str | None = None,
+        space: Space | SpaceId | None = None,
+        agent: Agent | AgentId | None = None,
+        organization: Organization | OrganizationId | None = None,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> list[Remembered]:
+        """What is remembered, the newest first: by one owner, learned in a space, of an agent alone, or anywhere."""
+        if owner is not None:
+            return await self.db.read(items.owned, owner, before=before, limit=limit)
+        if space is not None:
+            return await self.db.read(items.learned_in, _id(space), before=before, limit=limit)
+        if agent is not None:
+            return await self.db.read(items.of_agent, _id(agent), before=before, limit=limit)
+        home = await self._organization(organization)
+        return await self.db.read(items.all_of, home, before=before, limit=limit)
+
+    async def search_memories(self, query: str, owners: Iterable[str], *, limit: int = 20) -> list[FoundMemory]:
+        """What these owners' memories hold on the question, the best first."""
+        return await sinks.look(self.db, self.embedder, query, list(owners), limit)
+
+    async def memory_report(self, *, organization: Organization | OrganizationId | None = None) -> Report:
+        """What is wrong with what is remembered: doubles, junk, what nobody was ever reminded of, contradictions."""
+        return await self.db.read(hygiene.report, await self._organization(organization))
+
     async def metrics(self) -> str:
         """What was counted here, and what the database counts now, in the text format of Prometheus."""
         metrics = self.telemetry.metrics
@@ -1049,6 +1172,19 @@ def _keys(given: str | None, file: Path | None, database_url: str) -> Keys:
         return keys_in_file(file)
     # What is gone with the process needs no key that outlives it.
     return keys_in_memory() if database_url in ("sqlite://", "sqlite:///", "sqlite:///:memory:") else no_keys
+
+
+def _pay_for_memory(tx: Tx, agent_id: AgentId, spent: Spent) -> None:
+    """What summing a conversation up has used goes to the account of an agent in it."""
+    charge = Charge(
+        spent.model,
+        spent.input_tokens,
+        spent.output_tokens,
+        spent.cache_read_tokens,
+        spent.cache_write_tokens,
+        spent.cost_micros,
+    )
+    ledger.enter(tx, agent_id, CycleId(new_id()), "usage", charge, "memory")
 
 
 def _make_bus(redis_url: str | None, clock: Clock) -> Bus:

@@ -25,6 +25,7 @@ from denizen.cycles.stopping import Stop
 from denizen.cycles.triage import Judge, Sieve
 from denizen.errors import InvalidInput
 from denizen.ids import OrganizationId
+from denizen.memory.reminding import Reminder
 from denizen.models.catalog import Models
 from denizen.models.embedders import Embedder
 from denizen.models.prices import Price, Usage, expected_cost
@@ -62,6 +63,7 @@ class Equipment:
     outside: Outside
     voices: Voices
     telemetry: Telemetry = OFF
+    reminder: Reminder | None = None
 
     async def equip(self, agent: Agent) -> tuple[Faculties, Budget]:
         """What this agent thinks with, and how much a request of it may hold. Raises where something is missing."""
@@ -89,6 +91,7 @@ class Equipment:
             sieve=None if sieve is None else replace(sieve, allowance=limits, metrics=self.telemetry.metrics),
             allowance=limits,
             embedder=self.embedder,
+            reminder=self.reminder,
             voices=self.voices,
             telemetry=self.telemetry,
         )

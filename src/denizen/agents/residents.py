@@ -10,7 +10,7 @@ import asyncio
 import contextvars
 import hashlib
 from collections.abc import Awaitable, Callable, Container
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Final
 
@@ -33,13 +33,14 @@ from denizen.cycles.cycle import Faculties, think
 from denizen.cycles.opening import Waking, open_cycle, resume_cycle
 from denizen.cycles.outcome import Failed, Paused, Rested
 from denizen.cycles.pausing import stays_paused
-from denizen.cycles.records import OpenCycle, open_cycle_id
+from denizen.cycles.records import OpenCycle, open_cycle_id, spaces_of
 from denizen.cycles.reminding import remind
 from denizen.cycles.triage import sift
 from denizen.errors import DenizenError, LeaseLost, StorageError
 from denizen.ids import AgentId
+from denizen.memory.reminding import shown_in
 from denizen.storage.database import Database, Tx
-from denizen.tools import calls
+from denizen.tools import calls, guard
 from denizen.tools.errands import Errands, again
 
 log_line = structlog.get_logger(__name__)
@@ -349,10 +350,20 @@ class Residents:
         semantic = mind.window.strategy == "semantic"
         recalling = await remind(self._db, faculties.embedder, mind) if semantic else None
         inbox, toolbox = mind.budget.inbox, faculties.toolbox
-        return Waking(mind.identity, mind.version, mind.era, inbox, toolbox, mind.next_seq, recalling)
+        waking = Waking(mind.identity, mind.version, mind.era, inbox, toolbox, mind.next_seq, recalling)
+        if faculties.reminder is None:
+            return waking
+        occasion = await faculties.reminder.before_cycle(mind)
+        return replace(waking, reminding=occasion, remembered=shown_in(mind.past))
 
     async def _one(self, faculties: Faculties, mind: Mind, cycle: OpenCycle, life: _Life) -> bool:
         """Think one cycle; False if it stays open and must wait, so that there is nothing to do until then."""
+        if faculties.reminder is not None and cycle.steps > 0:
+            # Taken up again: what it was reminded of is guarded as before.
+            remembered = shown_in([*mind.past, *cycle.entries])
+            there = spaces_of(cycle.events, cycle.active_space_id)
+            caution = await self._db.read(guard.caution, mind.lease.agent_id, there, remembered)
+            cycle = replace(cycle, remembered=remembered, caution=caution)
         outcome = await think(faculties, mind, cycle, life.woken.is_set)
         if isinstance(outcome, Failed) and not outcome.undone:
             life.woken.clear()

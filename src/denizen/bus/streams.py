@@ -393,10 +393,22 @@ class PanelDelta:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class MetadataUpdated:
+    """Something that belongs to a conversation and was not said in it has changed: the database has it."""
+
+    space: SpaceId
+    what: str
+    """rolling_memory"""
+
+    def to_payload(self) -> dict[str, JsonValue]:
+        return {"type": "metadata.updated", "space": self.space, "what": self.what}
+
+
 CallFrame: TypeAlias = CallStarted | CallDelta | CallChanged
 MessageChange: TypeAlias = MessageEdited | MessageDeleted
 LifeFrame: TypeAlias = CycleChanged | AgentBudget | AgentAlert
-PlaceFrame: TypeAlias = MembershipChanged | SpaceChanged | SpaceRead
+PlaceFrame: TypeAlias = MembershipChanged | SpaceChanged | SpaceRead | MetadataUpdated
 PanelFrame: TypeAlias = PanelChanged | RoundChanged | ReplyChanged | PanelDelta
 Hint: TypeAlias = MessageCreated | MessageChange | CallChanged | LifeFrame | PlaceFrame | PanelFrame
 """What only says where to look, and what no agent writes."""
@@ -464,6 +476,8 @@ def _place_from(payload: Mapping[str, JsonValue]) -> PlaceFrame | None:
             return SpaceChanged(SpaceId(space))
         case {"type": "space.read", "entity": str(entity), "space": str(space)}:
             return SpaceRead(EntityId(entity), SpaceId(space))
+        case {"type": "metadata.updated", "space": str(space), "what": str(what)}:
+            return MetadataUpdated(SpaceId(space), what)
         case _:
             return None
 

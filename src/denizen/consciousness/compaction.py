@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple
 
 from sqlalchemy import bindparam, delete, func, select, update
 
-from denizen.consciousness import eras, layers, selfhood
+from denizen.consciousness import eras, layers, rolled, selfhood
 from denizen.consciousness.layers import Digest, Lived, Segment, Shape
 from denizen.consciousness.lease import Lease, fence
 from denizen.consciousness.log import Entry
@@ -104,8 +104,8 @@ def compact(tx: Tx, lease: Lease, mind: Crowded) -> Compacted | Unfinished:
     facts = selfhood.surroundings(tx, lease.agent_id)
     text = selfhood.render(mind.identity, facts, characters=selfhood.list_characters(mind.budget.inbox))
     room = _room(mind.budget, mind.correction, text, mind.tool_tokens)
-    shape = _shape(mind, room)
-    target = int(room * mind.window.target_share) - _most_tokens(shape, count)
+    shape, rolled_characters = _shape(mind, room)
+    target = int(room * mind.window.target_share) - _most_tokens(shape, count) - rolled_characters // 4
     recent = mind.window.min_recent_cycles
     kept = keep(mind.past, mind.shortened, target=target, half=room // 2, recent_cycles=recent)
     staying = mind.past[kept.first :]
@@ -113,6 +113,8 @@ def compact(tx: Tx, lease: Lease, mind: Crowded) -> Compacted | Unfinished:
     told = _tell(tx, lease.agent_id, last, shape, mind.identity.zone)
     if told is None:
         return "unfinished"
+    if rolled_characters:
+        told = rolled.before(rolled.read(tx, lease.agent_id, rolled_characters), told)
     first = staying[0].seq if staying else mind.next_seq
     era = replace(mind.era, number=mind.era.number + 1, text=text, layers=told or None, shortened=kept.shortened)
     if first == window_from and (era.layers, era.shortened) == (mind.era.layers, mind.era.shortened):
@@ -129,10 +131,15 @@ def _number_of(tx: Tx, entry: Entry) -> int:
     return row[0]
 
 
-def _shape(mind: Crowded, room: int) -> Shape:
-    """How much the layers tell: by the window, not by how much of it the self takes now, unless that is very much."""
+def _shape(mind: Crowded, room: int) -> tuple[Shape, int]:
+    """How much the layers tell: by the window, not by how much of it the self takes now, unless that is very much.
+
+    And how many characters of it are for what a utility model wrote of the agent's conversations.
+    """
     tokens = min(int((mind.budget.request - mind.tool_tokens) * mind.window.layer_share), room // 4) - PER_MESSAGE
-    return layers.shape(max(4 * tokens, 0), grouped=mind.window.strategy != "self_summary")
+    characters = max(4 * tokens, 0)
+    written = characters // 2 if mind.window.strategy == "rolling" else 0
+    return layers.shape(characters - written, grouped=mind.window.strategy != "self_summary"), written
 
 
 def _most_tokens(shape: Shape, cycles: int) -> int:

@@ -33,7 +33,8 @@ class Entry:
     encoded: str
     """As it is stored; encoded once, outside any transaction."""
     request: str | None = None
-    """Of a response: what its request was made of; of what was recalled: the numbers of the passages. As JSON."""
+    """Of a response: what its request was made of; of what was recalled or remembered: the numbers
+    of the passages, or the ids of the memories. As JSON."""
 
 
 def entry(seq: int, cycle_id: CycleId, kind: EntryKind, message: ModelMessage, *, request: str | None = None) -> Entry:

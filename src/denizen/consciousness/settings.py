@@ -21,7 +21,7 @@ class WindowSettings(BaseModel):
     strategy: Strategy = "layered"
     """What stands for the cycles that have left the window. `self_summary`: a line for each, as many as there is room
     for. `layered`: lines, then groups of ten, of a hundred, of a thousand. `semantic`: besides, what was said and done
-    then that matters to the present inbox. `rolling`: as layered."""
+    then that matters to the present inbox. `rolling`: besides, what a utility model wrote of its conversations."""
     min_recent_cycles: int = Field(default=10, ge=1, le=1_000)
     """So many cycles stay whole as far as half of the window holds them; for that, old tool results are shortened."""
     layer_share: float = Field(default=0.15, gt=0, le=0.25)

@@ -218,7 +218,13 @@ class _Desk:
             return None
         arguments = call.args_as_json_str()
         stopped = guard.crossing_of_call(
-            self._tx, self._agent_id, self._cycle.id, space_id, arguments, self._cycle.events
+            self._tx,
+            self._agent_id,
+            self._cycle.id,
+            space_id,
+            arguments,
+            self._cycle.events,
+            self._cycle.remembered,
         )
         return None if stopped is None else stopped.told_of_call
 
@@ -328,6 +334,7 @@ class _Desk:
             self._step.characters,
             _message_id(self._step.streamed.get(position)),
             self._step.prepared.get(position),
+            self._cycle.remembered,
         )
         try:
             return tool.run(self._tx, hand, tool.check(call.args))

@@ -48,6 +48,7 @@ from denizen.cycles.watching import Watch
 from denizen.errors import InvalidInput, LeaseLost, ModelError, ModelRejected, ModelUnknown, StorageError
 from denizen.ids import CallId, SpaceId
 from denizen.inbox.delivery import DEAD_AFTER
+from denizen.memory.reminding import Reminder
 from denizen.models import caching, request
 from denizen.models.embedders import Embedder
 from denizen.models.prices import Price, Usage, cost, expected_cost, usage_of
@@ -108,6 +109,8 @@ class Faculties:
     """What it may use, where that is limited."""
     embedder: Embedder | None = None
     """What says what texts mean, where something does."""
+    reminder: Reminder | None = None
+    """What reminds it of what is remembered beyond its own life, where something does."""
     voices: Voices = field(default_factory=Voices)
     """Where those who come late hear what it is saying."""
     telemetry: Telemetry = OFF
@@ -362,7 +365,8 @@ class _Thinking:
     async def _may_be_shown(self, doubt: Doubt) -> bool:
         """Whether what is being said holds nothing that is private elsewhere."""
         agent_id, cycle = self._mind.lease.agent_id, self._cycle
-        return await self._with.db.read(guard.passes, agent_id, cycle.id, doubt.space_id, doubt.text, cycle.events)
+        shown = (doubt.space_id, doubt.text, cycle.events, cycle.remembered)
+        return await self._with.db.read(guard.passes, agent_id, cycle.id, *shown)
 
     def _speaker(self) -> Speaker:
         return Speaker(

@@ -154,7 +154,7 @@ def _deliver_text(
     tx: Tx, agent_id: AgentId, cycle: OpenCycle, steps: int, space_id: SpaceId, what: Draft
 ) -> str | None:
     """The text stands in the space, unless it would carry private words there; gives the id of the message."""
-    if guard.crossing(tx, agent_id, cycle.id, space_id, what, cycle.events) is not None:
+    if guard.crossing(tx, agent_id, cycle.id, space_id, what, cycle.events, cycle.remembered) is not None:
         return None
     hop = hop_of_send(cycle.events, space_id)
     posted = posting.post(tx, space_id, agent_id, what, hop=hop, cycle_id=cycle.id)

@@ -25,6 +25,7 @@ from denizen.ids import AgentId, CycleId, SpaceId, new_id
 from denizen.inbox import delivery
 from denizen.inbox.events import Event
 from denizen.inbox.format import format_inbox, take_that_fit
+from denizen.memory import reminding
 from denizen.plans import agenda
 from denizen.spaces import directory
 from denizen.storage.database import Tx, insert_ignore, insert_into, statement
@@ -51,6 +52,10 @@ class Waking:
     next_seq: int
     recalling: recollection.Occasion | None = None
     """What may come to its mind by itself, because it matters to the inbox."""
+    reminding: reminding.Occasion | None = None
+    """What it may be reminded of from beyond its own life."""
+    remembered: frozenset[str] = frozenset()
+    """The ids of the memories that it was reminded of before and still sees."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +163,11 @@ def _begin(
     if waking.recalling is not None:
         recalled = recollection.come_to_mind(tx, agent_id, cycle_id, seq + 1, batch, waking.recalling)
         entries += [recalled] if recalled is not None else []
+    remembered = waking.remembered
+    if waking.reminding is not None:
+        reminded = reminding.remind(tx, agent_id, cycle_id, seq + len(entries), batch, waking.reminding)
+        entries += [reminded] if reminded is not None else []
+        remembered |= reminding.shown_in(entries)
     active = _common_space(tx, agent_id, batch)
     tx.run(
         _open,
@@ -170,8 +180,9 @@ def _begin(
     )
     delivery.take(tx, batch, cycle_id)
     log.append(tx, agent_id, entries)
-    caution = guard.caution(tx, agent_id, spaces_of(batch, active))
-    return OpenCycle(cycle_id, seq, tx.now, active, tuple(batch), tuple(entries), caution=caution)
+    caution = guard.caution(tx, agent_id, spaces_of(batch, active), remembered)
+    what = (tuple(batch), tuple(entries))
+    return OpenCycle(cycle_id, seq, tx.now, active, *what, caution=caution, remembered=remembered)
 
 
 def _common_space(tx: Tx, agent_id: AgentId, events: Sequence[Event]) -> SpaceId | None:

@@ -46,6 +46,8 @@ class OpenCycle:
     """Where what it says has to be looked at before it is shown, because it knows of private things."""
     waited: int = 0
     """For how many microseconds it stood still because people were asked."""
+    remembered: frozenset[str] = frozenset()
+    """The ids of the memories that the agent was reminded of, in this cycle or in one that it still sees."""
 
     @property
     def steps(self) -> int:

@@ -17,6 +17,7 @@ from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
 from denizen.inbox.events import ABOUT
 from denizen.inbox.format import plain_name, quote, quoted_name
+from denizen.memory import items, rolling
 from denizen.spaces import directory, editing, posting
 from denizen.spaces.editing import Change
 from denizen.spaces.posting import Draft, Message
@@ -59,7 +60,15 @@ def delete_message(tx: Tx, message_id: MessageId, by: EntityId) -> Message:
     if change.is_one:
         _tell(tx, change, by, "deleted", f": it was message {change.before.seq} there.")
         index_anew(tx, [message_id])
+        _unlearn(tx, change.before)
     return change.after
+
+
+def _unlearn(tx: Tx, message: Message) -> None:
+    """What was learned from the message is remembered no more, and its conversation is summed up anew."""
+    items.forget(tx, items.resting_on(tx, [message.id]))
+    if rolling.covers(tx, message.space_id, message.seq):
+        rolling.begin_anew(tx, message.space_id)
 
 
 def _tell(tx: Tx, change: Change, by: EntityId, did: str, more: str) -> None:

@@ -23,6 +23,7 @@ from sqlalchemy import bindparam, case, delete, or_, select, text, update
 from denizen.access import roles
 from denizen.bus.streams import WAKE
 from denizen.consciousness import lease as leases
+from denizen.consciousness import rolled
 from denizen.consciousness.recall import passages as recall
 from denizen.errors import InvalidInput, NotFound
 from denizen.forgetting import redacting
@@ -32,6 +33,8 @@ from denizen.forgetting.redacting import Redactor, each_once
 from denizen.ids import AgentId, EntityId, MessageId, OrganizationId, SpaceId, new_id
 from denizen.inbox.events import ABOUT
 from denizen.inbox.format import one_line, plain_name, quote
+from denizen.memory import items, rolling
+from denizen.memory.items import Remembered
 from denizen.models import codec
 from denizen.models.tokens import estimate_message
 from denizen.spaces import directory, editing, posting
@@ -59,11 +62,12 @@ from denizen.storage.schema import (
     replies,
     rounds,
     secrets,
+    selves,
     spaces,
     tokens,
 )
 
-Kind = Literal["message", "person", "space"]
+Kind = Literal["message", "person", "space", "memory"]
 NOBODY: Final = "(forgotten)"
 """The name of whoever, or whatever place, was forgotten."""
 AT_ONCE: Final = 1_000
@@ -192,6 +196,7 @@ def forget_person(
         directory.leave(tx, each.id, person_id)
         work.removed["memberships"] += 1
         work.concern(row[0] for row in tx.all(_agents_in, space_id=each.id))
+    work.forget_memories(items.of_person(tx, person_id))
     work.forget_messages(_all_messages(tx, _by_author, author_id=person_id), names=True)
     work.drop_mentions(person.handle)
     tx.run(_forget_entity, entity=person_id, new_name=NOBODY, new_handle=new_handle)
@@ -216,11 +221,26 @@ def forget_space(tx: Tx, space_id: SpaceId, by: EntityId | None = None) -> Recei
     work.names.add_name(space.name, exactly=not work.everywhere)
     work.concern(row[0] for row in tx.all(_agents_in, space_id=space_id))
     work.empty_space(space_id)
+    work.forget_memories(items.of_place(tx, space_id))
+    work.sum_up_anew([space_id])
+    work.removed["rollings"] += rolling.drop(tx, space_id)
     work.forget_messages(_all_messages(tx, _in_space, space_id=space_id), names=True)
     work.removed["memberships"] += tx.run(_leave_all, space=space_id)
     tx.run(_forget_space, space=space_id, new_name=NOBODY)
     directory.announce_change(tx, space_id)
     return work.finish("space", space_id, by)
+
+
+def forget_memory(tx: Tx, memory_id: str, by: EntityId | None = None) -> Receipt:
+    """The memory is gone, whoever else has it, and does not come again. The messages it rests on stay."""
+    _shut_out_writers(tx)
+    if (before := _given(tx, "memory", memory_id)) is not None:
+        return before
+    memory = items.get(tx, memory_id)
+    work = _Work(tx, memory.organization_id)
+    work.forget_memories([memory, *items.copies_of(tx, memory)])
+    work.take_out_of_summaries(memory)
+    return work.finish("memory", memory_id, by)
 
 
 class Rehearsed(Exception):
@@ -337,6 +357,24 @@ _notices = statement(
 )
 _rewrite_event = statement(
     update(events).where(events.c.number == bindparam("event")).values(payload=bindparam("new_payload"))
+)
+_reminders = statement(
+    select(log.c.number, log.c.agent_id, log.c.message)
+    .join(agents, agents.c.id == log.c.agent_id)
+    .where(agents.c.organization_id == bindparam("organization_id"), log.c.kind == "remembered")
+)
+_rewrite_entry = statement(
+    update(log).where(log.c.number == bindparam("entry")).values(message=bindparam("new_message"))
+)
+_rolled_selves = statement(
+    select(selves.c.era, selves.c.layers).where(
+        selves.c.agent_id == bindparam("agent_id"), selves.c.layers.like(bindparam("mark"))
+    )
+)
+_rewrite_layers = statement(
+    update(selves)
+    .where(selves.c.agent_id == bindparam("agent"), selves.c.era == bindparam("of_era"))
+    .values(layers=bindparam("new_layers"))
 )
 _retoken = statement(update(log).where(log.c.number == bindparam("entry")).values(tokens=bindparam("new_tokens")))
 _said_elsewhere = statement(
@@ -493,6 +531,65 @@ class _Work:
         self._restate(far, close, near, gone)
         self._rewrite_places(far, close, near, people=names and self.everywhere)
         self._forget_passages(far, close, near)
+        self._forget_what_rests_on(some, far, close, near)
+
+    def forget_memories(self, what: Iterable[Remembered]) -> None:
+        """These are remembered no more, and nobody was ever reminded of them."""
+        gone = items.forget(self.tx, what)
+        self.removed["memories"] += len(gone)
+        self._take_out_of_reminders(gone)
+
+    def _take_out_of_reminders(self, gone: Sequence[Remembered]) -> None:
+        if not gone:
+            return
+        words = tuple(dict.fromkeys((one_line(each.text), FORGOTTEN) for each in gone if one_line(each.text)))
+        redactor = Redactor(Quotes(), words)
+        for number, agent_id, message in self.tx.all(_reminders, organization_id=self.organization_id):
+            left = redactor.entry(message)
+            if left != message:
+                self.tx.run(_rewrite_entry, entry=number, new_message=left)
+                self.removed["log"] += 1
+                self.concerned.add(agent_id)
+
+    def _forget_what_rests_on(self, some: Sequence[Message], far: Redactor, close: Redactor, near: _Near) -> None:
+        """What was learned from these messages, or repeats them, and what their conversations came to."""
+        resting = items.resting_on(self.tx, [message.id for message in some])
+        quoting = [
+            each
+            for each, written in items.each_of(self.tx, self.organization_id)
+            if (close if each.agent_id in near.agents or each.space_id in near.spaces else far).quotes.occur_in(written)
+        ]
+        self.forget_memories([*resting, *quoting])
+        covered = {message.space_id for message in some if rolling.covers(self.tx, message.space_id, message.seq)}
+        self.sum_up_anew(sorted(covered))
+
+    def sum_up_anew(self, space_ids: Iterable[str]) -> None:
+        """Nothing of these conversations is summed up, not in the minds of their agents either."""
+        for space_id in space_ids:
+            self.removed["rollings"] += rolling.begin_anew(self.tx, space_id)
+            for (agent_id,) in self.tx.all(_agents_in, space_id=space_id):
+                self._blank_rolled(agent_id)
+
+    def _blank_rolled(self, agent_id: str) -> None:
+        # In words of the model's own: no quotation finds it, so all of it goes.
+        for era, told in self.tx.all(_rolled_selves, agent_id=agent_id, mark=f"%{rolled.MARK}%"):
+            self.tx.run(_rewrite_layers, agent=agent_id, of_era=era, new_layers=rolled.blanked(told, FORGOTTEN))
+            self.removed["selves"] += 1
+            self.concerned.add(agent_id)
+
+    def take_out_of_summaries(self, memory: Remembered) -> None:
+        """No summary says it, and none that an agent has read."""
+        self.removed["rollings"] += rolling.take_out(self.tx, memory.space_id, memory.text)
+        quotes = Quotes()
+        quotes.add(memory.text)
+        redactor = Redactor(quotes, ((one_line(memory.text), FORGOTTEN),))
+        for (agent_id,) in self.tx.all(_agents_in, space_id=memory.space_id):
+            for era, told in self.tx.all(_rolled_selves, agent_id=agent_id, mark=f"%{rolled.MARK}%"):
+                left = redactor.text(told)
+                if left != told:
+                    self.tx.run(_rewrite_layers, agent=agent_id, of_era=era, new_layers=left)
+                    self.removed["selves"] += 1
+                    self.concerned.add(agent_id)
 
     def _earlier_texts(self, gone: set[MessageId]) -> list[str]:
         """What these messages said before they were edited or deleted; the notices that told it say it no more."""
@@ -669,6 +766,7 @@ class _Near:
     def __init__(self, tx: Tx, some: Sequence[Message], agents_there: Iterable[str]) -> None:
         self.agents = set(agents_there)
         self.cycles: set[str] = set()
+        self.spaces = {message.space_id for message in some}
         for message in some:
             for agent_id, cycle_id, _ in tx.all(_heard_by, message_id=message.id):
                 self.agents.add(agent_id)
@@ -676,7 +774,7 @@ class _Near:
             if message.cycle_id is not None:
                 self.agents.add(message.author_id)
                 self.cycles.add(message.cycle_id)
-        for space_id in {message.space_id for message in some}:
+        for space_id in self.spaces:
             self.agents.update(row[0] for row in tx.all(_agents_in, space_id=space_id))
 
 

@@ -32,6 +32,7 @@ from denizen.storage.schema import (
     panels,
     plans,
     replies,
+    rollings,
     rounds,
     selves,
     spaces,
@@ -148,6 +149,13 @@ PLACES: Final = (
     Place(selves, {"text": "text", "layers": "text"}, agent=selves.c.agent_id),
     Place(layers, {"digest": "text"}, agent=layers.c.agent_id),
     Place(minds, {"told": "text"}, agent=minds.c.agent_id),
+    Place(
+        rollings,
+        {"summary": "text", "memory": "text"},
+        here=rollings.c.space_id.in_(
+            select(spaces.c.id).where(spaces.c.organization_id == bindparam("organization_id"))
+        ),
+    ),
     Place(goals, {"text": "text"}, agent=goals.c.agent_id),
     Place(notes, {"text": "text"}, agent=notes.c.agent_id),
     Place(plans, {"name": "text", "instruction": "text"}, agent=plans.c.agent_id),

@@ -28,6 +28,9 @@ from denizen.consciousness.recall.terms import count_terms
 from denizen.ids import AgentId, CycleId, SpaceId
 from denizen.inbox.events import Event
 from denizen.inbox.format import quoted_name
+from denizen.memory import items
+from denizen.memory.audience import audience
+from denizen.memory.items import Remembered
 from denizen.spaces.markdown import render
 from denizen.spaces.posting import Draft, draft
 from denizen.spaces.quotes import Gram, grams, said, spelt
@@ -76,6 +79,8 @@ class Crossing:
     words: int
     """How many in a row."""
     created_at: int
+    remembered: bool = False
+    """Whether the words are those of a memory, which not everyone who would read them may have."""
 
     @property
     def told(self) -> str:
@@ -88,9 +93,14 @@ class Crossing:
         return self._told("Not called: what you wrote for it shares", "see the call")
 
     def _told(self, what: str, how: str) -> str:
+        source = (
+            f"something that you remember, and not everyone who would {how} may know it. "
+            if self.remembered
+            else f"something said in the private space {quoted_name(self.from_space)}, and not everyone who would "
+            f"{how} is in that space. "
+        )
         message = (
-            f"{what} {self.words} consecutive words with something said in the private space "
-            f"{quoted_name(self.from_space)}, and not everyone who would {how} is in that space. "
+            f"{what} {self.words} consecutive words with {source}"
             "Say only what may be known here, in words of your own, or leave it out."
         )
         return json.dumps({"success": False, "error": "private_words", "message": message}, ensure_ascii=False)
@@ -131,38 +141,62 @@ class Caution:
     """How many words in a row are not shown elsewhere before they have been looked at."""
 
 
-def caution(tx: Tx, agent_id: AgentId, space_ids: Iterable[str]) -> Caution | None:
-    """Which of these spaces are free of the guard; None where everything is."""
-    private = _private_of(tx, agent_id)
-    settings = _settings(tx, agent_id) if private else None
+def caution(tx: Tx, agent_id: AgentId, space_ids: Iterable[str], remembered: Iterable[str] = ()) -> Caution | None:
+    """Which of these spaces are free of the guard; None where everything is. `remembered`: what it was reminded of."""
+    private, kept = _private_of(tx, agent_id), _kept(tx, remembered)
+    settings = _settings(tx, agent_id) if private or kept else None
     if settings is None or not settings.enabled:
         return None
-    free = frozenset(each for each in space_ids if not _closed(tx, agent_id, SpaceId(each), private)[0])
+    free = frozenset(each for each in space_ids if _is_free(tx, agent_id, SpaceId(each), private, kept))
     return Caution(free, settings.words)
 
 
+def _is_free(tx: Tx, agent_id: AgentId, space_id: SpaceId, private: Iterable[str], kept: Sequence[Remembered]) -> bool:
+    closed, readers = _closed(tx, agent_id, space_id, private)
+    return not closed and not _not_theirs(tx, agent_id, space_id, kept, readers)
+
+
 def passes(
-    tx: Tx, agent_id: AgentId, cycle_id: CycleId, to_space_id: SpaceId, text: str, events: Sequence[Event]
+    tx: Tx,
+    agent_id: AgentId,
+    cycle_id: CycleId,
+    to_space_id: SpaceId,
+    text: str,
+    events: Sequence[Event],
+    remembered: Iterable[str] = (),
 ) -> bool:
     """Whether this beginning of a message may be shown there. Nothing is recorded."""
-    return _found(tx, agent_id, cycle_id, to_space_id, _forms(draft(text)), events) is None
+    return _found(tx, agent_id, cycle_id, to_space_id, _forms(draft(text)), events, remembered) is None
 
 
 def crossing(
-    tx: Tx, agent_id: AgentId, cycle_id: CycleId, to_space_id: SpaceId, what: Draft, events: Sequence[Event]
+    tx: Tx,
+    agent_id: AgentId,
+    cycle_id: CycleId,
+    to_space_id: SpaceId,
+    what: Draft,
+    events: Sequence[Event],
+    remembered: Iterable[str] = (),
 ) -> Crossing | None:
-    """Why this message may not be sent there, if it may not; that is recorded then. `events` are those of the cycle."""
-    return _recorded(tx, agent_id, cycle_id, to_space_id, _forms(what), events)
+    """Why this message may not be sent there, if it may not; that is recorded then. `events` are those of the cycle,
+    `remembered` the ids of the memories that the agent was reminded of."""
+    return _recorded(tx, agent_id, cycle_id, to_space_id, _forms(what), events, remembered)
 
 
 def crossing_of_call(
-    tx: Tx, agent_id: AgentId, cycle_id: CycleId, in_space_id: SpaceId | None, arguments: str, events: Sequence[Event]
+    tx: Tx,
+    agent_id: AgentId,
+    cycle_id: CycleId,
+    in_space_id: SpaceId | None,
+    arguments: str,
+    events: Sequence[Event],
+    remembered: Iterable[str] = (),
 ) -> Crossing | None:
     """Why people may not see a call with these arguments, if they may not; that is recorded then.
 
     A call that is made in no space can be seen by everyone who shares one with the agent.
     """
-    return _recorded(tx, agent_id, cycle_id, in_space_id, _forms_of_call(arguments), events)
+    return _recorded(tx, agent_id, cycle_id, in_space_id, _forms_of_call(arguments), events, remembered)
 
 
 def _forms(what: Draft) -> tuple[str, ...]:
@@ -201,11 +235,12 @@ def _recorded(
     to_space_id: SpaceId | None,
     forms: Sequence[str],
     events: Sequence[Event],
+    remembered: Iterable[str],
 ) -> Crossing | None:
-    found = _found(tx, agent_id, cycle_id, to_space_id, forms, events)
+    found = _found(tx, agent_id, cycle_id, to_space_id, forms, events, remembered)
     if found is None:
         return None
-    name, from_space_id, many = found
+    name, from_space_id, many, of_memory = found
     to_space_id = to_space_id or SpaceId("")
     tx.run(
         _record,
@@ -216,7 +251,7 @@ def _recorded(
         words=many,
         created_at=tx.now,
     )
-    return Crossing(name, SpaceId(from_space_id), to_space_id, cycle_id, many, tx.now)
+    return Crossing(name, SpaceId(from_space_id), to_space_id, cycle_id, many, tx.now, of_memory)
 
 
 def _found(
@@ -226,16 +261,67 @@ def _found(
     to_space_id: SpaceId | None,
     forms: Sequence[str],
     events: Sequence[Event],
-) -> tuple[str, str, int] | None:
-    """The private words in what would be shown: the name and id of their space, and how many they are."""
-    private = _private_of(tx, agent_id)
-    settings = _settings(tx, agent_id) if private else None
+    remembered: Iterable[str],
+) -> tuple[str, str, int, bool] | None:
+    """The private words in what would be shown: the name and id of their space, how many, whether they are a memory."""
+    private, kept = _private_of(tx, agent_id), _kept(tx, remembered)
+    settings = _settings(tx, agent_id) if private or kept else None
     if settings is None or not settings.enabled:
         return None
     closed, readers = _closed(tx, agent_id, to_space_id, private)
-    if not closed:
-        return None
-    return _worst(_Search(tx, agent_id, cycle_id, settings.words, events), forms, to_space_id or "", closed, readers)
+    if closed:
+        search = _Search(tx, agent_id, cycle_id, settings.words, events)
+        worst = _worst(search, forms, to_space_id or "", closed, readers)
+        if worst is not None:
+            return *worst, False
+    return _quoted_memory(tx, forms, settings.words, _not_theirs(tx, agent_id, to_space_id, kept, readers))
+
+
+# What the agent was reminded of
+
+
+def _kept(tx: Tx, remembered: Iterable[str]) -> list[Remembered]:
+    """The memories of these ids that are still there."""
+    return items.of_ids(tx, sorted(remembered))
+
+
+def _not_theirs(
+    tx: Tx, agent_id: AgentId, to_space_id: SpaceId | None, kept: Sequence[Remembered], readers: set[str]
+) -> list[Remembered]:
+    """Those of these memories that not everyone who reads there may have."""
+    if not kept:
+        return []
+    there = None if to_space_id is None else audience(tx, [to_space_id])
+    theirs: set[str] = set() if there is None else {owner.key for owner in there.owners(agent_id)}
+    return [each for each in kept if each.owner not in theirs and not _said_before(tx, each, to_space_id, readers)]
+
+
+def _said_before(tx: Tx, memory: Remembered, to_space_id: SpaceId | None, readers: set[str]) -> bool:
+    """Whether it rests on something that was said where all of them may know it."""
+    said_in = {row[0] for source in memory.sources if (row := tx.one(_said, id=source)) is not None}
+    return any(each == to_space_id or _may_know(tx, each, readers) for each in said_in)
+
+
+_LEAST_WORDS: Final = 4
+"""A shorter memory says nothing by its words alone."""
+
+
+def _quoted_memory(
+    tx: Tx, forms: Sequence[str], length: int, closed: Sequence[Remembered]
+) -> tuple[str, str, int, bool] | None:
+    """The first of these memories that is repeated: a short one as a whole, a longer one in part."""
+    written = [said(form)[:MOST_WORDS] for form in dict.fromkeys(forms)]
+    for memory in closed:
+        words = said(memory.text)
+        many = min(length, len(words))
+        if many < _LEAST_WORDS:
+            continue
+        held = set(grams(words, many))
+        longest = max((_longest(form, held, many) for form in written), default=0)
+        if longest:
+            row = tx.one(_space, id=memory.space_id)
+            return row[0] if row else "", memory.space_id, longest, True
+    return None
 
 
 def _closed(

@@ -65,7 +65,7 @@ def send_message(tx: Tx, hand: Hand, arguments: SendMessage) -> Done:
     what = posting.draft(arguments.text)
     space_id = SpaceId(arguments.space_id) if arguments.space_id else _active(hand)
     space = directory.require_member(tx, space_id, hand.agent_id)
-    stopped = guard.crossing(tx, hand.agent_id, hand.cycle_id, space.id, what, hand.events)
+    stopped = guard.crossing(tx, hand.agent_id, hand.cycle_id, space.id, what, hand.events, hand.remembered)
     if stopped is not None:
         return Done(stopped.told)
     posted = posting.post(

@@ -49,6 +49,8 @@ class Hand:
     """The id under which the text of this call has been streaming."""
     prepared: object = None
     """What the tool's `prepare` has given for this call."""
+    remembered: frozenset[str] = frozenset()
+    """The ids of the memories that the agent was reminded of, as far as it still sees them."""
 
 
 def spaces_of(events: Iterable[Event], active_space_id: str | None) -> frozenset[str]:

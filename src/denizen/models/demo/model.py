@@ -9,6 +9,7 @@ from typing import Final
 from pydantic_ai.messages import ModelMessage
 
 from denizen.models.demo.advising import advise, is_for_a_panel
+from denizen.models.demo.compacting import compact, is_asked
 from denizen.models.demo.deciding import decide
 from denizen.models.demo.reading import read
 from denizen.models.scripted import Info, Pause, ScriptedModel, Turn
@@ -39,5 +40,7 @@ def demo(
 def _next_turn(messages: list[ModelMessage], info: Info) -> Turn:
     if is_for_a_panel(info.tools):
         return advise(messages, info.tools)
+    if is_asked(messages):
+        return compact(messages)
     tools = {each.name: each.parameters_json_schema for each in info.definitions}
     return decide(read(messages), tools)

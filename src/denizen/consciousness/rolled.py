@@ -1,0 +1,102 @@
+"""What a utility model wrote of an agent's conversations, as it stands before the layers: the strategy `rolling`.
+
+It is written elsewhere, in the background; here it is read and rendered. The layers tell of every cycle as always, in
+less room: so nothing is lost where nothing was written yet, or no model could be had.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import bindparam, or_, select
+
+from denizen.ids import AgentId
+from denizen.inbox.format import one_line, quoted_name, visible
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import memberships, rollings, spaces
+
+MARK: Final = "[ROLLING MEMORY — "
+HEADER: Final = MARK + "{name}, messages 1–{upto}]"
+MOST_SPACES: Final = 20
+_LEAST_CHARACTERS: Final = 200
+"""With less room than this for a conversation, the newest of them are told and the others are not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What one conversation came to."""
+
+    name: str
+    upto: int
+    summary: str
+    memory: dict[str, Any]
+
+
+_of_agent = statement(
+    select(spaces.c.name, rollings.c.upto, rollings.c.summary, rollings.c.memory)
+    .join(spaces, spaces.c.id == rollings.c.space_id)
+    .join(memberships, memberships.c.space_id == rollings.c.space_id)
+    .where(
+        memberships.c.entity_id == bindparam("agent_id"),
+        # Of a panel, an advisor remembers only what is its own.
+        or_(rollings.c.reader_id == bindparam("agent_id"), (rollings.c.reader_id == "") & (spaces.c.kind != "panel")),
+        rollings.c.upto > 0,
+    )
+    .order_by(rollings.c.updated_at.desc(), rollings.c.space_id)
+    .limit(MOST_SPACES)
+)
+
+
+def read(tx: Tx, agent_id: AgentId, characters: int) -> str:
+    """What was written of the conversations that the agent is in, in so many characters; empty if nothing was."""
+    rows = tx.all(_of_agent, agent_id=agent_id)
+    return render([Conversation(row[0], row[1], row[2], json.loads(row[3])) for row in rows], characters)
+
+
+def render(conversations: Sequence[Conversation], characters: int) -> str:
+    """The conversations, the one that was summed up last first, each with an equal share of the room."""
+    told = conversations[: max(characters // _LEAST_CHARACTERS, 0)]
+    if not told:
+        return ""
+    share = characters // len(told) - 2
+    return "\n\n".join(_rendered(each, share) for each in told)
+
+
+def _rendered(conversation: Conversation, characters: int) -> str:
+    head = HEADER.format(name=quoted_name(conversation.name), upto=conversation.upto)
+    lines: list[str] = []
+    left = characters - len(head) - 1
+    for line in _lines(conversation):
+        # What people said has come into it: behind the gutter it cannot pose as ours.
+        shown = f"| {line}"
+        if len(shown) + 1 > left:
+            if left > 40:
+                lines.append(shown[: left - 2].rstrip() + "…")
+            break
+        lines.append(shown)
+        left -= len(shown) + 1
+    return "\n".join([head, *lines])
+
+
+def _lines(conversation: Conversation) -> Iterator[str]:
+    yield from (visible(line) for line in conversation.summary.splitlines() if line.strip())
+    for category, items in conversation.memory.items():
+        if category != "tags":
+            yield from (f"{category}: {one_line(str(each.get('text', '')))}" for each in items)
+
+
+_BLOCK = re.compile(re.escape(MARK) + r"[^\n]*(?:\n\|[^\n]*)*")
+
+
+def blanked(layers: str, instead: str) -> str:
+    """The layers without anything that was written of conversations."""
+    return _BLOCK.sub(f"{MARK}{instead}]", layers)
+
+
+def before(written: str, layers: str) -> str:
+    """Both, one after the other."""
+    return f"{written}\n\n{layers}" if written and layers else written or layers

@@ -1,0 +1,1 @@
+"""Rolling memory of conversations, and long-term memory beyond them: scopes, policy, retrieval."""

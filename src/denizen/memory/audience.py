@@ -1,0 +1,129 @@
+"""Who would hear what is remembered: everyone in all the spaces of a cycle. Only what all of them may know is theirs.
+
+What a person told is for that person alone; what they told one agent, for the two of them; what a conversation came
+to, for those in it; the organization's, for its people. A service is nobody who may know anything: it may stand for
+people elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import bindparam, select
+
+from denizen.access.roles import Role
+from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
+from denizen.memory.policy import Scope
+from denizen.memory.settled import ASSERTED
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import entities, memberships, messages, spaces
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose a memory is."""
+
+    scope: Scope
+    organization_id: OrganizationId
+    space_id: SpaceId | None = None
+    user_id: EntityId | None = None
+    agent_id: AgentId | None = None
+
+    @property
+    def key(self) -> str:
+        match self.scope:
+            case "conversation":
+                return f"conversation:{self.space_id}"
+            case "user":
+                return f"user:{self.user_id}"
+            case "persona":
+                return f"persona:{self.user_id}:{self.agent_id}"
+            case "organization":
+                return f"organization:{self.organization_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Audience:
+    """Everyone in some spaces."""
+
+    spaces: frozenset[SpaceId]
+    organizations: frozenset[OrganizationId]
+    people: frozenset[EntityId]
+    agents: frozenset[AgentId]
+    services: bool
+
+    def owners(self, agent_id: AgentId) -> Iterator[Owner]:
+        """Those whose memories this agent may be reminded of among them."""
+        if len(self.organizations) != 1:
+            return
+        (home,) = self.organizations
+        if len(self.spaces) == 1:
+            yield Owner("conversation", home, space_id=next(iter(self.spaces)))
+        if self.services:
+            return
+        if len(self.people) == 1:
+            (person,) = self.people
+            yield Owner("user", home, user_id=person)
+            if self.agents <= {agent_id}:
+                yield Owner("persona", home, user_id=person, agent_id=agent_id)
+        yield Owner("organization", home)
+
+
+_SPACES = [f"s{at}" for at in range(30)]
+_there = statement(
+    select(memberships.c.space_id, spaces.c.organization_id, entities.c.id, entities.c.kind)
+    .join(spaces, spaces.c.id == memberships.c.space_id)
+    .join(entities, entities.c.id == memberships.c.entity_id)
+    .where(memberships.c.space_id.in_([bindparam(name, type_=spaces.c.id.type) for name in _SPACES]))
+)
+
+
+def audience(tx: Tx, space_ids: Iterable[str]) -> Audience | None:
+    """Everyone in these spaces; None where there is no space, or too many to tell."""
+    wanted = sorted(set(space_ids))
+    if not wanted or len(wanted) > len(_SPACES):
+        return None
+    rows = tx.all(_there, **{name: wanted[at] if at < len(wanted) else None for at, name in enumerate(_SPACES)})
+    if {row[0] for row in rows} != set(wanted):
+        return None  # a space in which nobody is, or that is gone: whoever hears there is not known
+    return Audience(
+        frozenset(SpaceId(each) for each in wanted),
+        frozenset(row[1] for row in rows),
+        frozenset(row[2] for row in rows if row[3] == "human"),
+        frozenset(row[2] for row in rows if row[3] == "agent"),
+        any(row[3] == "service" for row in rows),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """Somebody who said something, and whether their request named the organization."""
+
+    id: EntityId
+    kind: str
+    role: Role
+    asserted: bool
+
+
+_spoken = statement(
+    select(entities.c.id, entities.c.kind, entities.c.role, messages.c.metadata)
+    .join(entities, entities.c.id == messages.c.author_id)
+    .where(messages.c.id == bindparam("message_id"), entities.c.left_at.is_(None))
+)
+
+
+def speakers(tx: Tx, message_ids: Sequence[str]) -> list[Speaker]:
+    """Who said these, as they are now."""
+    rows = [row for each in message_ids if (row := tx.one(_spoken, message_id=each)) is not None]
+    return [Speaker(id, kind, role, asserts(metadata)) for id, kind, role, metadata in rows]
+
+
+def asserts(metadata: str | None) -> bool:
+    """Whether the metadata of a message say that its request named the organization."""
+    if not metadata or ASSERTED not in metadata:
+        return False
+    found: Any = json.loads(metadata).get(ASSERTED)
+    return isinstance(found, dict) and found.get("organization") is True  # pyright: ignore[reportUnknownMemberType]

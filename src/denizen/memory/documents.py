@@ -1,0 +1,142 @@
+"""What a utility model makes of a conversation: a summary for people, and a memory for programs. Pure.
+
+What it wrote is believed only if it is whole and of this shape. A thing that names no message it rests on is left out:
+nobody could say where it comes from.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Annotated, Any, Final, Literal, cast
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+Category = Literal["facts", "preferences", "people", "projects", "decisions", "open_loops", "todos"]
+CATEGORIES: Final[tuple[Category, ...]] = (
+    "facts",
+    "preferences",
+    "people",
+    "projects",
+    "decisions",
+    "open_loops",
+    "todos",
+)
+SHARED: Final[tuple[Category, ...]] = ("facts", "people", "projects", "decisions")
+"""What may become the organization's, unless it settles otherwise."""
+ITEM_CHARACTERS: Final = 500
+MOST_ITEMS: Final = 60
+"""Of one category."""
+
+
+class Unusable(ValueError):
+    """What a model wrote is not what it was asked for. The message tells the model."""
+
+
+class Item(BaseModel):
+    """One thing that is known."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    text: str = Field(min_length=1, max_length=ITEM_CHARACTERS)
+    confidence: float = Field(default=1.0, ge=0, le=1)
+    sources: tuple[int, ...] = ()
+    """The numbers of the messages that say it."""
+    replaces: str | None = Field(default=None, max_length=ITEM_CHARACTERS)
+    """The text of what was known before, and is true no more."""
+
+
+def _items(value: object) -> object:
+    """A text alone is an item as well; those that say nothing are none."""
+    if not isinstance(value, list):
+        return value
+    found: list[Any] = [{"text": each} if isinstance(each, str) else each for each in cast("list[Any]", value)]
+    return [each for each in found if not _says_nothing(each)]
+
+
+def _says_nothing(value: Any) -> bool:
+    return isinstance(value, dict) and not str(cast("dict[str, Any]", value).get("text", "x")).strip()
+
+
+Items = Annotated[tuple[Item, ...], BeforeValidator(_items)]
+
+
+class Memory(BaseModel):
+    """`memory_json`."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    facts: Items = ()
+    preferences: Items = ()
+    people: Items = ()
+    projects: Items = ()
+    decisions: Items = ()
+    open_loops: Items = ()
+    todos: Items = ()
+    tags: tuple[str, ...] = ()
+
+    def of(self, category: Category) -> tuple[Item, ...]:
+        return getattr(self, category)
+
+    def without(self, unwanted: Callable[[str], bool]) -> Memory:
+        """The same without the items whose text is unwanted."""
+        kept = {
+            category: tuple(each for each in self.of(category) if not unwanted(each.text)) for category in CATEGORIES
+        }
+        return self.model_copy(update={**kept, "tags": tuple(each for each in self.tags if not unwanted(each))})
+
+    def items(self) -> Iterator[tuple[Category, Item]]:
+        """Everything that is known, each with its category."""
+        for category in CATEGORIES:
+            for each in self.of(category):
+                yield category, each
+
+
+class Written(BaseModel):
+    """What a pass wrote."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    summary_markdown: str = Field(min_length=1)
+    memory_json: Memory
+
+
+_FENCED = re.compile(r"^\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*$", re.DOTALL)
+
+
+def read(text: str, known: Iterable[int]) -> Written:
+    """What a model wrote, with sources among the `known` messages only. Raises `Unusable` if it is not whole."""
+    fenced = _FENCED.match(text)
+    try:
+        parsed = json.loads(fenced[1] if fenced else text)
+        written = Written.model_validate(parsed)
+    except json.JSONDecodeError as error:
+        problem = f"It is no JSON ({error.msg}, line {error.lineno}). Perhaps it was cut off: be shorter."
+        raise Unusable(problem) from error
+    except ValidationError as error:
+        said = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()[:5])
+        raise Unusable(f"It has not the shape that was asked for. {said}.") from error
+    if not written.summary_markdown.strip():
+        raise Unusable("summary_markdown says nothing.")
+    return written.model_copy(update={"memory_json": _resting_on(written.memory_json, frozenset(known))})
+
+
+def _resting_on(memory: Memory, known: frozenset[int]) -> Memory:
+    kept: dict[str, Any] = {}
+    for category in CATEGORIES:
+        items = [
+            each.model_copy(update={"sources": tuple(sorted(known.intersection(each.sources)))})
+            for each in memory.of(category)
+        ]
+        kept[category] = tuple(each for each in items if each.sources)[:MOST_ITEMS]
+    return memory.model_copy(update=kept)
+
+
+def load(stored: str) -> Memory:
+    """A memory as it is kept."""
+    return Memory.model_validate_json(stored)
+
+
+def dump(memory: Memory) -> str:
+    return memory.model_dump_json(exclude_defaults=True)

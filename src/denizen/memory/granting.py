@@ -1,0 +1,87 @@
+"""What is allowed now, by the policy of a conversation, the settings of its organization, and who speaks in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from denizen.access.roles import Role
+from denizen.ids import AgentId, SpaceId
+from denizen.memory import audience, settled
+from denizen.memory.audience import Owner, Speaker
+from denizen.memory.documents import SHARED
+from denizen.memory.items import Candidate
+from denizen.memory.policy import SCOPES, Circumstances, Decision, OrganizationMemory, Scope, decide
+from denizen.spaces import directory
+from denizen.storage.database import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What may be remembered from a conversation, or brought back to it, and why not the rest."""
+
+    decisions: Mapping[Scope, Decision]
+    categories: tuple[str, ...] = SHARED
+    """What may become the organization's."""
+
+    def candidates(self, scope: Scope, given: Iterable[Candidate]) -> list[Candidate] | None:
+        """Those that may be written to the scope; None if nothing may."""
+        if self.decisions[scope].write != "yes":
+            return None
+        return [each for each in given if scope != "organization" or each.category in self.categories]
+
+
+def for_writing(tx: Tx, space_id: SpaceId, message_ids: Sequence[str]) -> Grant:
+    """What may be remembered of a conversation from these messages of it."""
+    return _grant(tx, [space_id], audience.speakers(tx, message_ids))
+
+
+def for_reading(tx: Tx, space_ids: Sequence[SpaceId], message_ids: Sequence[str]) -> Grant:
+    """What may be brought back in these spaces, to answer these messages: what all of them allow."""
+    return _grant(tx, space_ids, audience.speakers(tx, message_ids))
+
+
+def _grant(tx: Tx, space_ids: Sequence[SpaceId], heard: Sequence[Speaker]) -> Grant:
+    people = [each for each in heard if each.kind == "human"]
+    asserting = [each for each in people if each.asserted]
+    decisions: dict[Scope, Decision] = {}
+    settings: OrganizationMemory | None = None
+    for space_id in space_ids:
+        home = directory.get_space(tx, space_id).organization_id
+        settings = settled.organization_of(tx, home)
+        given = Circumstances(bool(people), bool(asserting), _mightiest(asserting), settings)
+        policy = settled.policy_of(tx, space_id)
+        for scope in SCOPES:
+            decisions[scope] = _both(decisions.get(scope), decide(policy, scope, given))
+    return Grant(decisions, settings.categories if settings is not None else ())
+
+
+def _mightiest(asserting: Sequence[Speaker]) -> Role | None:
+    roles: list[Role] = [each.role for each in asserting]
+    order: tuple[Role, ...] = ("owner", "admin", "member")
+    return next((role for role in order if role in roles), None)
+
+
+def _both(one: Decision | None, other: Decision) -> Decision:
+    if one is None:
+        return other
+    write = one.write if one.write != "yes" else other.write
+    return Decision(write, one.read if one.read != "yes" else other.read)
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """Whose memories an agent may be reminded of, and by which decisions."""
+
+    owners: tuple[Owner, ...]
+    grant: Grant
+
+
+def readable(tx: Tx, agent_id: AgentId, space_ids: Sequence[SpaceId], message_ids: Sequence[str]) -> Readable:
+    """Whose memories this agent may be reminded of in a cycle that is in these spaces, answering these messages."""
+    hearing = audience.audience(tx, space_ids)
+    if hearing is None:
+        return Readable((), Grant({scope: Decision("opted_out", "opted_out") for scope in SCOPES}))
+    grant = for_reading(tx, sorted(hearing.spaces), message_ids)
+    owners = [each for each in hearing.owners(agent_id) if grant.decisions[each.scope].read == "yes"]
+    return Readable(tuple(owners), grant)

@@ -1,0 +1,125 @@
+"""What is wrong with what is remembered: doubles, junk, what nobody was ever reminded of, contradictions.
+
+It finds; it removes nothing. `examine` is pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Final, Literal
+
+from denizen.clock import SECOND
+from denizen.consciousness.recall.terms import count_terms
+from denizen.memory import items
+from denizen.memory.items import SNAPSHOT, Remembered
+from denizen.storage.database import Tx
+
+Problem = Literal["duplicate", "junk", "never used", "contradiction"]
+PROBLEMS: Final[tuple[Problem, ...]] = ("duplicate", "junk", "never used", "contradiction")
+
+OLD_DAYS: Final = 30
+"""What is younger may still be used."""
+UNSURE: Final = 30
+"""Per cent: what is less certain is junk."""
+_ALIKE: Final = 0.6
+_RARE: Final = 40
+"""A word that more items of an owner have does not bring two of them together."""
+_NEGATIONS = re.compile(r"\b(?:not|no|never|none|nobody|nothing|without|n't|no longer)\b|n't\b", re.IGNORECASE)
+_NUMBERS = re.compile(r"\d+(?:[.,:]\d+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is wrong with one or two memories."""
+
+    problem: Problem
+    scope: str
+    memories: tuple[Remembered, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How much is remembered, and what is wrong with it."""
+
+    counts: Mapping[str, int]
+    """Of each scope, without what was superseded."""
+    superseded: int
+    findings: tuple[Finding, ...]
+
+    def by_scope(self) -> dict[str, Counter[Problem]]:
+        """How many findings of each kind each scope has."""
+        found: defaultdict[str, Counter[Problem]] = defaultdict(Counter)
+        for each in self.findings:
+            found[each.scope][each.problem] += 1
+        return dict(found)
+
+
+def report(tx: Tx, organization_id: str) -> Report:
+    """What is wrong in this organization."""
+    return examine((each for each, _ in items.each_of(tx, organization_id)), tx.now)
+
+
+def examine(remembered: Iterable[Remembered], now: int) -> Report:
+    live, superseded = list[Remembered](), 0
+    for each in remembered:
+        if each.superseded_by is not None:
+            superseded += 1
+        elif each.kind != SNAPSHOT:
+            live.append(each)
+    by_owner: defaultdict[tuple[str, str], list[Remembered]] = defaultdict(list)
+    for each in live:
+        by_owner[each.owner, each.category].append(each)
+    findings = [*_junk(live), *_unused(live, now)]
+    for some in by_owner.values():
+        findings += _pairs(some)
+    return Report(Counter(each.scope for each in live), superseded, tuple(findings))
+
+
+def _junk(live: Sequence[Remembered]) -> Iterator[Finding]:
+    for each in live:
+        terms = count_terms(each.text)
+        if not terms:
+            yield Finding("junk", each.scope, (each,), "it says nothing")
+        elif not each.sources:
+            yield Finding("junk", each.scope, (each,), "nobody knows where it comes from")
+        elif each.confidence < UNSURE:
+            yield Finding("junk", each.scope, (each,), f"it is only {each.confidence} % certain")
+
+
+def _unused(live: Sequence[Remembered], now: int) -> Iterator[Finding]:
+    for each in live:
+        days = (now - each.created_at) // (86_400 * SECOND)
+        if each.uses == 0 and days >= OLD_DAYS:
+            yield Finding("never used", each.scope, (each,), f"in {days} days nobody was reminded of it")
+
+
+def _pairs(some: Sequence[Remembered]) -> Iterator[Finding]:
+    """Doubles and contradictions among the memories of one owner and category."""
+    terms = {each.number: frozenset(count_terms(each.text)) for each in some}
+    by_number = {each.number: each for each in some}
+    holding: defaultdict[str, list[int]] = defaultdict(list)
+    for number, found in terms.items():
+        for term in found:
+            holding[term].append(number)
+    pairs = {pair for numbers in holding.values() if len(numbers) <= _RARE for pair in combinations(numbers, 2)}
+    for one, other in sorted(pairs):
+        shared, most = terms[one] & terms[other], max(len(terms[one]), len(terms[other]))
+        two = by_number[one], by_number[other]
+        if len(shared) < _ALIKE * most:
+            continue
+        if (why := _contradicting(two[0].text, two[1].text)) is not None:
+            yield Finding("contradiction", two[0].scope, two, why)
+        elif terms[one] == terms[other]:
+            yield Finding("duplicate", two[0].scope, two, "they have the same words")
+
+
+def _contradicting(one: str, other: str) -> str | None:
+    if bool(_NEGATIONS.search(one)) != bool(_NEGATIONS.search(other)):
+        return "one says that it is not so"
+    numbers = set(_NUMBERS.findall(one)), set(_NUMBERS.findall(other))
+    return "their numbers differ" if all(numbers) and numbers[0] != numbers[1] else None

@@ -1,0 +1,524 @@
+"""What is remembered, item by item: each once, with where it comes from and whose it is.
+
+The same words are the same item, however they are punctuated. Where there is an embedder, so is the same meaning. What
+is true no more is linked to what is true instead, and is not found any longer. What was forgotten is kept out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from sqlalchemy import BigInteger, bindparam, case, delete, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from denizen.consciousness.recall.postings import shape
+from denizen.consciousness.recall.terms import count_terms
+from denizen.errors import NotFound
+from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId, new_id
+from denizen.memory.audience import Owner
+from denizen.memory.policy import Scope
+from denizen.spaces.quotes import said
+from denizen.storage.database import Tx, insert_ignore, statement, storable
+from denizen.storage.schema import kept_out, memories, memory_owners, memory_sources, memory_terms
+
+Outcome = Literal["new", "known", "same meaning", "again", "superseding", "kept out"]
+"""What became of something that was to be remembered."""
+
+SAME_MEANING: Final = 0.93
+"""Two items whose vectors are so near say the same."""
+_COMPARED: Final = 200
+"""The newest items of an owner with which a new one is compared in meaning."""
+COUNTED: Final = 0
+"""Under this number the index keeps in how many items a term occurs."""
+SNAPSHOT: Final = "snapshot"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Something to be remembered."""
+
+    category: str
+    text: str
+    sources: tuple[str, ...]
+    """The ids of the messages that say it."""
+    confidence: int = 100
+    replaces: tuple[str, ...] = ()
+    """The texts of what it takes the place of."""
+    vector: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """Something that is remembered."""
+
+    number: int
+    id: str
+    organization_id: OrganizationId
+    scope: Scope
+    owner: str
+    space_id: SpaceId
+    """Where it was learned."""
+    user_id: EntityId | None
+    agent_id: AgentId | None
+    kind: str
+    category: str
+    text: str
+    confidence: int
+    """In per cent."""
+    sources: tuple[str, ...]
+    uses: int
+    used_at: int | None
+    superseded_by: str | None
+    created_at: int
+    updated_at: int
+
+
+COLUMNS: Final = (
+    memories.c.number,
+    memories.c.id,
+    memories.c.organization_id,
+    memories.c.scope,
+    memories.c.owner,
+    memories.c.space_id,
+    memories.c.user_id,
+    memories.c.agent_id,
+    memories.c.kind,
+    memories.c.category,
+    memories.c.text,
+    memories.c.confidence,
+    memories.c.sources,
+    memories.c.uses,
+    memories.c.used_at,
+    memories.c.superseded_by,
+    memories.c.created_at,
+    memories.c.updated_at,
+)
+
+
+def as_remembered(row: tuple[Any, ...]) -> Remembered:
+    told: tuple[Any, ...] = (*row[:12], tuple(json.loads(row[12])), *row[13:])
+    return Remembered(*told)
+
+
+def hash_of(owner: str, text: str) -> str:
+    """By what the same words of the same owner are known. Who does not know the words cannot tell them from it."""
+    words = " ".join(said(text)) or " ".join(text.split())
+    return hashlib.blake2b(words.encode(), digest_size=16, key=owner[-64:].encode()[-64:]).hexdigest()
+
+
+def is_kept_out(tx: Tx, owner: str, text: str) -> bool:
+    """Whether this was forgotten, in these words."""
+    return tx.one(_is_kept_out, owner=owner, hash=hash_of(owner, text)) is not None
+
+
+_known = statement(
+    select(memories.c.number, memories.c.id, memories.c.sources, memories.c.superseded_by).where(
+        memories.c.owner == bindparam("owner"), memories.c.hash == bindparam("hash")
+    )
+)
+_is_kept_out = statement(
+    select(kept_out.c.owner).where(kept_out.c.owner == bindparam("owner"), kept_out.c.hash == bindparam("hash"))
+)
+_keep_out = insert_ignore(kept_out, ("owner", "hash", "created_at"))
+_INSERTED: Final = (
+    *("id", "organization_id", "scope", "owner", "space_id", "user_id", "agent_id", "kind", "category", "text"),
+    *("document", "hash", "confidence", "sources", "length", "embedder", "vector", "created_at", "updated_at"),
+)
+_add = statement(
+    insert(memories)
+    .values({name: bindparam(name, type_=memories.c[name].type) for name in _INSERTED})
+    .returning(memories.c.number)
+)
+_touch = statement(
+    update(memories)
+    .where(memories.c.number == bindparam("item"))
+    .values(
+        sources=bindparam("new_sources"),
+        confidence=case(
+            (memories.c.confidence > bindparam("sure", type_=BigInteger()), memories.c.confidence),
+            else_=bindparam("sure", type_=BigInteger()),
+        ),
+        updated_at=bindparam("at"),
+    )
+)
+_supersede = statement(
+    update(memories).where(memories.c.number == bindparam("item")).values(superseded_by=bindparam("by"))
+)
+_revive = statement(update(memories).where(memories.c.number == bindparam("item")).values(superseded_by=None))
+_add_source = insert_ignore(memory_sources, ("message_id", "number"))
+_add_term = insert_ignore(memory_terms, ("owner", "term", "number", "shape"))
+_count = insert(memory_terms).values(
+    owner=bindparam("owner"), term=bindparam("term"), number=COUNTED, shape=bindparam("by")
+)
+_count_term = statement(
+    _count.on_conflict_do_update(
+        index_elements=["owner", "term", "number"], set_={"shape": memory_terms.c.shape + _count.excluded.shape}
+    )
+)
+_drop_terms = statement(delete(memory_terms).where(memory_terms.c.number == bindparam("item")))
+_drop_unused = statement(
+    delete(memory_terms).where(
+        memory_terms.c.owner == bindparam("whose"),
+        memory_terms.c.term == bindparam("word"),
+        memory_terms.c.number == COUNTED,
+        memory_terms.c.shape <= 0,
+    )
+)
+_owns = insert(memory_owners).values(owner=bindparam("owner"), items=bindparam("items"), length=bindparam("length"))
+_measure = statement(
+    _owns.on_conflict_do_update(
+        index_elements=["owner"],
+        set_={
+            "items": memory_owners.c["items"] + _owns.excluded["items"],
+            "length": memory_owners.c.length + _owns.excluded.length,
+        },
+    )
+)
+_vectors = statement(
+    select(memories.c.number, memories.c.vector)
+    .where(
+        memories.c.owner == bindparam("owner"),
+        memories.c.category == bindparam("category"),
+        memories.c.embedder == bindparam("embedder"),
+        memories.c.superseded_by.is_(None),
+        memories.c.vector.is_not(None),
+    )
+    .order_by(memories.c.number.desc())
+    .limit(_COMPARED)
+)
+_one = statement(select(*COLUMNS).where(memories.c.number == bindparam("number")))
+
+
+def remember(
+    tx: Tx, owner: Owner, space_id: SpaceId, candidates: Iterable[Candidate], embedder: str = ""
+) -> Counter[Outcome]:
+    """Each of these is remembered once, as the owner's; gives what became of how many."""
+    done: Counter[Outcome] = Counter()
+    for each in candidates:
+        done[_remember(tx, owner, space_id, each, embedder)] += 1
+    return done
+
+
+def _remember(tx: Tx, owner: Owner, space_id: SpaceId, what: Candidate, embedder: str) -> Outcome:
+    key, text = owner.key, storable(what.text)
+    hashed = hash_of(key, text)
+    if tx.one(_is_kept_out, owner=key, hash=hashed) is not None:
+        return "kept out"
+    row = tx.one(_known, owner=key, hash=hashed)
+    if row is not None:
+        number, _, sources, superseded = row
+        _merge(tx, number, sources, what)
+        if superseded is None:
+            return "known"
+        tx.run(_revive, item=number)
+        _index(tx, key, number, text)
+        return "again"
+    near = _same_meaning(tx, key, what, embedder)
+    if near is not None:
+        found = tx.one(_one, number=near)
+        assert found is not None
+        _merge(tx, near, found[12], what)
+        return "same meaning"
+    number, id = _insert(tx, owner, space_id, what, text, hashed, embedder)
+    return "superseding" if _take_place(tx, key, what, number, id) else "new"
+
+
+def _merge(tx: Tx, number: int, sources: str, what: Candidate) -> None:
+    """One more reason for what is known already."""
+    merged = list(dict.fromkeys([*json.loads(sources), *what.sources]))
+    tx.run(_touch, item=number, new_sources=json.dumps(merged), sure=what.confidence, at=tx.now)
+    for each in what.sources:
+        tx.run(_add_source, message_id=each, number=number)
+
+
+def _same_meaning(tx: Tx, owner: str, what: Candidate, embedder: str) -> int | None:
+    if what.vector is None or not embedder:
+        return None
+    best, nearest = SAME_MEANING, None
+    for number, vector in tx.all(_vectors, owner=owner, category=what.category, embedder=embedder):
+        near = nearness(what.vector, vector)
+        if near >= best:
+            best, nearest = near, number
+    return nearest
+
+
+def nearness(one: bytes, other: bytes) -> float:
+    """The cosine of two vectors; 0 where they are not alike."""
+    import numpy
+
+    a, b = (numpy.frombuffer(each, numpy.int8).astype(numpy.float32) for each in (one, other))
+    if a.shape != b.shape:
+        return 0.0
+    return float(a @ b / (float(numpy.linalg.norm(a) * numpy.linalg.norm(b)) or 1.0))
+
+
+def _insert(
+    tx: Tx,
+    owner: Owner,
+    space_id: SpaceId,
+    what: Candidate,
+    text: str,
+    hashed: str,
+    embedder: str,
+    *,
+    kind: str = "item",
+    document: str | None = None,
+) -> tuple[int, str]:
+    id = new_id()
+    row = tx.one(
+        _add,
+        id=id,
+        organization_id=owner.organization_id,
+        scope=owner.scope,
+        owner=owner.key,
+        space_id=space_id,
+        user_id=owner.user_id,
+        agent_id=owner.agent_id,
+        kind=kind,
+        category=what.category,
+        text=text,
+        document=document,
+        hash=hashed,
+        confidence=what.confidence,
+        sources=json.dumps(list(what.sources)),
+        length=sum(count_terms(text).values()),
+        embedder=embedder if what.vector is not None else "",
+        vector=what.vector,
+        created_at=tx.now,
+        updated_at=tx.now,
+    )
+    assert row is not None
+    for each in what.sources:
+        tx.run(_add_source, message_id=each, number=row[0])
+    _index(tx, owner.key, row[0], text)
+    return row[0], id
+
+
+def _index(tx: Tx, owner: str, number: int, text: str) -> None:
+    """The item can be found by its words."""
+    counts = count_terms(text)
+    length = sum(counts.values())
+    tx.many(
+        _add_term,
+        [
+            {"owner": owner, "term": term, "number": number, "shape": shape(count, length)}
+            for term, count in counts.items()
+        ],
+    )
+    tx.many(_count_term, [{"owner": owner, "term": term, "by": 1} for term in counts])
+    tx.run(_measure, owner=owner, items=1, length=length)
+
+
+def _unindex(tx: Tx, owner: str, number: int, text: str) -> None:
+    counts = count_terms(text)
+    if tx.run(_drop_terms, item=number) or not counts:
+        tx.many(_count_term, [{"owner": owner, "term": term, "by": -1} for term in counts])
+        # A word that was forgotten is in the index no more, not even as one that occurs nowhere.
+        tx.many(_drop_unused, [{"whose": owner, "word": term} for term in counts])
+        tx.run(_measure, owner=owner, items=-1, length=-sum(counts.values()))
+
+
+def _take_place(tx: Tx, owner: str, what: Candidate, number: int, id: str) -> bool:
+    """What this replaces is linked to it, and found no more."""
+    replaced = False
+    for text in what.replaces:
+        row = tx.one(_known, owner=owner, hash=hash_of(owner, text))
+        if row is None or row[0] == number or row[3] is not None:
+            continue
+        old = tx.one(_one, number=row[0])
+        assert old is not None
+        tx.run(_supersede, item=row[0], by=id)
+        _unindex(tx, owner, row[0], old[10])
+        replaced = True
+    return replaced
+
+
+_resnap = statement(
+    update(memories)
+    .where(memories.c.number == bindparam("item"))
+    .values(
+        text=bindparam("new_text"),
+        document=bindparam("new_document"),
+        length=bindparam("new_length"),
+        updated_at=bindparam("at"),
+    )
+)
+
+
+def snapshot(tx: Tx, owner: Owner, space_id: SpaceId, summary: str, document: str) -> None:
+    """The conversation's newest snapshot, instead of the one before."""
+    summary = storable(summary)
+    row = tx.one(_known, owner=owner.key, hash=SNAPSHOT)
+    if row is None:
+        what = Candidate(SNAPSHOT, summary, ())
+        _insert(tx, owner, space_id, what, summary, SNAPSHOT, "", kind=SNAPSHOT, document=storable(document))
+        return
+    old = tx.one(_one, number=row[0])
+    assert old is not None
+    _unindex(tx, owner.key, row[0], old[10])
+    length = sum(count_terms(summary).values())
+    tx.run(
+        _resnap,
+        item=row[0],
+        new_text=summary,
+        new_document=storable(document),
+        new_length=length,
+        at=tx.now,
+    )
+    _index(tx, owner.key, row[0], summary)
+
+
+# Reading
+
+_by_id = statement(select(*COLUMNS).where(memories.c.id == bindparam("id")))
+_LATEST: Final = 2**62
+
+
+def get(tx: Tx, id: str) -> Remembered:
+    row = tx.one(_by_id, id=id)
+    if row is None:
+        raise NotFound("memory", id)
+    return as_remembered(row)
+
+
+def of_ids(tx: Tx, ids: Iterable[str]) -> list[Remembered]:
+    """Those of these ids that are there, also what was superseded since."""
+    return [as_remembered(row) for id in ids if (row := tx.one(_by_id, id=id)) is not None]
+
+
+def find(tx: Tx, numbers: Sequence[int]) -> list[Remembered]:
+    """Those of these numbers that are there and not superseded, in that order."""
+    rows = [row for number in numbers if (row := tx.one(_one, number=number)) is not None]
+    return [each for each in map(as_remembered, rows) if each.superseded_by is None]
+
+
+def _page(*where: Any) -> Any:
+    return statement(
+        select(*COLUMNS)
+        .where(*where, memories.c.number < bindparam("before"))
+        .order_by(memories.c.number.desc())
+        .limit(bindparam("limit"))
+    )
+
+
+_of_owner = _page(memories.c.owner == bindparam("owner"))
+_of_organization = _page(memories.c.organization_id == bindparam("organization_id"))
+_of_space = _page(memories.c.space_id == bindparam("space_id"))
+_of_agent = _page(memories.c.agent_id == bindparam("agent_id"), memories.c.scope == "persona")
+
+
+def owned(tx: Tx, owner: str, *, before: int | None = None, limit: int = 100) -> list[Remembered]:
+    """What this owner's memory holds, the newest first, what was superseded too."""
+    rows = tx.all(_of_owner, owner=owner, before=before or _LATEST, limit=limit)
+    return [as_remembered(row) for row in rows]
+
+
+def all_of(tx: Tx, organization_id: str, *, before: int | None = None, limit: int = 100) -> list[Remembered]:
+    """What is remembered anywhere in the organization, the newest first."""
+    rows = tx.all(_of_organization, organization_id=organization_id, before=before or _LATEST, limit=limit)
+    return [as_remembered(row) for row in rows]
+
+
+def learned_in(tx: Tx, space_id: str, *, before: int | None = None, limit: int = 100) -> list[Remembered]:
+    """What was learned in this space, whoever it belongs to, the newest first."""
+    rows = tx.all(_of_space, space_id=space_id, before=before or _LATEST, limit=limit)
+    return [as_remembered(row) for row in rows]
+
+
+def of_agent(tx: Tx, agent_id: str, *, before: int | None = None, limit: int = 100) -> list[Remembered]:
+    """What this agent alone remembers of people, the newest first."""
+    rows = tx.all(_of_agent, agent_id=agent_id, before=before or _LATEST, limit=limit)
+    return [as_remembered(row) for row in rows]
+
+
+_use = statement(
+    update(memories)
+    .where(memories.c.number == bindparam("item"))
+    .values(uses=memories.c.uses + 1, used_at=bindparam("at"))
+)
+
+
+def used(tx: Tx, numbers: Iterable[int]) -> None:
+    """Somebody was reminded of these."""
+    tx.many(_use, [{"item": number, "at": tx.now} for number in numbers])
+
+
+# Forgetting
+
+_drop = statement(delete(memories).where(memories.c.number == bindparam("item")))
+_drop_sources = statement(delete(memory_sources).where(memory_sources.c.number == bindparam("item")))
+_hash = statement(select(memories.c.hash).where(memories.c.number == bindparam("number")))
+_before = statement(select(*COLUMNS).where(memories.c.superseded_by == bindparam("id")))
+_resting_on = statement(
+    select(*COLUMNS)
+    .join(memory_sources, memory_sources.c.number == memories.c.number)
+    .where(memory_sources.c.message_id == bindparam("message_id"))
+)
+_of_user = statement(select(*COLUMNS).where(memories.c.user_id == bindparam("user_id")))
+_all_there = statement(select(*COLUMNS).where(memories.c.space_id == bindparam("space_id")))
+_after = statement(
+    select(*COLUMNS, memories.c.document)
+    .where(memories.c.organization_id == bindparam("organization_id"), memories.c.number > bindparam("after"))
+    .order_by(memories.c.number)
+    .limit(500)
+)
+
+
+def forget(tx: Tx, what: Iterable[Remembered], *, with_earlier: bool = True) -> list[Remembered]:
+    """These are gone, with what they took the place of, and do not come again; gives all that went."""
+    gone: dict[int, Remembered] = {}
+    waiting = list(what)
+    while waiting:
+        each = waiting.pop()
+        if each.number in gone:
+            continue
+        gone[each.number] = each
+        if with_earlier:
+            waiting += map(as_remembered, tx.all(_before, id=each.id))
+    for each in gone.values():
+        _forget(tx, each)
+    return list(gone.values())
+
+
+def _forget(tx: Tx, each: Remembered) -> None:
+    row = tx.one(_hash, number=each.number)
+    if row is not None and row[0] != SNAPSHOT:
+        tx.run(_keep_out, owner=each.owner, hash=row[0], created_at=tx.now)
+    if each.superseded_by is None:
+        _unindex(tx, each.owner, each.number, each.text)
+    tx.run(_drop_sources, item=each.number)
+    tx.run(_drop, item=each.number)
+
+
+def copies_of(tx: Tx, memory: Remembered) -> list[Remembered]:
+    """The same memory, as it belongs to others: the same words, from the same messages."""
+    same = hash_of("", memory.text)
+    found = {each.number: each for each in resting_on(tx, memory.sources)}
+    return [each for each in found.values() if hash_of("", each.text) == same and each.number != memory.number]
+
+
+def resting_on(tx: Tx, message_ids: Iterable[str]) -> list[Remembered]:
+    """What was learned from these messages."""
+    return [as_remembered(row) for each in message_ids for row in tx.all(_resting_on, message_id=each)]
+
+
+def of_person(tx: Tx, user_id: str) -> list[Remembered]:
+    return [as_remembered(row) for row in tx.all(_of_user, user_id=user_id)]
+
+
+def of_place(tx: Tx, space_id: str) -> list[Remembered]:
+    return [as_remembered(row) for row in tx.all(_all_there, space_id=space_id)]
+
+
+def each_of(tx: Tx, organization_id: str) -> Iterator[tuple[Remembered, str]]:
+    """Everything that the organization remembers, each with all it says."""
+    after = -1
+    while rows := tx.all(_after, organization_id=organization_id, after=after):
+        for row in rows:
+            yield as_remembered(row[:-1]), f"{row[10]}\n{row[-1] or ''}"
+        after = rows[-1][0]

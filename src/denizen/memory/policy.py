@@ -1,0 +1,162 @@
+"""Who may have what remembered, and who may be reminded of it. Pure.
+
+What a request says beats what was settled for the conversation before, and that beats the defaults: only what somebody
+said is ever stored, so a default can neither undo an opt-out nor outlive itself. The organization switches off, never
+on. Where its settings cannot be read, nothing is remembered and nothing is brought back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from denizen.access.roles import Role, reaches
+from denizen.memory.documents import SHARED, Category
+
+Scope = Literal["conversation", "user", "persona", "organization"]
+SCOPES: Final[tuple[Scope, ...]] = ("conversation", "user", "persona", "organization")
+
+Verdict = Literal[
+    "yes",
+    "settings_unreadable",
+    "switched_off",
+    "opted_out",
+    "scope_off",
+    "not_authenticated",
+    "no_organization",
+    "not_shared",
+    "admin_only",
+]
+"""`yes`, or why not."""
+
+WHY: Final[dict[Verdict, str]] = {
+    "yes": "",
+    "settings_unreadable": "the organization's settings cannot be read",
+    "switched_off": "the organization has switched it off",
+    "opted_out": "the conversation was opted out of long-term memory",
+    "scope_off": "the scope is off in this conversation",
+    "not_authenticated": "no person is speaking",
+    "no_organization": "the request does not name the organization",
+    "not_shared": "nobody has said that it may be shared",
+    "admin_only": "only admins and owners may publish it",
+}
+
+
+class Scopes(BaseModel):
+    """Which scopes are on. None: nobody has said."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    conversation: bool | None = None
+    user: bool | None = None
+    persona: bool | None = None
+    organization: bool | None = None
+
+    def over(self, other: Scopes) -> Scopes:
+        return other.model_copy(update=self.model_dump(exclude_none=True))
+
+
+class Policy(BaseModel):
+    """What somebody has said of long-term memory: `memoryControl.longTermMemory` of a request, or what is stored."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    enabled: bool | None = None
+    scopes: Scopes = Scopes()
+    share_with_organization: bool | None = Field(default=None, alias="shareWithOrganization")
+
+    def over(self, other: Policy) -> Self:
+        """This where it says something, else the other."""
+        return self.model_copy(
+            update={
+                "enabled": other.enabled if self.enabled is None else self.enabled,
+                "scopes": self.scopes.over(other.scopes),
+                "share_with_organization": other.share_with_organization
+                if self.share_with_organization is None
+                else self.share_with_organization,
+            }
+        )
+
+    @property
+    def says_nothing(self) -> bool:
+        return self.model_dump(exclude_none=True) == {"scopes": {}}
+
+
+class OrganizationMemory(BaseModel):
+    """What an organization has settled of long-term memory, for everyone in it. Each switch can only switch off."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    enabled: bool = True
+    """Whether anything is remembered beyond conversations' summaries, and brought back."""
+    conversation: bool = True
+    user: bool = True
+    persona: bool = True
+    organization: bool = True
+    publish: bool = True
+    """Whether anything new becomes the organization's; what is its already stays."""
+    categories: tuple[Category, ...] = SHARED
+    """What may become the organization's."""
+
+    def allows(self, scope: Scope) -> bool:
+        return self.enabled and bool(getattr(self, scope))
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """Under which something is to be remembered, or brought back."""
+
+    authenticated: bool
+    """Whether a person speaks, whom we know."""
+    organization: bool
+    """Whether the request names the organization."""
+    role: Role | None
+    """Of the person."""
+    settings: OrganizationMemory | None
+    """None: they cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Of one scope."""
+
+    write: Verdict
+    read: Verdict
+
+
+def decide(policy: Policy, scope: Scope, given: Circumstances) -> Decision:
+    """Whether something may be written to this scope, and read from it, and if not, why."""
+    barred = _barred(policy, scope, given)
+    if barred is not None:
+        return Decision(barred, barred)
+    if scope == "organization":
+        return Decision(_publishing(policy, given), "yes")
+    return Decision("yes", "yes")
+
+
+def _barred(policy: Policy, scope: Scope, given: Circumstances) -> Verdict | None:
+    """Why neither is allowed, if neither is."""
+    if given.settings is None:
+        return "settings_unreadable"
+    if not given.settings.allows(scope):
+        return "switched_off"
+    if policy.enabled is False:
+        return "opted_out"
+    if getattr(policy.scopes, scope) is False:
+        return "scope_off"
+    if scope != "conversation" and not given.authenticated:
+        return "not_authenticated"
+    return "no_organization" if scope == "organization" and not given.organization else None
+
+
+def _publishing(policy: Policy, given: Circumstances) -> Verdict:
+    # For reading, naming the organization is enough; for writing, somebody has to have said it.
+    if policy.scopes.organization is not True:
+        return "scope_off"
+    if policy.share_with_organization is not True:
+        return "not_shared"
+    if given.role is None or not reaches(given.role, "admin"):
+        return "admin_only"
+    return "yes" if given.settings is not None and given.settings.publish else "switched_off"

@@ -1,0 +1,253 @@
+"""What an agent is reminded of when a cycle opens: what is remembered of those it is with, and fits what they say.
+
+By cadence, and when something has been compacted. Searched outside any transaction that writes; whose memories may be
+told is asked again in the transaction that opens the cycle, which only reads what was found.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import structlog
+from pydantic import JsonValue
+from pydantic_ai.messages import ModelRequest, UserPromptPart
+from sqlalchemy import bindparam, select
+
+from denizen.consciousness import log
+from denizen.consciousness.log import Entry
+from denizen.consciousness.mind import Mind
+from denizen.ids import AgentId, CycleId, SpaceId
+from denizen.inbox import delivery
+from denizen.inbox.events import Event
+from denizen.inbox.format import entry_text, one_line
+from denizen.memory import granting, items
+from denizen.memory.items import Remembered
+from denizen.memory.settings import Configuration
+from denizen.memory.sinks import Retriever, Wanted
+from denizen.storage.database import Database, Tx, statement
+from denizen.storage.schema import log as log_rows
+
+log_line = structlog.get_logger(__name__)
+
+HEADER: Final = "[REMEMBERED — from long-term memory, because of this inbox; it may be out of date]"
+QUERY_CHARACTERS: Final = 2_000
+_SPACES_KNOWN: Final = 20_000
+"""Of so many conversations it is known when they were last reminded of something."""
+_TITLES: Final = {
+    "conversation": "Of this conversation",
+    "user": "Of the person you are with",
+    "persona": "Between the two of you",
+    "organization": "Of the organization",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """What was found for the next cycle."""
+
+    spaces: frozenset[str]
+    """For whom: where the cycle is elsewhere, nothing of it is told."""
+    found: tuple[Remembered, ...]
+    characters: int
+    turn: str
+    """Why it was looked for: `first`, `cadence`, `compaction`."""
+    looked_at: tuple[str, ...]
+    """The scopes."""
+    refused: dict[str, str]
+    """Those that may not be looked at, and why."""
+
+
+@dataclass(slots=True)
+class _Last:
+    """When a conversation was last reminded."""
+
+    turns: int
+    """Since then, that one included."""
+    layers: str | None
+    """What stood before the window then."""
+    shown: bool
+    """Whether something was found."""
+    next_seq: int
+    """Where the agent's log ended before its last turn there."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Glance:
+    """What waits, and whose memories may be told to those who wait."""
+
+    spaces: frozenset[str]
+    query: str
+    readable: granting.Readable
+
+
+class Reminder:
+    """Reminds agents."""
+
+    def __init__(self, db: Database, retriever: Retriever, configuration: Configuration) -> None:
+        self._db = db
+        self._retriever = retriever
+        self._configuration = configuration
+        self._last: OrderedDict[tuple[str, frozenset[str]], _Last] = OrderedDict()
+
+    def compacted(self, space_id: SpaceId) -> None:
+        """A conversation was summed up: whoever is in it is reminded anew."""
+        if self._configuration.now().routing.on_compaction:
+            for key in [key for key in self._last if space_id in key[1]]:
+                del self._last[key]
+
+    async def before_cycle(self, mind: Mind) -> Occasion | None:
+        """What the agent may be reminded of when its next cycle opens; None where it is not yet time."""
+        configured = self._configuration.now()
+        if not configured.long_term.enabled:
+            return None
+        agent_id = mind.lease.agent_id
+        batch = await self._db.read(_batch, agent_id)
+        spaces = _spaces_of(batch)
+        if not spaces or (why := self._due(mind, spaces)) is None:
+            return None
+        seen = await self._db.read(_glance, agent_id, batch)
+        owners = seen.readable.owners
+        found: Sequence[Remembered] = ()
+        if owners:
+            found = await self._retrieve(Wanted(seen.query, owners, configured.long_term.top_k), agent_id)
+        known = shown_in(mind.past)
+        allowed = {each.key for each in owners}
+        new = [each for each in found if each.owner in allowed and each.id not in known]
+        self._remember(agent_id, spaces, mind, shown=bool(new))
+        refused = {scope: each.read for scope, each in seen.readable.grant.decisions.items() if each.read != "yes"}
+        looked_at = tuple(dict.fromkeys(each.scope for each in owners))
+        characters = min(configured.long_term.max_characters, 2 * mind.budget.inbox)
+        return Occasion(spaces, tuple(new), characters, why, looked_at, dict(refused))
+
+    async def _retrieve(self, wanted: Wanted, agent_id: AgentId) -> Sequence[Remembered]:
+        try:
+            return await self._retriever.retrieve(wanted)
+        except Exception as error:  # noqa: BLE001  somebody's own retriever, or a database: the agent thinks without
+            log_line.warning("nothing remembered", agent=agent_id, error=repr(error))
+            return ()
+
+    def _due(self, mind: Mind, spaces: frozenset[str]) -> str | None:
+        """Why it is time to be reminded; None if it is not. Counts the turn."""
+        routing = self._configuration.now().routing
+        key = (mind.lease.agent_id, spaces)
+        last = self._last.get(key)
+        if last is None:
+            return "first"
+        self._last.move_to_end(key)
+        if mind.era.layers != last.layers and routing.on_compaction:
+            return "compaction"
+        if mind.next_seq > last.next_seq:
+            last.turns += 1
+        elif last.shown:
+            return "first"  # the cycle that was reminded left no trace: it is told again
+        last.next_seq = mind.next_seq
+        # The first turn is the one that was reminded: the next is due so many turns after it.
+        return "cadence" if last.turns > routing.every_turns else None
+
+    def _remember(self, agent_id: AgentId, spaces: frozenset[str], mind: Mind, *, shown: bool) -> None:
+        self._last[agent_id, spaces] = _Last(1, mind.era.layers, shown, mind.next_seq)
+        if len(self._last) > _SPACES_KNOWN:
+            self._last.popitem(last=False)
+
+
+def _batch(tx: Tx, agent_id: AgentId) -> list[Event]:
+    return list(delivery.next_batch(delivery.pending(tx, agent_id)))
+
+
+def _spaces_of(events: Iterable[Event]) -> frozenset[str]:
+    return frozenset(event.space_id for event in events if event.space_id is not None)
+
+
+def _glance(tx: Tx, agent_id: AgentId, batch: Sequence[Event]) -> _Glance:
+    spaces = _spaces_of(batch)
+    query = "\n".join(entry_text(event) for event in batch)[:QUERY_CHARACTERS]
+    return _Glance(spaces, query, _readable(tx, agent_id, spaces, batch))
+
+
+def _readable(tx: Tx, agent_id: AgentId, spaces: Iterable[str], batch: Sequence[Event]) -> granting.Readable:
+    said = [event.message_id for event in batch if event.message_id is not None]
+    return granting.readable(tx, agent_id, [SpaceId(each) for each in spaces], said)
+
+
+def shown_in(entries: Iterable[Entry]) -> frozenset[str]:
+    """The memories that these entries tell."""
+    return frozenset(
+        id for each in entries if each.kind == "remembered" for id in json.loads(each.request or "{}").get("ids", ())
+    )
+
+
+def remind(
+    tx: Tx, agent_id: AgentId, cycle_id: CycleId, seq: int, events: Sequence[Event], occasion: Occasion
+) -> Entry | None:
+    """An entry, not yet written, with what those who are there may hear; None if there is nothing.
+
+    Other events than those that were seen may have been taken, and others may be there: who may hear what is decided
+    here.
+    """
+    spaces = _spaces_of(events)
+    if not occasion.found or spaces != occasion.spaces:
+        return None
+    allowed = {each.key for each in _readable(tx, agent_id, spaces, events).owners}
+    numbers = [each.number for each in occasion.found if each.number > 0]
+    own = {each.number: each for each in items.find(tx, numbers)}
+    # What another retriever found is not in our database: it is told as it was given.
+    there = [own.get(each.number) if each.number > 0 else each for each in occasion.found]
+    chosen = fitting([each for each in there if each is not None and each.owner in allowed], occasion.characters)
+    if not chosen:
+        return None
+    items.used(tx, [each.number for each in chosen if each.number > 0])
+    told = {"ids": [each.id for each in chosen], "retrieval": diagnostics(occasion, chosen)}
+    message = ModelRequest(parts=[UserPromptPart(f"{HEADER}\n\n{render(chosen)}")])
+    return log.entry(seq, cycle_id, "remembered", message, request=json.dumps(told))
+
+
+def diagnostics(occasion: Occasion, chosen: Sequence[Remembered]) -> dict[str, JsonValue]:
+    """What clients are told of a retrieval: how many of what, and why not more; never what it said."""
+    counts: dict[str, JsonValue] = {scope: sum(each.scope == scope for each in chosen) for scope in occasion.looked_at}
+    return {
+        "reason": occasion.turn,
+        "memories": counts,
+        "characters": sum(len(each.text) for each in chosen),
+        "refused": cast("dict[str, JsonValue]", occasion.refused),
+    }
+
+
+def fitting(found: Sequence[Remembered], characters: int) -> list[Remembered]:
+    """As many as have room, the best of each scope first."""
+    chosen: list[Remembered] = []
+    for each in found:
+        cost = len(each.text) + 40
+        if cost <= characters:
+            chosen.append(each)
+            characters -= cost
+    return chosen
+
+
+def render(chosen: Sequence[Remembered]) -> str:
+    """Memories as a model reads them: by scope, behind the gutter, because they are others' words."""
+    lines: list[str] = []
+    for scope in dict.fromkeys(each.scope for each in chosen):
+        lines.append(f"{_TITLES[scope]}:")
+        lines += [f"| {one_line(each.text)} ({each.category})" for each in chosen if each.scope == scope]
+    return "\n".join(lines)
+
+
+_retrieved = statement(
+    select(log_rows.c.request).where(
+        log_rows.c.agent_id == bindparam("agent_id"),
+        log_rows.c.seq > bindparam("first"),
+        log_rows.c.seq <= bindparam("last"),
+        log_rows.c.kind == "remembered",
+        log_rows.c.cycle_id == bindparam("cycle_id"),
+    )
+)
+
+
+def retrieval_of(tx: Tx, agent_id: AgentId, cycle_id: str, first_seq: int) -> dict[str, Any] | None:
+    """The diagnostics of what a cycle was reminded of; None if it was of nothing."""
+    row = tx.one(_retrieved, agent_id=agent_id, cycle_id=cycle_id, first=first_seq, last=first_seq + 3)
+    return None if row is None else json.loads(row[0] or "{}").get("retrieval")

@@ -1,0 +1,296 @@
+"""What a conversation came to, as it is stored: a summary, a memory, and the message up to which they reach.
+
+A pass is claimed, made outside any transaction, and kept only if nothing it was made from has changed since: neither
+the messages, nor what was known before. So what is forgotten while a model writes does not come back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from denizen.bus.streams import MetadataUpdated, space_topic
+from denizen.ids import AgentId, OrganizationId, SpaceId
+from denizen.memory import documents, items, passing
+from denizen.memory.documents import Memory, Written
+from denizen.memory.settings import CompactionProfile
+from denizen.spaces.posting import Message, messages_after
+from denizen.spaces.quotes import Quotes
+from denizen.storage.database import Tx, statement, storable
+from denizen.storage.schema import agents, entities, memberships, rollings, spaces
+
+EVERYONE: Final = ""
+"""The reader of a conversation's own summary."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rolled:
+    """What a conversation came to."""
+
+    space_id: SpaceId
+    reader_id: str
+    """Empty: the conversation's own; else the advisor's whose it is."""
+    summary: str
+    memory: Memory
+    upto: int
+    """The number of the last message that is in it; 0: none is yet."""
+    passes: int = 0
+    model: str = ""
+    tried_at: int = 0
+    failures: int = 0
+    updated_at: int = 0
+
+
+_of = (rollings.c.space_id == bindparam("space_id"), rollings.c.reader_id == bindparam("reader_id"))
+_state = statement(
+    select(
+        rollings.c.summary,
+        rollings.c.memory,
+        rollings.c.upto,
+        rollings.c.passes,
+        rollings.c.model,
+        rollings.c.tried_at,
+        rollings.c.failures,
+        rollings.c.updated_at,
+    ).where(*_of)
+)
+
+
+def find(tx: Tx, space_id: SpaceId, reader_id: str = EVERYONE) -> Rolled:
+    """What the conversation came to so far; where that is nothing, with the cursor at 0."""
+    row = tx.one(_state, space_id=space_id, reader_id=reader_id)
+    if row is None:
+        return Rolled(space_id, reader_id, "", Memory(), 0)
+    summary, memory, *rest = row
+    return Rolled(space_id, reader_id, summary, documents.load(memory), *rest)
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """The place of a conversation, as far as it decides how it is summed up."""
+
+    organization_id: OrganizationId
+    kind: str
+    agents: tuple[tuple[AgentId, str], ...]
+    """Those in it that live, with their handles, the first who came first."""
+
+    @property
+    def modes(self) -> list[str]:
+        """By what a profile may be chosen: who is in it, then what kind of space it is."""
+        return [*(handle for _, handle in self.agents), *(agent_id for agent_id, _ in self.agents), self.kind]
+
+
+_space = statement(select(spaces.c.organization_id, spaces.c.kind).where(spaces.c.id == bindparam("space_id")))
+_agents = statement(
+    select(agents.c.id, entities.c.handle)
+    .join(memberships, memberships.c.entity_id == agents.c.id)
+    .join(entities, entities.c.id == agents.c.id)
+    .where(memberships.c.space_id == bindparam("space_id"), agents.c.status == "active")
+    .order_by(memberships.c.joined_at, agents.c.id)
+)
+
+
+def house(tx: Tx, space_id: SpaceId) -> House | None:
+    """The space and its agents; None if it is gone."""
+    row = tx.one(_space, space_id=space_id)
+    if row is None:
+        return None
+    return House(row[0], row[1], tuple((each[0], each[1]) for each in tx.all(_agents, space_id=space_id)))
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Messages that are being summed up."""
+
+    before: Rolled
+    messages: tuple[Message, ...]
+    digest: str
+    """Of all that it is made from."""
+
+    @property
+    def last(self) -> int:
+        return self.messages[-1].seq
+
+
+def seen_by(said: Sequence[Message], reader_id: str) -> list[Message]:
+    """What a reader has of a conversation: everything; an advisor what people said, and its own replies."""
+    if reader_id == EVERYONE:
+        return list(said)
+    return [each for each in said if each.author_kind == "human" or each.author_id == reader_id]
+
+
+_PAGE: Final = 500
+
+
+def unsummed(tx: Tx, state: Rolled, profile: CompactionProfile) -> list[Message]:
+    """The messages after the cursor that the reader has, as many as decide what is summed up next."""
+    found: list[Message] = []
+    after, enough = state.upto, passing.wanted(profile)
+    while len(found) < enough:
+        page = messages_after(tx, state.space_id, after, limit=_PAGE)
+        found += seen_by(page, state.reader_id)
+        if len(page) < _PAGE:
+            break
+        after = page[-1].seq
+    return found[:enough]
+
+
+def look(tx: Tx, space_id: SpaceId, reader_id: str, profile: CompactionProfile) -> tuple[Rolled, Pass | None]:
+    """What the conversation came to, and what is to be summed up next, if something is: also while it cools down."""
+    state = find(tx, space_id, reader_id)
+    chosen = passing.head(unsummed(tx, state, profile), profile)
+    return state, Pass(state, tuple(chosen), _digest(state, chosen)) if chosen else None
+
+
+def _digest(state: Rolled, said: Sequence[Message]) -> str:
+    told = [[state.upto, state.summary, documents.dump(state.memory)]]
+    told += [[each.seq, each.author_name, each.text, each.edited_at or 0, each.deleted_at or 0] for each in said]
+    return hashlib.blake2b(json.dumps(told).encode(), digest_size=16).hexdigest()
+
+
+_claim = insert(rollings).values(
+    space_id=bindparam("space_id"),
+    reader_id=bindparam("reader_id"),
+    summary="",
+    memory="{}",
+    upto=0,
+    model="",
+    tried_at=bindparam("at"),
+    failures=1,
+    updated_at=bindparam("at"),
+)
+_claim_pass = statement(
+    _claim.on_conflict_do_update(
+        index_elements=["space_id", "reader_id"],
+        # Counted as a failure until it is kept: whoever dies meanwhile has not succeeded.
+        set_={"tried_at": _claim.excluded.tried_at, "failures": rollings.c.failures + 1},
+        where=rollings.c.tried_at <= bindparam("not_since", type_=rollings.c.tried_at.type),
+    )
+)
+
+
+def claim(tx: Tx, space_id: SpaceId, reader_id: str, cooldown_ms: int) -> bool:
+    """Nobody else begins a pass over this conversation until it has cooled down; False if somebody has."""
+    since = tx.now - cooldown_ms * 1_000
+    return tx.run(_claim_pass, space_id=space_id, reader_id=reader_id, at=tx.now, not_since=since) > 0
+
+
+_keep = statement(
+    update(rollings)
+    .where(rollings.c.space_id == bindparam("space"), rollings.c.reader_id == bindparam("reader"))
+    .values(
+        summary=bindparam("new_summary"),
+        memory=bindparam("new_memory"),
+        upto=bindparam("new_upto"),
+        model=bindparam("by_model"),
+        passes=rollings.c.passes + 1,
+        failures=0,
+        updated_at=bindparam("at"),
+    )
+)
+
+
+def keep(tx: Tx, made: Pass, written: Written, model: str) -> bool:
+    """The conversation is told so from now on; False, and nothing is changed, if what it was made from has changed."""
+    space_id, reader_id = made.before.space_id, made.before.reader_id
+    state = find(tx, space_id, reader_id)
+    numbers = {each.seq for each in made.messages}
+    first = made.messages[0].seq
+    found = messages_after(tx, space_id, first - 1, limit=made.last - first + 1)
+    said = [each for each in found if each.seq in numbers]
+    if _digest(state, said) != made.digest:
+        return False
+    known = written.memory_json.without(lambda text: items.is_kept_out(tx, f"conversation:{space_id}", text))
+    tx.run(
+        _keep,
+        space=space_id,
+        reader=reader_id,
+        new_summary=storable(written.summary_markdown),
+        new_memory=storable(documents.dump(known)),
+        new_upto=made.last,
+        by_model=model,
+        at=tx.now,
+    )
+    tx.announce(space_topic(space_id), MetadataUpdated(space_id, "rolling_memory").to_payload())
+    return True
+
+
+# Forgetting
+
+_all_there = statement(
+    select(rollings.c.reader_id, rollings.c.summary, rollings.c.memory).where(
+        rollings.c.space_id == bindparam("space_id")
+    )
+)
+_rewrite = statement(
+    update(rollings)
+    .where(rollings.c.space_id == bindparam("space"), rollings.c.reader_id == bindparam("reader"))
+    .values(summary=bindparam("new_summary"), memory=bindparam("new_memory"))
+)
+
+
+def take_out(tx: Tx, space_id: str, text: str) -> int:
+    """No summary of the conversation holds this, in these words."""
+    quotes, hashed, changed = Quotes(), items.hash_of("", text), 0
+    quotes.add(text)
+    for reader_id, summary, stored in tx.all(_all_there, space_id=space_id):
+        memory = documents.load(stored).without(lambda each: items.hash_of("", each) == hashed or quotes.occur_in(each))
+        left = quotes.redacted(summary)
+        if (left, documents.dump(memory)) != (summary, stored):
+            tx.run(_rewrite, space=space_id, reader=reader_id, new_summary=left, new_memory=documents.dump(memory))
+            changed += 1
+    return changed
+
+
+_covering = statement(
+    select(rollings.c.space_id)
+    .where(rollings.c.space_id == bindparam("space_id"), rollings.c.upto >= bindparam("seq"))
+    .limit(1)
+)
+_drop = statement(delete(rollings).where(rollings.c.space_id == bindparam("space")))
+_reset = statement(
+    update(rollings)
+    .where(rollings.c.space_id == bindparam("space"))
+    .values(summary="", memory="{}", upto=0, passes=0, tried_at=0, failures=0, updated_at=bindparam("at"))
+)
+
+
+def covers(tx: Tx, space_id: str, seq: int) -> bool:
+    """Whether a summary of the conversation was made from that message."""
+    return tx.one(_covering, space_id=space_id, seq=seq) is not None
+
+
+def begin_anew(tx: Tx, space_id: str) -> int:
+    """Nothing of the conversation is summed up: it is told by its messages, until it has been summed up again."""
+    return tx.run(_reset, space=space_id, at=tx.now)
+
+
+def drop(tx: Tx, space_id: str) -> int:
+    return tx.run(_drop, space=space_id)
+
+
+_waiting = statement(
+    select(spaces.c.id, spaces.c.last_seq, func.coalesce(rollings.c.upto, 0))
+    .select_from(
+        spaces.outerjoin(
+            rollings, (rollings.c.space_id == spaces.c.id) & (rollings.c.reader_id == bindparam("reader_id"))
+        )
+    )
+    .where(
+        spaces.c.id > bindparam("after"),
+        spaces.c.last_seq - func.coalesce(rollings.c.upto, 0) >= bindparam("least"),
+    )
+    .order_by(spaces.c.id)
+    .limit(500)
+)
+
+
+def long_unsummed(tx: Tx, least: int, after: str = "") -> list[SpaceId]:
+    """The next spaces in which so many messages wait to be summed up; for whoever begins to look."""
+    return [SpaceId(row[0]) for row in tx.all(_waiting, after=after, least=least, reader_id=EVERYONE)]

@@ -1,0 +1,212 @@
+"""How memory is configured: the part of the presets file that is about it, and the switches of a deployment. Pure.
+
+A turn, in the file's words, is one message of the conversation.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeVar, cast
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from denizen.errors import SettingsError
+
+Presets = Callable[[], Mapping[str, JsonValue]]
+"""What the presets file says now."""
+
+T = TypeVar("T", bound=BaseModel)
+
+PROMPT: Final = "memory_compactor_v2_json"
+OFF: Final = "off"
+STANDARD: Final = "standard"
+
+
+class _Part(BaseModel):
+    # Other fields are somebody else's: they are let be.
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+
+
+class CompactionProfile(_Part):
+    """When a conversation is summed up, how much of it at a time, and by what."""
+
+    enabled: bool = True
+    cooldown_ms: int = Field(default=60_000, ge=0, alias="cooldownMs")
+    """At most one pass in so many milliseconds."""
+    tail_turns: int = Field(default=12, ge=0, le=10_000, alias="tailTurnsToKeep")
+    """So many messages are never summed up: they are shown as they are."""
+    min_turns: int = Field(default=12, ge=1, le=10_000, alias="minTurnsToSummarize")
+    """Fewer are not worth a pass."""
+    max_turns: int = Field(default=48, ge=1, le=1_000, alias="maxTurnsToSummarizePerPass")
+    max_summary_tokens: int = Field(default=900, ge=100, le=20_000, alias="maxSummaryTokens")
+    """Of the summary and the memory together."""
+    model: str = Field(default="default", min_length=1, alias="modelId")
+    """The utility model, named as an agent's own is."""
+    prompt: str = Field(default=PROMPT, min_length=1, alias="promptKey")
+
+
+class Compaction(_Part):
+    """Which profile is for whom."""
+
+    profiles: dict[str, CompactionProfile] = Field(default_factory=dict[str, CompactionProfile])
+    default_profile: str = Field(default=STANDARD, alias="defaultProfile")
+    by_mode: dict[str, str] = Field(default_factory=dict[str, str], alias="defaultProfileByMode")
+
+    def named(self, name: str) -> CompactionProfile:
+        return self.profiles.get(name) or _BUILT_IN[name]
+
+    def profile_for(self, modes: Iterable[str]) -> tuple[str, CompactionProfile]:
+        """The profile, and its name, of a conversation of these modes: an exact name first, then a part of one."""
+        wanted = list(modes)
+        for mode in wanted:
+            if mode in self.by_mode:
+                return self.by_mode[mode], self.named(self.by_mode[mode])
+        for mode in wanted:
+            for key, name in self.by_mode.items():
+                if key and key in mode:
+                    return name, self.named(name)
+        return self.default_profile, self.named(self.default_profile)
+
+
+_BUILT_IN: Final = {OFF: CompactionProfile(enabled=False), STANDARD: CompactionProfile()}
+
+
+class Routing(_Part):
+    """Of the routing of prompt profiles: how often one looks again."""
+
+    every_turns: int = Field(default=6, ge=1, alias="reviewEveryNTurns")
+    on_compaction: bool = Field(default=True, alias="forceReviewOnCompaction")
+
+
+class LongTerm(_Part):
+    """How much is remembered at once."""
+
+    enabled: bool = True
+    top_k: dict[str, int] = Field(
+        default={"conversation": 4, "user": 6, "persona": 6, "organization": 6}, alias="topKByScope"
+    )
+    max_characters: int = Field(default=2_800, ge=200, le=40_000, alias="maxCharacters")
+
+
+class Switches(BaseModel):
+    """What a deployment sets for all profiles, by `MEMORY_COMPACTION_*`. What is not set, the profile says."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    enabled: bool | None = None
+    prompt_key: str | None = None
+    model_id: str | None = None
+    cooldown_ms: int | None = Field(default=None, ge=0)
+    tail_turns: int | None = Field(default=None, ge=0)
+    min_turns: int | None = Field(default=None, ge=1)
+    max_turns_per_pass: int | None = Field(default=None, ge=1)
+    max_summary_tokens: int | None = Field(default=None, ge=100)
+
+    def applied(self, profile: CompactionProfile) -> CompactionProfile:
+        """The profile under these switches. Switching on does not wake a profile that is off."""
+        given = {
+            "prompt": self.prompt_key,
+            "model": self.model_id,
+            "cooldown_ms": self.cooldown_ms,
+            "tail_turns": self.tail_turns,
+            "min_turns": self.min_turns,
+            "max_turns": self.max_turns_per_pass,
+            "max_summary_tokens": self.max_summary_tokens,
+        }
+        changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        return profile.model_copy(update={**changes, "enabled": profile.enabled and self.enabled is not False})
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """All of it, read."""
+
+    compaction: Compaction
+    routing: Routing
+    long_term: LongTerm
+    warnings: tuple[str, ...] = ()
+    """Names that are nearly ours: perhaps they were meant."""
+
+
+def read(presets: Mapping[str, JsonValue]) -> Configured:
+    """What the presets say of memory. Raises `SettingsError` that says where something is wrong."""
+    compaction = _part(presets, "memoryCompaction", Compaction)
+    for name in [compaction.default_profile, *compaction.by_mode.values()]:
+        if name not in compaction.profiles and name not in _BUILT_IN:
+            known = ", ".join(dict.fromkeys([*_BUILT_IN, *compaction.profiles]))
+            raise SettingsError(f"memoryCompaction: there is no profile {name!r}; there is {known}.")
+    return Configured(
+        compaction,
+        _part(presets, "routing", Routing),
+        _part(presets, "longTermMemory", LongTerm),
+        tuple(_near_misses(presets)),
+    )
+
+
+def _part(presets: Mapping[str, JsonValue], key: str, shape: type[T]) -> T:
+    try:
+        return shape.model_validate(presets.get(key) or {})
+    except ValidationError as error:
+        said = [
+            f"{'.'.join(map(str, (key, *each['loc'])))}: {each['msg']}"
+            for each in error.errors(include_url=False, include_input=False)
+        ]
+        raise SettingsError(*said) from error
+
+
+def _near_misses(presets: Mapping[str, JsonValue]) -> Iterable[str]:
+    found = presets.get("memoryCompaction")
+    if not isinstance(found, dict):
+        return
+    yield from _unlike("memoryCompaction", found, Compaction)
+    profiles = found.get("profiles")
+    for name, profile in cast("dict[str, Any]", profiles if isinstance(profiles, dict) else {}).items():
+        yield from _unlike(f"memoryCompaction.profiles.{name}", profile, CompactionProfile)
+
+
+def _unlike(where: str, given: Mapping[str, Any], shape: type[BaseModel]) -> Iterable[str]:
+    known = [field.alias or name for name, field in shape.model_fields.items()]
+    for name in given:
+        if name in known or name in shape.model_fields:
+            continue
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
+        if near:
+            yield f"{where}.{name} is not known, and ignored: did you mean {near[0]}?"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryOptions:
+    """With what a runtime remembers."""
+
+    presets: Presets = dict
+    """What the presets file says; by default nothing, so that everything has its default."""
+    switches: Switches = field(default_factory=Switches)
+    sink: str | None = None
+    """`module:name` of what is called with the database and the embedder and gives a `Sink`; None: ours."""
+    retriever: str | None = None
+    prompts: Path | None = None
+    """The folder with prompts of one's own for summing up."""
+
+
+class Configuration:
+    """What holds now: the presets, read again when they have changed, under the switches."""
+
+    def __init__(self, presets: Presets = dict, switches: Switches | None = None) -> None:
+        self._presets = presets
+        self._switches = switches or Switches()
+        self._from: Mapping[str, JsonValue] | None = None
+        self._read = read({})
+
+    def now(self) -> Configured:
+        found = self._presets()
+        if found is not self._from:
+            self._read, self._from = read(found), found
+        return self._read
+
+    def profile(self, modes: Iterable[str]) -> tuple[str, CompactionProfile]:
+        """The profile for a conversation of these modes, and its name."""
+        name, profile = self.now().compaction.profile_for(modes)
+        return name, self._switches.applied(profile)

@@ -1,0 +1,1 @@
+"""Prompt profiles: presets, rules, router, add-ons; and the file that they share with rolling memory."""
