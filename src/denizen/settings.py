@@ -35,6 +35,14 @@ PLAIN_VARIABLES: Final = {
     "openai_api_key": "OPENAI_API_KEY",
     "anthropic_api_key": "ANTHROPIC_API_KEY",
     "telemetry.otlp_endpoint": "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "memory.compaction_enabled": "MEMORY_COMPACTION_ENABLED",
+    "memory.compaction_prompt_key": "MEMORY_COMPACTION_PROMPT_KEY",
+    "memory.compaction_model_id": "MEMORY_COMPACTION_MODEL_ID",
+    "memory.compaction_cooldown_ms": "MEMORY_COMPACTION_COOLDOWN_MS",
+    "memory.compaction_tail_turns": "MEMORY_COMPACTION_TAIL_TURNS",
+    "memory.compaction_min_turns": "MEMORY_COMPACTION_MIN_TURNS",
+    "memory.compaction_max_turns_per_pass": "MEMORY_COMPACTION_MAX_TURNS_PER_PASS",
+    "memory.compaction_max_summary_tokens": "MEMORY_COMPACTION_MAX_SUMMARY_TOKENS",
 }
 """Settings that have a variable which other programs know as well. The others are DENIZEN_ and their name."""
 
@@ -263,6 +271,75 @@ class TelemetrySettings(BaseModel):
     """Whether /metrics is shown without a token. By default, it takes a token of an admin of the first organization."""
 
 
+_Count = Annotated[int, BeforeValidator(_no_truth)]
+
+
+def _import_path(place: str) -> str:
+    module, separator, name = place.partition(":")
+    if not separator or not name.isidentifier() or not all(part.isidentifier() for part in module.split(".")):
+        raise ValueError("no import path")
+    return place
+
+
+class MemorySettings(BaseModel):
+    """What is remembered beyond an agent's own life. What is not set, the profile of the presets file says."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+
+    enabled: Annotated[bool, Expects("true or false")] = True
+    """Whether conversations are summed up, and anything is remembered beyond them."""
+
+    compaction_enabled: Annotated[bool | None, Expects("true or false")] = None
+    """Whether conversations are summed up. False switches it off, whatever the profiles say."""
+
+    compaction_prompt_key: Annotated[str | None, Expects("a name, such as memory_compactor_v2_json")] = None
+    """With which prompt: ours, or the file of that name in the folder prompts beside that of the presets file."""
+
+    compaction_model_id: Annotated[
+        str | None,
+        AfterValidator(
+            lambda name: name and (name if name == "default" else _name_of_a_model(name.replace("/", ":", 1)))
+        ),
+        Expects("provider:name, such as openai:gpt-5-mini, demo or default"),
+    ] = None
+    """The utility model that sums up. By default, the one of the profile, else the house's."""
+
+    compaction_cooldown_ms: Annotated[
+        _Count | None, Field(ge=0), Expects("a whole number of milliseconds, such as 60000")
+    ] = None
+    """How long a conversation is left alone after a pass."""
+
+    compaction_tail_turns: Annotated[_Count | None, Field(ge=0), Expects("a whole number, such as 12")] = None
+    """So many of the newest messages are not summed up."""
+
+    compaction_min_turns: Annotated[_Count | None, Field(ge=1), Expects("a whole number above 0, such as 12")] = None
+    """Fewer messages are not worth a pass."""
+
+    compaction_max_turns_per_pass: Annotated[
+        _Count | None, Field(ge=1), Expects("a whole number above 0, such as 48")
+    ] = None
+    """So many messages are summed up at once at most."""
+
+    compaction_max_summary_tokens: Annotated[
+        _Count | None, Field(ge=100), Expects("a whole number, 100 or more, such as 900")
+    ] = None
+    """So long the summary and the memory may be together."""
+
+    sink: Annotated[
+        str | None,
+        AfterValidator(lambda place: place and _import_path(place)),
+        Expects("an import path, such as acme.memory:Sink"),
+    ] = None
+    """Where memories are put instead of the database: called with the database and the embedder."""
+
+    retriever: Annotated[
+        str | None,
+        AfterValidator(lambda place: place and _import_path(place)),
+        Expects("an import path, such as acme.memory:Retriever"),
+    ] = None
+    """From where they are brought back."""
+
+
 class Settings(BaseModel):
     """Everything that can be set. Each value has a default that works on a laptop."""
 
@@ -322,6 +399,11 @@ class Settings(BaseModel):
         ),
     ] = ()
     """Python files, seen from the current folder, or modules: every `@tool` in them can be given to agents."""
+
+    presets: Annotated[Path, AfterValidator(_absolute), Expects("a file, such as config/metaprompt-presets.json")] = (
+        Field(default=Path("config/metaprompt-presets.json"), validate_default=True)
+    )
+    """The file with prompt profiles and how memory is kept. Read again when it changes; it need not be there."""
 
     host: Annotated[
         str, AfterValidator(_address), Expects("an address or a host name without a port, such as 127.0.0.1")
@@ -385,6 +467,8 @@ class Settings(BaseModel):
     limits: LimitSettings = LimitSettings()
 
     telemetry: TelemetrySettings = TelemetrySettings()
+
+    memory: MemorySettings = MemorySettings()
 
     @property
     def address(self) -> str:

@@ -284,6 +284,8 @@ ELSEWHERE = {
     "secrets": {"name", "hint", "sealed"},
     "identities": {"issuer", "subject"},
     "advisors": {"handle"},
+    "memories": {"text", "document"},
+    "memory_terms": {"term"},
 }
 """Columns with words that have their own way of forgetting."""
 WORDLESS = {
@@ -292,7 +294,8 @@ WORDLESS = {
     "reply_to", "holder", "runner", "on_crash", "digest", "settled_by", "active_space_id", "owner_id", "zone",
     "held_by", "held_told", "shortened", "schedule", "scheme", "sealed", "embedder", "speaker_id", "subject_id",
     "by_id", "receipt", "from_space_id", "to_space_id", "settings", "tools", "voice", "part", "asked_by",
-    "colour", "error_code",
+    "colour", "error_code", "reader_id", "user_id", "owner", "scope", "category", "hash", "sources", "superseded_by",
+    "policy",
 }  # fmt: skip
 """Columns that hold identifiers, words of our own, or what no person has said."""
 

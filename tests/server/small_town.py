@@ -14,6 +14,10 @@ from typing import Any
 from denizen import call
 from denizen.access import roles, tokens
 from denizen.agents.registry import Agent
+from denizen.ids import SpaceId
+from denizen.memory import items
+from denizen.memory.audience import Owner
+from denizen.memory.items import Candidate
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity, Organization
 from denizen.tools.settings import ClientTool
@@ -36,6 +40,7 @@ _FILLED = {
     "panel": ("panel_id", "panel"),
     "advisor": ("advisor_id", "advisor"),
     "round": ("round_id",),
+    "memory": ("memory_id",),
 }
 """What there is in a place, and how routes call it."""
 
@@ -136,8 +141,16 @@ async def _furnish(world: World, home: Organization, mark: str, people: list[Ent
         "panel": panel.id,
         "advisor": seth.id,
         "round": asked.id,
+        "memory": await _remembered(world, home, f"{mark}Tea is at four.", kitchen.id, said.id),
     }
     return Part(ids, waiting=bo.id), ada
+
+
+async def _remembered(world: World, home: Organization, text: str, space_id: SpaceId, message_id: str) -> str:
+    """Something that is remembered of the conversation."""
+    owner, what = Owner("conversation", home.id, space_id=space_id), Candidate("facts", text, (message_id,))
+    await world.denizen.db.write(items.remember, owner, space_id, [what])
+    return (await world.denizen.memories(owner=owner.key))[0].id
 
 
 def value(name: str, part: Part, path: str, role: str = "") -> str:

@@ -15,6 +15,7 @@ from denizen.settings import Settings, TelemetrySettings
 
 if TYPE_CHECKING:
     from denizen.app import Runtime
+    from denizen.memory.settings import MemoryOptions
     from denizen.models.discovery import Choice
     from denizen.telemetry.telemetry import Telemetry
     from denizen.welcome import World
@@ -56,6 +57,7 @@ async def open_house(settings: Settings) -> AsyncGenerator[House]:
         pace=Pace(**settings.agents.model_dump()),
         public_url=settings.public_url or settings.address,
         telemetry=telemetry,
+        memory=what_is_remembered(settings),
         **how_secrets_are_kept(settings),
     )
     if choice.ollama_url is not None:
@@ -74,6 +76,24 @@ async def open_records(settings: Settings) -> AsyncGenerator[tuple[Runtime, Worl
     public_url = settings.public_url or settings.address
     async with Runtime(settings.database_url, public_url=public_url, **how_secrets_are_kept(settings)) as runtime:
         yield runtime, await welcome(runtime, owner_name())
+
+
+def what_is_remembered(settings: Settings) -> MemoryOptions | None:
+    """How conversations are summed up and what is remembered beyond them; None: nothing is."""
+    from denizen.memory.settings import MemoryOptions, Switches
+    from denizen.profiles.files import PresetFile
+
+    memory = settings.memory
+    if not memory.enabled:
+        return None
+    given = memory.model_dump(exclude={"enabled", "sink", "retriever"}, exclude_none=True)
+    return MemoryOptions(
+        presets=PresetFile(settings.presets).load,
+        switches=Switches(**{name.removeprefix("compaction_"): value for name, value in given.items()}),
+        sink=memory.sink,
+        retriever=memory.retriever,
+        prompts=settings.presets.parent.parent / "prompts",
+    )
 
 
 def how_it_is_watched(settings: TelemetrySettings) -> Telemetry:

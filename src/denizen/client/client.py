@@ -24,6 +24,7 @@ from denizen.client.shapes import (
     Applied,
     Budget,
     Call,
+    ConversationMemory,
     Crossings,
     CycleDetail,
     Cycles,
@@ -39,6 +40,9 @@ from denizen.client.shapes import (
     LogPage,
     Me,
     Member,
+    Memories,
+    Memory,
+    MemoryReport,
     Message,
     Mind,
     Models,
@@ -46,6 +50,7 @@ from denizen.client.shapes import (
     NewWebhook,
     Note,
     Organization,
+    OrganizationMemory,
     Panel,
     PanelCost,
     Plan,
@@ -399,9 +404,12 @@ class Client:
         metadata: Mapping[str, JsonValue] | None = None,
         seconds: float = 60.0,
         key: str | None = None,
+        organization_id: str | None = None,
+        memory_control: Mapping[str, JsonValue] | None = None,
     ) -> Answer:
         """Say something to an agent, and what it says to it until its cycle ends or the time is over."""
         said = _given(agent=agent, text=text, space=space, metadata=metadata, seconds=seconds)
+        said |= _given(organizationId=organization_id, memoryControl=memory_control)
         waiting = httpx2.Timeout(REQUEST_SECONDS, read=seconds + _GRACE_SECONDS)
         return await self._ask(Answer, "POST", "/api/chat", json=said, headers=_keyed(key), timeout=waiting)
 
@@ -511,12 +519,64 @@ class Client:
         return await self._ask(Budget, "PUT", "/api/organization/budget", json=limits)
 
     async def forget(self, kind: str, id: str, *, also_replies: bool = False, dry_run: bool = False) -> Receipt:
-        """A message, person or space is gone everywhere."""
+        """A message, memory, person or space is gone everywhere."""
         wanted = {"kind": kind, "id": id, "also_replies": also_replies, "dry_run": dry_run}
         return await self._ask(Receipt, "POST", "/api/forget", json=wanted)
 
     async def receipts(self, *, before: str | None = None, limit: int = 50) -> Receipts:
         return await self._ask(Receipts, "GET", "/api/receipts", params=_given(before=before, limit=limit))
+
+    # What is remembered
+
+    async def memories(
+        self,
+        scope: str = "user",
+        *,
+        agent: str | None = None,
+        query: str | None = None,
+        before: str | None = None,
+        limit: int = 50,
+    ) -> Memories:
+        """What is remembered of oneself (`user`), between oneself and an agent (`persona`), or for everyone
+        (`organization`)."""
+        asked = _given(scope=scope, agent=agent, q=query, before=before, limit=limit)
+        return await self._ask(Memories, "GET", "/api/memory", params=asked)
+
+    async def memory(self, memory_id: str) -> Memory:
+        return await self._ask(Memory, "GET", _path("memory", memory_id))
+
+    async def correct_memory(self, memory_id: str, text: str) -> Memory:
+        """It says this from now on."""
+        return await self._ask(Memory, "PATCH", _path("memory", memory_id), json={"text": text})
+
+    async def forget_memory(self, memory_id: str) -> None:
+        """It is gone, whoever else has it, and does not come again."""
+        await self._tell("DELETE", _path("memory", memory_id))
+
+    async def memory_report(self) -> MemoryReport:
+        return await self._ask(MemoryReport, "GET", "/api/memory/report")
+
+    async def conversation_memory(self, space_id: str) -> ConversationMemory:
+        return await self._ask(ConversationMemory, "GET", _path("spaces", space_id, "memory"))
+
+    async def set_memory_policy(self, space_id: str, **policy: JsonValue) -> ConversationMemory:
+        """What shall be remembered of a conversation: `enabled`, `scopes`, `share_with_organization`."""
+        return await self._ask(ConversationMemory, "PATCH", _path("spaces", space_id, "memory"), json=policy)
+
+    async def conversation_memories(self, space_id: str, *, before: str | None = None, limit: int = 50) -> Memories:
+        asked = _given(before=before, limit=limit)
+        return await self._ask(Memories, "GET", _path("spaces", space_id, "memories"), params=asked)
+
+    async def agent_memories(self, agent: str, *, before: str | None = None, limit: int = 50) -> Memories:
+        """What is remembered between an agent and oneself; for admins, and anyone."""
+        asked = _given(before=before, limit=limit)
+        return await self._ask(Memories, "GET", _path("agents", agent, "memories"), params=asked)
+
+    async def organization_memory(self) -> OrganizationMemory:
+        return await self._ask(OrganizationMemory, "GET", "/api/organization/memory")
+
+    async def change_organization_memory(self, **changes: JsonValue) -> OrganizationMemory:
+        return await self._ask(OrganizationMemory, "PATCH", "/api/organization/memory", json=changes)
 
     # Keys and ways in
 

@@ -1,10 +1,11 @@
-"""Which message, person or space of an organization is meant to be forgotten."""
+"""Which message, person, space or memory of an organization is meant to be forgotten."""
 
 from __future__ import annotations
 
 from denizen.errors import NotFound
 from denizen.forgetting.forgetting import Kind
 from denizen.ids import EntityId, MessageId, OrganizationId, SpaceId
+from denizen.memory import items
 from denizen.spaces import directory, posting
 from denizen.storage.database import Tx
 
@@ -27,6 +28,8 @@ def _subject(tx: Tx, home: OrganizationId, kind: Kind, named: str) -> tuple[str,
             return message.id, directory.get_space(tx, message.space_id).organization_id
         case "space":
             return named, directory.get_space(tx, SpaceId(named)).organization_id
+        case "memory":
+            return named, items.get(tx, named).organization_id
         case "person":
             by_handle = named.startswith("@")
             person = directory.find_entity(tx, home, named) if by_handle else directory.get_entity(tx, EntityId(named))

@@ -391,6 +391,13 @@ def of_ids(tx: Tx, ids: Iterable[str]) -> list[Remembered]:
     return [as_remembered(row) for id in ids if (row := tx.one(_by_id, id=id)) is not None]
 
 
+def by_text(tx: Tx, owner: str, text: str) -> Remembered | None:
+    """What this owner remembers in these words, if it does."""
+    row = tx.one(_known, owner=owner, hash=hash_of(owner, storable(text)))
+    found = None if row is None else tx.one(_one, number=row[0])
+    return None if found is None else as_remembered(found)
+
+
 def find(tx: Tx, numbers: Sequence[int]) -> list[Remembered]:
     """Those of these numbers that are there and not superseded, in that order."""
     rows = [row for number in numbers if (row := tx.one(_one, number=number)) is not None]
@@ -434,6 +441,19 @@ def of_agent(tx: Tx, agent_id: str, *, before: int | None = None, limit: int = 1
     """What this agent alone remembers of people, the newest first."""
     rows = tx.all(_of_agent, agent_id=agent_id, before=before or _LATEST, limit=limit)
     return [as_remembered(row) for row in rows]
+
+
+_owners = statement(
+    select(memories.c.owner)
+    .where(memories.c.organization_id == bindparam("organization_id"))
+    .distinct()
+    .order_by(memories.c.owner)
+)
+
+
+def owners_of(tx: Tx, organization_id: str) -> list[str]:
+    """Everyone in the organization of whom something is remembered."""
+    return [row[0] for row in tx.all(_owners, organization_id=organization_id)]
 
 
 _use = statement(

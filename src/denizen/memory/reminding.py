@@ -29,6 +29,7 @@ from denizen.memory.items import Remembered
 from denizen.memory.settings import Configuration
 from denizen.memory.sinks import Retriever, Wanted
 from denizen.storage.database import Database, Tx, statement
+from denizen.storage.schema import cycles
 from denizen.storage.schema import log as log_rows
 
 log_line = structlog.get_logger(__name__)
@@ -237,17 +238,20 @@ def render(chosen: Sequence[Remembered]) -> str:
 
 
 _retrieved = statement(
-    select(log_rows.c.request).where(
+    select(log_rows.c.request)
+    .join(cycles, cycles.c.id == log_rows.c.cycle_id)
+    .where(
+        cycles.c.id == bindparam("cycle_id"),
         log_rows.c.agent_id == bindparam("agent_id"),
-        log_rows.c.seq > bindparam("first"),
-        log_rows.c.seq <= bindparam("last"),
+        # At its beginning: after the inbox message, and what came to mind by itself.
+        log_rows.c.seq > cycles.c.first_seq,
+        log_rows.c.seq <= cycles.c.first_seq + 2,
         log_rows.c.kind == "remembered",
-        log_rows.c.cycle_id == bindparam("cycle_id"),
     )
 )
 
 
-def retrieval_of(tx: Tx, agent_id: AgentId, cycle_id: str, first_seq: int) -> dict[str, Any] | None:
+def retrieval_of(tx: Tx, agent_id: AgentId, cycle_id: str) -> dict[str, Any] | None:
     """The diagnostics of what a cycle was reminded of; None if it was of nothing."""
-    row = tx.one(_retrieved, agent_id=agent_id, cycle_id=cycle_id, first=first_seq, last=first_seq + 3)
+    row = tx.one(_retrieved, agent_id=agent_id, cycle_id=cycle_id)
     return None if row is None else json.loads(row[0] or "{}").get("retrieval")

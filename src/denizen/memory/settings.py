@@ -9,9 +9,9 @@ import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from typing import Annotated, Any, Final, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from denizen.errors import SettingsError
 
@@ -23,6 +23,11 @@ T = TypeVar("T", bound=BaseModel)
 PROMPT: Final = "memory_compactor_v2_json"
 OFF: Final = "off"
 STANDARD: Final = "standard"
+
+
+def model_name(given: str) -> str:
+    """The name of a model as we write it: some write a slash."""
+    return given if ":" in given else given.replace("/", ":", 1)
 
 
 class _Part(BaseModel):
@@ -43,8 +48,8 @@ class CompactionProfile(_Part):
     max_turns: int = Field(default=48, ge=1, le=1_000, alias="maxTurnsToSummarizePerPass")
     max_summary_tokens: int = Field(default=900, ge=100, le=20_000, alias="maxSummaryTokens")
     """Of the summary and the memory together."""
-    model: str = Field(default="default", min_length=1, alias="modelId")
-    """The utility model, named as an agent's own is."""
+    model: Annotated[str, AfterValidator(model_name)] = Field(default="default", min_length=1, alias="modelId")
+    """The utility model, named as an agent's own is; `openai/gpt-5-mini` is `openai:gpt-5-mini`."""
     prompt: str = Field(default=PROMPT, min_length=1, alias="promptKey")
 
 
@@ -109,7 +114,7 @@ class Switches(BaseModel):
         """The profile under these switches. Switching on does not wake a profile that is off."""
         given = {
             "prompt": self.prompt_key,
-            "model": self.model_id,
+            "model": None if self.model_id is None else model_name(self.model_id),
             "cooldown_ms": self.cooldown_ms,
             "tail_turns": self.tail_turns,
             "min_turns": self.min_turns,

@@ -16,6 +16,8 @@ from denizen.agents.registry import Agent
 from denizen.app import Runtime
 from denizen.errors import NotFound, OutcomeUnknown
 from denizen.ids import MessageId, SpaceId, new_id
+from denizen.memory import reminding, rolling, settled
+from denizen.memory.policy import Policy
 from denizen.server.answering import wait_while_there
 from denizen.server.auth import Caller, Person
 from denizen.server.context import context_of
@@ -50,6 +52,8 @@ class Question:
     """Which of their private ones."""
     metadata: dict[str, JsonValue] | None = None
     key: str | None = None
+    policy: Policy | None = None
+    """What shall be remembered of the conversation, where that is said."""
 
 
 @router.post("/api/chat", summary="Say something to an agent and wait for its answer")
@@ -60,7 +64,9 @@ async def chat(request: Request, caller: Person, said: ChatRequest, key: Idempot
     with the same `Idempotency-Key` waits for the same answer.
     """
     context = context_of(request)
-    question = Question(said.agent, said.text, said.space, metadata=said.metadata, key=key)
+    policy = None if said.memory_control is None else said.memory_control.as_policy()
+    metadata = _asserting(caller, said)
+    question = Question(said.agent, said.text, said.space, metadata=metadata, key=key, policy=policy)
     asked = await ask(context.runtime, caller, question)
     answer = await wait_while_there(context, asked, said.seconds, request.receive)
     answer = answer or Answer("working")
@@ -75,8 +81,34 @@ async def chat(request: Request, caller: Person, said: ChatRequest, key: Idempot
         usage=ChatUsage.of(answer.spent),
         waiting_for=[CallOut.of(each) for each in waiting],
         note=answer.note,
-        metadata=said.metadata or {},
+        metadata={**(said.metadata or {}), **await context.runtime.db.read(_remembered, asked, answer)},
     )
+
+
+def _asserting(caller: Caller, said: ChatRequest) -> dict[str, JsonValue] | None:
+    """The metadata of the message: they say that the organization was named, not which."""
+    if said.organization_id is None:
+        return said.metadata
+    if said.organization_id != caller.entity.organization_id:
+        raise NotFound("organization", said.organization_id)
+    return {**(said.metadata or {}), settled.ASSERTED: {"organization": True}}
+
+
+def _remembered(tx: Tx, asked: Asked, answer: Answer) -> dict[str, JsonValue]:
+    """What memory had to do with an answer."""
+    told: dict[str, JsonValue] = {}
+    state = rolling.find(tx, asked.space_id)
+    if state.upto:
+        told["rolling_memory"] = {
+            "summary_markdown": state.summary,
+            "memory_json": state.memory.model_dump(mode="json"),
+            "upto": state.upto,
+        }
+    if answer.cycle_id is not None:
+        retrieval = reminding.retrieval_of(tx, asked.agent_id, answer.cycle_id)
+        if retrieval is not None:
+            told["long_term_memory"] = retrieval
+    return told
 
 
 async def ask(runtime: Runtime, caller: Caller, question: Question) -> Asked:
@@ -100,6 +132,8 @@ async def ask(runtime: Runtime, caller: Caller, question: Question) -> Asked:
 def _ask(tx: Tx, caller: Caller, question: Question, what: Draft, chosen: MessageId) -> Asked:
     agent = find_agent(tx, question.agent, caller)
     space_id = _where(tx, caller, agent, question)
+    if question.policy is not None:
+        settled.settle(tx, space_id, question.policy)
     try:
         if question.key is not None and posting.get_message(tx, chosen).space_id != space_id:
             raise _reused()

@@ -21,14 +21,16 @@ router = APIRouter()
 
 @router.post("/api/forget", summary="Let something be gone everywhere")
 async def forget(request: Request, caller: Admin, wanted: Forget) -> ReceiptOut:
-    """A message; for owners, also a person or a space. It cannot be undone; a dry run says how much would be removed.
+    """A message or a memory; for owners, also a person or a space. It cannot be undone.
+
+    A dry run says how much would be removed.
 
     Asking again gives the same receipt.
     """
-    if wanted.kind != "message":
+    if wanted.kind in ("person", "space"):
         require(caller, "owner")
-        if wanted.also_replies:
-            raise InvalidInput("also_replies: this is for messages.")
+    if wanted.kind != "message" and wanted.also_replies:
+        raise InvalidInput("also_replies: this is for messages.")
     runtime = context_of(request).runtime
     home = caller.entity.organization_id
     subject = await runtime.db.read(find_subject, home, wanted.kind, storable(wanted.id))
@@ -43,6 +45,8 @@ async def forget(request: Request, caller: Admin, wanted: Forget) -> ReceiptOut:
             receipt = await runtime.forget_person(whom, by=by, dry_run=dry_run, refuse_last_owner=True)
         case "space":
             receipt = await runtime.forget_space(SpaceId(subject), by=by, dry_run=dry_run)
+        case "memory":
+            receipt = await runtime.forget_memory(subject, by=by, dry_run=dry_run)
     return ReceiptOut.of(receipt, dry_run=dry_run)
 
 

@@ -11,6 +11,7 @@ from denizen.agents.chatting import Answer, Outcome
 from denizen.cycles.ledger import Charge
 from denizen.server.answering import LONGEST_SECONDS, USUAL_SECONDS
 from denizen.server.schemas import METADATA_CHARACTERS, CallOut, MessageOut
+from denizen.server.shapes.memory import MemoryControl
 from denizen.server.telling import BETWEEN
 from denizen.spaces.posting import MESSAGE_CHARACTERS
 from denizen.storage.database import storable
@@ -37,7 +38,9 @@ class ChatRequest(BaseModel):
     """Something to say to one agent."""
 
     model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"agent": "@ada", "text": "Did the build pass?"}]}
+        extra="forbid",
+        populate_by_name=True,
+        json_schema_extra={"examples": [{"agent": "@ada", "text": "Did the build pass?"}]},
     )
 
     agent: Annotated[str, Field(description="Its id, or its `@handle`.")]
@@ -46,6 +49,17 @@ class ChatRequest(BaseModel):
         str | None, Field(description="A space that you and the agent are in; else the private one of you two.")
     ] = None
     metadata: Annotated[Metadata | None, Field(description="Kept with your message as it is.")] = None
+    organization_id: Annotated[
+        str | None,
+        Field(
+            alias="organizationId",
+            description="Your organization: with it, what is remembered for all of it may be used. It is not kept.",
+        ),
+    ] = None
+    memory_control: Annotated[
+        MemoryControl | None,
+        Field(alias="memoryControl", description="What shall be remembered of this conversation. It is kept."),
+    ] = None
     seconds: Annotated[
         float, Field(gt=0, le=LONGEST_SECONDS, description="How long to wait. The agent goes on in any case.")
     ] = USUAL_SECONDS
@@ -107,7 +121,13 @@ class ChatAnswer(BaseModel):
     usage: ChatUsage
     waiting_for: Annotated[list[CallOut], Field(description="What the agent has asked, where you may answer it.")]
     note: Annotated[str, Field(description="Why there is no more, for people.")]
-    metadata: dict[str, JsonValue]
+    metadata: Annotated[
+        dict[str, JsonValue],
+        Field(
+            description="What you sent, and `rolling_memory`, what the conversation came to, and "
+            "`long_term_memory`, what the agent was reminded of, where there is something."
+        ),
+    ]
 
 
 def final_response(answer: Answer) -> FinalResponse:

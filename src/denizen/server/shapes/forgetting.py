@@ -19,7 +19,7 @@ class Forget(BaseModel):
     model_config = asked(kind="message", id=THING, also_replies=False, dry_run=True)
 
     kind: Kind
-    id: Annotated[str, Field(description="Of the message, person or space; a person also by `@handle`.")]
+    id: Annotated[str, Field(description="Of the message, memory, person or space; a person also by `@handle`.")]
     also_replies: Annotated[
         bool, Field(description="Of a message: also what agents answered it, and the cycles in which they did.")
     ] = False

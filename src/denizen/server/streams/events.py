@@ -17,6 +17,7 @@ from denizen.agents.registry import Status
 from denizen.panel.rounds import Part
 from denizen.server.live import Payload
 from denizen.server.schemas import CallOut, MessageOut
+from denizen.server.shapes.memory import ConversationMemory
 from denizen.server.shapes.panels import ReplyOut, RoundOut
 from denizen.server.sse import event
 from denizen.spaces.directory import Space, SpaceKind
@@ -140,6 +141,14 @@ class SpaceChanged(_Event):
     name: str
     private: bool
     last_seq: int
+
+
+class MetadataUpdate(_Event):
+    """What belongs to the space and was not said in it has changed: what its conversation came to."""
+
+    type: Literal["metadata.update"] = "metadata.update"
+    space: str
+    rolling_memory: ConversationMemory
 
 
 class CycleEnded(_Event):
@@ -299,6 +308,7 @@ EVENTS: Final[Mapping[str, Kind]] = {
     "panel.reply": Kind(PanelReply, _SHARED),
     "panel.delta": Kind(PanelDelta, _SHARED),
     "panel.changed": Kind(PanelChanged, _SHARED),
+    "metadata.update": Kind(MetadataUpdate, _SHARED),
     "cycle": Kind(CycleEnded, ("agent",), ("agent",)),
     "cycle.opened": Kind(CycleOpened, ("agent",)),
     "step": Kind(Step, ("agent",)),
@@ -336,7 +346,7 @@ def round_event(told: RoundOut) -> bytes:
     return event("panel.round", told.model_dump_json())
 
 
-_OfPlaces = Ready | SpaceJoined | SpaceLeft | SpaceChanged | SpaceRead
+_OfPlaces = Ready | SpaceJoined | SpaceLeft | SpaceChanged | SpaceRead | MetadataUpdate
 PanelEvent = PanelReply | PanelChanged
 Typed = _OfPlaces | CycleEnded | CycleOpened | CycleSkipped | CycleFailed | Step | Tool | PanelEvent
 
@@ -344,6 +354,11 @@ Typed = _OfPlaces | CycleEnded | CycleOpened | CycleSkipped | CycleFailed | Step
 def typed_event(told: Typed, id: int | str | None = None) -> bytes:
     """An event of the table under its type."""
     return event(told.type, told.model_dump_json(), id)
+
+
+def metadata_event(memory: ConversationMemory) -> bytes:
+    """What the conversation of a space came to."""
+    return typed_event(MetadataUpdate(space=memory.space_id, rolling_memory=memory))
 
 
 def space_changed_event(space: Space, last_seq: int) -> bytes:

@@ -21,6 +21,7 @@ from denizen.bus.streams import (
     MessageCreated,
     MessageDeleted,
     MessageEdited,
+    MetadataUpdated,
     PanelChanged,
     PanelDelta,
     ReplyChanged,
@@ -36,9 +37,11 @@ from denizen.bus.streams import SpaceChanged as SpaceChangedFrame
 from denizen.bus.streams import SpaceRead as SpaceReadFrame
 from denizen.errors import NotAMember, NotFound
 from denizen.ids import CallId, EntityId, MessageId, SpaceId
+from denizen.memory import rolling, settled
 from denizen.server.auth import Caller
 from denizen.server.context import Context
 from denizen.server.live import Live, Payload
+from denizen.server.shapes.memory import ConversationMemory
 from denizen.server.sse import Say, require_good
 from denizen.server.streams import cursor
 from denizen.server.streams.advising import Advising
@@ -53,6 +56,7 @@ from denizen.server.streams.events import (
     change_event,
     live_event,
     message_event,
+    metadata_event,
     typed_event,
 )
 from denizen.server.streams.space import PAGE
@@ -218,6 +222,9 @@ class PersonStory:
                 # It is heard of from the space and from its agent.
                 if space_id is not None:
                     await self._say_call(space_id, frame.id)
+            case MetadataUpdated():
+                if space_id is not None:
+                    await self._say(await self._runtime.db.read(_memory_now, self._reader, space_id))
             case StreamStarted():
                 # Whoever left the space since the last message does not get to read the next one as it is written.
                 if space_id is not None:
@@ -335,6 +342,11 @@ class PersonStory:
 
     def _want(self, where: Iterable[SpaceId]) -> None:
         self._runtime.bus.publish(WANTED, wanted_payload(where))
+
+
+def _memory_now(tx: Tx, reader: _Reader, space_id: SpaceId) -> bytes:
+    _require(tx, reader, space_id)
+    return metadata_event(ConversationMemory.of(rolling.find(tx, space_id), settled.policy_of(tx, space_id)))
 
 
 def _joined(place: _Place) -> SpaceJoined:

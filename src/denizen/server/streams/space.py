@@ -17,6 +17,7 @@ from denizen.bus.streams import (
     MessageCreated,
     MessageDeleted,
     MessageEdited,
+    MetadataUpdated,
     PanelChanged,
     PanelDelta,
     ReplyChanged,
@@ -29,9 +30,11 @@ from denizen.bus.streams import (
     wanted_payload,
 )
 from denizen.ids import CallId, EntityId, MessageId, SpaceId
+from denizen.memory import rolling, settled
 from denizen.server.auth import Caller
 from denizen.server.context import Context
 from denizen.server.live import Live, Payload
+from denizen.server.shapes.memory import ConversationMemory
 from denizen.server.sse import Say, require_good
 from denizen.server.streams.advising import Advising
 from denizen.server.streams.events import (
@@ -39,6 +42,7 @@ from denizen.server.streams.events import (
     change_event,
     live_event,
     message_event,
+    metadata_event,
     space_changed_event,
 )
 from denizen.spaces import directory, posting
@@ -79,6 +83,11 @@ def _changed(tx: Tx, reader: Reader, message_id: MessageId) -> Message:
 def _space_now(tx: Tx, reader: Reader) -> bytes:
     space = directory.require_member(tx, reader.space_id, reader.entity_id)
     return space_changed_event(space, posting.last_seq(tx, space.id))
+
+
+def _memory_now(tx: Tx, reader: Reader) -> bytes:
+    space = directory.require_member(tx, reader.space_id, reader.entity_id)
+    return metadata_event(ConversationMemory.of(rolling.find(tx, space.id), settled.policy_of(tx, space.id)))
 
 
 class SpaceStory:
@@ -147,6 +156,9 @@ class SpaceStory:
                 # There may be other agents in it, or the reader may not be.
                 await self.look()
                 await self._say(await self._runtime.db.read(_space_now, self._reader))
+            case MetadataUpdated():
+                if frame.space == self._reader.space_id:
+                    await self._say(await self._runtime.db.read(_memory_now, self._reader))
             case StreamStarted():
                 # Whoever left the space since the last message does not get to read the next one as it is written.
                 await self.look()

@@ -1,0 +1,196 @@
+"""What is remembered, and what is settled about it. Each memory has one door: `denizen.memory.access`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Final, Literal
+
+from fastapi import APIRouter, Query, Request
+
+from denizen.access.roles import reaches
+from denizen.errors import InvalidInput, NotFound
+from denizen.ids import SpaceId
+from denizen.memory import access, hygiene, items, rolling, settled, sinks
+from denizen.memory.audience import Owner
+from denizen.memory.items import Remembered
+from denizen.server.auth import Admin, Caller, Person
+from denizen.server.context import context_of
+from denizen.server.routes.spaces import enter
+from denizen.server.routes.triggers import find_agent
+from denizen.server.shapes.memory import (
+    ConversationMemory,
+    MemoryChange,
+    MemoryOut,
+    MemoryPage,
+    OrganizationMemoryChange,
+    OrganizationMemoryOut,
+    PolicyChange,
+    ReportOut,
+)
+from denizen.storage.database import Tx, storable
+
+router = APIRouter()
+
+Before = Annotated[str | None, Query(max_length=100, description="What `next` of the page before said.")]
+Limit = Annotated[int, Query(ge=1, le=200)]
+Asked = Annotated[str | None, Query(alias="q", max_length=2_000, description="Only what fits this, the best first.")]
+_EXTRA: Final = {"x-who": "people: what they may see"}
+
+
+@router.get("/api/memory", summary="What is remembered of you, or for everyone", openapi_extra=_EXTRA)
+async def list_memories(
+    request: Request,
+    caller: Person,
+    scope: Literal["user", "persona", "organization"] = "user",
+    agent: Annotated[
+        str | None, Query(max_length=100, description="Of `persona`: which agent, by id or handle.")
+    ] = None,
+    query: Asked = None,
+    before: Before = None,
+    limit: Limit = 50,
+) -> MemoryPage:
+    """`user`: what is remembered of you. `persona`: between you and an agent. `organization`: for all its people."""
+    runtime = context_of(request).runtime
+    owner = await runtime.db.read(_owner, caller, scope, agent)
+    if query is not None:
+        found = await sinks.look(runtime.db, runtime.embedder, storable(query), [owner], limit)
+        return MemoryPage(memories=[MemoryOut.of(each.item) for each in found], next=None)
+    return _page(await runtime.db.read(items.owned, owner, before=_number(before), limit=limit + 1), limit)
+
+
+def _owner(tx: Tx, caller: Caller, scope: Literal["user", "persona", "organization"], agent: str | None) -> str:
+    home, who = caller.entity.organization_id, caller.entity.id
+    if scope == "persona":
+        if agent is None:
+            raise InvalidInput("agent: say between you and which agent.")
+        return Owner(scope, home, user_id=who, agent_id=find_agent(tx, agent, caller).id).key
+    return Owner(scope, home, user_id=who).key
+
+
+def _number(before: str | None) -> int | None:
+    if before is None:
+        return None
+    if not before.isdecimal() or len(before) > 18:
+        raise InvalidInput("before: give what `next` of the page before said.")
+    return int(before)
+
+
+def _page(found: Sequence[Remembered], limit: int) -> MemoryPage:
+    page = found[:limit]
+    more = str(page[-1].number) if len(found) > limit else None
+    return MemoryPage(memories=[MemoryOut.of(each) for each in page], next=more)
+
+
+@router.get("/api/memory/report", summary="What is wrong with what is remembered")
+async def memory_report(request: Request, caller: Admin) -> ReportOut:
+    """Doubles, junk, what nobody was ever reminded of, contradictions, by scope; by id, never what they say."""
+    report = await context_of(request).runtime.db.read(hygiene.report, caller.entity.organization_id)
+    return ReportOut.of(report)
+
+
+@router.get("/api/memory/{memory_id}", summary="One memory", openapi_extra=_EXTRA)
+async def get_memory(request: Request, caller: Person, memory_id: str) -> MemoryOut:
+    return MemoryOut.of(await context_of(request).runtime.db.read(_find, caller, storable(memory_id)))
+
+
+@router.patch("/api/memory/{memory_id}", summary="Correct a memory", openapi_extra=_EXTRA)
+async def change_memory(request: Request, caller: Person, memory_id: str, change: MemoryChange) -> MemoryOut:
+    """What it said before is linked to what it says now, and is not found any more."""
+    return MemoryOut.of(await context_of(request).runtime.db.write(_correct, caller, storable(memory_id), change.text))
+
+
+@router.delete("/api/memory/{memory_id}", status_code=204, summary="Forget a memory", openapi_extra=_EXTRA)
+async def forget_memory(request: Request, caller: Person, memory_id: str) -> None:
+    """It is gone, whoever else has it, and does not come again. The messages it rests on stay."""
+    runtime = context_of(request).runtime
+    memory = await runtime.db.read(_changeable, caller, storable(memory_id))
+    await runtime.forget_memory(memory, by=caller.entity.id)
+
+
+def _find(tx: Tx, caller: Caller, memory_id: str) -> Remembered:
+    return access.find(tx, memory_id, caller.entity.id, caller.entity.organization_id, caller.role)
+
+
+def _changeable(tx: Tx, caller: Caller, memory_id: str) -> Remembered:
+    memory = _find(tx, caller, memory_id)
+    if not access.may_change(tx, memory, caller.entity.id, caller.entity.organization_id, caller.role):
+        raise NotFound("memory", memory_id)
+    return memory
+
+
+def _correct(tx: Tx, caller: Caller, memory_id: str, text: str) -> Remembered:
+    return access.correct(tx, _changeable(tx, caller, memory_id), storable(text))
+
+
+@router.get("/api/spaces/{space_id}/memory", summary="What a conversation came to")
+async def get_conversation_memory(request: Request, caller: Person, space_id: str) -> ConversationMemory:
+    """Its summary, up to which message it reaches, and what is settled about remembering it."""
+    return await context_of(request).runtime.db.read(_conversation, caller, space_id)
+
+
+@router.patch("/api/spaces/{space_id}/memory", summary="Settle what is remembered of a conversation")
+async def change_conversation_memory(
+    request: Request, caller: Person, space_id: str, change: PolicyChange
+) -> ConversationMemory:
+    """Opt out with `{"enabled": false}`. What is not sent stays as it is."""
+    return await context_of(request).runtime.db.write(_settle, caller, space_id, change)
+
+
+@router.get("/api/spaces/{space_id}/memories", summary="What was learned in a conversation")
+async def list_conversation_memories(
+    request: Request, caller: Person, space_id: str, before: Before = None, limit: Limit = 50
+) -> MemoryPage:
+    """What is the conversation's own."""
+    owner = await context_of(request).runtime.db.read(_owner_of_space, caller, space_id)
+    found = await context_of(request).runtime.db.read(items.owned, owner, before=_number(before), limit=limit + 1)
+    return _page(found, limit)
+
+
+def _owner_of_space(tx: Tx, caller: Caller, space_id: str) -> str:
+    return f"conversation:{enter(tx, space_id, caller.entity.id).id}"
+
+
+def _conversation(tx: Tx, caller: Caller, space_id: str) -> ConversationMemory:
+    space = enter(tx, space_id, caller.entity.id)
+    return ConversationMemory.of(rolling.find(tx, space.id), settled.policy_of(tx, space.id))
+
+
+def _settle(tx: Tx, caller: Caller, space_id: str, change: PolicyChange) -> ConversationMemory:
+    space = enter(tx, space_id, caller.entity.id)
+    settled.settle(tx, SpaceId(space.id), change.as_policy())
+    return _conversation(tx, caller, space_id)
+
+
+@router.get("/api/agents/{agent_id}/memories", summary="What an agent remembers of people", openapi_extra=_EXTRA)
+async def list_agent_memories(
+    request: Request, caller: Person, agent_id: str, before: Before = None, limit: Limit = 50
+) -> MemoryPage:
+    """Between it and you; for admins, between it and anyone."""
+    found = await context_of(request).runtime.db.read(_of_agent, caller, agent_id, _number(before), limit + 1)
+    return _page(found, limit)
+
+
+def _of_agent(tx: Tx, caller: Caller, agent_id: str, before: int | None, limit: int) -> list[Remembered]:
+    agent = find_agent(tx, agent_id, caller)
+    if reaches(caller.role, "admin"):
+        return items.of_agent(tx, agent.id, before=before, limit=limit)
+    owner = Owner("persona", caller.entity.organization_id, user_id=caller.entity.id, agent_id=agent.id)
+    return items.owned(tx, owner.key, before=before, limit=limit)
+
+
+@router.get("/api/organization/memory", summary="What is switched off of long-term memory")
+async def get_organization_memory(request: Request, caller: Person) -> OrganizationMemoryOut:
+    settings = await context_of(request).runtime.db.read(settled.organization_of, caller.entity.organization_id)
+    return OrganizationMemoryOut.of(settings)
+
+
+@router.patch("/api/organization/memory", summary="Switch long-term memory off, or on again")
+async def change_organization_memory(
+    request: Request, caller: Admin, change: OrganizationMemoryChange
+) -> OrganizationMemoryOut:
+    """It holds at once, for what is remembered and for what is brought back. What is not sent stays as it is."""
+    changes = change.model_dump(exclude_unset=True)
+    home = caller.entity.organization_id
+    return OrganizationMemoryOut.of(
+        await context_of(request).runtime.db.write(settled.change_organization, home, changes)
+    )
