@@ -489,6 +489,7 @@ _GROUPS: Final[Mapping[str, type[BaseModel]]] = {
     "oidc": OidcSettings,
     "limits": LimitSettings,
     "telemetry": TelemetrySettings,
+    "memory": MemorySettings,
 }
 
 
