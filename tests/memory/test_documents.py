@@ -17,7 +17,9 @@ def text(**memory: object) -> str:
 def test_both_a_summary_and_a_memory_are_written() -> None:
     found = documents.read(text(facts=[{"text": "It rains.", "confidence": 0.5, "sources": [1]}], tags=["rain"]), [1])
     assert found.summary_markdown == "They talked."
-    assert [(each.text, each.confidence, each.sources) for each in found.memory_json.facts] == [("It rains.", 0.5, (1,))]
+    assert [(each.text, each.confidence, each.sources) for each in found.memory_json.facts] == [
+        ("It rains.", 0.5, (1,))
+    ]
     assert found.memory_json.tags == ("rain",)
 
 
@@ -49,5 +51,7 @@ def test_what_is_not_whole_is_unusable_and_says_why(written: str, said: str) -> 
 
 
 def test_a_memory_round_trips_through_storage() -> None:
-    memory = documents.read(text(todos=[{"text": "Buy tea.", "sources": [1], "replaces": "Buy milk."}]), [1]).memory_json
+    memory = documents.read(
+        text(todos=[{"text": "Buy tea.", "sources": [1], "replaces": "Buy milk."}]), [1]
+    ).memory_json
     assert documents.load(documents.dump(memory)) == memory

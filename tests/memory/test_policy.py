@@ -14,9 +14,7 @@ from denizen.memory.policy_page import Case, decided, every_case, render
 PAGE = Path(__file__).parents[2] / "docs" / "memory.md"
 
 
-def given(
-    *, person: bool = True, named: bool = False, role: Role | None = "member", **switches: bool
-) -> Circumstances:
+def given(*, person: bool = True, named: bool = False, role: Role | None = "member", **switches: bool) -> Circumstances:
     return Circumstances(person, named, role, OrganizationMemory(**switches))
 
 
@@ -92,9 +90,7 @@ def test_opting_out_refuses_every_scope() -> None:
 
 @pytest.mark.parametrize("scope", SCOPES)
 def test_a_kill_switch_refuses_writing_and_reading(scope: Scope) -> None:
-    everything = Policy(
-        enabled=True, scopes=Scopes(**dict.fromkeys(SCOPES, True)), shareWithOrganization=True
-    )
+    everything = Policy(enabled=True, scopes=Scopes(**dict.fromkeys(SCOPES, True)), shareWithOrganization=True)
     for switch in ("enabled", scope):
         decision = decide(everything, scope, given(named=True, role="owner", **{switch: False}))
         assert (decision.write, decision.read) == ("switched_off", "switched_off")

@@ -2,57 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncGenerator
-from typing import Any
-
-import pytest
-from pydantic_ai.messages import ModelMessage
-
-from denizen import scripted
-from denizen.memory.settings import MemoryOptions
-from denizen.models.scripted import Info, ScriptedModel, forever, reply
-from tests.world import World, as_text, listening, open_world
-
-PRESETS: dict[str, Any] = {
-    "memoryCompaction": {
-        "profiles": {
-            "quick": {
-                "tailTurnsToKeep": 2,
-                "minTurnsToSummarize": 2,
-                "maxTurnsToSummarizePerPass": 8,
-                "cooldownMs": 0,
-                "modelId": "utility",
-            }
-        },
-        "defaultProfile": "quick",
-    }
-}
-
-
-def written(summary: str, **memory: Any) -> str:
-    return json.dumps({"summary_markdown": summary, "memory_json": memory})
-
-
-def known(text: str, *sources: int, **more: Any) -> dict[str, Any]:
-    return {"text": text, "sources": list(sources), **more}
-
-
-@pytest.fixture
-async def world(ready_url: str) -> AsyncGenerator[World]:
-    async with open_world(ready_url, memory=MemoryOptions(presets=lambda: PRESETS)) as world:
-        yield world
-
-
-def answering(messages: list[ModelMessage], _info: Info) -> Any:
-    first = as_text(messages[-1])
-    return reply("I see.") if first.startswith(("[INBOX", "[REMEMBERED")) else "Listened."
-
-
-def utility(world: World, *turns: Any) -> ScriptedModel:
-    model = scripted(*turns)
-    world.denizen.models.register("utility", model)
-    return model
+from denizen import forever
+from tests.memory.conftest import answering, known, utility, written
+from tests.world import World, as_text, listening
 
 
 async def test_a_conversation_is_summed_up_in_the_background_and_the_tail_is_kept(world: World):
@@ -67,7 +19,7 @@ async def test_a_conversation_is_summed_up_in_the_background_and_the_tail_is_kep
     state = await world.denizen.conversation_memory(kitchen)
     assert (state.summary, state.upto, state.passes) == ("Noor greeted.", 2, 1)
     asked = as_text(model.requests[0][1])
-    assert "[1] Noor (human)" in asked and "I live in Lisbon." in asked
+    assert '[1] Noor (human), 2026-01-05 09:00: "I live in Lisbon."' in asked
     owners = {each.owner.partition(":")[0] for each in await world.denizen.memories()}
     assert owners == {"conversation", "user", "persona"}
 

@@ -7,7 +7,17 @@ from itertools import product
 from typing import Final
 
 from denizen.access.roles import Role
-from denizen.memory.policy import SCOPES, WHY, Circumstances, Decision, OrganizationMemory, Policy, Scope, Scopes, decide
+from denizen.memory.policy import (
+    SCOPES,
+    WHY,
+    Circumstances,
+    Decision,
+    OrganizationMemory,
+    Policy,
+    Scope,
+    Scopes,
+    decide,
+)
 
 _SAID: Final[dict[str, bool | None]] = {"–": None, "on": True, "off": False}
 _ROLES: Final[tuple[Role, ...]] = ("member", "admin", "owner")

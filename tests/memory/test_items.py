@@ -1,0 +1,118 @@
+"""What is remembered, item by item: once, with its sources, found by words, superseded, forgotten, kept out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import select
+
+from denizen.ids import EntityId, OrganizationId, SpaceId
+from denizen.memory import items, searching
+from denizen.memory.audience import Owner
+from denizen.memory.items import Candidate
+from denizen.memory.searching import Asked
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import kept_out, memory_owners, memory_terms
+from tests.world import World
+
+_terms = statement(select(memory_terms.c.term))
+_sizes = statement(select(memory_owners.c["items"], memory_owners.c.length))
+_kept_out = statement(select(kept_out.c.owner))
+
+
+async def owner_in(world: World) -> tuple[Owner, SpaceId]:
+    home = await world.denizen.create_organization("Home")
+    noor = await world.person("Noor", organization=home)
+    space = await world.space("Kitchen", noor, organization=home)
+    return Owner("user", OrganizationId(home.id), user_id=EntityId(noor.id)), space.id
+
+
+def fact(text: str, *sources: str, **more: object) -> Candidate:
+    return Candidate("facts", text, sources or ("m1",), **more)  # pyright: ignore[reportArgumentType]
+
+
+async def remember(world: World, owner: Owner, space: SpaceId, *what: Candidate, embedder: str = "") -> dict[str, int]:
+    return dict(await world.denizen.db.write(items.remember, owner, space, what, embedder))
+
+
+async def found(world: World, owner: Owner, query: str, **asked: object) -> list[str]:
+    question = Asked(query, **asked)  # pyright: ignore[reportArgumentType]
+    hits = await world.denizen.db.read(searching.search, owner.key, question, limit=10)
+    return [each.item.text for each in hits]
+
+
+async def test_the_same_words_are_one_memory_with_all_its_sources(world: World):
+    """Deduplicated by owner and hash, however it is punctuated; another owner has its own."""
+    owner, space = await owner_in(world)
+    assert await remember(world, owner, space, fact("Tea is at four.", "m1")) == {"new": 1}
+    assert await remember(world, owner, space, fact("tea is, at FOUR", "m2", confidence=50)) == {"known": 1}
+    [memory] = await world.denizen.memories(owner=owner.key)
+    assert (memory.text, memory.sources, memory.confidence) == ("Tea is at four.", ("m1", "m2"), 100)
+    everyones = Owner("organization", owner.organization_id)
+    assert await remember(world, everyones, space, fact("Tea is at four.")) == {"new": 1}
+    assert await found(world, owner, "when is tea") == ["Tea is at four."]
+
+
+async def test_what_is_true_no_more_is_linked_and_not_found(world: World):
+    """Superseded items do not pile up in what agents are reminded of; what is said again is true again."""
+    owner, space = await owner_in(world)
+    await remember(world, owner, space, fact("Tea is at four."))
+    later = fact("Tea is at five.", "m2", replaces=("Tea is at four.",))
+    assert await remember(world, owner, space, later) == {"superseding": 1}
+    assert await found(world, owner, "when is tea") == ["Tea is at five."]
+    new, old = await world.denizen.memories(owner=owner.key)
+    assert (old.superseded_by, new.superseded_by) == (new.id, None)
+    assert await remember(world, owner, space, fact("Tea is at four.", "m3")) == {"again": 1}
+    assert sorted(await found(world, owner, "tea")) == ["Tea is at five.", "Tea is at four."]
+
+
+async def test_what_is_forgotten_leaves_no_word_and_does_not_come_again(world: World):
+    owner, space = await owner_in(world)
+    await remember(world, owner, space, fact("The xylophone is violet."), fact("The umbrella is crooked."))
+    memory = next(each for each in await world.denizen.memories() if "xylophone" in each.text)
+    receipt = await world.denizen.forget_memory(memory)
+    assert receipt.removed == {"memories": 1}
+    assert await found(world, owner, "xylophone violet") == []
+    terms = {row[0] for row in await world.denizen.db.read(lambda tx: tx.all(_terms))}
+    assert terms == {"umbrella", "crook"}
+    assert await world.denizen.db.read(lambda tx: tx.all(_sizes)) == [(1, 2)]
+    assert await remember(world, owner, space, fact("the xylophone is VIOLET!")) == {"kept out": 1}
+    assert await world.denizen.forget_memory(memory.id) == receipt
+
+
+async def test_forgetting_forgets_what_it_took_the_place_of(world: World):
+    owner, space = await owner_in(world)
+    await remember(world, owner, space, fact("Tea is at four."))
+    await remember(world, owner, space, fact("Tea is at five.", replaces=("Tea is at four.",)))
+    [new, _] = await world.denizen.memories(owner=owner.key)
+    await world.denizen.forget_memory(new)
+    assert await world.denizen.memories(owner=owner.key) == []
+    assert len(await world.denizen.db.read(_everything_kept_out)) == 2
+
+
+def _everything_kept_out(tx: Tx) -> list[tuple[str]]:
+    return [(row[0],) for row in tx.all(_kept_out)]
+
+
+def vector(*values: int) -> bytes:
+    return bytes(value & 0xFF for value in values)
+
+
+async def test_the_same_meaning_is_one_memory_where_an_embedder_says_so(small_world: World):
+    """Not across embedders, whose vectors cannot be compared, nor across categories."""
+    owner, space = await owner_in(small_world)
+    tea, drink, cat = vector(100, 10, 0), vector(100, 12, 1), vector(0, 5, 100)
+    await remember(small_world, owner, space, fact("Tea is at four.", vector=tea), embedder="e")
+    same = fact("They drink at 4 pm.", "m2", vector=drink)
+    assert await remember(small_world, owner, space, same, embedder="e") == {"same meaning": 1}
+    assert await remember(small_world, owner, space, fact("The cat purrs.", vector=cat), embedder="e") == {"new": 1}
+    assert await remember(small_world, owner, space, same, embedder="other") == {"new": 1}
+    assert await found(small_world, owner, "beverage", vector=drink, embedder="e") == ["Tea is at four."]
+
+
+async def test_the_best_is_found_first_and_the_work_is_bounded(small_world: World):
+    """A common word of very many memories does not hide the rare one."""
+    owner, space = await owner_in(small_world)
+    many: Sequence[Candidate] = [fact(f"The project meets on day {n}.", f"m{n}") for n in range(300)]
+    await remember(small_world, owner, space, *many, fact("The project is called Zanzibar."))
+    assert (await found(small_world, owner, "What is the project Zanzibar?"))[0] == "The project is called Zanzibar."

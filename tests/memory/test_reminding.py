@@ -1,0 +1,216 @@
+"""What agents are reminded of: by cadence, only what everyone there may know, and guarded at the send."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic_ai.messages import ModelMessage
+
+from denizen import forever, reply
+from denizen.agents.registry import Agent
+from denizen.memory import items
+from denizen.memory.audience import Owner
+from denizen.memory.items import Candidate
+from denizen.memory.policy import OrganizationMemory, Policy, Scopes
+from denizen.memory.settings import MemoryOptions
+from denizen.models.scripted import Info
+from denizen.spaces.directory import Entity, Space
+from tests.memory.conftest import PRESETS, answering
+from tests.world import World, as_text, open_world
+
+VIOLIN = "Noor hides her violin in the cellar."
+
+
+async def remembered(world: World, noor: Entity, space: Space, text: str = VIOLIN, **owner: Any) -> None:
+    whose = Owner(**{"scope": "user", "organization_id": noor.organization_id, "user_id": noor.id} | owner)
+    what = Candidate("facts", text, ("somewhere",))
+    await world.denizen.db.write(items.remember, whose, space.id, [what])
+
+
+async def reminders(world: World, agent: Agent) -> list[str]:
+    return [each for each in await world.history(agent) if each.startswith("remembered")]
+
+
+async def a_home(world: World, *others: Entity | Agent, **agent: Any) -> tuple[Agent, Entity, Space]:
+    ada, noor = await world.agent("Ada", model=forever(answering), **agent), await world.person("Noor")
+    kitchen = await world.space("Kitchen", noor, ada, *others)
+    return ada, noor, kitchen
+
+
+async def ask(world: World, noor: Entity, where: Space, text: str = "Where is my violin?", **more: Any) -> None:
+    await world.say(noor, text, where, **more)
+    await world.run()
+
+
+async def test_a_person_alone_with_an_agent_is_remembered(world: World):
+    ada, noor, kitchen = await a_home(world)
+    await remembered(world, noor, kitchen)
+    await ask(world, noor, kitchen)
+    [told] = await reminders(world, ada)
+    assert told == (
+        "remembered: [REMEMBERED — from long-term memory, because of this inbox; it may be out of date]\n\n"
+        f"Of the person you are with:\n| {VIOLIN} (facts)"
+    )
+
+
+async def test_a_secret_of_one_person_is_not_told_where_another_reads(world: World):
+    """Global memory elsewhere: a secret from a private chat appears in a group."""
+    sam = await world.person("Sam")
+    ada, noor, kitchen = await a_home(world, sam)
+    await remembered(world, noor, kitchen)
+    await ask(world, noor, kitchen)
+    assert await reminders(world, ada) == []
+
+
+async def test_who_comes_in_before_the_cycle_opens_is_heard_too(small_world: World):
+    """The audience is asked again in the transaction that tells: what was found before may not be told any more."""
+    from denizen.memory.reminding import Occasion, remind
+
+    ada, noor, kitchen = await a_home(small_world)
+    await remembered(small_world, noor, kitchen)
+    await small_world.say(noor, "Where is my violin?", kitchen)
+    found = tuple(await small_world.denizen.memories(owner=f"user:{noor.id}"))
+    occasion = Occasion(frozenset({kitchen.id}), found, 2_800, "first", ("user",), {})
+    events = await small_world.denizen.inbox(ada)
+
+    async def told() -> bool:
+        read = small_world.denizen.db.write
+        return await read(remind, ada.id, "cycle", 1, events, occasion) is not None  # pyright: ignore[reportArgumentType]
+
+    assert await told()
+    await small_world.denizen.join(kitchen, await small_world.person("Sam"))
+    assert not await told()
+
+
+async def test_what_is_between_two_is_not_told_where_another_agent_listens(small_world: World):
+    bee = await small_world.agent("Bee", model=forever(answering))
+    ada, noor, kitchen = await a_home(small_world, bee)
+    await remembered(small_world, noor, kitchen, scope="persona", agent_id=ada.id)
+    await ask(small_world, noor, kitchen)
+    assert await reminders(small_world, ada) == []
+    alone = await small_world.space("Alone", noor, ada)
+    await ask(small_world, noor, alone)
+    assert len(await reminders(small_world, ada)) == 1
+
+
+@pytest.mark.parametrize("every", [1, 3])
+async def test_every_n_turns_is_every_n_turns(ready_sqlite_url: str, every: int):
+    """Not every N + 1: with N = 3, the first, the fourth and the seventh turn are reminded."""
+    presets = {**PRESETS, "routing": {"reviewEveryNTurns": every}, "memoryCompaction": {"defaultProfile": "off"}}
+    async with open_world(ready_sqlite_url, memory=MemoryOptions(presets=lambda: presets)) as world:
+        ada, noor, kitchen = await a_home(world)
+        turns: list[int] = []
+        for turn in range(1, 8):
+            await remembered(world, noor, kitchen, f"The violin was tuned in year {turn}.")
+            before = len(await reminders(world, ada))
+            await ask(world, noor, kitchen)
+            turns += [turn] if len(await reminders(world, ada)) > before else []
+        assert turns == list(range(1, 8, every))
+
+
+async def test_nothing_is_told_twice_while_it_is_in_the_window(small_world: World):
+    ada, noor, kitchen = await a_home(small_world)
+    await remembered(small_world, noor, kitchen)
+    for _ in range(8):
+        await ask(small_world, noor, kitchen)
+    assert len(await reminders(small_world, ada)) == 1
+
+
+async def test_opting_out_on_the_first_turn_lasts(world: World):
+    """The policy is kept with the conversation, and a later request that says nothing does not undo it."""
+    ada, noor, kitchen = await a_home(world)
+    await remembered(world, noor, kitchen)
+    await world.denizen.set_memory_policy(kitchen, Policy(enabled=False))
+    await world.denizen.set_memory_policy(kitchen, Policy())
+    await ask(world, noor, kitchen)
+    assert await reminders(world, ada) == []
+    await world.denizen.set_memory_policy(kitchen, Policy(enabled=True, scopes=Scopes(persona=False)))
+    study = await world.space("Study", noor, ada)
+    await ask(world, noor, study)
+    assert len(await reminders(world, ada)) == 1
+
+
+async def test_a_kill_switch_holds_at_once_when_reading(small_world: World):
+    ada, noor, kitchen = await a_home(small_world)
+    await remembered(small_world, noor, kitchen)
+    await small_world.denizen.change_organization_memory({"user": False})
+    await ask(small_world, noor, kitchen)
+    assert await reminders(small_world, ada) == []
+
+
+async def test_the_organizations_memories_need_its_id_with_each_request(small_world: World):
+    """It is not stored: the next message that does not name it gets nothing."""
+    ada, noor, kitchen = await a_home(small_world)
+    await remembered(small_world, noor, kitchen, "Our violin teacher is Ruth.", scope="organization")
+    await ask(small_world, noor, kitchen, "Who teaches the violin?")
+    assert await reminders(small_world, ada) == []
+    study = await small_world.space("Study", noor, ada)
+    named = {"memory": {"organization": True}}
+    await ask(small_world, noor, study, "Who teaches the violin?", metadata=named)
+    assert "Of the organization:\n| Our violin teacher is Ruth. (facts)" in (await reminders(small_world, ada))[0]
+
+
+async def test_settings_that_cannot_be_read_bring_nothing_back(small_world: World):
+    from sqlalchemy import text
+
+    from denizen.storage.database import statement
+
+    ada, noor, kitchen = await a_home(small_world)
+    await remembered(small_world, noor, kitchen)
+    broken = statement(text('UPDATE organizations SET settings = \'{"memory": {"enabled": "perhaps"}}\''))
+    await small_world.denizen.db.write(lambda tx: tx.run(broken))
+    await ask(small_world, noor, kitchen)
+    assert await reminders(small_world, ada) == []
+    assert await small_world.denizen.organization_memory() is None
+
+
+async def test_what_was_remembered_in_private_is_stopped_at_the_send_elsewhere(small_world: World):
+    """The agent knows it, and does not repeat it where not everyone may know it."""
+
+    def telling(messages: list[ModelMessage], _info: Info) -> Any:
+        said = as_text(messages[-1])
+        if not said.startswith(("[INBOX", "[REMEMBERED")):
+            return "Said it, or not."
+        return reply("I know: Noor hides her violin in the cellar!")
+
+    ada, noor = await small_world.agent("Ada", model=forever(telling)), await small_world.person("Noor")
+    kitchen = await small_world.space("Kitchen", noor, ada)
+    square = await small_world.space("Square", noor, await small_world.person("Sam"), ada)
+    await remembered(small_world, noor, kitchen)
+    await ask(small_world, noor, kitchen)
+    assert (await small_world.transcript(kitchen))[-1].startswith("Ada: I know")
+    await ask(small_world, noor, square)
+    assert [line for line in await small_world.transcript(square) if line.startswith("Ada")] == []
+    [crossing] = await small_world.denizen.crossings(ada)
+    assert (crossing.to_space_id, crossing.from_space_id) == (square.id, kitchen.id)
+
+
+async def test_a_retriever_of_ones_own_cannot_bring_back_what_others_may_not_know(ready_sqlite_url: str):
+    """Whatever it finds, only what is of the owners that it was handed is told."""
+    options = MemoryOptions(
+        retriever=f"{__name__}:Gossip", presets=lambda: {"memoryCompaction": {"defaultProfile": "off"}}
+    )
+    async with open_world(ready_sqlite_url, memory=options) as world:
+        ada, noor, kitchen = await a_home(world)
+        sam = await world.person("Sam")
+        await remembered(world, noor, kitchen)
+        await remembered(world, sam, kitchen, "Sam fears the violin.")
+        await ask(world, noor, kitchen)
+        [told] = await reminders(world, ada)
+        assert (VIOLIN in told, "Sam" in told) == (True, False)
+
+
+class Gossip:
+    """Brings back everything there is."""
+
+    def __init__(self, db: Any, _embedder: Any) -> None:
+        self._db = db
+
+    async def retrieve(self, wanted: Any) -> Any:
+        home = wanted.owners[0].organization_id
+        return await self._db.read(items.all_of, home)
+
+
+def test_the_organizations_switches_are_all_on_by_default() -> None:
+    assert set(OrganizationMemory().model_dump(exclude={"categories"}).values()) == {True}
