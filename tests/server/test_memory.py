@@ -1,0 +1,157 @@
+"""Memory over HTTP: what is told with answers and streams, who sees what, and who settles what."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
+
+from denizen import forever
+from denizen.memory import items
+from denizen.memory.audience import Owner
+from denizen.memory.items import Candidate
+from denizen.spaces.directory import Entity, Space
+from tests.memory.conftest import answering, known, remembering, utility, written
+from tests.server.conftest import House, served
+from tests.world import open_world
+
+
+@pytest.fixture
+async def house(ready_sqlite_url: str) -> AsyncGenerator[House]:
+    async with open_world(ready_sqlite_url, memory=remembering()) as world, served(world) as house:
+        yield house
+
+
+async def cast(house: House) -> tuple[Entity, Entity, Space]:
+    """Noor, whose house it is, and Sam, a member, with Ada in the kitchen."""
+    world = house.world
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    ada = await world.agent("Ada", model=forever(answering))
+    return noor, sam, await world.space("Kitchen", noor, sam, ada)
+
+
+async def remembered(house: House, space: Space, text: str, **owner: Any) -> str:
+    whose = Owner(organization_id=space.organization_id, **owner)
+    await house.world.denizen.db.write(items.remember, whose, space.id, [Candidate("facts", text, ("m",))])
+    return (await house.world.denizen.memories(owner=whose.key))[0].id
+
+
+async def test_chat_answers_with_the_summary_and_what_was_remembered(house: House) -> None:
+    """`metadata`: what was sent, what the conversation came to, and diagnostics that do not say what they are about."""
+    utility(house.world, written("They met.", facts=[known("Noor plays the violin.", 1)]))
+    noor, _, kitchen = await cast(house)
+    await remembered(house, kitchen, "Noor plays the violin.", scope="user", user_id=noor.id)
+    async with house.world.denizen.living():
+        asked = {"agent": "@ada", "text": "Do I play the violin?", "metadata": {"from": "phone"}}
+        first = (await house.call("POST", "/api/chat", noor, json=asked)).json()
+        assert first["metadata"]["from"] == "phone"
+        assert first["metadata"]["long_term_memory"] == {
+            "reason": "first",
+            "memories": {"conversation": 0, "user": 1, "persona": 0},
+            "characters": 22,
+            "refused": {"organization": "no_organization"},
+        }
+        await house.call("POST", "/api/chat", noor, json=asked)
+        await house.world.denizen.run_until_idle()
+        third = (await house.call("POST", "/api/chat", noor, json=asked)).json()
+    assert third["metadata"]["rolling_memory"]["summary_markdown"] == "They met."
+    assert third["metadata"]["rolling_memory"]["upto"] == 2
+
+
+async def test_a_request_settles_what_is_remembered_and_the_next_one_leaves_it(house: House) -> None:
+    """Opt-out on the first turn; another organization's id is as one that does not exist."""
+    noor, _, kitchen = await cast(house)
+    out = {"memoryControl": {"longTermMemory": {"enabled": False}}}
+    body = {"agent": "@ada", "text": "Hello.", "space": kitchen.id}
+    async with house.world.denizen.living():
+        assert (await house.call("POST", "/api/chat", noor, json={**body, **out})).status_code == 200
+        named = {**body, "organizationId": kitchen.organization_id}
+        assert (await house.call("POST", "/api/chat", noor, json=named)).status_code == 200
+    told = (await house.call("GET", f"/api/spaces/{kitchen.id}/memory", noor)).json()
+    assert told["policy"] == {
+        "enabled": False,
+        "scopes": dict.fromkeys(("conversation", "user", "persona", "organization")),
+        "share_with_organization": None,
+    }
+    other = await house.call("POST", "/api/chat", noor, json={**body, "organizationId": "elsewhere"})
+    assert (other.status_code, other.json()["code"]) == (404, "not_found")
+    said = [each.metadata for each in await house.world.denizen.messages(kitchen) if each.author_id == noor.id]
+    assert said == [{}, {"memory": {"organization": True}}]
+
+
+async def test_readers_of_a_space_are_told_of_a_new_summary(house: House) -> None:
+    """`metadata.update`, on the stream of the space."""
+    utility(house.world, written("They met.", facts=[known("Noor sings.", 1)]))
+    noor, _, kitchen = await cast(house)
+    async with house.stream(noor, kitchen) as stream:
+        for text in ("I sing.", "Well."):
+            await house.world.say(noor, text, kitchen)
+            await house.world.run()
+        while (told := await stream.next()).name != "metadata.update":
+            pass
+    assert (told.data["rolling_memory"]["summary_markdown"], told.data["rolling_memory"]["upto"]) == ("They met.", 2)
+
+
+async def test_everyone_sees_their_own_and_nobody_anothers(house: House) -> None:
+    noor, sam, kitchen = await cast(house)
+    hers = await remembered(house, kitchen, "Noor sings.", scope="user", user_id=noor.id)
+    everyones = await remembered(house, kitchen, "Tea is at four.", scope="organization")
+    listed = (await house.call("GET", "/api/memory", noor)).json()["memories"]
+    assert [each["text"] for each in listed] == ["Noor sings."]
+    assert (await house.call("GET", "/api/memory", sam)).json()["memories"] == []
+    assert (await house.call("GET", f"/api/memory/{hers}", sam)).status_code == 404
+    assert (await house.call("DELETE", f"/api/memory/{hers}", sam)).status_code == 404
+    found = (await house.call("GET", "/api/memory?scope=organization&q=tea", sam)).json()["memories"]
+    assert [each["id"] for each in found] == [everyones]
+    assert (await house.call("DELETE", f"/api/memory/{everyones}", sam)).status_code == 404
+    assert (await house.call("DELETE", f"/api/memory/{everyones}", noor)).status_code == 204
+    corrected = (await house.call("PATCH", f"/api/memory/{hers}", noor, json={"text": "Noor dances."})).json()
+    assert (corrected["text"], corrected["superseded_by"]) == ("Noor dances.", None)
+    assert (await house.call("GET", f"/api/memory/{hers}", noor)).json()["superseded_by"] == corrected["id"]
+    assert (await house.call("DELETE", f"/api/memory/{corrected['id']}", noor)).status_code == 204
+    assert (await house.call("GET", "/api/memory", noor)).json()["memories"] == []
+
+
+async def test_members_see_the_organizations_switches_and_admins_change_them(house: House) -> None:
+    noor, sam, _ = await cast(house)
+    path = "/api/organization/memory"
+    assert (await house.call("GET", path, sam)).json()["publish"] is True
+    assert (await house.call("PATCH", path, sam, json={"publish": False})).status_code == 403
+    changed = (await house.call("PATCH", path, noor, json={"publish": False, "categories": ["facts"]})).json()
+    assert (changed["publish"], changed["categories"], changed["user"]) == (False, ["facts"], True)
+    again = (await house.call("PATCH", path, noor, json={"categories": None})).json()
+    assert (again["publish"], len(again["categories"])) == (False, 4)
+    assert (await house.call("PATCH", path, noor, json={"pubish": True})).status_code == 422
+
+
+async def test_admin_publishes_for_the_organization_and_a_member_does_not(house: House) -> None:
+    """Asked where it is written: id, scope and share set, admin-only, four categories."""
+    memory = {"facts": [known("The launch is in May.", 1)], "preferences": [known("They like May.", 1)]}
+    utility(house.world, *[written("They met.", **memory)] * 4)
+    noor, sam, kitchen = await cast(house)
+    home = kitchen.organization_id
+    for who, expected in ((sam, set()), (noor, {"The launch is in May."})):
+        body = {
+            "agent": "@ada",
+            "text": "The launch is in May.",
+            "space": kitchen.id,
+            "organizationId": home,
+            "memoryControl": {"longTermMemory": {"scopes": {"organization": True}, "shareWithOrganization": True}},
+        }
+        async with house.world.denizen.living():
+            for _ in range(2):
+                await house.call("POST", "/api/chat", who, json=body)
+                await house.world.denizen.run_until_idle()
+        published = await house.world.denizen.memories(owner=f"organization:{home}")
+        assert {each.text for each in published} == expected
+
+
+async def test_the_report_tells_what_is_wrong_and_not_what_it_says(house: House) -> None:
+    noor, sam, kitchen = await cast(house)
+    await remembered(house, kitchen, "Noor plays the violin.", scope="user", user_id=noor.id)
+    await remembered(house, kitchen, "The violin Noor plays.", scope="user", user_id=noor.id)
+    assert (await house.call("GET", "/api/memory/report", sam)).status_code == 403
+    told = await house.call("GET", "/api/memory/report", noor)
+    assert [each["problem"] for each in told.json()["findings"]] == ["duplicate"]
+    assert "violin" not in told.text
