@@ -18,11 +18,12 @@ from denizen.access.secrets import Place, Secret
 from denizen.access.signatures import Scheme
 from denizen.access.vault import Keys, Vault, given_keys, keys_in_file, keys_in_memory, no_keys
 from denizen.access.webhooks import Webhook
-from denizen.agents import applying, forking, gauges, registry
+from denizen.agents import applying, forking, gauges, registry, standing
 from denizen.agents.differences import Change
 from denizen.agents.equipping import Equipment
 from denizen.agents.files import Declared
 from denizen.agents.inspection import Inspection, inspect
+from denizen.agents.outlook import Outlook
 from denizen.agents.registry import Agent, Status
 from denizen.agents.residents import Pace, Residents
 from denizen.bus.local import LocalBus
@@ -40,6 +41,7 @@ from denizen.cycles import budgets, catching_up, ledger
 from denizen.cycles.budgets import BudgetSettings, Resting, Spending
 from denizen.cycles.ledger import Charge
 from denizen.cycles.records import CycleRecord, cycles_of
+from denizen.cycles.reflecting import Afterthoughts, Tried, try_metaprompt
 from denizen.cycles.rethinking import Rethought, rethink
 from denizen.cycles.routing import Choose
 from denizen.cycles.speaking import Voices, heard_by_latecomers
@@ -83,6 +85,11 @@ from denizen.plans.goals import Goal, GoalChange, GoalStatus, Priority
 from denizen.plans.notes import Note
 from denizen.portability import exporting, importing
 from denizen.portability.importing import Imported
+from denizen.reflection import records as reflection
+from denizen.reflection.records import PastRun, PastSignal, Stance
+from denizen.reflection.sentiment import Classifier
+from denizen.reflection.settings import Metaprompt
+from denizen.reflection.state import Complexity, Mood, Skill
 from denizen.spaces import directory, posting, reading, searching
 from denizen.spaces.directory import Attention, Entity, Member, Organization, Space, SpaceKind
 from denizen.spaces.handles import handle_from
@@ -139,6 +146,9 @@ class Runtime:
         public_url: str = "http://127.0.0.1:8420",
         telemetry: Telemetry | None = None,
         memory: MemoryOptions | None = None,
+        presets: Path | None = None,
+        prompts: Path | None = None,
+        classifier: Classifier | None = None,
     ) -> None:
         self.clock: Clock = clock or SystemClock()
         self.models = Models(models)
@@ -163,6 +173,8 @@ class Runtime:
         """Where others reach this server, as they are told it."""
         self.telemetry = telemetry or Telemetry(Metrics())
         """With what this runtime is watched; by default it counts, and traces nothing."""
+        self.outlook = Outlook(presets, prompts, classifier)
+        """Prompt profiles and metaprompts: the file `presets`, with the add-ons in `prompts`."""
         self._outside = Outside(self.clock, self.answer_address)
         self.draining = False
         """Told to stop: whoever asks is sent to other instances, and no cycle is begun here any more."""
@@ -176,6 +188,7 @@ class Runtime:
         self._closing = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
+        self.outlook.check()
         await self._bus.open()
         self._closing.push_async_callback(self._bus.close)
         self._closing.push_async_callback(self.models.close)
@@ -282,13 +295,16 @@ class Runtime:
         """Inside, agents wake, think and sleep by themselves; on leaving, cycles finish or are handed back."""
         if self._residents is not None:
             raise InvalidInput("The agents of this runtime are living already.")
+        equipment = self._equipment()
+        afterthoughts = Afterthoughts(self.db, equipment.reflector)
         residents = Residents(
             self.db,
             self.clock,
             instance=self.instance,
-            equip=self._equipment().equip,
+            equip=equipment.equip,
             pace=self._pace,
             errands=self._errands,
+            afterthoughts=afterthoughts,
         )
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(heard_by_latecomers(self._bus, self._voices, self.clock))
@@ -308,6 +324,7 @@ class Runtime:
                 await stack.enter_async_context(listening(self._bus, residents, self.instance))
                 await stack.enter_async_context(overhearing(self._bus, self._moderator, self.instance))
             self._moderator.hint()
+            await afterthoughts.look()
             await residents.sweep()
             yield residents
 
@@ -391,6 +408,7 @@ class Runtime:
             voices=self._voices,
             telemetry=self.telemetry,
             reminder=self._reminder,
+            outlook=self.outlook,
         )
 
     def answer_address(self, call_id: str) -> str:
@@ -1051,6 +1069,70 @@ class Runtime:
     async def memory_report(self, *, organization: Organization | OrganizationId | None = None) -> Report:
         """What is wrong with what is remembered: doubles, junk, what nobody was ever reminded of, contradictions."""
         return await self.db.read(hygiene.report, await self._organization(organization))
+
+    # How an agent stands to its conversations: the profile it has there, and its state of mind
+
+    async def stance(self, agent: Agent | AgentId, space: Space | SpaceId) -> Stance:
+        """The agent's profile and state of mind in this conversation."""
+        return await self.db.read(reflection.stance, _id(agent), _id(space))
+
+    async def stances(self, agent: Agent | AgentId) -> list[Stance]:
+        """The same for its conversations, those that changed last first; at most a hundred."""
+        return await self.db.read(reflection.stances_of, _id(agent))
+
+    async def set_stance_settings(
+        self, agent: Agent | AgentId, space: Space | SpaceId, settings: Mapping[str, JsonValue]
+    ) -> Stance:
+        """These hold in the conversation instead of the agent's: `preset`, `mode`, `reflection`. Empty: the agent's."""
+        return await self.db.write(standing.set_settings, _id(agent), _id(space), settings, self.outlook)
+
+    async def set_state_of_mind(
+        self,
+        agent: Agent | AgentId,
+        space: Space | SpaceId,
+        *,
+        mood: Mood | None = None,
+        user_skill: Skill | None = None,
+        task_complexity: Complexity | None = None,
+        by: Who | EntityId | None = None,
+    ) -> Stance:
+        """What is given is so from now on; the agent is told with its next cycle."""
+        wanted = standing.wanted({"mood": mood, "user_skill": user_skill, "task_complexity": task_complexity})
+        return await self.db.write(reflection.set_state, _id(agent), _id(space), wanted, by=by and _id(by))
+
+    async def reset_state_of_mind(
+        self, agent: Agent | AgentId, space: Space | SpaceId, *, by: Who | EntityId | None = None
+    ) -> Stance:
+        """The agent has no particular state of mind there, and nothing is counted of anybody. The history stays."""
+        return await self.db.write(reflection.reset, _id(agent), _id(space), by=by and _id(by))
+
+    async def states_of_mind(
+        self, agent: Agent | AgentId, space: Space | SpaceId, *, limit: int = 100
+    ) -> list[PastRun]:
+        """How the state of mind came to be what it is, the newest first."""
+        return await self.db.read(reflection.history, _id(agent), _id(space), limit=limit)
+
+    async def signals(self, agent: Agent | AgentId, space: Space | SpaceId, *, limit: int = 100) -> list[PastSignal]:
+        """What was seen in how people feel there, the newest first."""
+        return await self.db.read(reflection.signals_of, _id(agent), _id(space), limit=limit)
+
+    async def try_metaprompt(
+        self,
+        agent: Agent | AgentId,
+        space: Space | SpaceId,
+        metaprompt: str | Metaprompt,
+        *,
+        apply: bool = False,
+        by: Who | EntityId | None = None,
+    ) -> Tried:
+        """Ask a metaprompt now: one of the agent's or of the configuration by its id, or any other.
+
+        Only with `apply` does its answer change the state of mind. What it uses is paid as a cycle is.
+        """
+        who = await self.get_agent(agent)
+        reflector = self._equipment().reflector_of(who)
+        asked = standing.find_metaprompt(metaprompt, reflector) if isinstance(metaprompt, str) else metaprompt
+        return await try_metaprompt(self.db, reflector, _id(space), asked, apply=apply, by=by and _id(by))
 
     async def metrics(self) -> str:
         """What was counted here, and what the database counts now, in the text format of Prometheus."""

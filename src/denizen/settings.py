@@ -108,6 +108,13 @@ def _web_address(url: str) -> str:
     return url.rstrip("/")
 
 
+def _import_path(place: str) -> str:
+    module, colon, name = place.partition(":")
+    if not colon or not all(part.isidentifier() for part in (*module.split("."), name)):
+        raise ValueError("no function")
+    return place
+
+
 def _address(host: str) -> str:
     if not host or any(character.isspace() or character in "/@" for character in host):
         raise ValueError("no address")
@@ -250,6 +257,35 @@ class LimitSettings(BaseModel):
 
     failed_logins_per_minute: Annotated[_Rate, Expects("a whole number, such as 60 (0: as many as one likes)")] = 60
     """How many wrong tokens and login links one address may show in a minute, before it is not listened to."""
+
+
+class ProfilesSettings(BaseModel):
+    """Where the prompt profiles of the house are."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+
+    presets: Annotated[Path, AfterValidator(_absolute), Expects("a file, such as config/metaprompt-presets.json")] = (
+        Field(default=Path("config/metaprompt-presets.json"), validate_default=True)
+    )
+    """The file of presets, rules and metaprompts, seen from the current folder. Without it, no profiles are chosen."""
+
+    prompts: Annotated[Path, AfterValidator(_absolute), Expects("a folder, such as prompts")] = Field(
+        default=Path("prompts"), validate_default=True
+    )
+    """The folder whose `_meta/*.md` are add-ons of the house; one named as one of ours is taken instead."""
+
+
+class ReflectSettings(BaseModel):
+    """What agents reflect with."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+
+    classifier: Annotated[
+        str | None,
+        AfterValidator(lambda place: place and _import_path(place)),
+        Expects("a function, as module:name, such as acme.feelings:score"),
+    ] = None
+    """A Python function that tells how somebody feels, for agents whose sentiment method is trained_classifier."""
 
 
 class TelemetrySettings(BaseModel):
@@ -470,6 +506,11 @@ class Settings(BaseModel):
 
     memory: MemorySettings = MemorySettings()
 
+    # Seen from the folder that is current when settings are read, not when this module is.
+    profiles: ProfilesSettings = Field(default_factory=ProfilesSettings)
+
+    reflection: ReflectSettings = ReflectSettings()
+
     @property
     def address(self) -> str:
         """Where the server is, as its own machine reaches it."""
@@ -490,6 +531,8 @@ _GROUPS: Final[Mapping[str, type[BaseModel]]] = {
     "limits": LimitSettings,
     "telemetry": TelemetrySettings,
     "memory": MemorySettings,
+    "profiles": ProfilesSettings,
+    "reflection": ReflectSettings,
 }
 
 

@@ -286,6 +286,7 @@ ELSEWHERE = {
     "advisors": {"handle"},
     "memories": {"text", "document"},
     "memory_terms": {"term"},
+    "signals": {"name"},
 }
 """Columns with words that have their own way of forgetting."""
 WORDLESS = {
@@ -295,7 +296,7 @@ WORDLESS = {
     "held_by", "held_told", "shortened", "schedule", "scheme", "sealed", "embedder", "speaker_id", "subject_id",
     "by_id", "receipt", "from_space_id", "to_space_id", "settings", "tools", "voice", "part", "asked_by",
     "colour", "error_code", "reader_id", "user_id", "owner", "scope", "category", "hash", "sources", "superseded_by",
-    "policy",
+    "policy", "person_id", "preset", "mood", "skill", "complexity", "counters", "metaprompt", "cause",
 }  # fmt: skip
 """Columns that hold identifiers, words of our own, or what no person has said."""
 

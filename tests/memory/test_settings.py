@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from denizen.cli.house import what_is_remembered
-from denizen.errors import SettingsError
+from denizen.errors import InvalidInput, SettingsError
 from denizen.memory.settings import Configuration, Switches, read
 from denizen.profiles.files import PresetFile
 from denizen.settings import load
@@ -135,7 +135,7 @@ class TestPresetFile:
     def test_what_is_broken_is_told_with_its_line_and_a_good_one_stays(self, tmp_path: Path) -> None:
         path = tmp_path / "presets.json"
         path.write_text('{"a": 1,\n "b" 2}')
-        with pytest.raises(SettingsError, match="line 2, column 6"):
+        with pytest.raises(InvalidInput, match=r"presets\.json:2:6: "):
             PresetFile(path).load()
         path.write_text('{"a": 1}')
         file = PresetFile(path)
@@ -147,5 +147,5 @@ class TestPresetFile:
     def test_it_has_to_be_an_object(self, tmp_path: Path) -> None:
         path = tmp_path / "presets.json"
         path.write_text(json.dumps([1]))
-        with pytest.raises(SettingsError, match="has to be an object"):
+        with pytest.raises(InvalidInput, match="has to hold a JSON object"):
             PresetFile(path).load()

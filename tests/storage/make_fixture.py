@@ -1,4 +1,4 @@
-"""Writes fixtures/0011.jsonl: a small but complete life, one JSON object for each row, parents before children.
+"""Writes fixtures/0012.jsonl: a small but complete life, one JSON object for each row, parents before children.
 
     python -m tests.storage.make_fixture
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).parent / "fixtures" / "0011.jsonl"
+FILE = Path(__file__).parent / "fixtures" / "0012.jsonl"
 START = 1_767_603_600_000_000
 """Microseconds: Monday, 5 January 2026, nine o'clock, UTC."""
 SECOND = 1_000_000
@@ -40,6 +40,7 @@ def life() -> Iterator[Row]:
     yield from long_ago()
     yield from board()
     yield from long_term()
+    yield from stances()
 
 
 def people() -> Iterator[Row]:
@@ -450,6 +451,63 @@ def long_term() -> Iterator[Row]:
     yield "memory_terms", {"owner": owner, "term": "short", "number": 1, "shape": 4100}
     yield "memory_policies", {"space_id": "space-aside", "policy": '{"enabled":false}', "updated_at": START}
     yield "kept_out", {"owner": owner, "hash": "dead", "created_at": START}
+
+
+def stances() -> Iterator[Row]:
+    """Ada answers briefly in the room, and has been gentler there since Sam was cross."""
+    here = {"agent_id": "entity-ada", "space_id": "space-room"}
+    yield (
+        "stances",
+        {
+            **here,
+            "turns": 2,
+            "reviewed_turn": 1,
+            "review_asked": 0,
+            "preset": "concise",
+            "preset_reason": "default (first turn)",
+            "profile_line": "concise: Be brief.",
+            "reflected_turns": 2,
+            "mood": "empathetic",
+            "skill": "novice",
+            "complexity": "simple",
+            "mind_line": "your mood is empathetic",
+            "imprints": '{"tea": "without sugar"}',
+            "overrides": None,
+            "updated_at": START,
+        },
+    )
+    counters = '{"turns": 1, "frustration": 1, "confusion": 0, "satisfaction": 0, "neutral": 0, "scores": [-0.8], '
+    counters += '"lengths": [20]}'
+    yield "feelings", {**here, "person_id": "entity-sam", "counters": counters, "updated_at": START}
+    yield (
+        "signals",
+        {
+            "number": 1,
+            **here,
+            "person_id": "entity-sam",
+            "cycle": 1,
+            "name": "user_frustrated",
+            "rule": "score -0.80, strongly",
+            "score": -800,
+            "created_at": START,
+        },
+    )
+    yield (
+        "reflections",
+        {
+            "number": 1,
+            **here,
+            "cycle": 1,
+            "metaprompt": "frustration_recovery",
+            "cause": "user_frustrated",
+            "outcome": "changed",
+            "reason": "Sam is cross.",
+            "state": '{"mood": "empathetic", "user_skill": "novice", "task_complexity": "simple"}',
+            "by_id": None,
+            "created_at": START,
+        },
+    )
+    yield "reflecting", {"agent_id": "entity-ada", "cycle": 1}
 
 
 if __name__ == "__main__":

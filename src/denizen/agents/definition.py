@@ -10,6 +10,8 @@ from denizen.cycles.settings import CycleSettings
 from denizen.errors import InvalidInput
 from denizen.inbox.urgency import UrgentRule
 from denizen.plans.settings import HeartbeatSettings, checked_zone
+from denizen.profiles.settings import ProfileSettings
+from denizen.reflection.settings import ReflectionSettings
 from denizen.spaces.handles import check_handle
 from denizen.tools.guard import GuardSettings
 from denizen.tools.prebuilt import PREBUILT
@@ -43,6 +45,10 @@ class AgentDefinition(BaseModel):
     """What it may use by the day and for life; None is no limit of its own."""
     private_guard: GuardSettings = GuardSettings()
     """How it is kept from repeating elsewhere what was said in a private space."""
+    profiles: ProfileSettings = ProfileSettings()
+    """Which instructions are added to its own, conversation by conversation."""
+    reflection: ReflectionSettings = ReflectionSettings()
+    """How it thinks over its conversations between their turns."""
 
     @field_validator("zone")
     @classmethod

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import structlog
 from pydantic_ai.models import Model
 
 from denizen.access import secrets
 from denizen.access.vault import Vault
+from denizen.agents import registry
+from denizen.agents.outlook import Outlook
 from denizen.agents.registry import Agent
 from denizen.agents.reserved import may_be_sent, sendings
 from denizen.bus.port import Bus
@@ -19,16 +21,18 @@ from denizen.consciousness.window import Budget, budget
 from denizen.cycles import organization
 from denizen.cycles.budgets import Allowance, allowance
 from denizen.cycles.cycle import Faculties
+from denizen.cycles.reflecting import NamedModel, Reflector
 from denizen.cycles.routing import Choose
 from denizen.cycles.speaking import Voices
 from denizen.cycles.stopping import Stop
 from denizen.cycles.triage import Judge, Sieve
 from denizen.errors import InvalidInput
-from denizen.ids import OrganizationId
+from denizen.ids import AgentId, OrganizationId
 from denizen.memory.reminding import Reminder
 from denizen.models.catalog import Models
 from denizen.models.embedders import Embedder
 from denizen.models.prices import Price, Usage, expected_cost
+from denizen.profiles.choosing import Profiling
 from denizen.storage.database import Database, Tx
 from denizen.telemetry.telemetry import OFF, Telemetry
 from denizen.tools.asking import ask_tool
@@ -64,6 +68,7 @@ class Equipment:
     voices: Voices
     telemetry: Telemetry = OFF
     reminder: Reminder | None = None
+    outlook: Outlook = field(default_factory=Outlook)
 
     async def equip(self, agent: Agent) -> tuple[Faculties, Budget]:
         """What this agent thinks with, and how much a request of it may hold. Raises where something is missing."""
@@ -94,6 +99,8 @@ class Equipment:
             reminder=self.reminder,
             voices=self.voices,
             telemetry=self.telemetry,
+            profiling=lambda: self._profiling(agent),
+            reflects=agent.reflects,
         )
         # Whichever of its models it comes to, the request fits.
         contexts = [each.context_window for each in models.values() if each.context_window is not None]
@@ -103,6 +110,36 @@ class Equipment:
         """The model of that name, paid as this agent's own is; `default` is told by the name it stands for."""
         ((real, model),) = (await self._resolve_all(agent, [name])).items()
         return real, model
+
+    def _profiling(self, agent: Agent) -> Profiling | None:
+        settings = agent.definition.profiles
+        presets = self.outlook.presets() if settings.enabled else None
+        return None if presets is None else Profiling(presets, settings.mode or agent.entity.handle, settings.preset)
+
+    async def reflector(self, agent_id: AgentId) -> Reflector | None:
+        """What this agent reflects with now; None for one that does not, or that is not to think."""
+        agent = await self.db.read(registry.get, agent_id)
+        if not agent.reflects or await self.db.read(registry.status, agent_id) in ("suspended", "dead"):
+            return None
+        return self.reflector_of(agent)
+
+    def reflector_of(self, agent: Agent) -> Reflector:
+        """What this agent reflects with, whether or not it does so by itself."""
+
+        async def model_for(name: str | None) -> NamedModel:
+            return await self.model_for(agent, name or agent.definition.model)
+
+        return Reflector(
+            agent_id=agent.id,
+            name=agent.name,
+            settings=agent.definition.reflection,
+            configuration=self.outlook.configuration(),
+            model_for=model_for,
+            prices=self.prices,
+            allowance=allowance(agent.entity.organization_id, agent.definition.budget, agent.shared_budget),
+            classifier=self.outlook.classifier,
+            metrics=self.telemetry.metrics,
+        )
 
     def _named(self, model: str) -> str:
         return self.default_model if model == "default" else model

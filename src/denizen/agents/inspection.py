@@ -35,6 +35,9 @@ from denizen.plans import agenda, goals, notes
 from denizen.plans.agenda import Plan
 from denizen.plans.goals import Goal
 from denizen.plans.notes import Note
+from denizen.reflection import records as reflection
+from denizen.reflection.records import PastRun, Stance
+from denizen.spaces import directory
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import calls as calls_table
 from denizen.storage.schema import cycles, events, leases, minds, toolsets
@@ -46,6 +49,7 @@ CYCLES_SHOWN: Final = 10
 EVENTS_SHOWN: Final = 20
 DEAD_SHOWN: Final = 200
 DAYS: Final = 7
+STANDINGS_SHOWN: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,16 @@ class Lived:
 
 
 @dataclass(frozen=True, slots=True)
+class Standing:
+    """How it stands to one conversation."""
+
+    stance: Stance
+    space_name: str
+    last: PastRun | None
+    """What last became of its state of mind there."""
+
+
+@dataclass(frozen=True, slots=True)
 class Inspection:
     """An agent at one moment."""
 
@@ -123,6 +137,8 @@ class Inspection:
     goals: tuple[Goal, ...]
     notes: tuple[Note, ...]
     plans: tuple[Plan, ...]
+    standings: tuple[Standing, ...]
+    """Its profiles and states of mind, those that changed last first."""
     calls: tuple[Call, ...]
     """What it waits for people or services to answer."""
     budget: BudgetSettings | None
@@ -166,6 +182,7 @@ def inspect(tx: Tx, agent_id: AgentId) -> Inspection:
         goals=tuple(goals.goals_of(tx, agent_id)),
         notes=tuple(notes.notes_of(tx, agent_id)),
         plans=tuple(agenda.plans_of(tx, agent_id)),
+        standings=_standings(tx, agent_id),
         calls=tuple(calls.get(tx, row[0]) for row in tx.all(_waiting_calls, agent_id=agent_id)),
         budget=agent.definition.budget,
         shared_budget=agent.shared_budget,
@@ -173,6 +190,18 @@ def inspect(tx: Tx, agent_id: AgentId) -> Inspection:
         week=_sum(spent),
         spending=spent,
         cycles=_last_cycles(tx, agent_id),
+    )
+
+
+def _standings(tx: Tx, agent_id: AgentId) -> tuple[Standing, ...]:
+    found = reflection.stances_of(tx, agent_id, limit=STANDINGS_SHOWN)
+    return tuple(
+        Standing(
+            each,
+            directory.get_space(tx, each.space_id).name,
+            next(iter(reflection.history(tx, agent_id, each.space_id, limit=1)), None),
+        )
+        for each in found
     )
 
 

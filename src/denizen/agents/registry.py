@@ -25,10 +25,11 @@ from denizen.errors import InvalidInput, NotFound
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
 from denizen.models.prices import Usage, usage_of
 from denizen.plans import agenda
+from denizen.reflection import records as reflection
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx, insert_into, statement
-from denizen.storage.schema import agents, cycles, entities, events, memberships, minds, organizations
+from denizen.storage.schema import agents, cycles, entities, events, memberships, minds, organizations, reflecting
 from denizen.storage.schema import leases as leases_table
 from denizen.tools import calls
 
@@ -45,6 +46,8 @@ class Agent:
     """Of the definition; it grows with each edit."""
     shared_budget: BudgetSettings | None = None
     """What all agents of its organization together may use, as far as that was looked up."""
+    reflects: bool = False
+    """Whether its cycles are reflected on, everywhere or in some conversation, as far as that was looked up."""
 
     @property
     def id(self) -> AgentId:
@@ -79,9 +82,10 @@ _agent = (
     agents.c.version,
 )
 _get = statement(
-    select(*_agent, organizations.c.settings)
+    select(*_agent, organizations.c.settings, reflecting.c.cycle)
     .join(agents, agents.c.id == entities.c.id)
     .join(organizations, organizations.c.id == agents.c.organization_id)
+    .outerjoin(reflecting, reflecting.c.agent_id == agents.c.id)
     .where(agents.c.id == bindparam("id"))
 )
 _edit = statement(
@@ -131,14 +135,17 @@ def create(
     leases.create(tx, entity.id)
     if definition.heartbeat is not None:
         agenda.keep_heartbeat(tx, entity.id, definition.heartbeat)
-    return Agent(entity, definition, 1)
+    if definition.reflection.is_on:
+        reflection.keep_reflecting(tx, entity.id, on=True)
+    return Agent(entity, definition, 1, reflects=definition.reflection.is_on)
 
 
 def get(tx: Tx, agent_id: AgentId) -> Agent:
     row = tx.one(_get, id=agent_id)
     if row is None:
         raise NotFound("agent", agent_id)
-    return Agent(Entity(*row[:5]), AgentDefinition.model_validate_json(row[5]), row[6], budgets.budget_in(row[7]))
+    definition, shared = AgentDefinition.model_validate_json(row[5]), budgets.budget_in(row[7])
+    return Agent(Entity(*row[:5]), definition, row[6], shared, row[8] is not None)
 
 
 _lock = statement(select(agents.c.id).where(agents.c.id == bindparam("id")).with_for_update(key_share=True))
@@ -171,7 +178,8 @@ def life(tx: Tx, agent_id: AgentId) -> Life:
 
 def edit(tx: Tx, agent_id: AgentId, definition: AgentDefinition) -> Agent:
     """The agent is defined anew; a new era begins with its next cycle. One whose budget is raised goes on."""
-    before = get(tx, agent_id).definition
+    agent = get(tx, agent_id)
+    before = agent.definition
     tx.run(
         _edit,
         agent=agent_id,
@@ -181,6 +189,8 @@ def edit(tx: Tx, agent_id: AgentId, definition: AgentDefinition) -> Agent:
     )
     agenda.keep_heartbeat(tx, agent_id, definition.heartbeat)
     budgets.reconsider(tx, agent_id, before.budget, definition.budget)
+    if agent.reflects or definition.reflection.is_on:
+        reflection.keep_reflecting(tx, agent_id, on=definition.reflection.is_on)
     return get(tx, agent_id)
 
 

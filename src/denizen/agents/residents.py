@@ -23,6 +23,7 @@ from denizen.clock import SECOND, Clock, Instant
 from denizen.consciousness import compaction
 from denizen.consciousness import lease as leases
 from denizen.consciousness import mind as minds
+from denizen.consciousness.compaction import Compacted, Crowded, Unfinished
 from denizen.consciousness.lease import LEASE_SECONDS, Lease
 from denizen.consciousness.mind import Mind
 from denizen.consciousness.selfhood import Identity
@@ -31,14 +32,16 @@ from denizen.cycles import alerts
 from denizen.cycles.budgets import look_after_resting
 from denizen.cycles.cycle import Faculties, think
 from denizen.cycles.opening import Waking, open_cycle, resume_cycle
-from denizen.cycles.outcome import Failed, Paused, Rested
+from denizen.cycles.outcome import Acted, Failed, Paused, Rested
 from denizen.cycles.pausing import stays_paused
 from denizen.cycles.records import OpenCycle, open_cycle_id, spaces_of
+from denizen.cycles.reflecting import Afterthoughts
 from denizen.cycles.reminding import remind
 from denizen.cycles.triage import sift
 from denizen.errors import DenizenError, LeaseLost, StorageError
 from denizen.ids import AgentId
 from denizen.memory.reminding import shown_in
+from denizen.profiles import choosing
 from denizen.storage.database import Database, Tx
 from denizen.tools import calls, guard
 from denizen.tools.errands import Errands, again
@@ -85,10 +88,19 @@ class Residents:
     """Keeps agents alive in this process, from `__aenter__` to `__aexit__`."""
 
     def __init__(
-        self, db: Database, clock: Clock, *, instance: str, equip: Equip, pace: Pace, errands: Errands
+        self,
+        db: Database,
+        clock: Clock,
+        *,
+        instance: str,
+        equip: Equip,
+        pace: Pace,
+        errands: Errands,
+        afterthoughts: Afterthoughts,
     ) -> None:
         self._db = db
         self._errands = errands
+        self._afterthoughts = afterthoughts
         self._clock = clock
         self._instance = instance
         self._equip = equip
@@ -132,6 +144,7 @@ class Residents:
         for task in [*lives, *self._loops]:
             task.cancel()
         await self._errands.stop()
+        await self._afterthoughts.stop()
         await self._tasks.__aexit__(None, None, None)
         try:
             # Only now: whoever is not there any more has its calls made again by others.
@@ -197,6 +210,9 @@ class Residents:
             await self._settled()
             if self._errands.busy:
                 await self._errands.settled()
+                continue
+            if self._afterthoughts.busy:
+                await self._afterthoughts.settled()
                 continue
             mine = [
                 each.agent_id for each in await self._db.read(registry.due) if each.holder in (None, self._instance)
@@ -350,7 +366,9 @@ class Residents:
         semantic = mind.window.strategy == "semantic"
         recalling = await remind(self._db, faculties.embedder, mind) if semantic else None
         inbox, toolbox = mind.budget.inbox, faculties.toolbox
-        waking = Waking(mind.identity, mind.version, mind.era, inbox, toolbox, mind.next_seq, recalling)
+        waking = Waking(
+            mind.identity, mind.version, mind.era, inbox, toolbox, mind.next_seq, recalling, faculties.profiling()
+        )
         if faculties.reminder is None:
             return waking
         occasion = await faculties.reminder.before_cycle(mind)
@@ -365,6 +383,8 @@ class Residents:
             caution = await self._db.read(guard.caution, mind.lease.agent_id, there, remembered)
             cycle = replace(cycle, remembered=remembered, caution=caution)
         outcome = await think(faculties, mind, cycle, life.woken.is_set)
+        if faculties.reflects and isinstance(outcome, Acted):
+            self._afterthoughts.hint(mind.lease.agent_id)
         if isinstance(outcome, Failed) and not outcome.undone:
             life.woken.clear()
             return False
@@ -376,7 +396,8 @@ class Residents:
         tools = faculties.toolbox.tokens
         try:
             while compaction.is_due(mind, tools):
-                done = await self._db.write(compaction.compact, mind.lease, compaction.crowded(mind, tools))
+                work = compaction.compact if faculties.profiling() is None else compact_and_review
+                done = await self._db.write(work, mind.lease, compaction.crowded(mind, tools))
                 _count_compaction(faculties, "unfinished" if done == "unfinished" else "done")
                 if done != "unfinished":
                     mind.settle(*done)
@@ -428,6 +449,14 @@ class Residents:
 def first_to_try(agent_id: AgentId, instances: list[str]) -> str:
     """Which instance should try first to bring an agent to life: the same answer on each, evenly spread."""
     return max(instances, key=lambda each: hashlib.blake2b(f"{each}/{agent_id}".encode(), digest_size=8).digest())
+
+
+def compact_and_review(tx: Tx, lease: Lease, mind: Crowded) -> Compacted | Unfinished:
+    """What `compaction.compact` does; and profiles are chosen anew after it."""
+    done = compaction.compact(tx, lease, mind)
+    if done != "unfinished":
+        choosing.ask_review(tx, lease.agent_id)
+    return done
 
 
 def _count_compaction(faculties: Faculties, outcome: str) -> None:

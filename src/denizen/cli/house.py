@@ -59,6 +59,7 @@ async def open_house(settings: Settings) -> AsyncGenerator[House]:
         telemetry=telemetry,
         memory=what_is_remembered(settings),
         **how_secrets_are_kept(settings),
+        **how_agents_reflect(settings),
     )
     if choice.ollama_url is not None:
         runtime.models.ollama_url = choice.ollama_url
@@ -73,8 +74,9 @@ async def open_records(settings: Settings) -> AsyncGenerator[tuple[Runtime, Worl
     from denizen.welcome import welcome
 
     make_home(settings.home)
-    public_url = settings.public_url or settings.address
-    async with Runtime(settings.database_url, public_url=public_url, **how_secrets_are_kept(settings)) as runtime:
+    public_url, more = settings.public_url or settings.address, how_agents_reflect(settings)
+    kept = how_secrets_are_kept(settings)
+    async with Runtime(settings.database_url, public_url=public_url, **kept, **more) as runtime:
         yield runtime, await welcome(runtime, owner_name())
 
 
@@ -117,6 +119,18 @@ def how_secrets_are_kept(settings: Settings) -> dict[str, Any]:
         "secret_key": None if settings.secret_key is None else settings.secret_key.get_secret_value(),
         "secret_key_file": settings.home / KEY_FILE,
         "shared_secrets": shared_in(os.environ),
+    }
+
+
+def how_agents_reflect(settings: Settings) -> dict[str, Any]:
+    """What a runtime has to know about prompt profiles and reflection."""
+    from denizen.reflection.sentiment import load_classifier
+
+    place = settings.reflection.classifier
+    return {
+        "presets": settings.profiles.presets,
+        "prompts": settings.profiles.prompts,
+        "classifier": None if place is None else load_classifier(place),
     }
 
 

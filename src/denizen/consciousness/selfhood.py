@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from denizen.consciousness import stances
 from denizen.ids import AgentId
 from denizen.inbox.format import plain_name, quoted_name
 from denizen.plans.facts import facts_of
@@ -65,12 +66,24 @@ class Era:
 
 
 def surroundings(tx: Tx, agent_id: AgentId) -> dict[str, str]:
-    """The facts as they stand: where the agent is, and with whom; its goals, memories and plans."""
+    """The facts as they stand: where the agent is, with whom, how it stands there; its goals, memories and plans."""
+    found = stances.places_of(tx, agent_id)
     places = {
-        f"space:{space.id}": describe_space(space, directory.members(tx, space.id), agent_id)
-        for space in directory.spaces_of(tx, agent_id)
+        f"space:{place.space.id}": describe_space(place.space, directory.members(tx, place.space.id), agent_id)
+        for place in found
     }
-    return places | facts_of(tx, agent_id)
+    profiles = {f"profile:{each.space.id}": _there(each.space, each.profile) for each in found if each.profile}
+    minds = {f"mind:{each.space.id}": _there(each.space, each.mind) for each in found if each.mind}
+    return places | facts_of(tx, agent_id) | profiles | minds
+
+
+def _there(space: Space, line: str) -> str:
+    return of_space(space.name, space.id, line)
+
+
+def of_space(name: str, space_id: str, line: str) -> str:
+    """What holds in a space, as it is told with others."""
+    return f"in {quoted_name(name)} (id: {space_id}) — {line}"
 
 
 def describe_space(space: Space, members: Sequence[Member], agent_id: AgentId) -> str:
@@ -112,7 +125,7 @@ def render(identity: Identity, facts: Facts, *, characters: int = SECTION_CHARAC
 
 @dataclass(frozen=True, slots=True)
 class _Intention:
-    """A kind of thing that an agent means to do or to keep, and the words for it."""
+    """A kind of thing that an agent means to do, to keep or to heed, and the words for it."""
 
     key: str
     word: str
@@ -125,6 +138,8 @@ _INTENTIONS: Final = (
     _Intention("goal", "goal", "GOALS", ""),
     _Intention("note", "memory", "MEMORIES", ": get_memories shows them"),
     _Intention("plan", "plan", "PLANS", ": get_plans shows them"),
+    _Intention("profile", "profile", "HOW TO ANSWER", ""),
+    _Intention("mind", "state of mind", "STATE OF MIND", ""),
 )
 
 

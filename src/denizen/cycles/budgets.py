@@ -284,6 +284,21 @@ def reserve(tx: Tx, lease: Lease, under: Allowance, need: Amount) -> Refusal | N
     return refused
 
 
+def affordable(tx: Tx, agent_id: AgentId, under: Allowance, need: Amount) -> Refusal | None:
+    """Whether there is room for a small model call beside the cycle under way; nothing is kept for it.
+
+    What is kept for an agent is kept for its cycle. So a limit may be passed by what one such call uses, not by more.
+    """
+    limits = _applying(under.own, "agent")
+    if under.shared:
+        limits += _applying(organization_budget(tx, under.organization_id), "organization")
+    for limit in limits:
+        spent, kept = _used(tx, limit, under.organization_id, agent_id)
+        if limit.is_passed_by(spent + kept + need):
+            return Refusal(limit.scope, None)
+    return None
+
+
 async def reserve_soon(db: Database, clock: Clock, lease: Lease, under: Allowance, need: Amount) -> Refusal | None:
     """Like `reserve`, but where only what others have kept is in the way, they are given time to pay less."""
     refused = await db.write(reserve, lease, under, need)

@@ -53,6 +53,7 @@ from denizen.models import caching, request
 from denizen.models.embedders import Embedder
 from denizen.models.prices import Price, Usage, cost, expected_cost, usage_of
 from denizen.models.tokens import PER_MESSAGE, estimate
+from denizen.profiles.choosing import Profiling
 from denizen.spaces import posting
 from denizen.storage.database import Database
 from denizen.telemetry.telemetry import OFF, Telemetry
@@ -115,6 +116,10 @@ class Faculties:
     """Where those who come late hear what it is saying."""
     telemetry: Telemetry = OFF
     """Who is told of its cycles, beside those who live with it."""
+    profiling: Callable[[], Profiling | None] = lambda: None
+    """What its profiles are chosen by at the moment."""
+    reflects: bool = False
+    """Whether its cycles are reflected on."""
 
 
 async def think(

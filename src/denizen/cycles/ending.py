@@ -24,6 +24,7 @@ from denizen.cycles.remembering import own_words_of, pieces_of
 from denizen.ids import AgentId, CycleId, SpaceId
 from denizen.inbox import delivery
 from denizen.inbox.delivery import DEAD_AFTER, back_off
+from denizen.profiles import choosing
 from denizen.spaces import posting
 from denizen.spaces.posting import Draft
 from denizen.storage.database import Tx, statement
@@ -145,9 +146,12 @@ def _make_recallable(
 
 
 def _remember(tx: Tx, agent_id: AgentId, kept: str) -> None:
-    """What the cycle was told of its surroundings is known from now on."""
+    """What the cycle was told of its surroundings is known from now on, and its turns are counted."""
     told = json.loads(kept)
-    tx.run(_remember_told, agent=agent_id, up_to=told["news"], facts=json.dumps(told["facts"], ensure_ascii=False))
+    if "facts" in told:
+        tx.run(_remember_told, agent=agent_id, up_to=told["news"], facts=json.dumps(told["facts"], ensure_ascii=False))
+    if "profiles" in told:
+        choosing.keep(tx, agent_id, told["profiles"])
 
 
 def _deliver_text(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from pydantic_ai.messages import ModelRequest, UserPromptPart
 from sqlalchemy import bindparam, select, update
@@ -27,6 +27,8 @@ from denizen.inbox.events import Event
 from denizen.inbox.format import format_inbox, take_that_fit
 from denizen.memory import reminding
 from denizen.plans import agenda
+from denizen.profiles import choosing
+from denizen.profiles.choosing import Profiling
 from denizen.spaces import directory
 from denizen.storage.database import Tx, insert_ignore, insert_into, statement
 from denizen.storage.schema import agents, cycles, minds, toolsets
@@ -52,6 +54,8 @@ class Waking:
     next_seq: int
     recalling: recollection.Occasion | None = None
     """What may come to its mind by itself, because it matters to the inbox."""
+    profiling: Profiling | None = None
+    """What its profiles are chosen by, where the house has any."""
     reminding: reminding.Occasion | None = None
     """What it may be reminded of from beyond its own life."""
     remembered: frozenset[str] = frozenset()
@@ -110,6 +114,8 @@ def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> Opened | Stale | None:
         era = _renew_self(tx, waking, news)
     elif news != news_told:
         told = _tell_news(tx, waking, news)
+    if waking.profiling is not None:
+        told = _tell_profiles(tx, waking, waking.profiling, batch, told)
     if not waking.toolbox.archived:
         # They may be others than those of the era: a process that started anew brings its own.
         tx.run(_keep_tools, digest=waking.toolbox.digest, tools=waking.toolbox.encoded)
@@ -134,6 +140,18 @@ def _tell_news(tx: Tx, waking: Waking, news: int) -> _Told:
     list_characters = selfhood.list_characters(waking.inbox_tokens)
     lines = selfhood.news(json.loads(before[0]) if before else {}, facts, characters=list_characters)
     return _Told(lines, json.dumps({"news": news, "facts": facts}, ensure_ascii=False))
+
+
+def _tell_profiles(tx: Tx, waking: Waking, by: Profiling, batch: Sequence[Event], told: _Told) -> _Told:
+    """What is told besides of the profiles that this cycle has; with what it keeps of them until it ends."""
+    characters = selfhood.list_characters(waking.inbox_tokens)
+    turns = choosing.choose_for(tx, waking.identity.entity.id, batch, by, characters=characters)
+    if not turns:
+        return told
+    kept: dict[str, Any] = {} if told.kept is None else json.loads(told.kept)
+    kept["profiles"] = [each.kept() for each in turns]
+    lines = [each.told for each in turns if each.told is not None]
+    return _Told([*told.lines, *lines], json.dumps(kept, ensure_ascii=False))
 
 
 def _renew_self(tx: Tx, waking: Waking, news: int) -> Era | None:

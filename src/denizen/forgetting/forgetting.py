@@ -49,6 +49,7 @@ from denizen.storage.schema import (
     cycles,
     entities,
     events,
+    feelings,
     identities,
     log,
     memberships,
@@ -59,11 +60,14 @@ from denizen.storage.schema import (
     panels,
     passages,
     redactions,
+    reflections,
     replies,
     rounds,
     secrets,
     selves,
+    signals,
     spaces,
+    stances,
     tokens,
 )
 
@@ -202,6 +206,8 @@ def forget_person(
     tx.run(_forget_entity, entity=person_id, new_name=NOBODY, new_handle=new_handle)
     tx.run(_revoke, entity=person_id, at=tx.now)
     tx.run(_drop_secrets, owner=person_id)
+    work.removed["feelings"] += tx.run(_feelings_of, person=person_id)
+    work.removed["signals"] += tx.run(_signals_of, person=person_id)
     # A house without an owner could not be looked after: the last one stays, without a name.
     if roles.role_of(tx, person_id) != "owner" or roles.count_owners(tx, person.organization_id) > 1:
         tx.run(_gone, entity=person_id, at=tx.now)
@@ -323,6 +329,12 @@ _revoke = statement(
 )
 _drop_secrets = statement(delete(secrets).where(secrets.c.owner_id == bindparam("owner")))
 _unlink = statement(delete(identities).where(identities.c.entity_id == bindparam("entity")))
+_feelings_of = statement(delete(feelings).where(feelings.c.person_id == bindparam("person")))
+_signals_of = statement(delete(signals).where(signals.c.person_id == bindparam("person")))
+_of_space_there = {
+    table.name: statement(delete(table).where(table.c.space_id == bindparam("space")))
+    for table in (feelings, signals, reflections, stances)
+}
 _leave_all = statement(delete(memberships).where(memberships.c.space_id == bindparam("space")))
 _forget_space = statement(update(spaces).where(spaces.c.id == bindparam("space")).values(name=bindparam("new_name")))
 
@@ -723,6 +735,8 @@ class _Work:
         self.removed["advisors"] += self.tx.run(_advisors_there, space=space_id, at=self.tx.now)
         self.tx.run(_questions_there, space=space_id)
         self.tx.run(_panel_there, space=space_id)
+        for table, drop in _of_space_there.items():
+            self.removed[table] += self.tx.run(drop, space=space_id)
 
     def rename_in_definitions(self, handle: str, new_handle: str) -> None:
         """Owners wrote of the person too."""

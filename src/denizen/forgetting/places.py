@@ -31,11 +31,14 @@ from denizen.storage.schema import (
     overflow,
     panels,
     plans,
+    reflections,
     replies,
     rollings,
     rounds,
     selves,
+    signals,
     spaces,
+    stances,
     tokens,
     webhooks,
 )
@@ -171,6 +174,13 @@ PLACES: Final = (
         {"name": "text", "text": "text", "thinking": "text", "result": "text", "error": "text", "recipe": "text"},
         here=replies.c.organization_id == bindparam("organization_id"),
     ),
+    Place(
+        stances,
+        {"preset_reason": "text", "profile_line": "text", "mind_line": "text", "imprints": "text", "overrides": "text"},
+        agent=stances.c.agent_id,
+    ),
+    Place(signals, {"rule": "text"}, agent=signals.c.agent_id),
+    Place(reflections, {"reason": "text"}, agent=reflections.c.agent_id),
     Place(webhooks, {"name": "text"}, agent=webhooks.c.agent_id, of_people=True),
     Place(
         entities,

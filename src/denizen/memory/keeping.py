@@ -18,7 +18,7 @@ from pydantic_ai.models import Model
 from sqlalchemy import bindparam, select
 
 from denizen.clock import SECOND, Clock
-from denizen.errors import SettingsError, StorageError
+from denizen.errors import InvalidInput, SettingsError, StorageError
 from denizen.ids import AgentId, EntityId, SpaceId
 from denizen.memory import asking, audience, documents, passing, rolling, sharing
 from denizen.memory.asking import Answered, Spent
@@ -152,7 +152,7 @@ class Keeper:
         except StorageError:
             self._look_at(space_id, self._with.clock.now() + _RETRY_SECONDS * SECOND)
             raise
-        except SettingsError as error:
+        except (InvalidInput, SettingsError) as error:
             log_line.warning("conversation not summed up", space=space_id, problem=str(error))
 
     # One conversation

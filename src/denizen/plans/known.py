@@ -55,6 +55,8 @@ def know(tx: Tx, agent_id: AgentId, lines: Mapping[str, str | None]) -> None:
     # The open cycle keeps what it was told when it began, and enters that when it ends.
     for cycle_id, kept in tx.all(_open, agent_id=agent_id):
         told = json.loads(kept)
+        if "facts" not in told:
+            continue
         told["facts"] = json.loads(_with(told["facts"], lines))
         tx.run(_tell_open, cycle=cycle_id, facts=json.dumps(told, ensure_ascii=False))
 

@@ -1,1 +1,1 @@
-"""Prompt profiles: presets, rules, router, add-ons; and the file that they share with rolling memory."""
+"""Prompt profiles: presets of instructions that are added to an agent's own, chosen by rules for each conversation."""

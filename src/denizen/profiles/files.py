@@ -1,67 +1,68 @@
-"""The presets file, `config/metaprompt-presets.json`: read when it has changed, parsed once, errors that say where."""
+"""The file of presets: found, read, and read again when it has changed."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import structlog
 from pydantic import JsonValue
 
-from denizen.errors import SettingsError
+from denizen.errors import InvalidInput
 
 log_line = structlog.get_logger(__name__)
 
-_Stamp = tuple[int, int]
-"""When a file was changed, and its size."""
+Stamp = tuple[int, int] | None
+"""By which a changed file is known: when it was written, and its size; None: it is not there."""
 
 
 class PresetFile:
-    """One file of presets. Where there is none, it holds nothing, and every part of it has its defaults."""
+    """A JSON file that people edit while agents live. What was good last stays in force while it is not."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._stamp: _Stamp | None = None
-        self._loaded: Mapping[str, JsonValue] | None = None
+        self._stamp: Stamp = None
+        self._good: Mapping[str, JsonValue] | None = None
 
     def load(self) -> Mapping[str, JsonValue]:
-        """What the file says now: the same object as before while the file is the same.
+        """What the file says now, the same object as long as it says it; nothing where there is no file.
 
-        A file that cannot be read at all raises `SettingsError`. One that was good and was then broken is warned of
-        once, and what it said before stays.
+        Raises `InvalidInput` if it cannot be read and never could; later, that is logged once.
         """
-        stamp = self._stamped()
-        if self._loaded is not None and stamp == self._stamp:
-            return self._loaded
+        stamp = stamp_of(self.path)
+        if self._good is not None and stamp == self._stamp:
+            return self._good
         try:
-            found: Mapping[str, JsonValue] = {} if stamp is None else self._parsed()
-        except SettingsError as error:
-            if self._loaded is None:
+            self._good = read_json(self.path) if stamp is not None else {}
+        except InvalidInput as error:
+            if self._good is None:
                 raise
-            log_line.warning("presets not read again", file=str(self.path), problem=str(error))
-            found = self._loaded
-        self._stamp, self._loaded = stamp, found
-        return found
+            log_line.warning("preset file cannot be read", path=str(self.path), message=str(error))
+        self._stamp = stamp
+        return self._good
 
-    def _stamped(self) -> _Stamp | None:
-        try:
-            found = self.path.stat()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise SettingsError(f"{self.path} cannot be read: {error.strerror}.") from error
-        return found.st_mtime_ns, found.st_size
 
-    def _parsed(self) -> Mapping[str, JsonValue]:
-        try:
-            parsed: Any = json.loads(self.path.read_text("utf-8"))
-        except json.JSONDecodeError as error:
-            where = f"{self.path}, line {error.lineno}, column {error.colno}"
-            raise SettingsError(f"{where}: this is no JSON ({error.msg}).") from error
-        except (OSError, UnicodeDecodeError) as error:
-            raise SettingsError(f"{self.path} cannot be read: {error}.") from error
-        if not isinstance(parsed, dict):
-            raise SettingsError(f"{self.path}: it has to be an object, such as {{}}.")
-        return cast("dict[str, JsonValue]", parsed)
+def stamp_of(path: Path) -> Stamp:
+    """The stamp of the file as it is now."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+def read_json(path: Path) -> Mapping[str, JsonValue]:
+    """The object in the file. Raises `InvalidInput` that says where it is wrong."""
+    try:
+        found: object = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{path} is not UTF-8 text.") from error
+    except json.JSONDecodeError as error:
+        raise InvalidInput(f"{path}:{error.lineno}:{error.colno}: this is no JSON: {error.msg}.") from error
+    if not isinstance(found, dict):
+        raise InvalidInput(f"{path} has to hold a JSON object, {{ … }}.")
+    return cast("Mapping[str, JsonValue]", found)

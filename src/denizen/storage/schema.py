@@ -796,3 +796,542 @@ kept_out = Table(
     _int("created_at"),
     sqlite_with_rowid=False,
 )
+
+stances = Table("instances", metadata, _key("id"), _int("seen_at"))
+
+minds = Table(
+    "minds",
+    metadata,
+    _key("agent_id", "agents.id"),
+    _int("cycle_count", 0),
+    _int("last_cycle_at", 0),
+    _int("window_from", 1),  # the first sequence number of the log that the window shows
+    _int("era", 0),  # of the self that is in force; 0 before the first
+    _int("era_version", 0),  # of the definition that this era's self was rendered from
+    _int("news", 0),  # counts what has changed around the agent
+    _int("news_told", 0),
+    _text("told", "{}"),  # what it was last told of its surroundings
+)
+
+selves = Table(
+    "selves",
+    metadata,
+    _key("agent_id", "agents.id"),
+    Column("era", BigInteger, primary_key=True),
+    _text("text"),
+    Column("layers", Text),  # what stands for the cycles before the window, as the model reads it; NULL: nothing
+    Column("shortened", Text),  # entries of the window whose results are shown shorter: JSON, characters by number
+    _int("created_at"),
+)
+
+layers = Table(
+    "layers",  # what ten cycles, a hundred, a thousand came to
+    metadata,
+    _key("agent_id", "agents.id"),
+    Column("level", Integer, primary_key=True),  # 1: ten cycles, 2: a hundred
+    Column("first", BigInteger, primary_key=True),  # the number of the first of them
+    _text("digest"),
+    _int("created_at"),
+    sqlite_with_rowid=False,
+)
+
+spaces = Table(
+    "spaces",
+    metadata,
+    _key("id"),
+    _ref("organization_id", "organizations.id"),
+    _text("kind"),  # conversation, panel
+    _text("name"),
+    _flag("private"),
+    _int("last_seq", 0),
+    _int("created_at"),
+)
+
+memberships = Table(
+    "memberships",
+    metadata,
+    _key("space_id", "spaces.id"),
+    _key("entity_id", "entities.id"),
+    _text("role", "member"),
+    _text("attention", "all"),  # all, mentions, none
+    _int("read_seq", 0),  # the number of the last message that the member has read
+    _int("joined_at"),
+    Index("ix_memberships_entity", "entity_id"),
+    sqlite_with_rowid=False,
+)
+
+messages = Table(
+    "messages",
+    metadata,
+    _key("id"),
+    _ref("space_id", "spaces.id"),
+    _int("seq"),
+    _ref("author_id", "entities.id"),
+    _text("text"),
+    Column("plain", Text),  # NULL where it is the same as the text
+    Column("mentions", Text),
+    Column("reply_to", Text),
+    Column("metadata", Text),
+    _int("hop", 0),
+    Column("cycle_id", Text),  # the cycle that said it, where an agent did
+    Column("edited_at", BigInteger),
+    Column("deleted_at", BigInteger),  # its text is gone then, its place stays
+    _int("created_at"),
+    UniqueConstraint("space_id", "seq"),
+)
+
+_OPEN_EVENTS = text("state <> 'done'")
+_NO_MESSAGE = text("message_id IS NULL")
+_OF_A_MESSAGE = text("message_id IS NOT NULL")
+
+events = Table(
+    "events",
+    metadata,
+    _number(),
+    _ref("agent_id", "agents.id"),
+    _text("id"),
+    _text("type"),
+    _flag("lane", 1),  # 0 urgent, 1 normal
+    _text("state", "pending"),  # pending, taken, done, dead
+    _flag("wakes", 1),
+    _int("hop", 0),
+    _int("attempts", 0),
+    _int("not_before", 0),
+    Column("cycle_id", Text),
+    Column("space_id", Text),
+    Column("message_id", Text),
+    Column("payload", Text),
+    _int("created_at"),
+    # A message's event is unique as its message is; what comes from elsewhere is unique by its own id.
+    Index("ix_events_id", "agent_id", "id", unique=True, sqlite_where=_NO_MESSAGE, postgresql_where=_NO_MESSAGE),
+    # Who has a message in the inbox, or had: asked when it is edited or forgotten.
+    Index("ix_events_message", "message_id", sqlite_where=_OF_A_MESSAGE, postgresql_where=_OF_A_MESSAGE),
+    # In the order of draining, so that taking the first few reads only those.
+    Index(
+        "ix_events_open",
+        "agent_id",
+        "state",
+        "lane",
+        "number",
+        sqlite_where=_OPEN_EVENTS,
+        postgresql_where=_OPEN_EVENTS,
+    ),
+)
+
+_UNENDED = text("number IS NULL")
+_ENDED = text("number IS NOT NULL")
+
+cycles = Table(
+    "cycles",
+    metadata,
+    _key("id"),
+    _ref("agent_id", "agents.id"),
+    Column("number", BigInteger),  # given when it ends; NULL while it is open
+    _text("outcome", "open"),  # open, paused, acted, failed
+    _int("first_seq"),
+    _int("started_at"),
+    Column("ended_at", BigInteger),
+    _int("steps", 0),  # this and what it cost are filled in when it ends
+    _int("attempts", 0),  # resumes and failures since the last progress
+    _int("not_before", 0),
+    _flag("handed_back"),  # a shutdown interrupted it: resuming it is no attempt
+    Column("active_space_id", Text),
+    Column("stop_reason", Text),
+    Column("summary", Text),
+    Column("told", Text),  # news this cycle was told; remembered when it ends
+    _int("input_tokens", 0),
+    _int("output_tokens", 0),
+    _int("cost_micros", 0),  # millionths of a dollar
+    # One mind: at most one cycle of an agent is open, whatever else goes wrong.
+    Index("ix_cycles_open", "agent_id", unique=True, sqlite_where=_UNENDED, postgresql_where=_UNENDED),
+    Index("ix_cycles_number", "agent_id", "number", unique=True, sqlite_where=_ENDED, postgresql_where=_ENDED),
+    sqlite_with_rowid=False,
+)
+
+log = Table(
+    "log",
+    metadata,
+    _number(),
+    _ref("agent_id", "agents.id"),
+    _int("seq"),
+    _text("cycle_id"),
+    _text("kind"),  # inbox, recalled, update, response, results, nudge, note
+    _text("message"),
+    _int("tokens"),
+    Column("request", Text),  # of a response: what its request was made of
+    _int("created_at"),
+    UniqueConstraint("agent_id", "seq"),
+)
+
+effects = Table(
+    "effects",
+    metadata,
+    _key("cycle_id"),
+    Column("step", Integer, primary_key=True),
+    Column("position", Integer, primary_key=True),  # of the call in its response: provider call ids repeat
+    _text("tool"),
+    _text("state"),  # intent, asked, done
+    _flag("changes"),  # whether it changed anything, so that the cycle can no longer be rolled back
+    Column("result", Text),
+    _int("created_at"),
+    sqlite_with_rowid=False,
+)
+
+overflow = Table(
+    "overflow",
+    metadata,
+    _key("id"),
+    _ref("agent_id", "agents.id"),
+    _text("cycle_id"),
+    _text("text"),
+    _int("created_at"),
+    # A cycle that leaves no trace takes its long texts with it.
+    Index("ix_overflow_cycle", "cycle_id"),
+)
+
+toolsets = Table("toolsets", metadata, _key("digest"), _text("tools"))
+
+_NO_USAGE = text("kind <> 'usage'")
+
+ledger = Table(
+    "ledger",
+    metadata,
+    _number(),
+    _ref("agent_id", "agents.id"),
+    _text("cycle_id"),
+    _text("kind"),  # usage, skip, failure
+    Column("model", Text),
+    _int("input_tokens", 0),
+    _int("output_tokens", 0),
+    _int("cache_read_tokens", 0),
+    _int("cache_write_tokens", 0),
+    Column("cost_micros", BigInteger),  # NULL where the price is unknown
+    Column("detail", Text),
+    _int("created_at"),
+    # Skips and failures, which are few: what was used is found by its cycle's end, and is the most of it.
+    Index("ix_ledger_others", "agent_id", "number", sqlite_where=_NO_USAGE, postgresql_where=_NO_USAGE),
+)
+
+tokens = Table(
+    "tokens",
+    metadata,
+    _key("id"),
+    _ref("entity_id", "entities.id"),
+    _text("kind", "token"),  # token; session of a browser; login, a link that is good for one session
+    _text("role", "owner"),  # at most this much it may do, and never more than its entity
+    _text("name"),
+    _text("digest"),  # SHA-256 of the secret, which is kept nowhere
+    _int("created_at"),
+    Column("expires_at", BigInteger),  # NULL: never
+    Column("revoked_at", BigInteger),
+    Column("last_used_at", BigInteger),  # to the minute
+    UniqueConstraint("digest"),
+    Index("ix_tokens_entity", "entity_id"),
+)
+
+goals = Table(
+    "goals",
+    metadata,
+    _key("agent_id", "agents.id"),
+    Column("number", BigInteger, primary_key=True),  # of the agent's own: what the model calls it by
+    _text("text"),
+    _text("status"),  # active, long-term, paused, done
+    _flag("priority", 1),  # 0 high, 1 normal, 2 low
+    _int("created_at"),
+    _int("updated_at"),
+    sqlite_with_rowid=False,
+)
+
+notes = Table(
+    "notes",
+    metadata,
+    _key("agent_id", "agents.id"),
+    _key("key"),
+    _text("text"),
+    _int("created_at"),
+    _int("updated_at"),
+    sqlite_with_rowid=False,
+)
+
+_NAMED_PLANS = text("kind = 'plan'")
+_WAITING_PLANS = text("state = 'waiting'")
+
+plans = Table(
+    "plans",
+    metadata,
+    _key("id"),
+    _ref("agent_id", "agents.id"),
+    _text("kind"),  # plan, timer, heartbeat
+    _text("name"),
+    _text("instruction"),
+    _text("schedule"),
+    _text("state"),  # waiting, held while its agent is suspended, failed where no next time can be reckoned
+    _int("next_run"),
+    Column("last_run", BigInteger),  # the time it last ran for, which is not always when it ran
+    _int("reckoned_at"),  # when `next_run` was reckoned; in the future if the clock has been put back since
+    _int("hop", 0),
+    _int("created_at"),
+    Index("ix_plans_agent", "agent_id", "next_run"),
+    Index("ix_plans_name", "agent_id", "name", unique=True, sqlite_where=_NAMED_PLANS, postgresql_where=_NAMED_PLANS),
+    Index("ix_plans_due", "next_run", sqlite_where=_WAITING_PLANS, postgresql_where=_WAITING_PLANS),
+    Index("ix_plans_reckoned", "reckoned_at", sqlite_where=_WAITING_PLANS, postgresql_where=_WAITING_PLANS),
+)
+
+_UNSETTLED = text("state = 'waiting'")
+_SHOWN = text("shown = 1")
+
+calls = Table(
+    "calls",  # tool calls that somebody outside a cycle has to do with: people who see or answer them, late results
+    metadata,
+    _key("id"),
+    _ref("agent_id", "agents.id"),
+    _text("cycle_id"),
+    _int("step"),
+    _int("position"),
+    _text("tool"),
+    _text("mode"),  # visible, pause, async, service, background, late
+    _text("state"),  # waiting, answered, interrupted, expired, cancelled, late
+    Column("space_id", Text),  # where the agent was
+    _flag("shown"),  # whether the people there see it
+    _int("after_seq", 0),  # the last message of that space when it was made
+    _text("arguments"),
+    Column("result", Text),
+    _int("hop", 0),
+    Column("runner", Text),  # the instance that is carrying it out, where one is
+    _text("on_crash", "report"),  # what becomes of it if that instance dies: retry, report
+    _int("created_at"),
+    Column("expires_at", BigInteger),
+    Column("settled_at", BigInteger),
+    Column("settled_by", Text),
+    UniqueConstraint("cycle_id", "step", "position"),
+    Index("ix_calls_waiting", "agent_id", sqlite_where=_UNSETTLED, postgresql_where=_UNSETTLED),
+    Index("ix_calls_expiring", "expires_at", sqlite_where=_UNSETTLED, postgresql_where=_UNSETTLED),
+    Index("ix_calls_space", "space_id", "after_seq", sqlite_where=_SHOWN, postgresql_where=_SHOWN),
+)
+
+secrets = Table(
+    "secrets",  # keys of providers and of services, sealed
+    metadata,
+    _key("id"),
+    _ref("organization_id", "organizations.id"),
+    _text("owner_id", ""),  # the person whose own it is; empty: the organization's
+    _text("name"),  # as an environment variable is named: OPENAI_API_KEY
+    _text("sealed"),
+    _text("hint"),  # its last characters, so that people know which one it is
+    _int("created_at"),
+    _int("updated_at"),
+    UniqueConstraint("organization_id", "owner_id", "name"),
+)
+
+webhooks = Table(
+    "webhooks",
+    metadata,
+    _key("id"),
+    _ref("agent_id", "agents.id"),
+    _text("name"),  # what the agent is told that the event comes from
+    _text("scheme"),  # github, slack, jira, generic
+    _text("sealed"),  # the secret that signs
+    _flag("urgent"),
+    _int("created_at"),
+    Column("revoked_at", BigInteger),
+    Column("last_used_at", BigInteger),
+    Index("ix_webhooks_agent", "agent_id"),
+)
+
+spending = Table(
+    "spending",  # what each agent has used on each day, by model
+    metadata,
+    _key("organization_id", "organizations.id"),
+    Column("day", Integer, primary_key=True),  # days since 1970, UTC
+    _key("agent_id", "agents.id"),
+    _key("model"),
+    _int("calls", 0),
+    _int("input_tokens", 0),
+    _int("output_tokens", 0),
+    _int("cache_read_tokens", 0),
+    _int("cache_write_tokens", 0),
+    _int("cost_micros", 0),
+    Index("ix_spending_agent", "agent_id", "day"),
+    sqlite_with_rowid=False,
+)
+
+reservations = Table(
+    "reservations",  # what a model call under way may cost at most; void when its epoch is
+    metadata,
+    _key("agent_id", "agents.id"),
+    _ref("organization_id", "organizations.id"),
+    _int("epoch"),
+    _int("tokens"),
+    _int("cost_micros"),
+    Index("ix_reservations_organization", "organization_id"),
+)
+
+passages = Table(
+    "passages",  # what can be recalled: each thing that was said to an agent or by it, or that it did
+    metadata,
+    _key("agent_id", "agents.id"),
+    Column("number", BigInteger, primary_key=True),  # in the order in which they came, without gaps
+    _int("cycle"),  # the number of its cycle
+    _text("kind"),  # heard, said, did, summary
+    _text("space_id", ""),  # where it belongs; empty: nowhere; *: to several private spaces, so that none may see it
+    Column("speaker_id", Text),  # who said it, where that is someone in the organization
+    Column("speaker", Text),  # what said it, where that is a service, a plan, a timer
+    Column("message_id", Text),  # the message whose text it is
+    Column("event_id", Text),
+    Column("text", Text),  # where it is no message's
+    _int("start", 0),  # where in the message it begins: a long text is several passages
+    _int("place"),  # how many characters of its space came before it; a long silence counts as very many
+    _int("characters"),
+    _flag("own_words"),  # how often it says "I", up to three
+    _int("at"),
+    Index("ix_passages_place", "agent_id", "space_id", "place"),
+    Index("ix_passages_at", "agent_id", "at"),
+    Index("ix_passages_cycle", "agent_id", "cycle"),
+    Index("ix_passages_message", "message_id", sqlite_where=_OF_A_MESSAGE, postgresql_where=_OF_A_MESSAGE),
+    sqlite_with_rowid=False,
+)
+
+postings = Table(
+    "postings",  # in which passages of a block each term occurs
+    metadata,
+    _key("agent_id", "agents.id"),
+    Column("block", BigInteger, primary_key=True),
+    _key("term"),
+    Column("entries", LargeBinary, nullable=False),  # four bytes each
+    sqlite_with_rowid=False,
+)
+
+_BEHIND = text("passages - settled >= 32")  # as many as a segment has
+
+recalls = Table(
+    "recalls",  # how far the index of each agent's life has come
+    metadata,
+    _key("agent_id", "agents.id"),
+    _int("passages", 0),  # the number of the newest
+    _int("forgotten", 0),
+    _int("length", 0),  # of all together, in terms
+    _int("settled", 0),  # the newest whose terms are among the postings
+    _text("embedder", ""),  # what the vectors were made with; empty: there are none
+    _int("embedded", 0),  # the newest that has a vector
+    _int("worded", 0),  # the newest whose words have theirs
+    Index("ix_recalls_behind", "agent_id", sqlite_where=_BEHIND, postgresql_where=_BEHIND),
+)
+
+vectors = Table(
+    "vectors",  # what passages mean, a row for some that follow one another
+    metadata,
+    _key("agent_id", "agents.id"),
+    _key("embedder"),
+    Column("first", BigInteger, primary_key=True),
+    _int("dimensions"),
+    Column("codes", LargeBinary, nullable=False),  # a byte for each dimension
+    sqlite_with_rowid=False,
+)
+
+wordings = Table(
+    "wordings",  # what the words of each passage mean where they stand
+    metadata,
+    _key("agent_id", "agents.id"),
+    _key("embedder"),
+    Column("number", BigInteger, primary_key=True),  # of the passage
+    Column("codes", LargeBinary, nullable=False),  # a bit for each dimension, word by word
+    sqlite_with_rowid=False,
+)
+
+redactions = Table(
+    "redactions",  # receipts of what was forgotten, without what it said
+    metadata,
+    _key("id"),
+    _ref("organization_id", "organizations.id"),
+    _text("kind"),  # message, person, space
+    _text("subject_id"),
+    Column("by_id", Text),
+    _text("receipt"),  # how much was removed where: JSON
+    _int("created_at"),
+    Index("ix_redactions_organization", "organization_id", "created_at"),
+)
+
+crossings = Table(
+    "crossings",  # messages that were stopped, because they would have carried private words elsewhere
+    metadata,
+    _number(),
+    _ref("agent_id", "agents.id"),
+    _text("cycle_id"),
+    _text("from_space_id"),
+    _text("to_space_id"),
+    _int("words"),  # how many in a row
+    _int("created_at"),
+    Index("ix_crossings_agent", "agent_id", "number"),
+)
+
+stances = Table(
+    "stances",  # how an agent stands to each of its conversations: the profile it has there, and its state of mind
+    metadata,
+    _key("agent_id", "agents.id"),
+    _key("space_id", "spaces.id"),
+    _int("turns", 0),  # cycles with a message from there, as far as profiles are chosen
+    _int("reviewed_turn", 0),  # the turn in which the profile was chosen last; 0: none yet
+    _flag("review_asked"),  # whether the agent's past was compacted since
+    Column("preset", Text),  # the profile; NULL: none
+    _text("preset_reason", ""),
+    Column("profile_line", Text),  # what the agent is told of it; NULL: nothing
+    _int("reflected_turns", 0),  # turns that were reflected on
+    _text("mood", "neutral"),
+    _text("skill", "unknown"),
+    _text("complexity", "unknown"),
+    Column("mind_line", Text),  # what the agent is told of its state of mind; NULL: nothing
+    _text("imprints", "{}"),  # what metaprompts keep of the conversation: JSON, texts by key
+    Column("overrides", Text),  # what holds here instead of the agent's settings: JSON; NULL: nothing
+    _int("updated_at"),
+    sqlite_with_rowid=False,
+)
+
+feelings = Table(
+    "feelings",  # how each person seems to feel in each conversation with an agent: numbers only
+    metadata,
+    _key("agent_id", "agents.id"),
+    _key("space_id", "spaces.id"),
+    _key("person_id", "entities.id"),
+    _text("counters"),
+    _int("updated_at"),
+    sqlite_with_rowid=False,
+)
+
+signals = Table(
+    "signals",  # what how people feel, and what went wrong, amounted to
+    metadata,
+    _number(),
+    _ref("agent_id", "agents.id"),
+    _ref("space_id", "spaces.id"),
+    Column("person_id", Text),  # who it is about; NULL: nobody
+    _int("cycle"),  # the number of the cycle after which it was seen
+    _text("name"),
+    _text("rule"),  # by which it was seen
+    Column("score", BigInteger),  # thousandths, from -1000 to 1000; NULL: it has none
+    _int("created_at"),
+    Index("ix_signals_stance", "agent_id", "space_id", "number"),
+)
+
+reflections = Table(
+    "reflections",  # each time a metaprompt was asked or someone set a state of mind, and what came of it
+    metadata,
+    _number(),
+    _ref("agent_id", "agents.id"),
+    _ref("space_id", "spaces.id"),
+    Column("cycle", BigInteger),  # the number of the cycle that it came after; NULL: by hand
+    Column("metaprompt", Text),  # its id; NULL where someone set or reset the state
+    _text("cause"),  # the signal, interval, manual, set, reset
+    _text("outcome"),  # changed, unchanged, failed
+    _text("reason", ""),
+    _text("state"),  # mood, skill and complexity after it: JSON
+    Column("by_id", Text),  # who did it by hand
+    _int("created_at"),
+    Index("ix_reflections_stance", "agent_id", "space_id", "number"),
+)
+
+reflecting = Table(
+    "reflecting",  # the agents that reflect, and how far each has come
+    metadata,
+    _key("agent_id", "agents.id"),
+    _int("cycle", 0),  # the number of the last cycle that was reflected on
+)

@@ -1,0 +1,52 @@
+"""What a house has for the outlook of its agents: prompt profiles and metaprompts, read again when changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import structlog
+from pydantic import JsonValue
+
+from denizen.errors import InvalidInput
+from denizen.profiles.library import Library, shipped_file
+from denizen.profiles.presets import Presets
+from denizen.reflection import configuration
+from denizen.reflection.configuration import Configuration
+from denizen.reflection.sentiment import Classifier
+
+log_line = structlog.get_logger(__name__)
+
+
+class Outlook:
+    """The file of presets with its add-ons, and the classifier of the house."""
+
+    def __init__(
+        self, presets: Path | None = None, prompts: Path | None = None, classifier: Classifier | None = None
+    ) -> None:
+        self.library = Library(presets, prompts)
+        self.classifier = classifier
+        self._read: Mapping[str, JsonValue] | None = None
+        self._configuration: Configuration | None = None
+
+    def check(self) -> None:
+        """Raises `InvalidInput` where the file says something that cannot be."""
+        self.presets()
+        self.configuration()
+
+    def presets(self) -> Presets | None:
+        """The presets as they are now; None: no profiles are chosen here."""
+        return self.library.current()
+
+    def configuration(self) -> Configuration:
+        """The quick-start profiles and metaprompts as they are now: ours, and those of the house."""
+        own = self.library.file()
+        if self._configuration is None:
+            self._configuration = configuration.read(shipped_file(), own)
+        elif own is not self._read:
+            try:
+                self._configuration = configuration.read(shipped_file(), own)
+            except InvalidInput as error:
+                log_line.warning("metaprompts are wrong", path=str(self.library.path), message=str(error))
+        self._read = own
+        return self._configuration

@@ -1,0 +1,69 @@
+"""How an agent stands to one conversation, as people change it: settings of its own, a state of mind, a metaprompt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic import JsonValue
+
+from denizen.agents import registry
+from denizen.agents.outlook import Outlook
+from denizen.cycles.reflecting import Reflector
+from denizen.errors import InvalidInput
+from denizen.ids import AgentId, SpaceId
+from denizen.profiles.settings import NAME_CHARACTERS
+from denizen.reflection import configuration, records
+from denizen.reflection.records import Stance
+from denizen.reflection.settings import Metaprompt
+from denizen.reflection.state import Adjustment, read_adjustment
+from denizen.storage.database import Tx
+
+SETTINGS: Final = ("preset", "mode", "reflection")
+"""What a conversation may have instead of the agent's."""
+
+
+def wanted(given: Mapping[str, object]) -> Adjustment:
+    """What somebody wants a state of mind to be. Raises `InvalidInput` for what is no state of mind."""
+    found = read_adjustment(given)
+    if isinstance(found, str):
+        raise InvalidInput(f"This is no state of mind. {found}.")
+    if not found.model_dump(exclude_none=True, exclude_defaults=True):
+        raise InvalidInput("Say what shall be different: mood, user_skill or task_complexity.")
+    return found
+
+
+def set_settings(
+    tx: Tx, agent_id: AgentId, space_id: SpaceId, given: Mapping[str, JsonValue], outlook: Outlook
+) -> Stance:
+    """These settings hold in the conversation instead of the agent's; without any, the agent's own do."""
+    agent = registry.get(tx, agent_id)
+    kept = {name: value for name, value in given.items() if value not in (None, "", {})}
+    for name, value in kept.items():
+        if name not in SETTINGS:
+            raise InvalidInput(f"A conversation has no setting {name!r}. There are: {', '.join(SETTINGS)}.")
+        if name != "reflection" and (not isinstance(value, str) or len(value) > NAME_CHARACTERS):
+            raise InvalidInput(f"{name}: write a text of up to {NAME_CHARACTERS} characters.")
+    presets = outlook.presets()
+    if presets is not None and "preset" in kept:
+        records.require_known(str(kept["preset"]), list(presets.presets), "preset")
+    _check_reflection(agent.definition.reflection, kept.get("reflection"), outlook)
+    records.set_overrides(tx, agent_id, space_id, kept, reflects=agent.definition.reflection.is_on)
+    return records.stance(tx, agent_id, space_id)
+
+
+def _check_reflection(own: Any, given: JsonValue, outlook: Outlook) -> None:
+    if given is None:
+        return
+    if not isinstance(given, dict):
+        raise InvalidInput('reflection: write what shall be different, such as { "profile": "basic" }.')
+    found = configuration.effective(configuration.merged(own, given), outlook.configuration())
+    if found.warnings:
+        raise InvalidInput(f"reflection: {'; '.join(found.warnings)}.")
+
+
+def find_metaprompt(id: str, reflector: Reflector) -> Metaprompt:
+    """The metaprompt with that id: the agent's own, else that of the configuration."""
+    known = {**reflector.configuration.metaprompts, **{each.id: each for each in reflector.settings.metaprompts}}
+    records.require_known(id, list(known), "metaprompt")
+    return known[id]

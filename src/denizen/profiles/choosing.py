@@ -1,0 +1,186 @@
+"""The profile of each conversation of an agent: chosen when a cycle begins, kept when it ends.
+
+A cycle that leaves no trace leaves no choice either, and no turn.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import bindparam, select, update
+from sqlalchemy.dialects import postgresql
+
+from denizen.consciousness.selfhood import of_space
+from denizen.ids import AgentId, SpaceId
+from denizen.inbox.events import Event
+from denizen.inbox.format import one_line
+from denizen.plans import known
+from denizen.profiles.presets import Presets
+from denizen.profiles.router import Cached, Choice, Chosen, choose
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import stances
+
+FACT: Final = "profile"
+"""Under which the profile of a space is told, with the id of the space."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profiling:
+    """What an agent's profiles are chosen by."""
+
+    presets: Presets
+    mode: str
+    pinned: str = ""
+    """A preset that its owner has set, whatever the rules say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The profile of one conversation in one cycle."""
+
+    space_id: SpaceId
+    chosen: Chosen
+    line: str | None
+    """What the agent is told of it; None: there is no profile."""
+    fact: str | None
+    """The same with the name of the space, as it stands in the self."""
+    told: str | None
+    """The sentence that tells that it has changed; None where it has not."""
+    fresh: bool
+    """Whether more has to be kept of it than that there was one turn more."""
+
+    def kept(self) -> dict[str, Any]:
+        """What the cycle keeps until it ends."""
+        choice = self.chosen.choice
+        return {
+            "space": self.space_id,
+            "preset": choice.preset,
+            "reason": choice.reason,
+            "turn": self.chosen.turn,
+            "reviewed": self.chosen.reviewed,
+            "line": self.line,
+            "fact": self.fact,
+            "changed": self.told is not None,
+            "fresh": self.fresh,
+        }
+
+
+_stance = statement(
+    select(
+        stances.c.turns,
+        stances.c.reviewed_turn,
+        stances.c.review_asked,
+        stances.c.preset,
+        stances.c.preset_reason,
+        stances.c.profile_line,
+        stances.c.overrides,
+    ).where(stances.c.agent_id == bindparam("agent_id"), stances.c.space_id == bindparam("space_id"))
+)
+
+
+def choose_for(tx: Tx, agent_id: AgentId, events: Sequence[Event], by: Profiling, *, characters: int) -> list[Turn]:
+    """The profiles of the conversations that these events come from. Nothing is written."""
+    said: dict[str, list[Event]] = {}
+    for event in events:
+        if event.space_id is not None and event.message_id is not None:
+            said.setdefault(event.space_id, []).append(event)
+    return [_turn(tx, agent_id, SpaceId(space_id), heard, by, characters) for space_id, heard in said.items()]
+
+
+def _turn(tx: Tx, agent_id: AgentId, space_id: SpaceId, heard: Sequence[Event], by: Profiling, characters: int) -> Turn:
+    row = tx.one(_stance, agent_id=agent_id, space_id=space_id)
+    turns, reviewed, asked, preset, reason, before, overrides = row or (0, 0, 0, None, "", None, None)
+    cached = None if row is None else Cached(Choice(preset, reason), turns, reviewed, bool(asked))
+    own: dict[str, Any] = json.loads(overrides) if overrides else {}
+    chosen = _pinned(own.get("preset") or by.pinned, by, turns)
+    if chosen is None:
+        text = "\n".join(event.text for event in heard)
+        chosen = choose(by.presets, own.get("mode") or by.mode, text, cached)
+    choice = chosen.choice
+    line = line_of(by.presets, choice.preset, characters)
+    fact = None if line is None else of_space(heard[0].space_name or "", space_id, line)
+    told = None if line == before else _told(heard[0], before, fact)
+    fresh = chosen.is_new or line != before or (choice.preset, choice.reason) != (preset, reason)
+    return Turn(space_id, chosen, line, fact, told, fresh)
+
+
+def _pinned(preset: str, by: Profiling, turns: int) -> Chosen | None:
+    if not preset or preset not in by.presets.presets:
+        return None
+    # When it is set no more, the rules decide again at once.
+    return Chosen(Choice(preset, "set by hand"), turns + 1, 0)
+
+
+def line_of(presets: Presets, preset: str | None, characters: int) -> str | None:
+    """A preset as an agent is told of it, in one line."""
+    text = "" if preset is None else one_line(presets.text(preset))
+    if not text:
+        return None
+    return f"{preset}: {text if len(text) <= characters else text[: characters - 1] + '…'}"
+
+
+def _told(heard: Event, before: str | None, fact: str | None) -> str:
+    if fact is None:
+        return f"Profile removed: {of_space(heard.space_name or '', heard.space_id or '', before or '')}"
+    return f"Profile changed: {fact}" if before else f"New profile: {fact}"
+
+
+_new = postgresql.insert(stances).values(
+    agent_id=bindparam("agent_id"),
+    space_id=bindparam("space_id"),
+    turns=bindparam("turns"),
+    reviewed_turn=bindparam("reviewed"),
+    preset=bindparam("preset"),
+    preset_reason=bindparam("reason"),
+    profile_line=bindparam("line"),
+    updated_at=bindparam("at"),
+)
+_keep = statement(
+    _new.on_conflict_do_update(
+        index_elements=list(stances.primary_key),
+        set_={
+            **{
+                name: _new.excluded[name]
+                for name in ("turns", "reviewed_turn", "preset", "preset_reason", "profile_line", "updated_at")
+            },
+            "review_asked": 0,
+        },
+    )
+)
+_count = statement(
+    update(stances)
+    .where(stances.c.agent_id == bindparam("agent"), stances.c.space_id == bindparam("space"))
+    .values(turns=bindparam("so_many"))
+)
+
+
+def keep(tx: Tx, agent_id: AgentId, turns: Iterable[Mapping[str, Any]]) -> None:
+    """The turns that a cycle had are counted, and what was chosen for them is in force and told."""
+    for each in turns:
+        if not each["fresh"]:
+            tx.run(_count, agent=agent_id, space=each["space"], so_many=each["turn"])
+            continue
+        tx.run(
+            _keep,
+            agent_id=agent_id,
+            space_id=each["space"],
+            turns=each["turn"],
+            reviewed=each["reviewed"],
+            preset=each["preset"],
+            reason=each["reason"],
+            line=each["line"],
+            at=tx.now,
+        )
+        if each["changed"]:
+            known.know(tx, agent_id, {f"{FACT}:{each['space']}": each["fact"]})
+
+
+_ask = statement(update(stances).where(stances.c.agent_id == bindparam("agent")).values(review_asked=1))
+
+
+def ask_review(tx: Tx, agent_id: AgentId) -> None:
+    """The agent's past was compacted: the next turn of each conversation is chosen for anew."""
+    tx.run(_ask, agent=agent_id)

@@ -1,0 +1,158 @@
+"""What the file of presets says of reflection: quick-start profiles and metaprompts, merged over those we ship. Pure.
+
+The file has the keys of JSON (`historyWindow`), a definition those of Python (`history_window`); both say the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pydantic import JsonValue, ValidationError
+
+from denizen.errors import InvalidInput
+from denizen.reflection.settings import ALL, Metaprompt, ReflectionSettings, SentimentSettings
+
+SECTION: Final = "sentimentTracking"
+_CAPITAL: Final = re.compile(r"(?<=[a-z0-9])([A-Z])")
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What agents may be given by name."""
+
+    profiles: Mapping[str, SentimentSettings] = field(default_factory=dict[str, SentimentSettings])
+    metaprompts: Mapping[str, Metaprompt] = field(default_factory=dict[str, Metaprompt])
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """What holds for an agent in a conversation."""
+
+    sentiment: SentimentSettings
+    metaprompts: tuple[Metaprompt, ...]
+    model: str | None = None
+    warnings: tuple[str, ...] = ()
+    """Names that stand for nothing here."""
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing can come of a turn."""
+        return not self.sentiment.enabled and all(each.trigger.type != "turn_interval" for each in self.metaprompts)
+
+
+def read(shipped: Mapping[str, JsonValue], own: Mapping[str, JsonValue]) -> Configuration:
+    """Both together; what is in the file of the house replaces what has the same name. Raises `InvalidInput`."""
+    profiles: dict[str, SentimentSettings] = {}
+    metaprompts: dict[str, Metaprompt] = {}
+    problems: list[str] = []
+    for given in (shipped, own):
+        section = given.get(SECTION, {})
+        if not isinstance(section, Mapping):
+            raise InvalidInput(f"{SECTION} has to be an object.")
+        for name, each in _items(section, "profiles", problems):
+            _keep(profiles, name, SentimentSettings, _profile(each), f"{SECTION}.profiles.{name}", problems)
+        for where, each in _listed(section, "presets", SECTION, problems):
+            _keep_metaprompt(metaprompts, each, where, problems)
+        for where, each in _listed(given, "metaPrompts", "", problems):
+            _keep_metaprompt(metaprompts, each, where, problems)
+    for name, profile in profiles.items():
+        problems += [
+            f"{SECTION}.profiles.{name}.presets: there is no metaprompt {preset!r}."
+            for preset in profile.presets
+            if preset != ALL and preset not in metaprompts
+        ]
+    if problems:
+        raise InvalidInput("What is said of reflection cannot be read. " + " ".join(problems))
+    return Configuration(profiles, metaprompts)
+
+
+def _items(section: Mapping[str, JsonValue], name: str, problems: list[str]) -> Iterator[tuple[str, JsonValue]]:
+    found = section.get(name, {})
+    if isinstance(found, Mapping):
+        yield from found.items()
+    else:
+        problems.append(f"{SECTION}.{name} has to be an object.")
+
+
+def _listed(
+    given: Mapping[str, JsonValue], name: str, outer: str, problems: list[str]
+) -> Iterator[tuple[str, JsonValue]]:
+    found, where = given.get(name, []), f"{outer}.{name}".lstrip(".")
+    if isinstance(found, list):
+        yield from ((f"{where}[{at}]", each) for at, each in enumerate(found))
+    else:
+        problems.append(f"{where} has to be a list.")
+
+
+def _keep_metaprompt(kept: dict[str, Metaprompt], given: JsonValue, where: str, problems: list[str]) -> None:
+    id = given.get("id") if isinstance(given, Mapping) else None
+    _keep(kept, str(id), Metaprompt, snake(given), where, problems)
+
+
+def _keep(kept: dict[str, Any], name: str, shape: Any, given: JsonValue, where: str, problems: list[str]) -> None:
+    try:
+        kept[name] = shape.model_validate(given)
+    except ValidationError as error:
+        problems += [
+            f"{'.'.join([where, *map(str, each['loc'])])}: {each['msg'].removeprefix('Value error, ')}."
+            for each in error.errors(include_url=False)
+        ]
+
+
+def _profile(given: JsonValue) -> JsonValue:
+    """With our one name of a model for the two that the file may have."""
+    found = snake(given)
+    if isinstance(found, dict):
+        model, provider = found.pop("model_id", None), found.pop("provider_id", None)
+        if isinstance(model, str):
+            found["model"] = model.replace("/", ":", 1) if provider is None else f"{provider}:{model}"
+        found.pop("label", None)
+        found.pop("description", None)
+    return found
+
+
+def snake(value: JsonValue) -> JsonValue:
+    """The same with the names of its fields as Python has them."""
+    if isinstance(value, Mapping):
+        return {_CAPITAL.sub(r"_\1", key).lower(): snake(each) for key, each in value.items()}
+    return [snake(each) for each in value] if isinstance(value, list) else value
+
+
+def effective(settings: ReflectionSettings, by: Configuration) -> Effective:
+    """What the settings come to here. A name that stands for nothing is told, and is nothing."""
+    warnings: list[str] = []
+    sentiment = settings.sentiment or by.profiles.get(settings.profile)
+    if sentiment is None:
+        sentiment = SentimentSettings()
+        warnings.append(f"there is no profile {settings.profile!r}")
+    chosen: dict[str, Metaprompt] = {}
+    for name in sentiment.presets if sentiment.enabled else ():
+        if name == ALL:
+            chosen |= {id: each for id, each in by.metaprompts.items() if each.trigger.type == "event_based"}
+        elif name in by.metaprompts:
+            chosen[name] = by.metaprompts[name]
+        else:
+            warnings.append(f"there is no metaprompt {name!r}")
+    # With the id of a preset, in its place.
+    chosen |= {each.id: each for each in settings.metaprompts}
+    return Effective(sentiment, tuple(chosen.values()), settings.model, tuple(warnings))
+
+
+def merged(settings: ReflectionSettings, changes: Mapping[str, Any] | None) -> ReflectionSettings:
+    """The settings of an agent as one conversation has them: what the conversation says is stronger."""
+    if not changes:
+        return settings
+    given = settings.model_dump(exclude_defaults=True)
+    given.update(changes)
+    if "profile" in changes and "sentiment" not in changes:
+        # Whoever names a profile wants that one, not what the agent has instead of one.
+        given.pop("sentiment", None)
+    try:
+        return ReflectionSettings.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise InvalidInput(f"{where}: {first['msg'].removeprefix('Value error, ')}.") from error

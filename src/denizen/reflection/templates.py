@@ -1,0 +1,44 @@
+"""Metaprompt templates: variables in double braces, filled in one pass. Pure. What is filled in is never a template."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from denizen.errors import InvalidInput
+
+VARIABLES: Final = (
+    "current_mood",
+    "user_skill",
+    "task_complexity",
+    "current_sentiment",
+    "recent_conversation",
+    "recent_errors",
+    "evidence",
+    "sentiment_score",
+    "consecutive_frustration",
+    "consecutive_confusion",
+    "consecutive_satisfaction",
+    "confusion_keywords",
+    "consecutive_neutral",
+)
+"""Every variable that a template may have."""
+
+_VARIABLE: Final = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+
+
+def check_template(template: str) -> str:
+    """The template, if all its variables exist. Raises `InvalidInput` that names the one that does not."""
+    for name in map(str, _VARIABLE.findall(template)):
+        if name not in VARIABLES:
+            near: list[str] = difflib.get_close_matches(name, VARIABLES, n=1)
+            hint = f"did you mean {{{{{near[0]}}}}}?" if near else f"there are {', '.join(VARIABLES)}"
+            raise InvalidInput(f"There is no variable {{{{{name}}}}}; {hint}.")
+    return template
+
+
+def fill(template: str, values: Mapping[str, str]) -> str:
+    """The template with its variables replaced, each once: braces in a value stay what they are."""
+    return _VARIABLE.sub(lambda found: values.get(found[1], found[0]), template)
