@@ -26,7 +26,7 @@ from tests.world import World
 CONFIRM = ClientTool(name="confirm", description="Ask whether you may.")
 
 _FILLED = {
-    "space": ("space_id", "space"),
+    "space": ("space_id", "space", "conversation_id"),
     "agent": ("agent_id", "agent"),
     "entity": ("entity_id", "entity", "author", "member", "member_id", "person", "who"),
     "message": ("message_id", "message", "reply_to"),

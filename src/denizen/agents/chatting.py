@@ -65,6 +65,8 @@ class Asked:
     agent_id: AgentId
     event: int | None
     """The number of its event in the agent's inbox; None if it is not there."""
+    reflects: bool = False
+    """Whether the agent reflects on its cycles."""
 
 
 _open_event = statement(
@@ -101,7 +103,7 @@ def ask(
     found = tx.one(_open_event, agent_id=agent.id, message_id=id) or tx.one(
         _done_event, agent_id=agent.id, message_id=id
     )
-    return Asked(id, space_id, posted.seq, agent.id, None if found is None else found[0])
+    return Asked(id, space_id, posted.seq, agent.id, None if found is None else found[0], agent.reflects)
 
 
 @dataclass(frozen=True, slots=True)

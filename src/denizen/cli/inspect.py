@@ -18,7 +18,7 @@ from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stdout
 from denizen.cli.desk.opening import AgentName, AsJson, Token, Url, at_desk
 from denizen.cli.findings import counted
-from denizen.client.shapes import Event, Lane, Limits, Lived, Mind, Window, WindowPart
+from denizen.client.shapes import Event, Lane, Limits, Lived, Mind, Standing, Window, WindowPart
 from denizen.clock import instant
 from denizen.inbox.format import one_line
 from denizen.plans.schedule import say
@@ -120,9 +120,22 @@ def _sections(found: Mind, width: int) -> Iterator[tuple[Text, RenderableType]]:
                 for each in found.plans[:PLANS_SHOWN]
             ),
         )
+    if found.stances:
+        yield _heading("Conversations"), _lines(_standing(each) for each in found.stances)
     yield _heading("Used"), _used(found)
     if found.last_cycles:
         yield _heading("Last cycles"), _cycles(found.last_cycles)
+
+
+def _standing(each: Standing) -> str:
+    """The profile and the state of mind of one conversation, each with its reason."""
+    told = [each.space]
+    if each.profile.id is not None:
+        told.append(f"profile {each.profile.id} ({each.profile.reason})")
+    if each.told is not None:
+        because = f" ({each.last.cause}: {each.last.reason})" if each.last is not None else ""
+        told.append(f"{each.told}{because}")
+    return "  ".join(told)
 
 
 def _heading(title: str, told: str = "") -> Text:

@@ -44,6 +44,8 @@ COMMANDS: Final = (
     Entry("replay", "denizen.cli.replay:replay", "Show what a model was asked, and ask another.", "Look into agents"),
     Entry("memory", "denizen.cli.memory:app", "See what is remembered, and what is wrong with it.", "Look into agents"),
     Entry("fork", "denizen.cli.fork:fork", "Make a new agent with the past of another.", "Look into agents"),
+    Entry("mind", "denizen.cli.mind:app", "Show and change an agent's states of mind.", "Look into agents"),
+    Entry("profiles", "denizen.cli.profiles:app", "Look after prompt profiles.", "Look after it"),
     Entry("forget", "denizen.cli.forget:app", "Forget what was said, everywhere and for good.", "Look after it"),
     Entry("token", "denizen.cli.token:app", "Let programs in, and no longer.", "Look after it"),
     Entry("login", "denizen.cli.login:login", "Make a link to sign in with a browser.", "Look after it"),

@@ -54,6 +54,7 @@ from denizen.client.shapes import (
     Panel,
     PanelCost,
     Plan,
+    Profiles,
     ReadState,
     Recalled,
     Receipt,
@@ -62,9 +63,14 @@ from denizen.client.shapes import (
     Request,
     Round,
     Rounds,
+    Signals,
     Space,
+    Stance,
+    StatesOfMind,
     Suggestion,
     Token,
+    TriedMetaprompt,
+    TriedProfile,
     Usage,
     Value,
     Webhook,
@@ -118,6 +124,10 @@ class _Notes(Value):
 
 class _Plans(Value):
     plans: list[Plan]
+
+
+class _Stances(Value):
+    stances: list[Stance]
 
 
 class _Keys(Value):
@@ -497,6 +507,68 @@ class Client:
 
     async def delete_plan(self, agent: str, name: str) -> None:
         await self._tell("DELETE", _path("agents", agent, "plans", name))
+
+    # How agents stand to their conversations
+
+    async def profiles(self) -> Profiles:
+        """The prompt profiles of the house, and the names of metaprompts and quick-start profiles."""
+        return await self._ask(Profiles, "GET", _path("profiles"))
+
+    async def try_profile(self, text: str, *, mode: str = "") -> TriedProfile:
+        """Which profile a message would have, and why."""
+        return await self._ask(TriedProfile, "POST", _path("profiles", "try"), json={"text": text, "mode": mode})
+
+    async def stances(self, agent: str) -> list[Stance]:
+        return (await self._ask(_Stances, "GET", _path("agents", agent, "stances"))).stances
+
+    async def stance(self, agent: str, space_id: str) -> Stance:
+        """The agent's profile and state of mind in a conversation."""
+        return await self._ask(Stance, "GET", _path("agents", agent, "stances", space_id))
+
+    async def set_stance_settings(self, agent: str, space_id: str, settings: Mapping[str, JsonValue]) -> Stance:
+        """These hold there instead of the agent's: `preset`, `mode`, `reflection`. Empty: the agent's own do."""
+        path = _path("agents", agent, "stances", space_id, "settings")
+        return await self._ask(Stance, "PUT", path, json=dict(settings))
+
+    async def set_state_of_mind(self, agent: str, space_id: str, **state: str) -> Stance:
+        """`state`: `mood`, `user_skill`, `task_complexity`."""
+        return await self._ask(Stance, "PUT", _path("agents", agent, "stances", space_id, "state"), json=state)
+
+    async def reset_state_of_mind(self, agent: str, space_id: str) -> None:
+        await self._tell("DELETE", _path("agents", agent, "stances", space_id, "state"))
+
+    async def states_of_mind(
+        self, agent: str, space_id: str, *, before: int | None = None, limit: int = 50
+    ) -> StatesOfMind:
+        """How the state of mind came to be what it is, the newest first."""
+        params = _given(before=before, limit=limit)
+        return await self._ask(
+            StatesOfMind, "GET", _path("agents", agent, "stances", space_id, "history"), params=params
+        )
+
+    async def signals(self, agent: str, space_id: str, *, before: int | None = None, limit: int = 50) -> Signals:
+        """What was seen in how people feel there, the newest first."""
+        params = _given(before=before, limit=limit)
+        return await self._ask(Signals, "GET", _path("agents", agent, "stances", space_id, "signals"), params=params)
+
+    async def try_metaprompt(
+        self,
+        agent: str,
+        space_id: str,
+        metaprompt: str | None = None,
+        *,
+        template: str | None = None,
+        apply: bool = False,
+    ) -> TriedMetaprompt:
+        """Ask a metaprompt now, by its id or with a template. Only with `apply` does the answer change anything."""
+        wanted = _given(metaprompt=metaprompt, template=template, apply=apply)
+        return await self._ask(
+            TriedMetaprompt,
+            "POST",
+            _path("agents", agent, "stances", space_id, "try"),
+            json=wanted,
+            timeout=httpx2.Timeout(REQUEST_SECONDS, read=600),
+        )
 
     # Use, budgets, forgetting
 

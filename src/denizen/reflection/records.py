@@ -456,7 +456,8 @@ def history(
     tx: Tx, agent_id: AgentId, space_id: SpaceId, *, before: int | None = None, limit: int = 100
 ) -> list[PastRun]:
     """What was asked and done there, the newest first."""
-    rows = tx.all(_history, agent_id=agent_id, space_id=space_id, before=before or _LAST, limit=limit)
+    end = _LAST if before is None else before
+    rows = tx.all(_history, agent_id=agent_id, space_id=space_id, before=end, limit=limit)
     return [_past_run(row) for row in rows]
 
 
@@ -470,7 +471,8 @@ def signals_of(
     tx: Tx, agent_id: AgentId, space_id: SpaceId, *, before: int | None = None, limit: int = 100
 ) -> list[PastSignal]:
     """The signals that were seen there, the newest first."""
-    rows = tx.all(_signals, agent_id=agent_id, space_id=space_id, before=before or _LAST, limit=limit)
+    end = _LAST if before is None else before
+    rows = tx.all(_signals, agent_id=agent_id, space_id=space_id, before=end, limit=limit)
     return [
         PastSignal(number, where, person, cycle, name, rule, None if score is None else score / 1_000, at)
         for number, where, person, cycle, name, rule, score, at in rows

@@ -70,7 +70,8 @@ def confusion_in(text: str) -> tuple[str, ...]:
 
 def by_lexicon(text: str) -> Reading:
     """What VADER's lexicon and rules make of the text."""
-    looked_at = excerpt(text)
+    # VADER knows "don't" with a straight apostrophe only.
+    looked_at = excerpt(text).translate(_APOSTROPHES)
     analyzer = _analyzer()
     score = float(analyzer.polarity_scores(looked_at)["compound"])
     return Reading(score, abs(score), _negative_words(analyzer, looked_at), confusion_in(looked_at))

@@ -50,7 +50,9 @@ class TurnInterval(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     type: Literal["turn_interval"]
+    """After every so many turns of a conversation."""
     interval_turns: int = Field(ge=1, le=1_000_000)
+    """How many."""
 
 
 class EventBased(BaseModel):
@@ -59,7 +61,9 @@ class EventBased(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     type: Literal["event_based"]
+    """When there is a signal."""
     event_name: Signal
+    """`user_frustrated`, `user_confused`, `user_satisfied`, `error_threshold_exceeded` or `low_engagement`."""
 
 
 class Manual(BaseModel):
@@ -68,6 +72,7 @@ class Manual(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     type: Literal["manual"]
+    """Only when someone asks for it."""
 
 
 Trigger = Annotated[TurnInterval | EventBased | Manual, Field(discriminator="type")]
@@ -81,11 +86,15 @@ class Metaprompt(BaseModel):
     id: Name
     """One with the id of a preset replaces it."""
     description: str = Field(default="", max_length=500)
+    """What it is for."""
     prompt_template: str = Field(min_length=1, max_length=8_000)
     """What is asked; `{{current_mood}}` and the other variables are filled in, once."""
     trigger: Trigger
+    """When it is asked."""
     temperature: float | None = Field(default=None, ge=0, le=2)
+    """How freely the model answers; by default as it does."""
     max_output_tokens: int = Field(default=256, ge=16, le=8_192)
+    """How long its answer may be."""
     model: str | None = Field(default=None, min_length=1, max_length=200)
     """What answers, as provider:name; by default the model of the reflection."""
 

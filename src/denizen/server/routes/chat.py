@@ -12,12 +12,14 @@ from pydantic import JsonValue
 
 from denizen.agents import chatting
 from denizen.agents.chatting import Answer, Asked
+from denizen.agents.outlook import Outlook
 from denizen.agents.registry import Agent
 from denizen.app import Runtime
 from denizen.errors import NotFound, OutcomeUnknown
 from denizen.ids import MessageId, SpaceId, new_id
 from denizen.memory import reminding, rolling, settled
 from denizen.memory.policy import Policy
+from denizen.reflection import records
 from denizen.server.answering import wait_while_there
 from denizen.server.auth import Caller, Person
 from denizen.server.context import context_of
@@ -70,7 +72,7 @@ async def chat(request: Request, caller: Person, said: ChatRequest, key: Idempot
     asked = await ask(context.runtime, caller, question)
     answer = await wait_while_there(context, asked, said.seconds, request.receive)
     answer = answer or Answer("working")
-    waiting = await context.runtime.db.read(seen_by, caller, answer)
+    waiting, outlook = await context.runtime.db.read(_seen, caller, asked, answer, context.runtime.outlook)
     return ChatAnswer(
         outcome=answer.outcome,
         space_id=asked.space_id,
@@ -81,7 +83,11 @@ async def chat(request: Request, caller: Person, said: ChatRequest, key: Idempot
         usage=ChatUsage.of(answer.spent),
         waiting_for=[CallOut.of(each) for each in waiting],
         note=answer.note,
-        metadata={**(said.metadata or {}), **await context.runtime.db.read(_remembered, asked, answer)},
+        metadata={
+            **(said.metadata or {}),
+            **outlook,
+            **await context.runtime.db.read(_remembered, asked, answer),
+        },
     )
 
 
@@ -156,6 +162,23 @@ def _check_same(tx: Tx, asked: Asked, question: Question) -> None:
 
 def _reused() -> Problem:
     return Problem("idempotency_key_reused", "You said something else with this Idempotency-Key: choose a new one.")
+
+
+def _seen(
+    tx: Tx, caller: Caller, asked: Asked, answer: Answer, outlook: Outlook
+) -> tuple[list[Call], dict[str, JsonValue]]:
+    # Where neither profiles nor reflection are wanted, nothing more is read.
+    tells = answer.cycle is not None and (asked.reflects or outlook.presets() is not None)
+    return seen_by(tx, caller, answer), _outlook(tx, asked) if tells else {}
+
+
+def _outlook(tx: Tx, asked: Asked) -> dict[str, JsonValue]:
+    """The profile and the state of mind that the agent has there."""
+    stance = records.stance(tx, asked.agent_id, asked.space_id)
+    return {
+        "prompt_profile": {"id": stance.preset, "reason": stance.preset_reason},
+        "state_of_mind": {**stance.state.as_dict()},
+    }
 
 
 def seen_by(tx: Tx, caller: Caller, answer: Answer) -> list[Call]:

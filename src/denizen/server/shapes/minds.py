@@ -33,6 +33,7 @@ from denizen.server.schemas import CallOut
 from denizen.server.shapes.agents import RestingOut
 from denizen.server.shapes.examples import ADA, KITCHEN, NINE, NOOR, THING, asked, given
 from denizen.server.shapes.plans import GoalOut, NoteOut, PlanOut
+from denizen.server.shapes.stances import StandingOut
 from denizen.server.shapes.usage import Limits, UsedOut
 from denizen.tools.guard import Crossing
 
@@ -667,6 +668,7 @@ class MindOut(BaseModel):
         goals=[],
         notes=[],
         plans=[],
+        stances=[],
         waiting_calls=[],
         budget=None,
         organization_budget=None,
@@ -691,6 +693,7 @@ class MindOut(BaseModel):
     goals: list[GoalOut]
     notes: list[NoteOut]
     plans: list[PlanOut]
+    stances: Annotated[list[StandingOut], Field(description="Profiles and states of mind, the newest first.")]
     waiting_calls: Annotated[list[CallOut], Field(description="What it waits for others to answer.")]
     budget: Limits | None
     organization_budget: Limits | None
@@ -718,6 +721,7 @@ class MindOut(BaseModel):
             goals=[GoalOut.of(each) for each in found.goals],
             notes=[NoteOut.of(each) for each in found.notes],
             plans=[PlanOut.of(each) for each in found.plans],
+            stances=[StandingOut.standing(each) for each in found.standings],
             waiting_calls=[CallOut.of(each) for each in found.calls],
             budget=None if found.budget is None else Limits.of(found.budget),
             organization_budget=None if found.shared_budget is None else Limits.of(found.shared_budget),

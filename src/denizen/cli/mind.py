@@ -1,0 +1,196 @@
+"""`denizen mind`: an agent's states of mind, conversation by conversation: shown, set, reset, tried by hand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from denizen.cli.chat.rendering import printable
+from denizen.cli.console import begin, print_json, stderr, stdout
+from denizen.cli.house import open_house, open_records
+from denizen.clock import Instant, moment
+from denizen.errors import InvalidInput
+from denizen.inbox.format import one_line
+from denizen.reflection.records import Stance
+from denizen.settings import Settings
+from denizen.spaces import directory
+
+if TYPE_CHECKING:
+    from denizen.app import Runtime
+    from denizen.ids import AgentId, SpaceId
+    from denizen.spaces.directory import Entity
+
+app = typer.Typer(help="Show and change an agent's states of mind.", no_args_is_help=True)
+
+AgentName = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's @handle.")]
+SpaceName = Annotated[str, typer.Argument(metavar="SPACE", help="The space, by id or by name.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+T = TypeVar("T")
+
+
+@app.command()
+def show(context: typer.Context, agent: AgentName, as_json: AsJson = False) -> None:
+    """Show the agent's profile and state of mind in each of its conversations."""
+
+    async def work(settings: Settings) -> list[tuple[str, Stance]]:
+        async with open_records(settings) as (runtime, world):
+            found = await runtime.find(agent, organization=world.owner.organization_id)
+            stances = await runtime.stances((await runtime.get_agent(found.id)).id)
+            return [((await runtime.db.read(directory.get_space, each.space_id)).name, each) for each in stances]
+
+    found = asyncio.run(work(begin(context).settings))
+    if as_json:
+        print_json([{"space": name, **_as_object(each)} for name, each in found])
+        return
+    table = Table.grid(padding=(0, 2))
+    for name, each in found:
+        mind = each.state.line() or "no particular state of mind"
+        table.add_row(Text(printable(name), style="cyan"), each.preset or "-", Text(mind))
+    stdout().print(table)
+
+
+@app.command()
+def history(context: typer.Context, agent: AgentName, space: SpaceName, as_json: AsJson = False) -> None:
+    """Show how a state of mind came to be what it is, the newest first."""
+    found = _there(context, agent, space, lambda runtime, who, where, _: runtime.states_of_mind(who, where))
+    if as_json:
+        rows = [{"at": _time(each.at), "cycle": each.cycle, "cause": each.cause, "metaprompt": each.metaprompt,
+                 "outcome": each.outcome, "reason": each.reason, **each.state.as_dict()} for each in found]  # fmt: skip
+        print_json(rows)
+        return
+    _print([(_time(each.at), each.cause, each.outcome, each.state.mood, each.reason) for each in found])
+
+
+@app.command()
+def signals(context: typer.Context, agent: AgentName, space: SpaceName, as_json: AsJson = False) -> None:
+    """Show what was seen in how people feel there, the newest first."""
+    found = _there(context, agent, space, lambda runtime, who, where, _: runtime.signals(who, where))
+    if as_json:
+        rows = [{"at": _time(each.at), "cycle": each.cycle, "person": each.person_id, "name": each.name,
+                 "rule": each.rule, "score": each.score} for each in found]  # fmt: skip
+        print_json(rows)
+        return
+    _print([(_time(each.at), f"cycle {each.cycle}", each.name, each.rule) for each in found])
+
+
+@app.command("set")
+def set_(
+    context: typer.Context,
+    agent: AgentName,
+    space: SpaceName,
+    mood: Annotated[str | None, typer.Option(help="Such as empathetic.")] = None,
+    skill: Annotated[str | None, typer.Option(help="The user's skill, such as novice.")] = None,
+    complexity: Annotated[str | None, typer.Option(help="Of the task, such as simple.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Set a state of mind: what is not said stays. The agent is told with its next cycle."""
+    wanted: Any = {"mood": mood, "user_skill": skill, "task_complexity": complexity}
+    found = _there(
+        context, agent, space, lambda runtime, who, where, by: runtime.set_state_of_mind(who, where, **wanted, by=by)
+    )
+    _say(found, as_json)
+
+
+@app.command()
+def reset(context: typer.Context, agent: AgentName, space: SpaceName, as_json: AsJson = False) -> None:
+    """Reset a state of mind. Nothing is imprinted, nothing counted of anybody; the history stays."""
+    found = _there(
+        context, agent, space, lambda runtime, who, where, by: runtime.reset_state_of_mind(who, where, by=by)
+    )
+    _say(found, as_json)
+
+
+@app.command("try")
+def try_(
+    context: typer.Context,
+    agent: AgentName,
+    space: SpaceName,
+    metaprompt: Annotated[str, typer.Argument(help="The metaprompt, by its id.")],
+    apply: Annotated[bool, typer.Option("--apply", help="Let the answer change the state of mind.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Ask a metaprompt now and show what comes of it. The call costs what it costs."""
+
+    async def work(settings: Settings) -> Any:
+        async with open_house(settings) as house:
+            who, where = await _find(house.runtime, house.world.owner, agent, space)
+            by = house.world.owner
+            return await house.runtime.try_metaprompt(who, where, metaprompt, apply=apply, by=by)
+
+    tried = asyncio.run(work(begin(context).settings))
+    if as_json:
+        print_json(
+            {
+                "prompt": tried.prompt,
+                "failed": tried.run.why_not or None,
+                "before": tried.before.state.as_dict(),
+                "after": tried.after.as_dict(),
+                "applied": tried.applied,
+            }
+        )
+        return
+    console = stdout()
+    console.print(Text(printable(tried.prompt), style="dim"), soft_wrap=True)
+    console.print()
+    told = tried.run.why_not or tried.after.line() or "no particular state of mind"
+    console.print(Text(printable(told)), soft_wrap=True)
+    if tried.applied:
+        stderr().print("The agent is told with its next cycle.", style="dim")
+
+
+def _there(
+    context: typer.Context,
+    agent: str,
+    space: str,
+    work: Callable[[Runtime, AgentId, SpaceId, Entity], Awaitable[T]],
+) -> T:
+    async def in_records(settings: Settings) -> T:
+        async with open_records(settings) as (runtime, world):
+            who, where = await _find(runtime, world.owner, agent, space)
+            return await work(runtime, who, where, world.owner)
+
+    return asyncio.run(in_records(begin(context).settings))
+
+
+async def _find(runtime: Runtime, owner: Entity, agent: str, space: str) -> tuple[AgentId, SpaceId]:
+    """The agent, and the one of its spaces that has this id or name."""
+    found = await runtime.find(agent, organization=owner.organization_id)
+    who = (await runtime.get_agent(found.id)).id
+    places = [each for each in await runtime.db.read(directory.spaces_of, who) if space in (each.id, each.name)]
+    if len(places) != 1:
+        why = "is in no space" if not places else "is in several spaces"
+        raise InvalidInput(f"{agent} {why} that is called {space!r}. Name it by its id.")
+    return who, places[0].id
+
+
+def _say(found: Stance, as_json: bool) -> None:
+    if as_json:
+        print_json(_as_object(found))
+    else:
+        stderr().print(Text(found.state.line() or "no particular state of mind", style="dim"))
+
+
+def _as_object(found: Stance) -> dict[str, Any]:
+    return {
+        "space_id": found.space_id,
+        "profile": {"id": found.preset, "reason": found.preset_reason},
+        **found.state.as_dict(),
+        "imprints": dict(found.imprints),
+        "settings": dict(found.overrides),
+    }
+
+
+def _print(rows: Iterable[tuple[str, ...]]) -> None:
+    table = Table.grid(padding=(0, 2))
+    for row in rows:
+        table.add_row(*(Text(printable(one_line(each))) for each in row))
+    stdout().print(table)
+
+
+def _time(at: Instant) -> str:
+    return f"{moment(at):%Y-%m-%d %H:%M}"

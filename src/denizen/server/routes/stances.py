@@ -1,0 +1,186 @@
+"""How an agent stands to its conversations, for admins: profiles, states of mind, signals, metaprompts by hand."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Query, Request
+
+from denizen.agents import standing
+from denizen.agents.outlook import Outlook
+from denizen.errors import InvalidInput
+from denizen.ids import AgentId, SpaceId
+from denizen.profiles.router import route
+from denizen.reflection import records
+from denizen.reflection.settings import Manual, Metaprompt
+from denizen.reflection.state import Adjustment
+from denizen.reflection.templates import check_template
+from denizen.server.auth import Admin, Caller
+from denizen.server.context import context_of
+from denizen.server.routes.triggers import find_agent
+from denizen.server.shapes.stances import (
+    PresetList,
+    RunOut,
+    RunPage,
+    SetStance,
+    SetState,
+    SignalOut,
+    SignalPage,
+    StanceList,
+    StanceOut,
+    TriedOut,
+    TriedProfile,
+    TryMetaprompt,
+    TryProfile,
+    presets_out,
+)
+from denizen.storage.database import Tx, storable
+
+router = APIRouter()
+
+_STANCE: Final = "/api/agents/{agent_id}/stances/{conversation_id}"
+
+Number = Annotated[int | None, Query(ge=0, le=2**62)]
+Limit = Annotated[int, Query(ge=1, le=200)]
+
+
+@router.get("/api/profiles", summary="The prompt profiles of the house")
+async def list_profiles(request: Request, _: Admin) -> PresetList:
+    """And by which names agents are given metaprompts and quick-start profiles of reflection."""
+    outlook = context_of(request).runtime.outlook
+    known = outlook.configuration()
+    return PresetList(
+        presets=presets_out(outlook.presets()), metaprompts=list(known.metaprompts), profiles=list(known.profiles)
+    )
+
+
+@router.post("/api/profiles/try", summary="Which profile a message would have")
+async def try_profile(request: Request, _: Admin, said: TryProfile) -> TriedProfile:
+    """What the rules say of it, as if it were the first of a conversation. Nothing is changed."""
+    presets = context_of(request).runtime.outlook.presets()
+    if presets is None:
+        return TriedProfile(id=None, reason="there is no file of presets", text="")
+    found = route(presets, said.mode, said.text)
+    return TriedProfile(
+        id=found.preset, reason=found.reason, text="" if found.preset is None else presets.text(found.preset)
+    )
+
+
+@router.get("/api/agents/{agent_id}/stances", summary="How an agent stands to its conversations")
+async def list_stances(request: Request, caller: Admin, agent_id: str) -> StanceList:
+    return await context_of(request).runtime.db.read(_list, agent_id, caller)
+
+
+@router.get(_STANCE, summary="How an agent stands to a conversation")
+async def get_stance(request: Request, caller: Admin, agent_id: str, conversation_id: str) -> StanceOut:
+    """Its profile there and why it was chosen, its state of mind, and what holds there instead of its settings."""
+    return await context_of(request).runtime.db.read(_get, agent_id, conversation_id, caller)
+
+
+@router.put(f"{_STANCE}/settings", summary="Settings of one conversation")
+async def set_stance_settings(
+    request: Request, caller: Admin, agent_id: str, conversation_id: str, wanted: SetStance
+) -> StanceOut:
+    """They hold there instead of the agent's. An empty object takes them away."""
+    runtime = context_of(request).runtime
+    return await runtime.db.write(_set_settings, agent_id, conversation_id, caller, wanted, runtime.outlook)
+
+
+@router.put(f"{_STANCE}/state", summary="Set a state of mind")
+async def set_state(
+    request: Request, caller: Admin, agent_id: str, conversation_id: str, wanted: SetState
+) -> StanceOut:
+    """Only what is sent is changed. The agent is told with its next cycle."""
+    adjustment = standing.wanted(wanted.model_dump())
+    return await context_of(request).runtime.db.write(_set_state, agent_id, conversation_id, caller, adjustment)
+
+
+@router.delete(f"{_STANCE}/state", status_code=204, summary="Reset a state of mind")
+async def reset_state(request: Request, caller: Admin, agent_id: str, conversation_id: str) -> None:
+    """No mood, no imprints, nothing counted of anybody. The history stays."""
+    await context_of(request).runtime.db.write(_reset, agent_id, conversation_id, caller)
+
+
+@router.get(f"{_STANCE}/history", summary="A state of mind over time")
+async def get_state_history(
+    request: Request, caller: Admin, agent_id: str, conversation_id: str, before: Number = None, limit: Limit = 50
+) -> RunPage:
+    """What was asked and done, and what came of it, the newest first."""
+    return await context_of(request).runtime.db.read(_history, agent_id, conversation_id, caller, before, limit)
+
+
+@router.get(f"{_STANCE}/signals", summary="What moved a state of mind")
+async def list_signals(
+    request: Request, caller: Admin, agent_id: str, conversation_id: str, before: Number = None, limit: Limit = 50
+) -> SignalPage:
+    """The signals that were seen there, the newest first."""
+    return await context_of(request).runtime.db.read(_signals, agent_id, conversation_id, caller, before, limit)
+
+
+@router.post(f"{_STANCE}/try", summary="Ask a metaprompt by hand")
+async def try_metaprompt(
+    request: Request, caller: Admin, agent_id: str, conversation_id: str, wanted: TryMetaprompt
+) -> TriedOut:
+    """One model call, paid as a cycle is. Only with `apply` does the answer change anything."""
+    runtime = context_of(request).runtime
+    asked = _asked(wanted)
+    agent, space = await runtime.db.read(_find, agent_id, conversation_id, caller)
+    return TriedOut.of(await runtime.try_metaprompt(agent, space, asked, apply=wanted.apply, by=caller.entity.id))
+
+
+def _asked(wanted: TryMetaprompt) -> str | Metaprompt:
+    if (wanted.metaprompt is None) == (wanted.template is None):
+        raise InvalidInput("Say what to ask in one way: with `metaprompt` or with `template`.")
+    if wanted.template is None:
+        return wanted.metaprompt or ""
+    template = check_template(storable(wanted.template))
+    return Metaprompt(id="by hand", prompt_template=template, trigger=Manual(type="manual"))
+
+
+def _find(tx: Tx, agent_id: str, conversation_id: str, caller: Caller) -> tuple[AgentId, SpaceId]:
+    """Both, where the agent is one of the caller's organization and in that space."""
+    agent, space = find_agent(tx, agent_id, caller, also_dead=True).id, SpaceId(storable(conversation_id))
+    records.require_there(tx, agent, space)
+    return agent, space
+
+
+def _list(tx: Tx, agent_id: str, caller: Caller) -> StanceList:
+    agent = find_agent(tx, agent_id, caller, also_dead=True).id
+    return StanceList(stances=[StanceOut.of(each) for each in records.stances_of(tx, agent)])
+
+
+def _get(tx: Tx, agent_id: str, conversation_id: str, caller: Caller) -> StanceOut:
+    return StanceOut.of(records.stance(tx, *_find(tx, agent_id, conversation_id, caller)))
+
+
+def _set_settings(
+    tx: Tx, agent_id: str, conversation_id: str, caller: Caller, wanted: SetStance, outlook: Outlook
+) -> StanceOut:
+    agent, space = _find(tx, agent_id, conversation_id, caller)
+    return StanceOut.of(standing.set_settings(tx, agent, space, wanted.model_dump(exclude_none=True), outlook))
+
+
+def _set_state(tx: Tx, agent_id: str, conversation_id: str, caller: Caller, wanted: Adjustment) -> StanceOut:
+    agent, space = _find(tx, agent_id, conversation_id, caller)
+    return StanceOut.of(records.set_state(tx, agent, space, wanted, by=caller.entity.id))
+
+
+def _reset(tx: Tx, agent_id: str, conversation_id: str, caller: Caller) -> None:
+    agent, space = _find(tx, agent_id, conversation_id, caller)
+    records.reset(tx, agent, space, by=caller.entity.id)
+
+
+def _history(tx: Tx, agent_id: str, conversation_id: str, caller: Caller, before: int | None, limit: int) -> RunPage:
+    agent, space = _find(tx, agent_id, conversation_id, caller)
+    found = records.history(tx, agent, space, before=before, limit=limit + 1)
+    page = found[:limit]
+    return RunPage(runs=[RunOut.of(each) for each in page], next=page[-1].number if len(found) > limit else None)
+
+
+def _signals(tx: Tx, agent_id: str, conversation_id: str, caller: Caller, before: int | None, limit: int) -> SignalPage:
+    agent, space = _find(tx, agent_id, conversation_id, caller)
+    found = records.signals_of(tx, agent, space, before=before, limit=limit + 1)
+    page = found[:limit]
+    return SignalPage(
+        signals=[SignalOut.of(each) for each in page], next=page[-1].number if len(found) > limit else None
+    )
