@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol, cast
 
 from denizen.errors import InvalidInput
 
-LOOKED_AT: Final = 1_000
+LOOKED_AT: Final = 600
 """Characters that the lexicon looks at: the beginning of what is said, and its end."""
 
 CONFUSION: Final = (

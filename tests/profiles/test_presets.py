@@ -1,0 +1,146 @@
+"""What a file of presets says: the keys of seed 004, what is ignored, what is wrong, and where."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from denizen.errors import InvalidInput
+from denizen.profiles import presets
+from denizen.profiles.files import PresetFile
+from denizen.profiles.library import Library, shipped_addons, shipped_file
+from denizen.profiles.presets import Presets
+
+ADDONS = {"concise": "Be brief.", "planner": "Make a plan."}
+FILE: dict[str, Any] = {
+    "routing": {
+        "reviewEveryNTurns": 4,
+        "forceReviewOnCompaction": False,
+        "defaultPresetByMode": {"ada": "short", "review": "plan"},
+    },
+    "presets": [
+        {"id": "short", "addonPromptKeys": ["_meta/concise"], "basePromptKey": "ignored"},
+        {"id": "plan", "addonPromptKeys": ["planner", "concise"]},
+    ],
+    "rules": [{"id": "plans", "priority": 5, "presetId": "plan", "anyKeywords": ["plan"]}],
+}
+
+
+def read(given: dict[str, Any]) -> Presets:
+    found = presets.read(given, ADDONS.get)
+    assert found is not None
+    return found
+
+
+def with_(path: str, value: Any) -> dict[str, Any]:
+    """The file with one thing in it changed."""
+    changed = json.loads(json.dumps(FILE))
+    *outer, last = [int(part) if part.isdigit() else part for part in path.split(".")]
+    there = changed
+    for part in outer:
+        there = there[part]
+    there[last] = value
+    return changed
+
+
+def test_the_keys_of_the_file_are_those_of_the_seed():
+    found = read(FILE)
+    assert (found.review_every, found.review_on_compaction) == (4, False)
+    assert found.by_mode == {"ada": "short", "review": "plan"}
+    assert found.rules[0].priority == 5
+
+
+def test_meta_add_ons_can_be_combined_and_are_appended_in_order():
+    assert read(FILE).text("plan") == "Make a plan.\n\nBe brief."
+
+
+def test_other_fields_are_allowed_but_ignored_and_near_misses_are_warned_about():
+    found = read({**with_("routing.reviewEveryNturn", 9), "memoryCompaction": {}, "colour": "red", "rulez": []})
+    assert found.review_every == 4
+    assert found.warnings == (
+        "rulez is ignored: did you mean rules?",
+        "routing.reviewEveryNturn is ignored: did you mean reviewEveryNTurns?",
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "told"),
+    [
+        ("rules.0.presetId", "plann", "rules[0].presetId: there is no preset 'plann'; did you mean 'plan'."),
+        ("routing.defaultPresetByMode.ada", "no", "routing.defaultPresetByMode.ada: there is no preset 'no'."),
+        ("routing.defaultPresetId", "gone", "routing.defaultPresetId: there is no preset 'gone'."),
+        ("presets.0.addonPromptKeys", ["x"], "presets[0].addonPromptKeys[0]: there is no add-on 'x'"),
+        ("presets.1.id", "short", "presets[1].id: 'short' is there twice."),
+        ("routing.reviewEveryNTurns", "six", "routing.reviewEveryNTurns: Input should be a valid integer."),
+        ("rules.0.anyKeywords", "plan", "rules[0].anyKeywords: Input should be a valid list."),
+    ],
+    ids=["rule", "mode", "default", "add-on", "twice", "number", "list"],
+)
+def test_what_is_wrong_is_an_error_that_says_where(path: str, value: Any, told: str):
+    with pytest.raises(InvalidInput) as error:
+        read(with_(path, value))
+    assert told in str(error.value)
+
+
+def test_without_presets_there_are_no_profiles():
+    assert presets.read({"memoryCompaction": {}}, ADDONS.get) is None
+    assert Library().current() is None
+
+
+def test_what_we_ship_is_right_and_has_the_four_add_ons_of_the_seed_and_more(tmp_path: Path):
+    found = presets.read(shipped_file(), lambda key: key)
+    assert found is not None
+    assert found.warnings == ()
+    assert {"concise", "deep_dive", "planner", "reviewer"} < set(shipped_addons())
+
+
+def test_the_file_and_its_add_ons_are_read_again_when_they_change(tmp_path: Path):
+    path, own = tmp_path / "config" / "metaprompt-presets.json", tmp_path / "prompts" / "_meta"
+    own.mkdir(parents=True)
+    library = Library(path, tmp_path / "prompts")
+    assert library.current() is None
+    path.parent.mkdir()
+    path.write_text(json.dumps({"presets": [{"id": "short", "addonPromptKeys": ["concise"]}]}))
+    shipped = library.current()
+    assert shipped is not None
+    assert shipped.text("short").startswith("Be brief. Begin")
+    assert library.current() is shipped
+    (own / "concise.md").write_text("Short, please.")
+    ours = library.current()
+    assert ours is not None
+    assert ours.text("short") == "Short, please."
+
+
+def test_what_was_good_last_stays_in_force_while_the_file_is_wrong(tmp_path: Path):
+    path = tmp_path / "presets.json"
+    path.write_text(json.dumps(FILE))
+    library = Library(path)
+    good = library.current()
+    path.write_text('{"presets": [{]')
+    assert library.current() is good
+    path.write_text(json.dumps(with_("rules.0.presetId", "gone")))
+    assert library.current() is good
+    path.unlink()
+    assert library.current() is None
+
+
+def test_a_file_that_never_was_good_is_an_error_with_its_line(tmp_path: Path):
+    path = tmp_path / "presets.json"
+    path.write_text('{\n  "presets": [}')
+    with pytest.raises(InvalidInput, match="presets.json:2:15: this is no JSON"):
+        PresetFile(path).load()
+    path.write_text("[]")
+    with pytest.raises(InvalidInput, match="has to hold a JSON object"):
+        PresetFile(path).load()
+
+
+def test_a_key_is_no_way_out_of_the_folder(tmp_path: Path):
+    (tmp_path / "secret.md").write_text("swordfish")
+    (tmp_path / "prompts" / "_meta").mkdir(parents=True)
+    path = tmp_path / "presets.json"
+    path.write_text(json.dumps({"presets": [{"id": "x", "addonPromptKeys": ["../../secret"]}]}))
+    with pytest.raises(InvalidInput, match="there is no add-on"):
+        Library(path, tmp_path / "prompts").current()
