@@ -27,7 +27,7 @@ from denizen.cycles.ledger import Charge
 from denizen.cycles.records import calls_of
 from denizen.cycles.watching import REFUSED
 from denizen.errors import InvalidInput, StorageError
-from denizen.ids import AgentId, CycleId, EntityId, SpaceId
+from denizen.ids import AgentId, CycleId, EntityId, SpaceId, new_id
 from denizen.inbox.format import one_line, plain_name
 from denizen.models import codec, request
 from denizen.models.prices import Price, Usage, cost, expected_cost, usage_of
@@ -93,7 +93,6 @@ class Lived:
     """A cycle to reflect on."""
 
     cycle: int
-    id: CycleId
     heard: tuple[Heard, ...]
     failed: tuple[bool, ...]
     """Which of the last results of tools were errors, the newest first."""
@@ -141,7 +140,7 @@ def next_lived(tx: Tx, agent_id: AgentId) -> Lived | None:
     found = {each[0]: each for each in tx.all(_heard, agent_id=agent_id, cycle=number)}
     heard = tuple(Heard(id, space, author, kind == "human", text) for id, space, author, kind, text in found.values())
     failed, results, errors = _look_for_errors(tx, agent_id, number, row[0])
-    return Lived(number, CycleId(row[0]), heard, failed, results, errors)
+    return Lived(number, heard, failed, results, errors)
 
 
 def _look_for_errors(
@@ -189,7 +188,12 @@ def keep_reflection(
     """What came of it is kept, unless someone else was faster; what was used is paid in any case."""
     records.keep_turn(tx, agent_id, lived.cycle, conversations)
     for charge in charges:
-        ledger.enter(tx, agent_id, lived.id, "usage", charge, "reflection")
+        _pay(tx, agent_id, charge)
+
+
+def _pay(tx: Tx, agent_id: AgentId, charge: Charge) -> None:
+    # Under an id of its own: what a cycle used is what its own model calls did.
+    ledger.enter(tx, agent_id, CycleId(new_id()), "usage", charge, "reflection")
 
 
 class _Thought:
@@ -434,7 +438,7 @@ async def ask(
     charge = _charge(reflector, name, answer.response)
     if reflector.metrics is not None:
         watching.count(reflector.metrics, charge)
-    return _answer(answer.response), charge
+    return _answer(answer.response, tool.name), charge
 
 
 async def _require_room(
@@ -450,9 +454,9 @@ async def _require_room(
         raise InvalidInput(f"The budget ({refused.scope}) leaves no room for it.")
 
 
-def _answer(response: ModelResponse) -> object:
-    called = calls_of(response)
-    return called[0].args_as_dict(raise_if_invalid=False) if called else response.text or ""
+def _answer(response: ModelResponse, tool: str) -> object:
+    called = next((each for each in calls_of(response) if each.tool_name == tool), None)
+    return (response.text or "") if called is None else called.args_as_dict(raise_if_invalid=False)
 
 
 def _charge(reflector: Reflector, name: str, response: ModelResponse) -> Charge:
@@ -499,7 +503,7 @@ def keep_tried(
 ) -> None:
     """It is paid, and with `apply` it is in the history and what it changed is so."""
     if charge is not None:
-        ledger.enter(tx, agent_id, CycleId(""), "usage", charge, "reflection")
+        _pay(tx, agent_id, charge)
     if apply:
         records.enter(tx, agent_id, space_id, run, by=by)
 

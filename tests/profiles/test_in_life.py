@@ -1,0 +1,217 @@
+"""Profiles in a life: chosen with a cycle, told once, kept with its end."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from denizen import reply, skip
+from denizen.agents.registry import Agent
+from denizen.checker import check_database
+from denizen.spaces.directory import Entity, Space
+from tests.world import World, open_world
+
+PRESETS: dict[str, Any] = {
+    "routing": {"reviewEveryNTurns": 3, "defaultPresetByMode": {"ada": "short"}},
+    "presets": [
+        {"id": "short", "addonPromptKeys": ["_meta/brief"]},
+        {"id": "plan", "addonPromptKeys": ["steps"]},
+        {"id": "plain", "addonPromptKeys": []},
+    ],
+    "rules": [
+        {"id": "plans", "presetId": "plan", "anyKeywords": ["plan"]},
+        {"id": "as-you-are", "presetId": "plain", "anyKeywords": ["normally"]},
+    ],
+    "addonPrompts": {"_meta/brief": "Be brief.", "steps": "First the goal,\n\nthen the steps."},
+}
+BRIEF = 'in "Kitchen" (id: <Kitchen>) — short: Be brief.'
+STEPS = 'in "Kitchen" (id: <Kitchen>) — plan: First the goal, then the steps.'
+
+
+def write(path: Path, **changes: Any) -> None:
+    path.write_text(json.dumps({**PRESETS, **changes}))
+
+
+@pytest.fixture
+async def house(ready_url: str, tmp_path: Path) -> AsyncGenerator[World]:
+    """A world with a file of presets, on both databases."""
+    write(tmp_path / "presets.json")
+    async with open_world(ready_url, presets=tmp_path / "presets.json") as world:
+        yield world
+
+
+@pytest.fixture
+async def small_house(ready_sqlite_url: str, tmp_path: Path) -> AsyncGenerator[World]:
+    write(tmp_path / "presets.json")
+    async with open_world(ready_sqlite_url, presets=tmp_path / "presets.json") as world:
+        yield world
+
+
+async def kitchen(world: World, *turns: Any, **more: Any) -> tuple[Agent, Entity, Space]:
+    ada = await world.agent("Ada", *turns, **more)
+    noor = await world.person("Noor")
+    return ada, noor, await world.space("Kitchen", noor, ada)
+
+
+async def changes(world: World, ada: Agent) -> list[str]:
+    """What each inbox message told of changes."""
+    found: list[str] = []
+    for entry in await world.history(ada):
+        if entry.startswith("inbox: "):
+            lines = entry.split("\n\n")[0].splitlines()
+            found.append("; ".join(line[2:] for line in lines if line.startswith("- ")))
+    return found
+
+
+async def say(world: World, noor: Entity, where: Space, *texts: str) -> None:
+    for text in texts:
+        await world.say(noor, text, where)
+        await world.run()
+
+
+async def test_a_profile_is_told_once_when_it_changes_and_reviewed_every_n_turns(house: World):
+    """Cached in between, whatever is said; the reason is kept with it."""
+    ada, noor, room = await kitchen(house, *[reply("Yes."), "Done."] * 8)
+    await say(house, noor, room, "Hello.", "Make a plan.", "A plan!", "A plan.", "Hm.", "Hm.", "Hm.", "Hm.")
+    assert await changes(house, ada) == [
+        f"New profile: {BRIEF}", "", "", f"Profile changed: {STEPS}", "", "", f"Profile changed: {BRIEF}", "",
+    ]  # fmt: skip
+    stance = await house.denizen.stance(ada, room)
+    assert (stance.preset, stance.turns) == ("short", 8)
+    assert stance.preset_reason == "default of the mode 'ada' (every 3 turns)"
+    assert await check_database(house.denizen.db) == []
+
+
+async def test_a_skipped_cycle_is_no_turn_and_its_profile_is_told_again(house: World):
+    ada, noor, room = await kitchen(house, skip("not now"), reply("Yes."), "Done.")
+    await say(house, noor, room, "Hello.")
+    assert await house.denizen.stances(ada) == []
+    await say(house, noor, room, "Are you there?")
+    assert await changes(house, ada) == [f"New profile: {BRIEF}"]
+    assert (await house.denizen.stance(ada, room)).turns == 1
+
+
+async def test_the_self_of_the_next_era_has_the_profile_and_its_role_stays(small_house: World):
+    """Profiles are additive: the agent's own instructions are what they were."""
+    ada, noor, room = await kitchen(small_house, *[reply("Yes."), "Done."] * 2, instructions="You keep bees.")
+    await say(small_house, noor, room, "Hello.")
+    small_house.clock.advance(3_600)
+    await say(small_house, noor, room, "Hello again.")
+    own = (await small_house.prompts(ada))[-1][0]
+    assert f"HOW TO ANSWER:\n  - {BRIEF}" in own
+    assert "YOUR ROLE:\nYou keep bees." in own
+    assert await changes(small_house, ada) == [f"New profile: {BRIEF}", ""]
+
+
+async def test_a_preset_without_add_ons_takes_the_profile_away(small_house: World):
+    ada, noor, room = await kitchen(small_house, *[reply("Yes."), "Done."] * 4)
+    await say(small_house, noor, room, "Hi.", "Hi.", "Hi.", "Answer normally.")
+    assert (await changes(small_house, ada))[-1] == f"Profile removed: {BRIEF}"
+    assert (await small_house.denizen.stance(ada, room)).preset == "plain"
+
+
+async def test_the_file_is_reloaded_while_agents_live(small_house: World, tmp_path: Path):
+    """Another text of the same preset is told with the next turn; the choice stays until its review."""
+    ada, noor, room = await kitchen(small_house, *[reply("Yes."), "Done."] * 3)
+    await say(small_house, noor, room, "Hi.")
+    write(tmp_path / "presets.json", addonPrompts={"brief": "Be very brief indeed.", "steps": "Steps."})
+    await say(small_house, noor, room, "Hi.")
+    assert (await changes(small_house, ada))[1] == f"Profile changed: {BRIEF.replace('Be brief', 'Be very brief indeed')}"
+    (tmp_path / "presets.json").unlink()
+    await say(small_house, noor, room, "Hi.")
+    assert (await small_house.denizen.stance(ada, room)).turns == 2
+
+
+async def test_compaction_asks_for_a_review(small_house: World, tmp_path: Path):
+    write(tmp_path / "presets.json", routing={**PRESETS["routing"], "reviewEveryNTurns": 1_000})
+    window = {"max_tokens": 6_000, "min_recent_cycles": 1}
+    ada, noor, room = await kitchen(small_house, *[reply("Yes. " * 200), "Done."] * 40, window=window)
+    await say(small_house, noor, room, "Hello.")
+    turns = 0
+    while (await small_house.denizen.stance(ada, room)).preset == "short":
+        turns += 1
+        assert turns < 40
+        await say(small_house, noor, room, "Go on with the plan. " + "word " * 200)
+    assert turns > 1
+    found = await small_house.denizen.stance(ada, room)
+    assert found.preset_reason == "rule 'plans': the message has 'plan' (compacted)"
+
+
+async def test_what_is_set_for_a_conversation_is_stronger_than_the_agents_and_that_than_the_rules(small_house: World):
+    ada, noor, room = await kitchen(small_house, *[reply("Yes."), "Done."] * 4, profiles={"preset": "plan"})
+    await say(small_house, noor, room, "Hello.")
+    assert (await small_house.denizen.stance(ada, room)).preset_reason == "set by hand"
+    await small_house.denizen.set_stance_settings(ada, room, {"preset": "short"})
+    await say(small_house, noor, room, "A plan!")
+    assert (await small_house.denizen.stance(ada, room)).preset == "short"
+    await small_house.denizen.set_stance_settings(ada, room, {})
+    await small_house.denizen.edit_agent(ada, profiles={"enabled": True})
+    await say(small_house, noor, room, "Hello.")
+    stance = await small_house.denizen.stance(ada, room)
+    assert (stance.preset, stance.preset_reason) == ("short", "default of the mode 'ada' (first turn)")
+    await small_house.denizen.edit_agent(ada, profiles={"enabled": False})
+    await say(small_house, noor, room, "A plan, again and again!")
+    assert (await small_house.denizen.stance(ada, room)).turns == 3
+
+
+async def test_each_conversation_has_a_profile_of_its_own(small_house: World):
+    ada, noor, room = await kitchen(small_house, *[reply("Yes."), "Done."] * 2)
+    garden = await small_house.space("Garden", noor, ada)
+    await say(small_house, noor, room, "Hello.")
+    await say(small_house, noor, garden, "Plan the beds.")
+    assert [each.preset for each in await small_house.denizen.stances(ada)] == ["short", "plan"]
+
+
+async def statements_of_a_turn(world: World) -> list[str]:
+    """Every statement of a warm turn, by the functions that were run in it."""
+    ada, noor, room = await kitchen(world, *[reply("Yes."), "Done."] * 3)
+    await say(world, noor, room, "Hello.", "Hello.")
+    ran: list[str] = []
+    for name in ("write", "read"):
+        original = getattr(world.denizen.db, name)
+
+        def noted(fn: Any, /, *args: Any, original: Any = original, **kwargs: Any) -> Any:
+            def counting(tx: Any, *more: Any, **options: Any) -> Any:
+                return fn(_Counting(tx, ran, fn.__name__), *more, **options)
+
+            counting.__name__ = fn.__name__
+            return original(counting, *args, **kwargs)
+
+        setattr(world.denizen.db, name, noted)
+    await say(world, noor, room, "Hello.")
+    return ran
+
+
+class _Counting:
+    """The real transaction, with a note of each statement that reads or writes what profiles and reflection keep."""
+
+    def __init__(self, tx: Any, ran: list[str], name: str) -> None:
+        self._tx, self._ran, self._name = tx, ran, name
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._tx, name)
+        if name not in ("run", "one", "all", "many"):
+            return found
+
+        def running(statement: Any, *args: Any, **kwargs: Any) -> Any:
+            if re.search(r"\b(stances|feelings|signals|reflections)\b", statement.sqlite):
+                self._ran.append(self._name)
+            return found(statement, *args, **kwargs)
+
+        return running
+
+
+async def test_with_everything_off_a_turn_asks_nothing_of_profiles_or_reflection(ready_sqlite_url: str):
+    async with open_world(ready_sqlite_url) as world:
+        assert await statements_of_a_turn(world) == []
+
+
+async def test_with_profiles_a_turn_has_two_statements_more(small_house: World):
+    assert await statements_of_a_turn(small_house) == ["open_cycle", "end_cycle"]
+
+

@@ -1,0 +1,293 @@
+"""Reflection in a life: after the cycle, beside it, and never in its way."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from pydantic_ai.messages import ModelMessage
+from sqlalchemy import select
+
+from denizen import call, reply, scripted, skip, tool
+from denizen.agents.registry import Agent
+from denizen.checker import check_database
+from denizen.errors import InvalidInput, NotFound
+from denizen.models.scripted import Info, ScriptedModel, Turn, forever
+from denizen.reflection.state import StateOfMind
+from denizen.spaces.directory import Entity, Space
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import feelings, reflections, signals, stances
+from tests.world import World, as_text, open_world
+
+CROSS = "I hate this, it is terrible and awful."
+KIND = "This is wonderful, thank you so much!"
+INTERVAL = {"id": "look_back", "prompt_template": "{{evidence}}", "model": "utility",
+            "trigger": {"type": "turn_interval", "interval_turns": 3}}  # fmt: skip
+
+
+def utility(world: World, *turns: Any, model: ScriptedModel | None = None) -> ScriptedModel:
+    """The model that answers metaprompts."""
+    found = model or scripted(*turns, name="utility")
+    world.denizen.models.register("utility", found)
+    return found
+
+
+async def kitchen(world: World, turns: int = 10, **reflection: Any) -> tuple[Agent, Entity, Space]:
+    settings = {"profile": "basic", "model": "utility", **reflection}
+    ada = await world.agent("Ada", *[reply("I see."), "Done."] * turns, reflection=settings)
+    noor = await world.person("Noor")
+    return ada, noor, await world.space("Kitchen", noor, ada)
+
+
+async def say(world: World, noor: Entity, where: Space, *texts: str) -> None:
+    for text in texts:
+        await world.say(noor, text, where)
+        await world.run()
+
+
+async def runs(world: World, ada: Agent, room: Space) -> list[tuple[int | None, str | None, str, str]]:
+    found = await world.denizen.states_of_mind(ada, room)
+    return [(each.cycle, each.metaprompt, each.cause, each.outcome) for each in reversed(found)]
+
+
+async def test_a_frustrated_person_changes_the_state_of_mind_for_the_next_turn(world: World):
+    """Sentiment analysis, event detection, metaprompt, state update: told once with the next inbox message."""
+    asked = utility(world, call("adjust", mood="empathetic", user_skill="novice", reason="They are cross."))
+    ada, noor, room = await kitchen(world)
+    await say(world, noor, room, CROSS, "And now?", "And now?")
+    told = [entry for entry in await world.history(ada) if entry.startswith("inbox")]
+    line = (
+        'New state of mind: in "Kitchen" (id: <Kitchen>) — your mood is empathetic (acknowledge how they feel before '
+        "anything else), their skill is novice"
+    )
+    assert [line in each for each in told] == [False, True, False]
+    assert await runs(world, ada, room) == [(1, "frustration_recovery", "user_frustrated", "changed")]
+    (prompt,) = asked.requests
+    assert f"| Noor: {CROSS}" in as_text(prompt[-1])
+    assert "{{" not in as_text(prompt[-1])
+    assert (await world.denizen.stance(ada, room)).state == StateOfMind("empathetic", "novice", "unknown")
+    assert ("usage", "reflection") in await world.ledger(ada)
+    assert await check_database(world.denizen.db) == []
+
+
+async def test_counters_are_separate_for_each_person_and_space(world: World):
+    """Two who are mildly cross, once each, are no streak; nor is one who is in two spaces."""
+    utility(world)
+    ada, noor, room = await kitchen(world)
+    sam = await world.person("Sam")
+    await world.denizen.join(room, sam)
+    garden = await world.space("Garden", noor, ada)
+    mild = "It is bad."
+    await say(world, noor, room, mild)
+    await say(world, sam, room, mild)
+    await say(world, noor, garden, mild)
+    assert await world.denizen.signals(ada, room) == await world.denizen.signals(ada, garden) == []
+    utility(world, call("adjust", mood="patient"))
+    await say(world, noor, room, mild)
+    (signal,) = await world.denizen.signals(ada, room)
+    assert (signal.person_id, signal.rule) == (noor.id, "2 negative turns in a row")
+
+
+async def test_an_interval_is_exact_and_needs_no_sentiment(small_world: World):
+    """Every three turns, after the third, the sixth and the ninth; skipped cycles are no turns."""
+    utility(small_world, *[call("adjust", imprints={"n": str(number)}) for number in range(3)])
+    turns = [reply("I see."), "Done."]
+    settings = {"metaprompts": [INTERVAL]}
+    ada = await small_world.agent("Ada", *turns * 4, skip("no"), *turns * 5, reflection=settings)
+    noor = await small_world.person("Noor")
+    room = await small_world.space("Kitchen", noor, ada)
+    await say(small_world, noor, room, *[CROSS] * 10)
+    assert await runs(small_world, ada, room) == [(n, "look_back", "interval", "changed") for n in (3, 6, 9)]
+    assert (await small_world.denizen.stance(ada, room)).imprints == {"n": "2"}
+    assert await small_world.denizen.signals(ada, room) == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "I would rather not say.",
+        call("adjust", mood="grumpy"),
+        call("adjust", mood="patient", status="processing"),
+        call("adjust", imprints={"x": 1}),
+        call("launch_missiles", mood="patient"),
+        RuntimeError("boom"),
+    ],
+    ids=["text", "mood", "key", "imprint", "tool", "error"],
+)
+async def test_any_failure_leaves_the_state_as_it_was(small_world: World, answer: Any):
+    """And the next turn is reflected on as if nothing had happened; the agent's status is its own."""
+
+    def deciding(_messages: list[ModelMessage], _info: Info) -> Turn:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    utility(small_world, model=forever(deciding, name="utility"))
+    ada, noor, room = await kitchen(small_world)
+    await small_world.denizen.set_state_of_mind(ada, room, mood="curious")
+    await say(small_world, noor, room, CROSS)
+    outcome = (await runs(small_world, ada, room))[-1][-1]
+    stance = await small_world.denizen.stance(ada, room)
+    assert (outcome, stance.state) == ("failed", StateOfMind("curious"))
+    assert await small_world.denizen.status(ada) == "sleeping"
+    await say(small_world, noor, room, "Go on.")
+    assert (await small_world.denizen.stance(ada, room)).reflected_turns == 2
+
+
+async def test_it_never_delays_the_next_message_and_is_cancelled_cleanly(small_world: World):
+    """While a metaprompt is being asked, the agent answers; stopped, it leaves the mark, and the next process goes on."""
+    begun, may_answer = asyncio.Event(), asyncio.Event()
+
+    async def slow(_messages: list[ModelMessage], _info: Info) -> Turn:
+        begun.set()
+        await may_answer.wait()
+        return call("adjust", mood="patient")
+
+    utility(small_world, model=forever(slow, name="utility"))
+    ada, noor, room = await kitchen(small_world)
+    async with small_world.denizen.living() as residents:
+        await small_world.say(noor, CROSS, room)
+        await begun.wait()
+        await small_world.say(noor, "Are you still there?", room)
+        while len(await small_world.transcript(room)) < 4:
+            await residents.sweep()
+            await asyncio.sleep(0)
+        assert (await small_world.denizen.stance(ada, room)).state == StateOfMind()
+    assert await runs(small_world, ada, room) == []
+    utility(small_world, call("adjust", mood="patient"))
+    await small_world.run()
+    assert await runs(small_world, ada, room) == [(1, "frustration_recovery", "user_frustrated", "changed")]
+    assert (await small_world.denizen.stance(ada, room)).reflected_turns == 2
+
+
+async def test_a_budget_that_is_used_up_leaves_no_room_for_reflection(small_world: World):
+    asked = utility(small_world)
+    settings = {"profile": "basic", "model": "utility"}
+    ada = await small_world.agent("Ada", reply("I see."), "Done.", reflection=settings, budget={"tokens": 20_000})
+    noor = await small_world.person("Noor")
+    room = await small_world.space("Kitchen", noor, ada)
+    await small_world.say(noor, CROSS, room)
+    await small_world.run()
+    assert len(asked.requests) <= 1
+    tight = await small_world.denizen.edit_agent(ada, budget={"tokens": 1})
+    assert tight.definition.budget is not None
+    tried = await small_world.denizen.try_metaprompt(ada, room, "frustration_recovery", apply=True)
+    assert "leaves no room" in tried.run.why_not
+    assert (await small_world.denizen.stance(ada, room)).state == StateOfMind()
+
+
+async def test_too_many_errors_are_a_signal(small_world: World):
+    @tool
+    def lookup(word: str) -> str:
+        """Look a word up."""
+        raise ValueError(f"no entry for {word}")
+
+    asked = utility(small_world, call("adjust", mood="analytical", reason="The dictionary is empty."))
+    settings = {"profile": "standard", "model": "utility"}
+    turns = [call("lookup", word="tea"), call("lookup", word="pot"), reply("Sorry."), "Done."]
+    ada = await small_world.agent("Ada", *turns, tools=[lookup], reflection=settings)
+    noor = await small_world.person("Noor")
+    room = await small_world.space("Kitchen", noor, ada)
+    await say(small_world, noor, room, "The word is tea.")
+    (signal,) = await small_world.denizen.signals(ada, room)
+    assert (signal.name, signal.person_id) == ("error_threshold_exceeded", None)
+    assert "| lookup failed: ValueError: no entry for tea" in as_text(asked.requests[0][-1])
+    assert (await small_world.denizen.stance(ada, room)).state.mood == "analytical"
+
+
+async def test_a_model_or_a_classifier_may_tell_how_people_feel(small_world: World):
+    utility(small_world, call("feel", score=-0.9, intensity=0.9), call("adjust", mood="patient"), "no idea")
+    ada, noor, room = await kitchen(small_world, profile="advanced")
+    await say(small_world, noor, room, "Das ist furchtbar.", "Hm.")
+    assert [each.name for each in await small_world.denizen.signals(ada, room)] == ["user_frustrated"]
+    small_world.denizen.outlook.classifier = lambda text: 0.9 if "gut" in text else 0
+    sentiment = {"enabled": True, "method": "trained_classifier", "presets": ["satisfaction_reinforcement"]}
+    await small_world.denizen.edit_agent(ada, reflection={"sentiment": sentiment, "model": "utility"})
+    utility(small_world, call("adjust", mood="encouraging"))
+    await say(small_world, noor, room, "Jetzt ist es gut.")
+    assert (await small_world.denizen.stance(ada, room)).state.mood == "encouraging"
+
+
+async def test_people_set_reset_and_try_by_hand(world: World):
+    """Each is in the history with who did it; a try changes nothing unless it is applied."""
+    utility(world, call("adjust", mood="focused"), call("adjust", mood="creative", reason="Why not?"))
+    ada, noor, room = await kitchen(world)
+    await world.denizen.set_state_of_mind(ada, room, mood="cautious", task_complexity="complex", by=noor)
+    tried = await world.denizen.try_metaprompt(ada, room, "engagement_boost")
+    assert (tried.before.state.mood, tried.after.mood, tried.applied) == ("cautious", "focused", False)
+    tried = await world.denizen.try_metaprompt(ada, room, "engagement_boost", apply=True, by=noor)
+    assert (tried.after, tried.applied) == (StateOfMind("creative", "unknown", "complex"), True)
+    await world.denizen.reset_state_of_mind(ada, room, by=noor)
+    found = list(reversed(await world.denizen.states_of_mind(ada, room)))
+    assert [(each.cause, each.outcome, each.state.mood, each.by_id) for each in found] == [
+        ("set", "changed", "cautious", noor.id),
+        ("manual", "changed", "creative", noor.id),
+        ("reset", "changed", "neutral", noor.id),
+    ]
+    await say(world, noor, room, "Hello.")
+    assert "state of mind" not in (await world.newest_inbox(ada))
+    with pytest.raises(InvalidInput, match="There is no metaprompt 'nothing'"):
+        await world.denizen.try_metaprompt(ada, room, "nothing")
+    elsewhere = await world.space("Cellar", noor)
+    with pytest.raises(NotFound):
+        await world.denizen.set_state_of_mind(ada, elsewhere, mood="patient")
+
+
+async def test_a_conversation_may_reflect_though_its_agent_does_not(small_world: World):
+    """And one may not though its agent does; the settings of a conversation are checked when they are given."""
+    utility(small_world, call("adjust", mood="patient"))
+    ada, noor, room = await kitchen(small_world, profile="off")
+    garden = await small_world.space("Garden", noor, ada)
+    await say(small_world, noor, room, CROSS)
+    with pytest.raises(InvalidInput, match="there is no profile 'nothing'"):
+        await small_world.denizen.set_stance_settings(ada, room, {"reflection": {"profile": "nothing"}})
+    with pytest.raises(InvalidInput, match="A conversation has no setting 'colour'"):
+        await small_world.denizen.set_stance_settings(ada, room, {"colour": "red"})
+    await small_world.denizen.set_stance_settings(ada, room, {"reflection": {"profile": "basic"}})
+    await say(small_world, noor, garden, CROSS)
+    await say(small_world, noor, room, CROSS)
+    assert await runs(small_world, ada, garden) == []
+    assert await runs(small_world, ada, room) == [(3, "frustration_recovery", "user_frustrated", "changed")]
+    await small_world.denizen.set_stance_settings(ada, room, {})
+    assert not (await small_world.denizen.get_agent(ada)).reflects
+
+
+async def test_what_was_felt_is_forgotten_with_the_person_and_with_the_space(world: World):
+    utility(world, *[call("adjust", mood="patient", reason=f"They said: {CROSS}", imprints={"tea": CROSS})] * 2)
+    ada, noor, room = await kitchen(world)
+    sam = await world.person("Sam")
+    garden = await world.space("Garden", sam, ada)
+    await say(world, noor, room, CROSS)
+    await say(world, sam, garden, CROSS)
+    await world.denizen.forget_person(noor)
+    assert await world.denizen.signals(ada, room) == []
+    assert "terrible" not in str(await world.denizen.db.read(everything, room.id))
+    await world.denizen.forget_space(garden)
+    assert await world.denizen.db.read(everything, garden.id) == []
+
+
+_TABLES = [statement(select(table)) for table in (stances, feelings, signals, reflections)]
+
+
+def everything(tx: Tx, space_id: str) -> list[tuple[Any, ...]]:
+    return [row for each in _TABLES for row in tx.all(each) if space_id in row]
+
+
+async def test_a_process_that_was_faster_leaves_nothing_to_do(ready_sqlite_url: str):
+    """Two that reflect on the same cycle keep it once."""
+    from denizen.cycles import reflecting
+    from denizen.reflection.records import Conversation, Run
+    from denizen.reflection.state import Adjustment
+
+    async with open_world(ready_sqlite_url) as world:
+        utility(world)
+        ada, noor, room = await kitchen(world)
+        await world.say(noor, "Hello.", room)
+        await world.run()
+        lived = reflecting.Lived(1, (), (), 0, ())
+        run = Run("m", "interval", Adjustment(mood="patient"))
+        await world.denizen.db.write(
+            reflecting.keep_reflection, ada.id, lived, [Conversation(room.id, 1, {}, [], [run])], []
+        )
+        assert (await world.denizen.stance(ada, room)).state == StateOfMind()
