@@ -72,6 +72,22 @@ async def test_an_agent_and_its_mind(client: Client, house: House) -> None:
     assert (fork.handle, fork.cycles) == ("ada-2", 1)
 
 
+async def test_a_stance(client: Client, house: House) -> None:
+    room = house.room.id
+    assert (await client.profiles()).profiles == ("off", "basic", "standard", "advanced", "tutor")
+    assert (await client.try_profile("Briefly.")).id is None
+    assert (await client.set_state_of_mind("@ada", room, mood="patient")).state.mood == "patient"
+    settings = {"reflection": {"profile": "basic"}}
+    assert (await client.set_stance_settings("@ada", room, settings)).settings == settings
+    assert [each.space_id for each in await client.stances("@ada")] == [room]
+    assert (await client.signals("@ada", room)).signals == ()
+    tried = await client.try_metaprompt("@ada", room, template="How is {{current_mood}}?")
+    assert (tried.prompt, tried.before.mood, tried.applied) == ("How is patient?", "patient", False)
+    await client.reset_state_of_mind("@ada", room)
+    assert (await client.stance("@ada", room)).state.mood == "neutral"
+    assert [each.cause for each in (await client.states_of_mind("@ada", room)).runs] == ["reset", "set"]
+
+
 async def test_an_inbox_and_use(client: Client, house: House) -> None:
     await client.suspend_agent("@bo")
     await client.trigger("@bo", "builds", "It broke.")

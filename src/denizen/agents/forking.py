@@ -23,6 +23,7 @@ from denizen.consciousness.recall.postings import BLOCK, block_of
 from denizen.consciousness.replay import entries_of_cycle
 from denizen.errors import InvalidInput
 from denizen.ids import AgentId
+from denizen.reflection import records
 from denizen.spaces import directory
 from denizen.storage.database import Statement, Tx, insert_into, statement
 from denizen.storage.schema import (
@@ -125,6 +126,8 @@ def fork(
         first=state.window_from,
         new_era=state.era,
     )
+    if definition.reflection.is_on:
+        records.leave_past(tx, made.id)
     # Somebody has thought for it, if under another name: the next holder is not the first.
     leases.seize(tx, made.id)
     return made

@@ -51,6 +51,7 @@ from denizen.portability.lines import (
     ToolsetLine,
 )
 from denizen.portability.reading import Source
+from denizen.reflection import records
 from denizen.spaces import directory
 from denizen.spaces.handles import check_handle, check_name
 from denizen.storage.database import Database, Params, Statement, Tx, insert_ignore, insert_into, statement
@@ -393,6 +394,7 @@ def import_agent(
         first=first.window_from,
         new_era=first.era,
     )
+    records.leave_past(tx, agent_id)
     # Somebody has thought for it, if elsewhere: the next holder is not the first.
     leases.seize(tx, agent_id)
     made = registry.get(tx, agent_id)

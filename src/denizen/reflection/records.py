@@ -269,6 +269,18 @@ def keep_reflecting(tx: Tx, agent_id: AgentId, *, on: bool) -> None:
     tx.run(_begin, agent_id=agent_id, cycle=row[0] if row else 0)
 
 
+_skip = statement(
+    update(reflecting)
+    .where(reflecting.c.agent_id == bindparam("agent"))
+    .values(cycle=select(minds.c.cycle_count).where(minds.c.agent_id == reflecting.c.agent_id).scalar_subquery())
+)
+
+
+def leave_past(tx: Tx, agent_id: AgentId) -> None:
+    """What the agent has lived so far is not reflected on any more: somebody else has, or lived it elsewhere."""
+    tx.run(_skip, agent=agent_id)
+
+
 # A turn that was reflected on
 
 _mark = statement(select(reflecting.c.cycle).where(reflecting.c.agent_id == bindparam("agent_id")))
