@@ -4,7 +4,7 @@
 
 The 200 sentences of `bench/data/sentiment.tsv` are our own, with a label each: negative, positive, neutral, confused.
 The thresholds are set on every other one (`set_on`) and judged on those between (`agreement`); beside it stands what the
-thresholds that agents have by default come to there. Told are CPU milliseconds for a message, the median over rounds.
+thresholds of agents by default come to there. Told are CPU milliseconds for a message, the median over rounds.
 """
 
 from __future__ import annotations

@@ -169,7 +169,8 @@ def test_json_has_everything(environ: dict[str, str], run: Run) -> None:
     assert told["status"] == "sleeping"
     assert set(told) == {
         "id", "handle", "name", "model", "at", "status", "holder", "held_until", "resting", "cycles", "window", "inbox",
-        "dead", "goals", "notes", "plans", "waiting_calls", "budget", "organization_budget", "today", "seven_days",
+        "dead", "goals", "notes", "plans", "stances", "waiting_calls", "budget", "organization_budget", "today",
+        "seven_days",
         "last_cycles",
     }  # fmt: skip
     refused = run("inspect", "@nobody")

@@ -121,7 +121,9 @@ async def test_the_file_is_reloaded_while_agents_live(small_house: World, tmp_pa
     await say(small_house, noor, room, "Hi.")
     write(tmp_path / "presets.json", addonPrompts={"brief": "Be very brief indeed.", "steps": "Steps."})
     await say(small_house, noor, room, "Hi.")
-    assert (await changes(small_house, ada))[1] == f"Profile changed: {BRIEF.replace('Be brief', 'Be very brief indeed')}"
+    assert (await changes(small_house, ada))[
+        1
+    ] == f"Profile changed: {BRIEF.replace('Be brief', 'Be very brief indeed')}"
     (tmp_path / "presets.json").unlink()
     await say(small_house, noor, room, "Hi.")
     assert (await small_house.denizen.stance(ada, room)).turns == 2
@@ -169,7 +171,7 @@ async def test_each_conversation_has_a_profile_of_its_own(small_house: World):
 
 async def statements_of_a_turn(world: World) -> list[str]:
     """Every statement of a warm turn, by the functions that were run in it."""
-    ada, noor, room = await kitchen(world, *[reply("Yes."), "Done."] * 3)
+    _, noor, room = await kitchen(world, *[reply("Yes."), "Done."] * 3)
     await say(world, noor, room, "Hello.", "Hello.")
     ran: list[str] = []
     for name in ("write", "read"):
@@ -213,5 +215,3 @@ async def test_with_everything_off_a_turn_asks_nothing_of_profiles_or_reflection
 
 async def test_with_profiles_a_turn_has_two_statements_more(small_house: World):
     assert await statements_of_a_turn(small_house) == ["open_cycle", "end_cycle"]
-
-

@@ -130,7 +130,7 @@ def test_what_was_good_last_stays_in_force_while_the_file_is_wrong(tmp_path: Pat
 def test_a_file_that_never_was_good_is_an_error_with_its_line(tmp_path: Path):
     path = tmp_path / "presets.json"
     path.write_text('{\n  "presets": [}')
-    with pytest.raises(InvalidInput, match="presets.json:2:15: this is no JSON"):
+    with pytest.raises(InvalidInput, match=r"presets\.json:2:15: this is no JSON"):
         PresetFile(path).load()
     path.write_text("[]")
     with pytest.raises(InvalidInput, match="has to hold a JSON object"):

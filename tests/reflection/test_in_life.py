@@ -136,7 +136,7 @@ async def test_any_failure_leaves_the_state_as_it_was(small_world: World, answer
 
 
 async def test_it_never_delays_the_next_message_and_is_cancelled_cleanly(small_world: World):
-    """While a metaprompt is being asked, the agent answers; stopped, it leaves the mark, and the next process goes on."""
+    """While a metaprompt is asked, the agent answers; stopped, it leaves the mark, and the next process goes on."""
     begun, may_answer = asyncio.Event(), asyncio.Event()
 
     async def slow(_messages: list[ModelMessage], _info: Info) -> Turn:

@@ -151,7 +151,7 @@ def test_what_a_conversation_says_is_stronger_than_what_the_agent_says():
     assert merged(agent, None) is agent
     here = merged(agent, {"profile": "tutor"})
     assert (here.profile, here.sentiment, here.model) == ("tutor", None, "small")
-    with pytest.raises(InvalidInput, match="sentiment.method"):
+    with pytest.raises(InvalidInput, match=r"sentiment\.method"):
         merged(agent, {"sentiment": {"method": "tarot"}})
 
 

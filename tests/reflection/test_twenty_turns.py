@@ -120,7 +120,7 @@ async def test_someone_grows_frustrated_is_helped_and_is_satisfied(small_world: 
         await small_world.say(noor, text, desk)
         await small_world.run()
 
-    spoken = [f"{who}: {text}" for pair in zip(SAID, ANSWERED, strict=True) for who, text in zip(("Noor", "Ada"), pair, strict=True)]  # fmt: skip
+    spoken = [line for said, heard in zip(SAID, ANSWERED, strict=True) for line in (f"Noor: {said}", f"Ada: {heard}")]
     assert await small_world.transcript(desk) == spoken
     signals = reversed(await small_world.denizen.signals(ada, desk))
     assert [(each.cycle, each.name, each.rule) for each in signals] == SIGNALS

@@ -13,6 +13,7 @@ from denizen.agents.registry import Agent
 from denizen.spaces.directory import Entity, Space
 from tests.server.conftest import House
 
+gone = Path.unlink
 CROSS = "I hate this, it is terrible and awful."
 
 
@@ -103,7 +104,7 @@ async def test_the_profiles_of_the_house_are_listed_and_tried(small_house: House
     assert found["profiles"] == ["off", "basic", "standard", "advanced", "tutor"]
     tried = (await small_house.call("POST", "/api/profiles/try", noor, json={"text": "Say it briefly."})).json()
     assert (tried["id"], tried["reason"]) == ("short", "rule 'rules[0]': the message has 'briefly'")
-    presets.unlink()
+    gone(presets)
     tried = (await small_house.call("POST", "/api/profiles/try", noor, json={"text": "Say it briefly."})).json()
     assert tried["id"] is None
 

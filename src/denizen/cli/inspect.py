@@ -129,13 +129,13 @@ def _sections(found: Mind, width: int) -> Iterator[tuple[Text, RenderableType]]:
 
 def _standing(each: Standing) -> str:
     """The profile and the state of mind of one conversation, each with its reason."""
-    told = [each.space]
+    told = list[str]()
     if each.profile.id is not None:
         told.append(f"profile {each.profile.id} ({each.profile.reason})")
     if each.told is not None:
         because = f" ({each.last.cause}: {each.last.reason})" if each.last is not None else ""
         told.append(f"{each.told}{because}")
-    return "  ".join(told)
+    return f"{each.space}: {'; '.join(told) or 'nothing particular'}"
 
 
 def _heading(title: str, told: str = "") -> Text:

@@ -12,6 +12,7 @@ from denizen.models.demo.advising import advise, is_for_a_panel
 from denizen.models.demo.compacting import compact, is_asked
 from denizen.models.demo.deciding import decide
 from denizen.models.demo.reading import read
+from denizen.models.demo.reflecting import reflection
 from denizen.models.scripted import Info, Pause, ScriptedModel, Turn
 
 NAME: Final = "demo"
@@ -43,4 +44,4 @@ def _next_turn(messages: list[ModelMessage], info: Info) -> Turn:
     if is_asked(messages):
         return compact(messages)
     tools = {each.name: each.parameters_json_schema for each in info.definitions}
-    return decide(read(messages), tools)
+    return reflection(messages, tools) or decide(read(messages), tools)
