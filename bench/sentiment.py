@@ -3,7 +3,7 @@
     python -m bench.sentiment [--rounds N]
 
 The 200 sentences of `bench/data/sentiment.tsv` are our own, with a label each: negative, positive, neutral, confused.
-The thresholds are set on every other one (`set_on`) and judged on those between (`agreement`); beside it stands what the
+The thresholds are set on every other one (`set_on`) and judged on those between (`agreement`); beside it stands what
 thresholds of agents by default come to there. Told are CPU milliseconds for a message, the median over rounds.
 """
 
