@@ -70,6 +70,11 @@ def test_a_mind_is_shown_set_reset_and_tried(run: Run) -> None:
     tried = told(run, "mind", "try", "@bodil", "Desk", "confusion_clarification")
     assert (tried["before"]["mood"], tried["after"]["mood"], tried["applied"]) == ("focused", "patient", False)
     assert run("mind", "try", "@bodil", "Desk", "confusion_clarification", "--apply").exit_code == 0
+    assert told(run, "mind", "settings", "@bodil", "Desk", "--preset", "concise", "--profile", "off")["settings"] == {
+        "preset": "concise",
+        "reflection": {"profile": "off"},
+    }
+    assert told(run, "mind", "settings", "@bodil", "Desk")["settings"] == {}
     assert told(run, "mind", "reset", "@bodil", "Desk")["mood"] == "neutral"
     causes = [each["cause"] for each in told(run, "mind", "history", "@bodil", "Desk")]
     assert causes == ["reset", "manual", "set", "user_frustrated"]
@@ -77,7 +82,7 @@ def test_a_mind_is_shown_set_reset_and_tried(run: Run) -> None:
     for wrong in (
         ("set", "@bodil", "Desk"),
         ("set", "@bodil", "Desk", "--mood", "grumpy"),
-        ("reset", "@bodil", "Cellar"),
+        ("settings", "@bodil", "Desk", "--preset", "no"),
     ):
         assert run("mind", *wrong).exit_code == 1
 

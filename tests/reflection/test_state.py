@@ -130,6 +130,13 @@ def test_the_file_of_the_house_may_say_it_as_the_seed_does():
     assert set(FIVE) < set(found.metaprompts)
 
 
+def test_other_fields_of_profiles_and_metaprompts_are_ignored_and_near_misses_are_warned_about():
+    own: dict[str, Any] = {"sentimentTracking": {"profiles": {"x": {"label": "X", "historyWindows": 3}}}}
+    found = configuration.read(shipped_file(), own)
+    assert found.profiles["x"].history_window == 10
+    assert found.warnings == ("sentimentTracking.profiles.x.historyWindows is ignored: did you mean historyWindow?",)
+
+
 @pytest.mark.parametrize(
     ("own", "told"),
     [

@@ -48,5 +48,8 @@ class Outlook:
                 self._configuration = configuration.read(shipped_file(), own)
             except InvalidInput as error:
                 log_line.warning("metaprompts are wrong", path=str(self.library.path), message=str(error))
+        if own is not self._read:
+            for warning in self._configuration.warnings:
+                log_line.warning("preset file", path=str(self.library.path), message=warning)
         self._read = own
         return self._configuration

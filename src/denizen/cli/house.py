@@ -74,9 +74,8 @@ async def open_records(settings: Settings) -> AsyncGenerator[tuple[Runtime, Worl
     from denizen.welcome import welcome
 
     make_home(settings.home)
-    public_url, more = settings.public_url or settings.address, how_agents_reflect(settings)
-    kept = how_secrets_are_kept(settings)
-    async with Runtime(settings.database_url, public_url=public_url, **kept, **more) as runtime:
+    public_url = settings.public_url or settings.address
+    async with Runtime(settings.database_url, public_url=public_url, **how_secrets_are_kept(settings)) as runtime:
         yield runtime, await welcome(runtime, owner_name())
 
 

@@ -10,6 +10,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from denizen.agents import standing
+from denizen.agents.outlook import Outlook
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import begin, print_json, stderr, stdout
 from denizen.cli.house import open_house, open_records
@@ -94,6 +96,33 @@ def set_(
         context, agent, space, lambda runtime, who, where, by: runtime.set_state_of_mind(who, where, **wanted, by=by)
     )
     _say(found, as_json)
+
+
+@app.command()
+def settings(
+    context: typer.Context,
+    agent: AgentName,
+    space: SpaceName,
+    preset: Annotated[str | None, typer.Option(help="One prompt profile, whatever the rules say.")] = None,
+    mode: Annotated[str | None, typer.Option(help="What rules and defaults know it by.")] = None,
+    profile: Annotated[str | None, typer.Option(help="How it reflects: a quick-start profile, such as basic.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what holds in a conversation instead of the agent's settings. Without an option, the agent's do again."""
+    given: dict[str, Any] = {"preset": preset, "mode": mode, "reflection": profile and {"profile": profile}}
+
+    async def work(runtime: Runtime, who: AgentId, where: SpaceId, _: Entity) -> Stance:
+        return await runtime.db.write(standing.set_settings, who, where, given, outlook)
+
+    house = begin(context).settings.profiles
+    outlook = Outlook(house.presets, house.prompts)
+    found = _there(context, agent, space, work)
+    if as_json:
+        print_json(_as_object(found))
+    else:
+        stderr().print(
+            Text("The agent's settings hold." if not found.overrides else str(dict(found.overrides)), style="dim")
+        )
 
 
 @app.command()

@@ -59,7 +59,7 @@ def check(context: typer.Context, as_json: AsJson = False) -> None:
     settings = begin(context).settings
     outlook = _outlook(settings)
     found, known = outlook.presets(), outlook.configuration()
-    warnings = [] if found is None else list(found.warnings)
+    warnings = [*(() if found is None else found.warnings), *known.warnings]
     if as_json:
         told = {"path": str(settings.profiles.presets), "presets": 0 if found is None else len(found.presets)}
         print_json({**told, "metaprompts": list(known.metaprompts), "warnings": warnings})

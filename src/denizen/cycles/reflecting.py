@@ -32,6 +32,7 @@ from denizen.inbox.format import one_line, plain_name
 from denizen.models import codec, request
 from denizen.models.prices import Price, Usage, cost, expected_cost, usage_of
 from denizen.models.tokens import estimate_message
+from denizen.plans import known
 from denizen.reflection import configuration, records, sentiment, signals, state, templates
 from denizen.reflection.configuration import Configuration, Effective
 from denizen.reflection.records import Conversation, Run, Seen, Stance
@@ -502,6 +503,7 @@ def keep_tried(
     tx: Tx, agent_id: AgentId, space_id: SpaceId, run: Run, charge: Charge | None, apply: bool, by: EntityId | None
 ) -> None:
     """It is paid, and with `apply` it is in the history and what it changed is so."""
+    known.lock(tx, agent_id)
     if charge is not None:
         _pay(tx, agent_id, charge)
     if apply:

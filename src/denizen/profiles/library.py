@@ -54,7 +54,9 @@ class Library:
 
         Raises `InvalidInput` if they are wrong and never were right.
         """
-        given = self.file()
+        if self._file is None:
+            return None
+        given = self._file.load()
         if self._read is not None and given is self._read and not self._addons_changed():
             return self._presets
         first = self._read is None

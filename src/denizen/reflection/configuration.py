@@ -5,12 +5,14 @@ The file has the keys of JSON (`historyWindow`), a definition those of Python (`
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pydantic import JsonValue, ValidationError
+from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic.alias_generators import to_camel
 
 from denizen.errors import InvalidInput
 from denizen.reflection.settings import ALL, Metaprompt, ReflectionSettings, SentimentSettings
@@ -25,6 +27,8 @@ class Configuration:
 
     profiles: Mapping[str, SentimentSettings] = field(default_factory=dict[str, SentimentSettings])
     metaprompts: Mapping[str, Metaprompt] = field(default_factory=dict[str, Metaprompt])
+    warnings: tuple[str, ...] = ()
+    """Fields that are ignored and were probably meant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +52,19 @@ def read(shipped: Mapping[str, JsonValue], own: Mapping[str, JsonValue]) -> Conf
     profiles: dict[str, SentimentSettings] = {}
     metaprompts: dict[str, Metaprompt] = {}
     problems: list[str] = []
+    warnings: list[str] = []
     for given in (shipped, own):
         section = given.get(SECTION, {})
         if not isinstance(section, Mapping):
             raise InvalidInput(f"{SECTION} has to be an object.")
         for name, each in _items(section, "profiles", problems):
-            _keep(profiles, name, SentimentSettings, _profile(each), f"{SECTION}.profiles.{name}", problems)
+            where = f"{SECTION}.profiles.{name}"
+            known = _known(SentimentSettings, _profile(each), where, warnings)
+            _keep(profiles, name, SentimentSettings, known, where, problems)
         for where, each in _listed(section, "presets", SECTION, problems):
-            _keep_metaprompt(metaprompts, each, where, problems)
+            _keep_metaprompt(metaprompts, _known(Metaprompt, snake(each), where, warnings), where, problems)
         for where, each in _listed(given, "metaPrompts", "", problems):
-            _keep_metaprompt(metaprompts, each, where, problems)
+            _keep_metaprompt(metaprompts, _known(Metaprompt, snake(each), where, warnings), where, problems)
     for name, profile in profiles.items():
         problems += [
             f"{SECTION}.profiles.{name}.presets: there is no metaprompt {preset!r}."
@@ -66,7 +73,18 @@ def read(shipped: Mapping[str, JsonValue], own: Mapping[str, JsonValue]) -> Conf
         ]
     if problems:
         raise InvalidInput("What is said of reflection cannot be read. " + " ".join(problems))
-    return Configuration(profiles, metaprompts)
+    return Configuration(profiles, metaprompts, tuple(warnings))
+
+
+def _known(shape: type[BaseModel], given: JsonValue, where: str, warnings: list[str]) -> JsonValue:
+    """Without the fields that are not ours; one that is nearly ours is warned about."""
+    if not isinstance(given, Mapping):
+        return given
+    names = list(shape.model_fields)
+    for name in given:
+        near = [] if name in names else difflib.get_close_matches(name, names, n=1, cutoff=0.8)
+        warnings += [f"{where}.{to_camel(name)} is ignored: did you mean {to_camel(each)}?" for each in near]
+    return {name: value for name, value in given.items() if name in names}
 
 
 def _items(section: Mapping[str, JsonValue], name: str, problems: list[str]) -> Iterator[tuple[str, JsonValue]]:
@@ -89,7 +107,7 @@ def _listed(
 
 def _keep_metaprompt(kept: dict[str, Metaprompt], given: JsonValue, where: str, problems: list[str]) -> None:
     id = given.get("id") if isinstance(given, Mapping) else None
-    _keep(kept, str(id), Metaprompt, snake(given), where, problems)
+    _keep(kept, str(id), Metaprompt, given, where, problems)
 
 
 def _keep(kept: dict[str, Any], name: str, shape: Any, given: JsonValue, where: str, problems: list[str]) -> None:
@@ -109,8 +127,6 @@ def _profile(given: JsonValue) -> JsonValue:
         model, provider = found.pop("model_id", None), found.pop("provider_id", None)
         if isinstance(model, str):
             found["model"] = model.replace("/", ":", 1) if provider is None else f"{provider}:{model}"
-        found.pop("label", None)
-        found.pop("description", None)
     return found
 
 

@@ -1,6 +1,7 @@
 """States of mind, feelings and signals as they are stored, and how far each agent has reflected.
 
-A turn is kept whole, by whoever comes first: its write moves the agent's mark by one, or does nothing.
+A turn is kept whole, by whoever comes first: its write moves the agent's mark by one, or does nothing. Whoever writes
+here holds the agent's mind first, as a cycle does that ends: so neither waits for the other for ever.
 """
 
 from __future__ import annotations
@@ -214,6 +215,7 @@ def set_state(
     tx: Tx, agent_id: AgentId, space_id: SpaceId, wanted: Adjustment, *, by: EntityId | None = None
 ) -> Stance:
     """The state of mind is what somebody wants it to be; what they did not say stays."""
+    known.lock(tx, agent_id)
     require_there(tx, agent_id, space_id)
     enter(tx, agent_id, space_id, Run(None, "set", wanted), by=by)
     return stance(tx, agent_id, space_id)
@@ -226,6 +228,7 @@ _drop_feelings = statement(
 
 def reset(tx: Tx, agent_id: AgentId, space_id: SpaceId, *, by: EntityId | None = None) -> Stance:
     """Nothing is imprinted, nothing counted, and the agent has no particular state of mind. The history stays."""
+    known.lock(tx, agent_id)
     require_there(tx, agent_id, space_id)
     before = stance(tx, agent_id, space_id)
     changed = (before.state, dict(before.imprints)) != (StateOfMind(), {})
@@ -251,6 +254,7 @@ def set_overrides(tx: Tx, agent_id: AgentId, space_id: SpaceId, wanted: Mapping[
 
     `reflects`: whether the agent does so elsewhere.
     """
+    known.lock(tx, agent_id)
     require_there(tx, agent_id, space_id)
     encoded = json.dumps(dict(wanted), ensure_ascii=False) if wanted else None
     tx.run(_put_overrides, agent_id=agent_id, space_id=space_id, overrides=encoded, updated_at=tx.now)
@@ -343,6 +347,7 @@ def counters(tx: Tx, agent_id: AgentId, space_id: SpaceId, person_id: EntityId) 
 
 def keep_turn(tx: Tx, agent_id: AgentId, cycle: int, conversations: Sequence[Conversation]) -> bool:
     """The cycle was reflected on, and this came of it; False, and nothing, if someone else was faster."""
+    known.lock(tx, agent_id)
     if tx.run(_advance, agent=agent_id, before=cycle - 1, after=cycle) == 0:
         return False
     for each in conversations:
