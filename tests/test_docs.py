@@ -109,3 +109,17 @@ def test_links_to_files_are_found_and_others_left_alone() -> None:
     """Anchors and the web are not ours to check."""
     page = "[a](b.md#part) ![c](d%20e.png) [f](https://example.com/g.md) [h](#i) <mailto:j@example.com>"
     assert list(linked_files(page)) == ["b.md", "d e.png"]
+
+
+def test_the_readme_draws_the_tree_as_it_is() -> None:
+    """Every room of the package, every folder beside it that is ours to explain, and every command."""
+    from denizen.cli.main import COMMANDS
+
+    drawn = (ROOT / "README.md").read_text().partition("## The tree")[2].partition("```\n")[2].partition("```")[0]
+    rooms = [each.name for each in (ROOT / "src" / "denizen").iterdir() if not each.name.startswith("__")]
+    folders = ["bench", "deploy", "examples", "docs", "tests"]
+    missing = [
+        each for each in [*rooms, *folders] if f"{each.removesuffix('.py')}{'.py' if '.' in each else '/'}" not in drawn
+    ]
+    told = {word.strip("(),;:") for word in drawn.split()}
+    assert missing + [each.name for each in COMMANDS if each.name not in told] == []

@@ -1,0 +1,104 @@
+"""Definitions and files that come over HTTP: nobody does with them what they could not do one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from denizen.access import roles
+from denizen.server.context import Limits
+from denizen.server.routes.portability import _until_refused
+from denizen.spaces.directory import Entity, Organization
+from tests.server.conftest import House, served
+from tests.world import World
+
+PROGRAM = {"name": "Cleo", "mcp": {"files": {"command": "ls"}}}
+
+
+async def people(world: World) -> tuple[Organization, Entity, Entity]:
+    """An owner and an admin."""
+    home = await world.denizen.create_organization("Home")
+    olga, amin = [await world.person(name, organization=home) for name in ("Olga", "Amin")]
+    await world.denizen.db.write(roles.set_role, amin.id, "admin")
+    return home, olga, amin
+
+
+async def apply(house: House, who: Entity, *documents: dict[str, Any]) -> tuple[int, str]:
+    body = {"documents": [{"place": f"a.yaml:{at}", "document": each} for at, each in enumerate(documents, 1)]}
+    answer = await house.call("POST", "/api/apply", who, json=body)
+    told = answer.json()
+    return answer.status_code, told.get("detail") or ", ".join(each["action"] for each in told["changes"])
+
+
+async def test_what_starts_programs_is_for_owners_to_define(small_house: House) -> None:
+    _, olga, amin = await people(small_house.world)
+    status, told = await apply(small_house, amin, {"name": "Dora"}, PROGRAM)
+    assert (status, "mcp.files" in told) == (403, True)
+    listed = await small_house.call("GET", "/api/agents", amin)
+    assert listed.json()["agents"] == [], "not even the harmless half of it"
+    assert await apply(small_house, olga, PROGRAM) == (200, "created")
+    assert await apply(small_house, amin, {**PROGRAM, "instructions": "Be brief."}) == (200, "changed")
+    status, _ = await apply(small_house, amin, {**PROGRAM, "mcp": {"files": {"command": "rm"}}})
+    assert status == 403
+
+
+async def test_spaces_are_for_those_who_are_in_them(small_house: House) -> None:
+    world = small_house.world
+    home, olga, amin = await people(world)
+    await world.denizen.create_space("Diary", [olga], private=True, organization=home)
+    hall = await world.denizen.create_space("Hall", [olga, amin], organization=home)
+    for document in (
+        {"kind": "space", "name": "Diary", "members": ["amin"]},
+        {"kind": "space", "name": "Diary", "private": False},
+        {"name": "Spy", "spaces": ["Diary"]},
+    ):
+        status, told = await apply(small_house, amin, document)
+        assert (status, "You are in no space 'Diary'" in told) == (422, True)
+    quiet = {"kind": "space", "name": "Hall", "members": [{"handle": "olga", "attention": "none"}]}
+    assert await apply(small_house, amin, quiet) == (
+        422,
+        "a.yaml:1: What Olga attends to is for Olga to say.",
+    )
+    assert [each.attention for each in await world.denizen.members(hall)] == ["all", "all"]
+    assert await apply(small_house, amin, {"kind": "space", "name": "Hall", "private": True}) == (200, "changed")
+
+
+async def test_an_admin_sees_no_tokens_of_owners(small_house: House) -> None:
+    _, olga, amin = await people(small_house.world)
+    for who, seen in ((amin, {"amin"}), (olga, {"amin", "olga"})):
+        answer = await small_house.call("GET", "/api/tokens?everyone=true", who)
+        assert {each["handle"] for each in answer.json()["tokens"]} == seen | {who.handle}
+    both = await small_house.call("GET", "/api/tokens?everyone=true&entity=@olga", olga)
+    assert both.json()["code"] == "invalid_input"
+
+
+@pytest.mark.parametrize(
+    ("media_type", "body", "code"),
+    [
+        ("application/jsonl", b"x" * 101, "too_large"),
+        ("application/json", b"{}", "unsupported_media_type"),
+        ("application/jsonl", b"{}", "import_invalid"),
+        ("application/x-ndjson", b"", "import_invalid"),
+    ],
+    ids=["large", "json", "foreign", "empty"],
+)
+async def test_what_is_no_export_is_not_taken_in(small_world: World, media_type: str, body: bytes, code: str) -> None:
+    _, olga, _ = await people(small_world)
+    async with served(small_world, limits=Limits(import_bytes=100)) as house:
+        headers = {**await house.headers(olga), "Content-Type": media_type}
+        answer = await house.client.post("/api/import", headers=headers, content=body)
+        assert answer.json()["code"] == code
+
+
+async def test_an_export_in_which_something_was_forgotten_meanwhile_has_no_end(small_house: House) -> None:
+    world = small_house.world
+    home, olga, _ = await people(world)
+    hall = await world.denizen.create_space("Hall", [olga], organization=home)
+    said = await world.say(olga, "The violet xylophone.", hall)
+    lines = world.denizen.export_space(hall)
+    begun = [await anext(lines), await anext(lines)]
+    await world.denizen.forget_message(said.id)
+    rest = [line async for line in _until_refused(lines)]
+    assert len(begun + rest) > 2
+    assert not any('"row":"end"' in line for line in rest)
