@@ -28,6 +28,10 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 MEDIA_TYPE: Final = "text/event-stream"
 HEARTBEAT: Final = b": heartbeat\n\n"
+MOST_GATHERED: Final = 65_536
+"""Bytes that are told to a reader at once."""
+FRAMES_GATHERED: Final = 8
+"""Frames that are told to a reader at once."""
 _WELCOME: Final = b"retry: 1000\n\n"
 _LINE_BREAKS: Final = str.maketrans({char: f"\\u{ord(char):04x}" for char in "\u0085\u2028\u2029"})
 
@@ -86,23 +90,59 @@ class Story(Protocol):
 
 async def narrate(context: Context, write: Callable[[Say], Story], say: Say) -> None:
     """Tell a story until the bus is closed. Raises when the reader may not read any more, or is too slow."""
-    story, clock = write(say), context.runtime.clock
+    gathered = _Gathered(say)
+    story, clock = write(gathered.say), context.runtime.clock
     await story.approach()
     following = story.topics
     # Listening begins before the first look: what happens in between is heard, and looked for again.
     async with hearing(context.runtime.bus, context.limits.stream_frames, following) as ear:
         await say(_WELCOME)
-        await story.begin()
-        while not ear.over:
-            if story.topics != following:
-                following = story.topics
-                await ear.follow(following)
-                await story.look()
-            elif not await clock.wait(ear.arrived, context.limits.heartbeat_seconds):
-                await say(HEARTBEAT)
-                await story.look()
-            elif (item := ear.take()) is not None:
-                await (story.lose() if isinstance(item, Gap) else story.hear(*item))
+        try:
+            await story.begin()
+            while not ear.over:
+                if story.topics != following:
+                    following = story.topics
+                    await ear.follow(following)
+                    await story.look()
+                elif (item := ear.take()) is not None:
+                    await (story.lose() if isinstance(item, Gap) else story.hear(*item))
+                    await gathered.heard()
+                else:
+                    await gathered.send()
+                    if not await clock.wait(ear.arrived, context.limits.heartbeat_seconds):
+                        await say(HEARTBEAT)
+                        await story.look()
+        except DenizenError:
+            # What was told before is the reader's.
+            await gathered.send()
+            raise
+
+
+class _Gathered:
+    """What is told in one go is sent in one: most of what a stream costs is sending."""
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self._told: list[bytes] = []
+        self._bytes = 0
+        self._heard = 0
+
+    async def say(self, data: bytes) -> None:
+        self._told.append(data)
+        self._bytes += len(data)
+        if self._bytes >= MOST_GATHERED:
+            await self.send()
+
+    async def heard(self) -> None:
+        """A frame was told. However many come, the reader does not wait for the last of them."""
+        self._heard += 1
+        if self._heard >= FRAMES_GATHERED:
+            await self.send()
+
+    async def send(self) -> None:
+        told, self._told, self._bytes, self._heard = self._told, [], 0, 0
+        if told:
+            await self._say(b"".join(told))
 
 
 @asynccontextmanager
