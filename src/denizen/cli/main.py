@@ -38,6 +38,7 @@ COMMANDS: Final = (
     Entry("webhooks", "denizen.cli.webhooks:app", "Let services tell agents what happens.", "Live with agents"),
     Entry("agents", "denizen.cli.agents:app", "Look after the agents of the house.", "Live with agents"),
     Entry("spaces", "denizen.cli.spaces:app", "Look after the spaces of the house.", "Live with agents"),
+    Entry("panel", "denizen.cli.panel.command:app", "Ask several advisors at once.", "Live with agents"),
     Entry("send", "denizen.cli.send:send", "Say something in a space.", "Live with agents"),
     Entry("trigger", "denizen.cli.send:trigger", "Tell an agent of something that happened.", "Live with agents"),
     Entry("inspect", "denizen.cli.inspect:inspect", "Show how an agent is.", "Look into agents"),

@@ -6,9 +6,9 @@ The agent does not depend on anyone waiting: who leaves, or waits no longer, fin
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from starlette.types import Receive
 
@@ -33,6 +33,8 @@ from denizen.server.context import Context
 from denizen.server.live import Live
 from denizen.server.sse import Ear, hearing, left
 from denizen.server.telling import Telling
+
+T = TypeVar("T")
 
 LONGEST_SECONDS: Final = 600
 USUAL_SECONDS: Final = 120
@@ -65,9 +67,14 @@ async def wait(
 
 async def wait_while_there(context: Context, asked: Asked, seconds: float, receive: Receive) -> Answer | None:
     """The same for a client that may leave: then nobody waits any more, and None is given."""
+    return await while_there(wait(context, asked, seconds), receive)
+
+
+async def while_there(waiting: Coroutine[Any, Any, T], receive: Receive) -> T | None:
+    """What comes of waiting, for a client that may leave: then nobody waits any more, and None is given."""
     try:
         async with asyncio.TaskGroup() as tasks:
-            answer = tasks.create_task(wait(context, asked, seconds), name="answer of an agent")
+            answer = tasks.create_task(waiting, name="answer that is waited for")
             leaving = tasks.create_task(left(receive), name="client leaves")
             await asyncio.wait({answer, leaving}, return_when=asyncio.FIRST_COMPLETED)
             leaving.cancel()

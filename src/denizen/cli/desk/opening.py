@@ -69,14 +69,15 @@ async def opened(
         async with open_records(settings) as (runtime, world):
             yield LocalDesk(runtime, world.owner)
         return
-    secret = token or _kept_token(settings)
+    secret = token or kept_token(settings)
     if secret is None:
         raise TokenRefused(f"The server at {url} wants an access token: give it with --token or DENIZEN_TOKEN.")
     async with Client(url, secret) as client:
         yield client
 
 
-def _kept_token(settings: Settings) -> str | None:
+def kept_token(settings: Settings) -> str | None:
+    """The owner's access token, which `denizen up` has put into the home folder."""
     try:
         return (settings.home / TOKEN_FILE).read_text().strip() or None
     except (OSError, UnicodeDecodeError):

@@ -1,5 +1,7 @@
 """Agents for clients of OpenAI's API: each agent is a model, and a completion is a message to it and its answer.
 
+So is each panel that the caller is in, as `panel:` and its id: its answer is that of all advisors, under their names.
+
 The agent keeps its own history. So only the last message of the user is said to it, in a space of the two; everything
 it says there until its cycle ends is the answer.
 """
@@ -14,14 +16,18 @@ from typing import Final
 from fastapi import APIRouter, Request, Response
 from pydantic import JsonValue
 from sqlalchemy import bindparam, select
+from starlette.types import Receive
 
 from denizen.agents import registry
 from denizen.agents.chatting import Answer, Asked
 from denizen.clock import SECOND
 from denizen.errors import DenizenError, InvalidInput, NotFound
-from denizen.ids import OrganizationId, SpaceId
+from denizen.ids import AgentId, SpaceId
 from denizen.models.tokens import estimate
-from denizen.server.answering import wait, wait_while_there
+from denizen.panel import panels
+from denizen.panel.rounds import Round
+from denizen.server import paneling
+from denizen.server.answering import wait, wait_while_there, while_there
 from denizen.server.auth import Caller, Person
 from denizen.server.context import Context, context_of
 from denizen.server.errors_of_openai import error_body
@@ -63,8 +69,8 @@ _CHUNK: Final = "chat.completion.chunk"
 
 @router.get("/models", summary="The agents, as models")
 async def list_agents_as_models(request: Request, caller: Person) -> ModelList:
-    """Every agent of your organization is a model by its handle."""
-    return await context_of(request).runtime.db.read(_models, caller.entity.organization_id)
+    """Every agent of your organization is a model by its handle, every panel you are in by `panel:` and its id."""
+    return await context_of(request).runtime.db.read(_models, caller)
 
 
 @router.get("/models/{model}", summary="One of them")
@@ -76,13 +82,18 @@ async def get_model(request: Request, caller: Person, model: str) -> ModelOut:
 _created = statement(select(entities.c.created_at).where(entities.c.id == bindparam("id")))
 
 
-def _models(tx: Tx, home: OrganizationId) -> ModelList:
+def _models(tx: Tx, caller: Caller) -> ModelList:
+    home = caller.entity.organization_id
     owner = directory.get_organization(tx, home).name
-    return ModelList(data=[_shown(tx, agent, owner) for agent, _ in registry.living_agents(tx, home)])
+    agents = [_shown(tx, agent, owner) for agent, _ in registry.living_agents(tx, home)]
+    mine = panels.panels_of(tx, caller.entity.id)
+    return ModelList(data=[*agents, *(ModelOut(id=paneling.shown(each), created=0, owned_by=owner) for each in mine)])
 
 
 def _model(tx: Tx, named: str, caller: Caller) -> ModelOut:
     owner = directory.get_organization(tx, caller.entity.organization_id).name
+    if named.startswith(paneling.MODEL):
+        return ModelOut(id=paneling.shown(paneling.named(tx, named, caller)), created=0, owned_by=owner)
     return _shown(tx, find_agent(tx, _agent_named(tx, named, caller), caller), owner)
 
 
@@ -114,6 +125,8 @@ async def complete_chat(
     With `stream`, chunks carry its text while it writes.
     """
     context = context_of(request)
+    if asked_for.model.startswith(paneling.MODEL):
+        return await _complete_panel(context, caller, asked_for, key, request.receive)
     question = await context.runtime.db.read(_question, caller, asked_for, key)
     asked = await ask(context.runtime, caller, question)
     if asked_for.stream:
@@ -136,6 +149,40 @@ async def complete_chat(
         usage=Usage.of(answer.spent),
         denizen=_about(asked, answer),
     )
+
+
+async def _complete_panel(
+    context: Context, caller: Caller, asked_for: CompletionRequest, key: str | None, receive: Receive
+) -> Completion | Response:
+    panel = await context.runtime.db.read(paneling.named, asked_for.model, caller)
+    begun = await paneling.ask(context, caller, panel, _last_of_user(asked_for.messages), key)
+    asked = Asked(begun.message_id, panel.id, 0, AgentId(""), None)
+    if asked_for.stream:
+        return EventStream(context, _PanelChunks(context, caller, asked_for, asked, begun).tell)
+    blocks: list[str] = []
+
+    async def keep(text: str) -> None:
+        blocks.extend([text] if text else [])
+
+    now = await while_there(paneling.answer(context, begun, keep), receive) or begun
+    return Completion(
+        id=f"chatcmpl-{begun.message_id}",
+        created=context.runtime.clock.now() // SECOND,
+        model=asked_for.model,
+        choices=[
+            Choice(
+                message=AssistantMessage(content=BETWEEN.join(blocks)),
+                finish_reason="stop" if now.all_completed else "length",
+            )
+        ],
+        usage=Usage.of(paneling.spent(now)),
+        denizen=_about_panel(asked, now),
+    )
+
+
+def _about_panel(asked: Asked, now: Round) -> About:
+    outcome = "acted" if now.all_completed else "working"
+    return About(outcome=outcome, space_id=asked.space_id, message_id=asked.message_id, cycle=None)
 
 
 def _question(tx: Tx, caller: Caller, asked_for: CompletionRequest, key: str | None) -> Question:
@@ -230,6 +277,31 @@ class _Chunks:
     def _chunk(self, delta: dict[str, JsonValue], finish: FinishReason | None = None, **more: JsonValue) -> bytes:
         choice: dict[str, JsonValue] = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
         return _data({**self._common, "choices": [choice], **more})
+
+
+class _PanelChunks(_Chunks):
+    """The answers of a panel as chunks of a chat completion."""
+
+    def __init__(
+        self, context: Context, caller: Caller, asked_for: CompletionRequest, asked: Asked, begun: Round
+    ) -> None:
+        super().__init__(context, caller, asked_for, asked)
+        self._begun = begun
+        self._said = False
+
+    async def tell(self, say: Say) -> None:
+        await say(self._chunk({"role": "assistant", "content": ""}))
+        now = await paneling.answer(self._context, self._begun, partial(self._pass_block, say))
+        about = _about_panel(self._asked, now).model_dump(mode="json")
+        await say(self._chunk({}, "stop" if now.all_completed else "length", denizen=about))
+        if self._with_usage:
+            usage = Usage.of(paneling.spent(now)).model_dump(mode="json")
+            await say(_data({**self._common, "choices": [], "usage": usage}))
+        await say(b"data: [DONE]\n\n")
+
+    async def _pass_block(self, say: Say, text: str) -> None:
+        between, self._said = BETWEEN if self._said else "", self._said or bool(text)
+        await self._pass(say, f"{between}{text}" if text else "")
 
 
 def _data(value: Mapping[str, object]) -> bytes:

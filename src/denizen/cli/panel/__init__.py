@@ -1,0 +1,1 @@
+"""`denizen panel`: several advisors at once, from the command line."""

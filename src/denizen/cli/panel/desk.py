@@ -1,0 +1,216 @@
+"""What the commands need of panels. A `Client` is one way to them, the database of this machine the other."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from typing import Any, Protocol
+
+from pydantic import JsonValue
+
+from denizen.app import Runtime
+from denizen.bus.port import Gap
+from denizen.bus.streams import PanelDelta, ReplyChanged, RoundChanged, from_payload, space_topic
+from denizen.client import Connected, Happened
+from denizen.client.shapes import Advisor, Panel, Round, Suggestion
+from denizen.client.streaming import LifeEvent
+from denizen.errors import InvalidInput, NotFound
+from denizen.ids import SpaceId
+from denizen.panel import advisors, panels, rounds
+from denizen.server.shapes.panels import AdvisorOut, PanelOut, ReplyOut, RoundOut
+from denizen.spaces.directory import Entity
+
+
+class Panels(Protocol):
+    """One person's way to the panels that they are in. Everything is named by its id."""
+
+    async def panels(self) -> list[Panel]: ...
+
+    async def panel(self, panel_id: str) -> Panel: ...
+
+    async def create_panel(
+        self,
+        name: str,
+        advisors: Iterable[Mapping[str, JsonValue]] = (),
+        *,
+        members: Iterable[str] = (),
+        private: bool = False,
+        settings: Mapping[str, JsonValue] | None = None,
+    ) -> Panel: ...
+
+    async def change_panel(self, panel_id: str, *, name: str | None = None, **settings: JsonValue) -> Panel: ...
+
+    async def add_advisor(self, panel_id: str, fields: Mapping[str, JsonValue]) -> Advisor: ...
+
+    async def change_advisor(self, panel_id: str, advisor_id: str, **changes: JsonValue) -> Advisor: ...
+
+    async def remove_advisor(self, panel_id: str, advisor_id: str) -> None: ...
+
+    async def order_advisors(self, panel_id: str, advisor_ids: Iterable[str]) -> list[Advisor]: ...
+
+    async def export_advisors(self, panel_id: str) -> dict[str, Any]: ...
+
+    async def import_advisors(
+        self, panel_id: str, document: Mapping[str, Any], *, replace: bool = False
+    ) -> list[Advisor]: ...
+
+    async def suggest_advisors(self, panel_id: str, topic: str, *, count: int = 8) -> list[Suggestion]: ...
+
+    async def ask_panel(self, panel_id: str, text: str) -> Round: ...
+
+    async def round(self, panel_id: str, round_id: str) -> Round: ...
+
+    async def synthesize(self, panel_id: str, round_id: str) -> Round: ...
+
+    async def crosstalk(self, panel_id: str, round_id: str, *, rounds: int = 1) -> Round: ...
+
+    async def vote(self, panel_id: str, round_id: str, question: str = "") -> Round: ...
+
+    async def panel_transcript(self, panel_id: str) -> str: ...
+
+    def stream_panel(self, panel_id: str) -> AsyncGenerator[LifeEvent]: ...
+
+
+async def find(desk: Panels, wanted: str) -> Panel:
+    """The panel of this id, name or beginning of a name."""
+    mine = await desk.panels()
+    asked = wanted.strip().casefold()
+    for found in (
+        [each for each in mine if each.id == asked or each.name.casefold() == asked],
+        [each for each in mine if each.name.casefold().startswith(asked)],
+    ):
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise InvalidInput(f"Several panels are called that: {', '.join(each.id for each in found)}. Give an id.")
+    names = ", ".join(each.name for each in mine) or "none yet: `denizen panel create NAME` opens one"
+    raise InvalidInput(f"You are in no panel {wanted!r}. There are: {names}.")
+
+
+def advisor_in(panel: Panel, named: str) -> Advisor:
+    """The advisor of this id, handle or name."""
+    asked = named.strip().removeprefix("@").casefold()
+    for each in panel.advisors:
+        if asked in (each.id, each.handle, each.name.casefold()):
+            return each
+    raise NotFound("advisor", named)
+
+
+class LocalPanels:
+    """Panels by way of the database itself, as its owner."""
+
+    def __init__(self, runtime: Runtime, owner: Entity) -> None:
+        self._runtime = runtime
+        self._owner = owner
+
+    async def panels(self) -> list[Panel]:
+        return [await self._told(each.id) for each in await self._runtime.panels(self._owner)]
+
+    async def panel(self, panel_id: str) -> Panel:
+        await self._runtime.db.read(panels.require, SpaceId(panel_id), self._owner.id)
+        return await self._told(SpaceId(panel_id))
+
+    async def create_panel(
+        self,
+        name: str,
+        advisors: Iterable[Mapping[str, JsonValue]] = (),
+        *,
+        members: Iterable[str] = (),
+        private: bool = False,
+        settings: Mapping[str, JsonValue] | None = None,
+    ) -> Panel:
+        there = [await self._runtime.find(each, organization=self._owner.organization_id) for each in members]
+        made = await self._runtime.create_panel(
+            name,
+            [self._owner, *there],
+            advisors=list(advisors),
+            private=private,
+            organization=self._owner.organization_id,
+            **dict(settings or {}),
+        )
+        return await self._told(made.id)
+
+    async def change_panel(self, panel_id: str, *, name: str | None = None, **settings: JsonValue) -> Panel:
+        if name is not None:
+            raise InvalidInput("Rename a panel as the space that it is: `denizen spaces edit`.")
+        await self._runtime.edit_panel(SpaceId(panel_id), **settings)
+        return await self._told(SpaceId(panel_id))
+
+    async def add_advisor(self, panel_id: str, fields: Mapping[str, JsonValue]) -> Advisor:
+        [made] = await self._runtime.add_advisors(SpaceId(panel_id), fields)
+        return _advisor(made)
+
+    async def change_advisor(self, panel_id: str, advisor_id: str, **changes: JsonValue) -> Advisor:
+        return _advisor(await self._runtime.edit_advisor(SpaceId(panel_id), advisor_id, **changes))
+
+    async def remove_advisor(self, panel_id: str, advisor_id: str) -> None:
+        await self._runtime.remove_advisor(SpaceId(panel_id), advisor_id)
+
+    async def order_advisors(self, panel_id: str, advisor_ids: Iterable[str]) -> list[Advisor]:
+        return [_advisor(each) for each in await self._runtime.reorder_advisors(SpaceId(panel_id), advisor_ids)]
+
+    async def export_advisors(self, panel_id: str) -> dict[str, Any]:
+        return await self._runtime.export_advisors(SpaceId(panel_id))
+
+    async def import_advisors(
+        self, panel_id: str, document: Mapping[str, Any], *, replace: bool = False
+    ) -> list[Advisor]:
+        made = await self._runtime.import_advisors(SpaceId(panel_id), document, replace=replace)
+        return [_advisor(each) for each in made]
+
+    async def suggest_advisors(self, panel_id: str, topic: str, *, count: int = 8) -> list[Suggestion]:
+        found = await self._runtime.suggest_advisors(SpaceId(panel_id), topic, count=count)
+        return [Suggestion(name=e.name, kind=e.kind, description=e.description, reason=e.reason) for e in found]
+
+    async def ask_panel(self, panel_id: str, text: str) -> Round:
+        return _round(await self._runtime.ask_panel(SpaceId(panel_id), self._owner, text))
+
+    async def round(self, panel_id: str, round_id: str) -> Round:
+        return _round(await self._get(panel_id, round_id))
+
+    async def synthesize(self, panel_id: str, round_id: str) -> Round:
+        return _round(await self._runtime.synthesize(await self._get(panel_id, round_id)))
+
+    async def crosstalk(self, panel_id: str, round_id: str, *, rounds: int = 1) -> Round:
+        asked = await self._get(panel_id, round_id)
+        return _round(await self._runtime.crosstalk(asked, by=self._owner, times=rounds))
+
+    async def vote(self, panel_id: str, round_id: str, question: str = "") -> Round:
+        return _round(await self._runtime.vote(await self._get(panel_id, round_id), question, by=self._owner))
+
+    async def panel_transcript(self, panel_id: str) -> str:
+        return await self._runtime.panel_transcript(SpaceId(panel_id))
+
+    async def stream_panel(self, panel_id: str) -> AsyncGenerator[LifeEvent]:
+        async with self._runtime.bus.subscribe(space_topic(SpaceId(panel_id)), limit=100_000) as frames:
+            yield Connected()
+            async for item in frames:
+                told = None if isinstance(item, Gap) else from_payload(item.payload)
+                match told:
+                    case PanelDelta():
+                        yield Happened("panel.delta", {**told.to_payload(), "advisor": told.voice})
+                    case RoundChanged():
+                        now = RoundOut.of(await self._get(panel_id, told.round))
+                        yield Happened("panel.round", now.model_dump(mode="json"))
+                    case ReplyChanged():
+                        reply = await self._runtime.db.read(rounds.reply, told.round, told.voice, told.part)
+                        yield Happened(
+                            "panel.reply", {"round": told.round, "reply": ReplyOut.of(reply).model_dump(mode="json")}
+                        )
+                    case _:
+                        pass
+
+    async def _told(self, panel_id: SpaceId) -> Panel:
+        panel = await self._runtime.get_panel(panel_id)
+        out = PanelOut.of(panel, await self._runtime.advisors(panel_id))
+        return Panel.model_validate(out.model_dump(mode="json"))
+
+    async def _get(self, panel_id: str, round_id: str) -> rounds.Round:
+        return await self._runtime.db.read(rounds.get, SpaceId(panel_id), round_id)
+
+
+def _advisor(made: advisors.Advisor) -> Advisor:
+    return Advisor.model_validate(AdvisorOut.of(made).model_dump(mode="json"))
+
+
+def _round(now: rounds.Round) -> Round:
+    return Round.model_validate(RoundOut.of(now).model_dump(mode="json"))
