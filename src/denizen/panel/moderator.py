@@ -26,7 +26,7 @@ from denizen.panel.taking import Claim, Outcome, Work
 
 log_line = structlog.get_logger(__name__)
 
-MOST_AT_ONCE: Final = 64
+MOST_AT_ONCE: Final = 256
 """Voices that this process lets speak at the same time; the others wait."""
 ADVISOR_ANSWERED: Final = failpoints.declare("advisor.answered")
 """Between an answer and its being written."""
