@@ -1,0 +1,97 @@
+"""`denizen panel`: opened, filled, asked and read in a terminal, here and on a server."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from pathlib import Path
+
+from rich.console import Console
+
+from denizen.cli.panel.columns import Columns, draw
+from denizen.client import Happened
+from denizen.client.shapes import Panel, Reply, Round
+from tests.cli.conftest import Run
+
+
+def test_a_panel_on_this_machine(run: Run, tmp_path: Path) -> None:
+    made = json.loads(run("panel", "create", "Board", "Seth Godin", "--synthesis", "--json").stdout)
+    assert [each["handle"] for each in made["advisors"]] == ["seth-godin"]
+    added = run("panel", "advisors", "add", "board", "Martin Buber", "--description", "You look.", "--json")
+    assert json.loads(added.stdout)[0]["description"] == "You look."
+    assert (
+        "@martin-buber"
+        in run("panel", "advisors", "edit", "board", "@seth-godin", "--inactive").stdout
+        + run("panel", "advisors", "reorder", "board", "martin buber").stdout
+    )
+    asked = run("panel", "ask", "board", "Well?", "--vote", "Go?", "--json")
+    told = json.loads(asked.stdout)
+    assert [(each["kind"], each["all_completed"]) for each in told] == [("ask", True), ("vote", True)]
+    [said] = told[0]["advisor_responses"].values()
+    assert (said["name"], said["state"], said["phase"]["turn"]) == ("Martin Buber", "done", 1)
+    document = tmp_path / "advisors.json"
+    document.write_text(run("panel", "advisors", "export", "board").stdout)
+    run("panel", "create", "Other")
+    brought = json.loads(run("panel", "advisors", "import", "other", str(document), "--json").stdout)
+    assert [each["name"] for each in brought] == ["Martin Buber", "Seth Godin"]
+    assert "is asked no more" in run("panel", "advisors", "remove", "other", "@seth-godin").stderr
+    assert "> Well?" in run("panel", "transcript", "board").stdout
+    assert "Board" in run("panel", "list").stdout
+    refused = run("panel", "ask", "nothing", "Well?")
+    assert (refused.exit_code, "There are: Board, Other" in refused.stderr) == (1, True)
+
+
+def test_columns_grow_with_what_is_heard() -> None:
+    """Side by side where there is room; what a broken attempt said is gone; an error is told as one."""
+    seth, buber = _reply("1", "Seth"), _reply("2", "Buber")
+    panel = Panel(id="p", name="Board", private=False, turns=1, settings={}, advisors=())
+    columns = Columns(panel, 1)
+    columns.see(_round(seth, buber))
+    for epoch, offset, text in ((1, 0, "Half of"), (2, 0, "Now"), (2, 3, " whole")):
+        delta = {"round": "r", "advisor": "1", "part": "reply", "epoch": epoch, "offset": offset, "text": text}
+        columns.hear(Happened("panel.delta", {**delta, "thinking": False}))
+    assert columns.voices["r", "1", "reply"].text == "Now whole"
+    assert not columns.over
+    failed = {"state": "failed", "completed": True, "error": {"code": "timed_out", "message": "Too slow."}}
+    for reply in (
+        seth.model_copy(update={"state": "done", "completed": True, "content": "Now whole.", "epoch": 2}),
+        Reply.model_validate({**buber.model_dump(), **failed}),
+    ):
+        columns.hear(Happened("panel.reply", {"round": "r", "reply": reply.model_dump(mode="json")}))
+    assert columns.over
+    for width, rows in ((60, 2), (120, 1)):
+        console = Console(width=width, record=True, file=StringIO())
+        console.print(draw(columns, width))
+        shown = console.export_text()
+        assert "Now whole." in shown
+        assert "Too slow. [timed_out]" in shown
+        assert len([line for line in shown.splitlines() if line.startswith("╭")]) == rows
+
+
+def _reply(id: str, name: str) -> Reply:
+    return Reply(advisor=id, part="reply", name=name, state="running", completed=False, content="", epoch=1)
+
+
+def _round(*replies: Reply) -> Round:
+    return Round.model_validate(
+        {
+            "id": "r",
+            "panel": "p",
+            "turn": 1,
+            "step": 0,
+            "kind": "ask",
+            "message_id": "m",
+            "asked_by": "n",
+            "question": None,
+            "advisor_responses": {each.advisor: each.model_dump() for each in replies},
+            "all_completed": False,
+            "synthesis": None,
+            "checks": {},
+            "tally": None,
+            "input_tokens": 0,
+            "output_tokens": 0,
+            "cost_micros": 0,
+            "created_at": "2026-01-05T09:00:00Z",
+            "completed_at": None,
+        }
+    )

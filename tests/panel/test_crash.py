@@ -1,0 +1,108 @@
+"""A process that dies in the middle of a round: only the unfinished advisors are asked again, and nobody twice."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from denizen import ManualClock, Runtime
+from denizen.errors import LeaseLost
+from denizen.models.scripted import forever
+from denizen.panel import taking
+from denizen.panel.taking import Outcome
+from tests.world import UNHURRIED, World, as_text
+
+CHILD = """
+import asyncio, os, sys
+from denizen import ManualClock, Runtime, failpoints
+from denizen.models.scripted import forever
+
+url, journal, point, after = sys.argv[1:]
+
+def speak(messages, info):
+    who = messages[0].parts[0].content.partition("You are ")[2].partition(".")[0]
+    with open(journal, "a") as file:
+        print(who, file=file)
+    return f"{who} before."
+
+async def main():
+    async with Runtime(url, clock=ManualClock(), models={"m": forever(speak)}) as denizen:
+        noor = await denizen.create_person("Noor")
+        panel = await denizen.create_panel("Board", [noor], advisors=["A", "B", "C", "D"], model="m", at_once=2)
+        await denizen.ask_panel(panel, noor, "Well?")
+        failpoints.arm(point, lambda: os._exit(42), after=int(after))
+        await denizen.run_until_idle()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize(("point", "after"), [("committed:take", 0), ("commit:end_reply", 1)])
+def test_killed_in_the_middle_of_a_round(ready_url: str, tmp_path: Path, point: str, after: int) -> None:
+    journal = tmp_path / "asked"
+    child = subprocess.run([sys.executable, "-c", CHILD, ready_url, str(journal), point, str(after)], check=False)
+    assert child.returncode == 42
+    asked_before = Counter(journal.read_text().split()) if journal.exists() else Counter[str]()
+    asyncio.run(_goes_on(ready_url, asked_before))
+
+
+async def _goes_on(url: str, asked_before: Counter[str]) -> None:
+    model = forever(lambda messages, _: f"{_who(as_text(messages[0]))} after.")
+    clock = ManualClock()
+    clock.advance(31)  # by then the lease of the dead is over
+    async with Runtime(url, clock=clock, models={"m": model}) as denizen:
+        noor = await denizen.find("noor")
+        [panel] = await denizen.panels(noor)
+        [before] = await denizen.rounds(panel)
+        done = {each.name for each in before.spoken if each.state == "done"}
+        await denizen.run_until_idle()
+        [now] = await denizen.rounds(panel)
+        assert now.state == "complete"
+        assert {each.name: each.text for each in now.spoken} == {
+            name: f"{name} before." if name in done else f"{name} after." for name in "ABCD"
+        }
+    assert {_who(as_text(request[0])) for request in model.requests} == set("ABCD") - done
+    assert len(model.requests) == 4 - len(done)
+    assert done <= set(asked_before)
+
+
+def _who(system: str) -> str:
+    return system.partition("You are ")[2].partition(".")[0]
+
+
+async def test_what_a_former_holder_still_says_is_void(world: World) -> None:
+    """Its lease has run out, another instance has answered: it is not written, and the round is not disturbed."""
+    asked, may_go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(*_: object) -> str:
+        asked.set()
+        await may_go_on.wait()
+        return "Too late."
+
+    world.denizen.models.register("m", forever(slow))
+    noor = await world.person("Noor")
+    panel = await world.denizen.create_panel("Board", [noor], advisors=["Seth"], model="m", total_seconds=3_600)
+    async with world.denizen.living():
+        begun = await world.denizen.ask_panel(panel, noor, "Well?")
+        await asked.wait()
+        [old] = await world.denizen.db.read(taking.held_by, world.denizen.instance)
+        # As if it had been away for longer than its lease, without noticing.
+        later = ManualClock()
+        later.advance(100)
+        quick = forever(lambda *_: "In time.")
+        async with Runtime(world.url, clock=later, models={"m": quick}, pace=UNHURRIED) as other:
+            await other.run_until_idle()
+            now = await other.round(begun)
+        assert (now.state, now.spoken[0].text, now.spoken[0].epoch) == ("complete", "In time.", 2)
+        may_go_on.set()
+        await world.run()
+    assert old[1] == begun.spoken[0].voice
+    assert (await world.denizen.round(begun)).spoken[0].text == "In time."
+    claim = taking.Claim(*old[:2], "reply", 1, world.denizen.instance, panel.id, panel.organization_id)
+    with pytest.raises(LeaseLost):
+        await world.denizen.db.write(taking.end_reply, claim, Outcome("Too late."))
