@@ -130,7 +130,7 @@ def test_arrows_are_told_apart() -> None:
     assert may_import("app", "storage")
     assert may_import("inbox", "inbox")
     assert not may_import("storage", "inbox")
-    assert not may_import("panel", "memory")
+    assert not may_import("profiles", "memory")
 
 
 @pytest.mark.parametrize("path", [path for path in modules() if path.name == "__init__.py"], ids=name_in_repository)
