@@ -108,16 +108,23 @@ class Speaker:
     asserted: bool
 
 
+_MESSAGES = [f"m{at}" for at in range(50)]
 _spoken = statement(
     select(entities.c.id, entities.c.kind, entities.c.role, messages.c.metadata)
     .join(entities, entities.c.id == messages.c.author_id)
-    .where(messages.c.id == bindparam("message_id"), entities.c.left_at.is_(None))
+    .where(
+        messages.c.id.in_([bindparam(name, type_=messages.c.id.type) for name in _MESSAGES]),
+        entities.c.left_at.is_(None),
+    )
 )
 
 
 def speakers(tx: Tx, message_ids: Sequence[str]) -> list[Speaker]:
     """Who said these, as they are now."""
-    rows = [row for each in message_ids if (row := tx.one(_spoken, message_id=each)) is not None]
+    rows: list[tuple[Any, ...]] = []
+    for first in range(0, len(message_ids), len(_MESSAGES)):
+        some = message_ids[first : first + len(_MESSAGES)]
+        rows += tx.all(_spoken, **{name: some[at] if at < len(some) else None for at, name in enumerate(_MESSAGES)})
     return [Speaker(id, kind, role, asserts(metadata)) for id, kind, role, metadata in rows]
 
 

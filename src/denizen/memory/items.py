@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -111,19 +111,37 @@ def hash_of(owner: str, text: str) -> str:
     return hashlib.blake2b(words.encode(), digest_size=16, key=owner[-64:].encode()[-64:]).hexdigest()
 
 
-def is_kept_out(tx: Tx, owner: str, text: str) -> bool:
-    """Whether this was forgotten, in these words."""
-    return tx.one(_is_kept_out, owner=owner, hash=hash_of(owner, text)) is not None
+def keeping_out(tx: Tx, owner: str) -> Callable[[str], bool]:
+    """Whether something was forgotten, in these words."""
+    if tx.one(_keeps_any_out, owner=owner) is None:
+        return lambda _text: False
+    return lambda text: tx.one(_is_kept_out, owner=owner, hash=hash_of(owner, text)) is not None
 
 
+_HASHES: Final = [f"h{at}" for at in range(60)]
+_IDS: Final = [f"i{at}" for at in range(60)]
+_is_wanted = [bindparam(name, type_=memories.c.hash.type) for name in _HASHES]
+_known_rows = (
+    memories.c.hash,
+    memories.c.number,
+    memories.c.sources,
+    memories.c.confidence,
+    memories.c.superseded_by,
+    memories.c.text,
+)
 _known = statement(
-    select(memories.c.number, memories.c.id, memories.c.sources, memories.c.superseded_by).where(
-        memories.c.owner == bindparam("owner"), memories.c.hash == bindparam("hash")
-    )
+    select(*_known_rows).where(memories.c.owner == bindparam("owner"), memories.c.hash == bindparam("hash"))
+)
+_all_known = statement(
+    select(*_known_rows).where(memories.c.owner == bindparam("owner"), memories.c.hash.in_(_is_wanted))
+)
+_all_kept_out = statement(
+    select(kept_out.c.hash).where(kept_out.c.owner == bindparam("owner"), kept_out.c.hash.in_(_is_wanted))
 )
 _is_kept_out = statement(
     select(kept_out.c.owner).where(kept_out.c.owner == bindparam("owner"), kept_out.c.hash == bindparam("hash"))
 )
+_keeps_any_out = statement(select(kept_out.c.owner).where(kept_out.c.owner == bindparam("owner")).limit(1))
 _keep_out = insert_ignore(kept_out, ("owner", "hash", "created_at"))
 _INSERTED: Final = (
     *("id", "organization_id", "scope", "owner", "space_id", "user_id", "agent_id", "kind", "category", "text"),
@@ -199,38 +217,54 @@ def remember(
 ) -> Counter[Outcome]:
     """Each of these is remembered once, as the owner's; gives what became of how many."""
     done: Counter[Outcome] = Counter()
-    for each in candidates:
-        done[_remember(tx, owner, space_id, each, embedder)] += 1
+    key = owner.key
+    # The same words twice in one pass are one candidate.
+    by_hash = {hash_of(key, storable(each.text)): each for each in candidates}
+    hashes = list(by_hash)
+    for at in range(0, len(hashes), len(_HASHES)):
+        some = hashes[at : at + len(_HASHES)]
+        asked = {name: some[n] if n < len(some) else None for n, name in enumerate(_HASHES)}
+        unwanted = {row[0] for row in tx.all(_all_kept_out, owner=key, **asked)}
+        known = {row[0]: row for row in tx.all(_all_known, owner=key, **asked)}
+        for hashed in some:
+            if hashed in unwanted:
+                done["kept out"] += 1
+            elif hashed in known:
+                done[_know(tx, key, known[hashed], by_hash[hashed])] += 1
+            else:
+                done[_learn(tx, owner, space_id, by_hash[hashed], hashed, embedder)] += 1
     return done
 
 
-def _remember(tx: Tx, owner: Owner, space_id: SpaceId, what: Candidate, embedder: str) -> Outcome:
+def _know(tx: Tx, owner: str, row: tuple[Any, ...], what: Candidate) -> Outcome:
+    """What is known already; true again, if it was superseded."""
+    _, number, sources, confidence, superseded, text = row
+    _merge(tx, number, sources, confidence, what)
+    if superseded is None:
+        return "known"
+    tx.run(_revive, item=number)
+    _index(tx, owner, number, text)
+    return "again"
+
+
+def _learn(tx: Tx, owner: Owner, space_id: SpaceId, what: Candidate, hashed: str, embedder: str) -> Outcome:
     key, text = owner.key, storable(what.text)
-    hashed = hash_of(key, text)
-    if tx.one(_is_kept_out, owner=key, hash=hashed) is not None:
-        return "kept out"
-    row = tx.one(_known, owner=key, hash=hashed)
-    if row is not None:
-        number, _, sources, superseded = row
-        _merge(tx, number, sources, what)
-        if superseded is None:
-            return "known"
-        tx.run(_revive, item=number)
-        _index(tx, key, number, text)
-        return "again"
     near = _same_meaning(tx, key, what, embedder)
     if near is not None:
         found = tx.one(_one, number=near)
         assert found is not None
-        _merge(tx, near, found[12], what)
+        _merge(tx, near, found[12], found[11], what)
         return "same meaning"
     number, id = _insert(tx, owner, space_id, what, text, hashed, embedder)
     return "superseding" if _take_place(tx, key, what, number, id) else "new"
 
 
-def _merge(tx: Tx, number: int, sources: str, what: Candidate) -> None:
+def _merge(tx: Tx, number: int, sources: str, confidence: int, what: Candidate) -> None:
     """One more reason for what is known already."""
-    merged = list(dict.fromkeys([*json.loads(sources), *what.sources]))
+    before = json.loads(sources)
+    merged = list(dict.fromkeys([*before, *what.sources]))
+    if merged == before and what.confidence <= confidence:
+        return
     tx.run(_touch, item=number, new_sources=json.dumps(merged), sure=what.confidence, at=tx.now)
     for each in what.sources:
         tx.run(_add_source, message_id=each, number=number)
@@ -295,7 +329,8 @@ def _insert(
     assert row is not None
     for each in what.sources:
         tx.run(_add_source, message_id=each, number=row[0])
-    _index(tx, owner.key, row[0], text)
+    if kind != SNAPSHOT:
+        _index(tx, owner.key, row[0], text)
     return row[0], id
 
 
@@ -328,12 +363,10 @@ def _take_place(tx: Tx, owner: str, what: Candidate, number: int, id: str) -> bo
     replaced = False
     for text in what.replaces:
         row = tx.one(_known, owner=owner, hash=hash_of(owner, text))
-        if row is None or row[0] == number or row[3] is not None:
+        if row is None or row[1] == number or row[4] is not None:
             continue
-        old = tx.one(_one, number=row[0])
-        assert old is not None
-        tx.run(_supersede, item=row[0], by=id)
-        _unindex(tx, owner, row[0], old[10])
+        tx.run(_supersede, item=row[1], by=id)
+        _unindex(tx, owner, row[1], row[5])
         replaced = True
     return replaced
 
@@ -344,38 +377,28 @@ _resnap = statement(
     .values(
         text=bindparam("new_text"),
         document=bindparam("new_document"),
-        length=bindparam("new_length"),
         updated_at=bindparam("at"),
     )
 )
 
 
 def snapshot(tx: Tx, owner: Owner, space_id: SpaceId, summary: str, document: str) -> None:
-    """The conversation's newest snapshot, instead of the one before."""
+    """The conversation's newest snapshot, instead of the one before. It is not searched: the summary is at hand."""
     summary = storable(summary)
     row = tx.one(_known, owner=owner.key, hash=SNAPSHOT)
     if row is None:
         what = Candidate(SNAPSHOT, summary, ())
         _insert(tx, owner, space_id, what, summary, SNAPSHOT, "", kind=SNAPSHOT, document=storable(document))
         return
-    old = tx.one(_one, number=row[0])
-    assert old is not None
-    _unindex(tx, owner.key, row[0], old[10])
-    length = sum(count_terms(summary).values())
-    tx.run(
-        _resnap,
-        item=row[0],
-        new_text=summary,
-        new_document=storable(document),
-        new_length=length,
-        at=tx.now,
-    )
-    _index(tx, owner.key, row[0], summary)
+    tx.run(_resnap, item=row[1], new_text=summary, new_document=storable(document), at=tx.now)
 
 
 # Reading
 
 _by_id = statement(select(*COLUMNS).where(memories.c.id == bindparam("id")))
+_by_ids = statement(
+    select(*COLUMNS).where(memories.c.id.in_([bindparam(name, type_=memories.c.id.type) for name in _IDS]))
+)
 _LATEST: Final = 2**62
 
 
@@ -388,13 +411,18 @@ def get(tx: Tx, id: str) -> Remembered:
 
 def of_ids(tx: Tx, ids: Iterable[str]) -> list[Remembered]:
     """Those of these ids that are there, also what was superseded since."""
-    return [as_remembered(row) for id in ids if (row := tx.one(_by_id, id=id)) is not None]
+    wanted, found = list(ids), list[Remembered]()
+    for at in range(0, len(wanted), len(_IDS)):
+        some = wanted[at : at + len(_IDS)]
+        asked = {name: some[n] if n < len(some) else None for n, name in enumerate(_IDS)}
+        found += map(as_remembered, tx.all(_by_ids, **asked))
+    return found
 
 
 def by_text(tx: Tx, owner: str, text: str) -> Remembered | None:
     """What this owner remembers in these words, if it does."""
     row = tx.one(_known, owner=owner, hash=hash_of(owner, storable(text)))
-    found = None if row is None else tx.one(_one, number=row[0])
+    found = None if row is None else tx.one(_one, number=row[1])
     return None if found is None else as_remembered(found)
 
 
@@ -509,7 +537,7 @@ def _forget(tx: Tx, each: Remembered) -> None:
     row = tx.one(_hash, number=each.number)
     if row is not None and row[0] != SNAPSHOT:
         tx.run(_keep_out, owner=each.owner, hash=row[0], created_at=tx.now)
-    if each.superseded_by is None:
+    if each.superseded_by is None and each.kind != SNAPSHOT:
         _unindex(tx, each.owner, each.number, each.text)
     tx.run(_drop_sources, item=each.number)
     tx.run(_drop, item=each.number)

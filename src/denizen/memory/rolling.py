@@ -206,7 +206,7 @@ def keep(tx: Tx, made: Pass, written: Written, model: str) -> bool:
     said = [each for each in found if each.seq in numbers]
     if _digest(state, said) != made.digest:
         return False
-    known = written.memory_json.without(lambda text: items.is_kept_out(tx, f"conversation:{space_id}", text))
+    known = written.memory_json.without(items.keeping_out(tx, f"conversation:{space_id}"))
     tx.run(
         _keep,
         space=space_id,

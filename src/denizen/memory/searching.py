@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_TERMS: Final = 24
-MOST_POSTINGS: Final = 6_000
+MOST_POSTINGS: Final = 2_500
 MOST_RANKED: Final = 60
 """Items that are read to choose from."""
 MOST_VECTORS: Final = 1_000

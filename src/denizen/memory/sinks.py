@@ -141,9 +141,7 @@ def _retrieve(tx: Tx, wanted: Wanted, asked: Asked) -> list[Remembered]:
     found: list[Remembered] = []
     for owner in wanted.owners:
         most = wanted.top_k.get(owner.scope, 0)
-        some = searching.search(tx, owner.key, asked, limit=most + 1) if most > 0 else []
-        # What a conversation came to stands in its window already.
-        found += [each.item for each in some if each.item.kind != items.SNAPSHOT][:most]
+        found += [each.item for each in searching.search(tx, owner.key, asked, limit=most)] if most > 0 else []
     return found
 
 
