@@ -11,6 +11,10 @@ import pytest
 
 from denizen.client import Client, Connected, Happened, Message, Status
 from denizen.errors import RequestRefused
+from denizen.ids import EntityId, OrganizationId
+from denizen.memory import items
+from denizen.memory.audience import Owner
+from denizen.memory.items import Candidate
 from tests.cli.chat.houses import House, open_house
 
 
@@ -44,6 +48,26 @@ async def test_people_and_places(client: Client, house: House) -> None:
     assert (await client.search("tea")).messages == ()
     await client.remove_entity("@sam")
     assert (await client.entity(sam.id)).left_at is not None
+
+
+async def test_what_is_remembered(client: Client, house: House) -> None:
+    me = await client.me()
+    home = (await client.organization()).id
+    owner = Owner("user", OrganizationId(home), user_id=EntityId(me.id))
+    what = [Candidate("facts", "Noor sings.", ("m",))]
+    await house.runtime.db.write(items.remember, owner, house.room.id, what)
+    (memory,) = (await client.memories()).memories
+    assert (await client.memories(query="sings")).memories == (await client.memory(memory.id),)
+    assert (await client.correct_memory(memory.id, "Noor dances.")).text == "Noor dances."
+    assert (await client.memory_report()).counts == {"user": 1}
+    assert (await client.set_memory_policy(house.room.id, enabled=False)).policy.enabled is False
+    assert (await client.conversation_memory(house.room.id)).upto == 0
+    assert (await client.conversation_memories(house.room.id)).memories == ()
+    assert (await client.agent_memories("@ada")).memories == ()
+    assert (await client.change_organization_memory(publish=False)).publish is False
+    assert (await client.organization_memory()).user is True
+    await client.forget_memory(memory.id)
+    assert [each.text for each in (await client.memories()).memories] == ["Noor dances."]
 
 
 async def test_an_agent_and_its_mind(client: Client, house: House) -> None:
