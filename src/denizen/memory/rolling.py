@@ -132,10 +132,12 @@ def unsummed(tx: Tx, state: Rolled, profile: CompactionProfile) -> list[Message]
     """The messages after the cursor that the reader has, as many as decide what is summed up next."""
     found: list[Message] = []
     after, enough = state.upto, passing.wanted(profile)
+    # Of an advisor's conversation, others' replies are read past.
+    at_once = enough if state.reader_id == EVERYONE else _PAGE
     while len(found) < enough:
-        page = messages_after(tx, state.space_id, after, limit=_PAGE)
+        page = messages_after(tx, state.space_id, after, limit=at_once)
         found += seen_by(page, state.reader_id)
-        if len(page) < _PAGE:
+        if len(page) < at_once:
             break
         after = page[-1].seq
     return found[:enough]
