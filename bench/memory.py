@@ -6,8 +6,8 @@
 that sums conversations up and reminds the agent with the default cadence; the utility model is scripted and answers at
 once, and each pass leaves twelve items. `ratio` is what the second costs for each that the first does.
 `retrieval`: the median and the 95th percentile of a question to a user's memory of N items (100,000), by words, with
-everything that is asked before it (who is there, what is settled), in milliseconds of wall clock; and the CPU of one, in
-this process.
+everything that is asked before it (who is there, what is settled), in milliseconds of wall clock; and the CPU of one,
+in this process.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def decided(case: Case) -> Decision:
     scope, said, speaks, named, role, share, off = case
     which: Scope = next(each for each in SCOPES if each == scope)
     policy = Policy(scopes=Scopes(**{scope: _SAID[said]}), shareWithOrganization=_YES[share] or None)
-    settings = OrganizationMemory(**{scope: off == "no"})
+    settings = OrganizationMemory.model_validate({scope: off == "no"})
     their_role: Role = next(each for each in _ROLES if each == role)
     return decide(policy, which, Circumstances(_YES[speaks], _YES[named], their_role, settings))
 
