@@ -8,6 +8,7 @@ from contextlib import aclosing
 from datetime import date
 
 import pytest
+from pydantic import JsonValue
 
 from denizen.client import Client, Connected, Happened, Message, Status
 from denizen.errors import RequestRefused
@@ -101,7 +102,7 @@ async def test_a_stance(client: Client, house: House) -> None:
     assert (await client.profiles()).profiles == ("off", "basic", "standard", "advanced", "tutor")
     assert (await client.try_profile("Briefly.")).id is None
     assert (await client.set_state_of_mind("@ada", room, mood="patient")).state.mood == "patient"
-    settings = {"reflection": {"profile": "basic"}}
+    settings: dict[str, JsonValue] = {"reflection": {"profile": "basic"}}
     assert (await client.set_stance_settings("@ada", room, settings)).settings == settings
     assert [each.space_id for each in await client.stances("@ada")] == [room]
     assert (await client.signals("@ada", room)).signals == ()
