@@ -291,3 +291,13 @@ async def test_a_process_that_was_faster_leaves_nothing_to_do(ready_sqlite_url: 
             reflecting.keep_reflection, ada.id, lived, [Conversation(room.id, 1, {}, [], [run])], []
         )
         assert (await world.denizen.stance(ada, room)).state == StateOfMind()
+
+
+async def test_a_fork_does_not_reflect_on_the_life_of_another(small_world: World):
+    asked = utility(small_world, call("adjust", mood="patient"))
+    ada, noor, room = await kitchen(small_world)
+    await say(small_world, noor, room, CROSS)
+    fork = await small_world.denizen.fork(ada)
+    await small_world.run()
+    assert (await small_world.denizen.get_agent(fork)).reflects
+    assert (len(asked.requests), await small_world.denizen.stances(fork)) == (1, [])
