@@ -24,3 +24,54 @@ async def test_whoever_signs_in_with_a_token_sees_the_first_space(house: House, 
     await expect(page.get_by_role("heading", name="Kitchen", level=1)).to_be_visible()
     await expect(page.get_by_text("Good morning.")).to_be_visible()
     await visitor.check_accessibility()
+
+
+async def test_a_link_signs_in_once_and_leaves_no_trace_in_the_address(house: House, visit: Visit) -> None:
+    noor = await house.world.person("Noor")
+    await house.world.space("Kitchen", noor)
+    login = (await house.call("POST", "/api/logins", noor, json={})).json()
+    hers, thief = await visit(noor, signed_in=False), await visit(noor, signed_in=False)
+
+    page = await hers.open(f"/login#{login['secret']}")
+    await expect(page.get_by_role("heading", name="Kitchen", level=1)).to_be_visible()
+    assert login["secret"] not in page.url
+    other = await thief.open(f"/login#{login['secret']}")
+    await expect(other.get_by_role("alert")).to_contain_text("This link was used already")
+
+    await page.get_by_role("button", name="You").click()
+    await page.get_by_role("menuitem", name="Sign out").click()
+    await expect(page.get_by_role("button", name="Sign in")).to_be_visible()
+    await hers.open("/me")
+    await expect(page.get_by_role("button", name="Sign in")).to_be_visible()
+
+
+async def test_ones_own_page_tells_who_one_is_and_keeps_the_tokens(house: House, visit: Visit) -> None:
+    noor = await house.world.person("Noor")
+    hers = await visit(noor, color_scheme="dark")
+    page = await hers.open("/me")
+    await expect(page.get_by_text("@noor · owner of Home")).to_be_visible()
+    await hers.check_accessibility()
+
+    await page.get_by_role("button", name="New token").click()
+    dialog = page.get_by_role("dialog", name="New token")
+    await dialog.get_by_label("What is it for?").fill("Backup script")
+    await dialog.get_by_role("button", name="Make the token").click()
+    secret = await page.get_by_role("dialog").locator("code").inner_text()
+    answer = await house.call("GET", "/api/me", headers={"Authorization": f"Bearer {secret}"})
+    assert answer.json()["role"] == "member"
+    await hers.check_accessibility()
+    await page.get_by_role("button", name="Done").click()
+    await page.get_by_role("button", name="More about Backup script").click()
+    await page.get_by_role("menuitem", name="Revoke").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
+    await expect(page.get_by_text("Backup script")).to_have_count(0)
+    answer = await house.call("GET", "/api/me", headers={"Authorization": f"Bearer {secret}"})
+    assert answer.status_code == 401
+
+    # Dark by the system, light by the switch, and it stays so.
+    assert await page.evaluate("document.documentElement.dataset.theme") == "dark"
+    await page.get_by_role("button", name="Colours").click()
+    await page.get_by_role("menuitem", name="Light").click()
+    await page.reload()
+    await expect(page.get_by_text("@noor · owner of Home")).to_be_visible()
+    assert await page.evaluate("document.documentElement.dataset.theme") == "light"

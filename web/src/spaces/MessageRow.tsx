@@ -90,7 +90,7 @@ function Said({ message, continued, pointedAt }: { message: Message; continued: 
           <p className={css.gone}>This message was deleted.</p>
         ) : (
           <>
-            <Markdown text={message.text} known={around.known} me={around.me.handle} />
+            <Text text={message.text} />
             {message.edited_at && (
               <span className={css.edited}>
                 edited <Time value={message.edited_at} form="short" />
@@ -107,6 +107,26 @@ function Said({ message, continued, pointedAt }: { message: Message; continued: 
       )}
       {asking && <Delete message={message} onClose={() => setAsking(false)} />}
     </article>
+  );
+}
+
+const LONG_CHARACTERS = 6_000;
+const LONG_LINES = 80;
+
+/** What was said; where it is very long, its beginning, and the rest on request. */
+function Text({ text }: { text: string }): ReactNode {
+  const around = useAround();
+  const [whole, setWhole] = useState(false);
+  const isLong = text.length > LONG_CHARACTERS || text.split("\n", LONG_LINES + 1).length > LONG_LINES;
+  const body = <Markdown text={text} known={around.known} me={around.me.handle} />;
+  if (!isLong) return body;
+  return (
+    <>
+      <div className={whole ? undefined : css.beginning}>{body}</div>
+      <Button small variant="quiet" aria-expanded={whole} onClick={() => setWhole(!whole)}>
+        {whole ? "Show less" : "Show all"}
+      </Button>
+    </>
   );
 }
 

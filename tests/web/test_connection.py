@@ -1,0 +1,84 @@
+"""The connection breaks, comes back, and leads to another instance; nothing is lost, and nothing is there twice."""
+
+from __future__ import annotations
+
+from playwright.async_api import Browser, expect
+
+from tests.server.conftest import House, served
+from tests.web.conftest import Visit, visiting
+from tests.web.test_conversation import write
+
+
+async def test_what_was_said_and_changed_meanwhile_is_there_when_the_connection_is_back(
+    house: House, visit: Visit
+) -> None:
+    world = house.world
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    kitchen = await world.space("Kitchen", noor, sam)
+    first = await world.say(sam, "Tea at four", kitchen)
+    hers = await visit(noor)
+    page = await hers.open(f"/s/{kitchen.id}")
+    await expect(page.get_by_role("article")).to_have_count(1)
+
+    await hers.context.set_offline(True)
+    await expect(page.get_by_text("No connection.")).to_be_visible()
+    await hers.check_accessibility()
+    await write(page, "Is anyone there?")
+    await expect(page.get_by_text("Not sent.")).to_be_visible()
+    await world.denizen.edit_message(first.id, "Tea at five", by=sam)
+    await world.say(sam, "I am back.", kitchen)
+    # Even a page that is closed meanwhile keeps what was not sent.
+    await hers.context.set_offline(False)
+    await expect(page.get_by_text("No connection.")).to_have_count(0)
+    await page.reload()
+
+    await page.get_by_role("button", name="Send again").click()
+    await expect(page.get_by_role("article")).to_have_count(3)
+    await expect(page.get_by_role("article", name="Sam: Tea at five")).to_be_visible()
+    await expect(page.get_by_text("Not sent.")).to_have_count(0)
+    assert [each.text for each in await world.denizen.messages(kitchen)] == [
+        "Tea at five",
+        "I am back.",
+        "Is anyone there?",
+    ]
+
+
+async def test_a_stream_that_breaks_is_resumed_without_gaps_or_doubles(house: House, visit: Visit) -> None:
+    """Without a reload: the page itself catches up, edits included."""
+    world = house.world
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    kitchen = await world.space("Kitchen", noor, sam)
+    first = await world.say(sam, "One", kitchen)
+    hers = await visit(noor)
+    page = await hers.open(f"/s/{kitchen.id}")
+    await expect(page.get_by_role("article", name="Sam: One")).to_be_visible()
+
+    await hers.context.set_offline(True)
+    await expect(page.get_by_text("No connection.")).to_be_visible()
+    await world.say(sam, "Two", kitchen)
+    await world.denizen.edit_message(first.id, "One, changed", by=sam)
+    await hers.context.set_offline(False)
+
+    await expect(page.get_by_role("article", name="Sam: One, changed")).to_be_visible()
+    await expect(page.get_by_role("article")).to_have_count(2)
+    await expect(page.get_by_text("No connection.")).to_have_count(0)
+
+
+async def test_two_people_on_two_instances_talk(house: House, browser: Browser) -> None:
+    """Each at a server of its own, over the same house."""
+    world = house.world
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    kitchen = await world.space("Kitchen", noor, sam)
+    async with (
+        served(world) as other,
+        visiting(browser, house, noor) as hers,
+        visiting(browser, other, sam) as his,
+    ):
+        assert house.address != other.address
+        page, beside = await hers.open(f"/s/{kitchen.id}"), await his.open(f"/s/{kitchen.id}")
+        await write(page, "Do you hear me?")
+        await expect(beside.get_by_role("article", name="Noor: Do you hear me?")).to_be_visible()
+        await write(beside, "I do.")
+        await expect(page.get_by_role("article", name="Sam: I do.")).to_be_visible()
+        await expect(page.get_by_role("article")).to_have_count(2)
+        assert (hers.complaints, his.complaints) == ([], [])
