@@ -119,7 +119,7 @@ async def dropped(page: Page, house: House, agents: int, seconds: float) -> floa
     await page.goto(f"{house.address}/s/{hall.id}")
     await page.get_by_label("Message to Hall").fill("Everyone, please.")
     await page.keyboard.press("Enter")
-    await page.wait_for_function(f"document.querySelectorAll('article[aria-busy]').length >= {min(agents, 3)}")
+    await page.locator("article[aria-busy]").nth(min(agents, 3) - 1).wait_for()
     return round(await page.evaluate(FRAMES, seconds * 1000), 4)
 
 

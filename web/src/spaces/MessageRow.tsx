@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { CornerUpLeft, Ellipsis, Link as LinkIcon, Pencil, RotateCw, Trash2, X } from "lucide-react";
-import { type KeyboardEvent, memo, type ReactNode, useState } from "react";
+import { type KeyboardEvent, memo, type ReactNode, useDeferredValue, useState } from "react";
 import { get, inWords, type Message, patch, remove } from "../denizen/api";
 import { useStore } from "../denizen/live";
 import { sendAgain } from "../denizen/send";
@@ -262,6 +262,8 @@ export const WritingRow = memo(function WritingRow({ writing, continued }: { wri
   const around = useAround();
   const agent = around.members.get(writing.agent);
   const name = agent?.name ?? "An agent";
+  // Where many write at once, typing and scrolling go first.
+  const text = useDeferredValue(writing.text);
   return (
     <article className={classes(css.message, continued && css.continued)} aria-label={`${name} is writing`} aria-busy>
       <div className={css.gutter}>{!continued && <Avatar name={name} id={writing.agent} kind="agent" />}</div>
@@ -274,7 +276,7 @@ export const WritingRow = memo(function WritingRow({ writing, continued }: { wri
           </header>
         )}
         {writing.replyTo && <Quote id={writing.replyTo} />}
-        {writing.text ? <Markdown text={writing.text} known={around.known} me={around.me.handle} /> : <Dots />}
+        {text ? <Markdown text={text} known={around.known} me={around.me.handle} /> : <Dots />}
       </div>
     </article>
   );

@@ -1,10 +1,10 @@
 /** Markdown as HTML that can do no harm: no scripts, no styles, no forms, nothing loaded from elsewhere. */
 import DOMPurify from "dompurify";
 import { Marked, type Tokens } from "marked";
+import { isOdd } from "./odd";
 
+/** Beyond it a text is shown as it is: parsing could take seconds. */
 const LONGEST = 60_000;
-/** Beyond it, or with lines longer than this, a text is shown as it is: parsing could take seconds. */
-const LONGEST_LINE = 8_000;
 
 const TAGS = [
   "a", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "span",
@@ -37,7 +37,7 @@ const marked = new Marked({
 
 /** The HTML of a text; null where it is too long or too odd to be read as Markdown. */
 export function toHtml(text: string, mentions?: Mentions): string | null {
-  if (text.length > LONGEST || longestLine(text) > LONGEST_LINE) return null;
+  if (text.length > LONGEST || isOdd(text)) return null;
   let html: string;
   try {
     html = marked.parse(text, { async: false });
@@ -87,16 +87,6 @@ function markMentions(root: DocumentFragment, { known, me, classOf }: Mentions):
       end = start + 1 + found[2]!.length;
     }
     if (parts.length) node.replaceWith(...parts, text.slice(end));
-  }
-}
-
-function longestLine(text: string): number {
-  let longest = 0;
-  let start = 0;
-  for (let end = text.indexOf("\n"); ; end = text.indexOf("\n", start)) {
-    longest = Math.max(longest, (end < 0 ? text.length : end) - start);
-    if (end < 0) return longest;
-    start = end + 1;
   }
 }
 
