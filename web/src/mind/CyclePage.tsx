@@ -85,7 +85,9 @@ function Told({ cycle, at }: { cycle: Schemas["CycleDetail"]; at: string }): Rea
           </li>
         )}
       </ol>
-      <p className={css.aside}>{stopped(cycle.reason)}</p>
+      <p className={css.aside}>
+        <strong>Why it stopped.</strong> {stopped(cycle.reason)}
+      </p>
       {forking && <ForkDialog at={number} onClose={() => setForking(false)} />}
     </article>
   );
@@ -98,7 +100,7 @@ function Facts({ cycle }: { cycle: Schemas["CycleDetail"] }): ReactNode {
     ["Took", duration(cycle.started_at, cycle.ended_at)],
     ["Steps", cycle.steps],
     ["Read", `${whole(cycle.input_tokens)} tokens`],
-    ["From the cache", percent(cached)],
+    ["From the cache", cached ? percent(cached) : "nothing"],
     ["Wrote", `${whole(cycle.output_tokens)} tokens`],
     ["Cost", cycle.dollars ? dollars(cycle.dollars) : "nothing, or unknown"],
   ];

@@ -16,8 +16,8 @@ const ROLES: Record<Role, string> = {
   result: "Result of",
   other: "Other",
 };
-/** Of a long request the last messages are what was new: they are open. */
-const OPEN_AT_END = 2;
+/** Of a long request the end is what was new: it is open. */
+const OPEN_AT_END = 1;
 
 /** What the model was sent, to the letter, message by message; and the same as JSON. */
 export function ExactRequest({ request }: { request: Schemas["RequestOut"] }): ReactNode {

@@ -75,16 +75,17 @@ function EventCard({ event }: { event: InboxEvent }): ReactNode {
   const requeue = useChange(agent.id, () => post("/api/agents/{agent_id}/inbox/{event_id}/requeue", { path }));
   const hasten = useChange(agent.id, () => post("/api/agents/{agent_id}/inbox/{event_id}/urgent", { path }));
   const failed = (error: unknown): void => say(inWords(error));
+  const from = event.sender ?? named(event.payload);
   return (
     <li className={css.card}>
       <div className={css.cardHead}>
-        <strong>{event.sender ?? eventType(event.type)}</strong>
+        <strong>{from ?? eventType(event.type)}</strong>
         <span className={css.meta}>
-          {event.sender && <span>{eventType(event.type).toLowerCase()}</span>}
+          {from && <span>{eventType(event.type).toLowerCase()}</span>}
           {event.space && <span>in {event.space}</span>}
           <Time value={event.created_at} form="ago" />
           {event.attempts > 0 && <span>{event.attempts === 1 ? "failed once" : `failed ${event.attempts} times`}</span>}
-          {event.not_before && (
+          {event.state === "pending" && event.not_before && (
             <span>
               tried again <Time value={event.not_before} form="ago" />
             </span>
@@ -109,4 +110,10 @@ function EventCard({ event }: { event: InboxEvent }): ReactNode {
       )}
     </li>
   );
+}
+
+/** What an event came from that nobody has sent: the service, the plan, the timer, the tool. */
+function named(payload: InboxEvent["payload"]): string | null {
+  const name = payload.service ?? payload.plan_name ?? payload.timer_name ?? payload.tool;
+  return typeof name === "string" && name ? name : null;
 }

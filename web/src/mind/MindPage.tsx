@@ -109,7 +109,10 @@ function Head({ agent, watched, tab, at }: { agent: AgentDetail; watched: Watche
   const status = watched.status ?? agent.status;
   const bar = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    bar.current?.querySelector('[aria-current="page"]')?.scrollIntoView({ inline: "center", block: "nearest" });
+    const current = bar.current?.querySelector<HTMLElement>('[aria-current="page"]');
+    const row = current?.parentElement;
+    // Where not all tabs fit, the one that is open is in the middle.
+    if (current && row) row.scrollLeft = current.offsetLeft - row.offsetLeft - (row.clientWidth - current.offsetWidth) / 2;
   }, [tab]);
   return (
     <div className={css.head}>

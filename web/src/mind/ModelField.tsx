@@ -1,5 +1,5 @@
 import { type ReactNode, useId } from "react";
-import type { Schemas } from "../denizen/api";
+import type { get } from "../denizen/api";
 import { Field, inputClass } from "../ui/Field";
 
 interface ModelFieldProps {
@@ -9,7 +9,7 @@ interface ModelFieldProps {
   value: string;
   placeholder?: string;
   required?: boolean;
-  models: Schemas["ModelList"]["models"];
+  models: Awaited<ReturnType<typeof get<"/api/models">>>["models"];
   onChange: (value: string) => void;
 }
 

@@ -214,7 +214,7 @@ function Figures({ title, used }: { title: string; used: Schemas["UsedOut"] }): 
           <span>{whole(used.calls)} calls</span>
           <span>{short(used.input_tokens)} read</span>
           <span>{short(used.output_tokens)} written</span>
-          {used.cached_share !== null && <span>{percent(used.cached_share)} cached</span>}
+          {used.cached_share ? <span>{percent(used.cached_share)} cached</span> : null}
         </span>
       </dd>
     </dl>

@@ -69,7 +69,7 @@ function Definition(): ReactNode {
       <div className={css.saveBar} data-dirty={dirty || undefined}>
         <span className={css.aside}>{Object.keys(errors).length ? "Something cannot be as it is." : dirty ? "Not saved yet." : "Everything is saved."}</span>
         <Button variant="quiet" disabled={!dirty} onClick={() => setValues(before)}>
-          Undo
+          Discard
         </Button>
         <Button type="submit" variant="primary" disabled={!dirty} busy={save.isPending}>
           Save

@@ -48,7 +48,7 @@ function Drawn({ mind, at }: { mind: Schemas["MindOut"]; at: string }): ReactNod
             <span>era {window.era}</span>
           </p>
         </div>
-        <Stack layers={layers} limit={window.limit} pointed={pointed ?? chosen} onPoint={setPointed} onChoose={setChosen} />
+        <Stack layers={layers} limit={window.limit} pointed={pointed} onPoint={setPointed} onChoose={setChosen} />
         <ul className={css.legend}>
           {layers.map((layer) => (
             <li key={layer.id}>
@@ -82,7 +82,7 @@ function Drawn({ mind, at }: { mind: Schemas["MindOut"]; at: string }): ReactNod
 }
 
 /** From where each layer reaches to where, in hundredths of the budget. */
-function Stack({ layers, limit, pointed, onPoint, onChoose }: { layers: Layer[]; limit: number; pointed: Layer["id"]; onPoint: (id: Layer["id"] | null) => void; onChoose: (id: Layer["id"]) => void }): ReactNode {
+function Stack({ layers, limit, pointed, onPoint, onChoose }: { layers: Layer[]; limit: number; pointed: Layer["id"] | null; onPoint: (id: Layer["id"] | null) => void; onChoose: (id: Layer["id"]) => void }): ReactNode {
   const whole = Math.max(
     limit,
     layers.filter((each) => each.id !== "free").reduce((sum, each) => sum + each.tokens, 0),

@@ -33,6 +33,7 @@ export function dollars(amount: number): string {
 export function duration(from: string | null, to: string | null): string | null {
   if (from === null || to === null) return null;
   const seconds = Math.max(0, (Date.parse(to) - Date.parse(from)) / 1000);
+  if (seconds < 0.1) return "< 0.1 s";
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
   if (seconds < 60) return `${Math.round(seconds)} s`;
   const minutes = Math.floor(seconds / 60);
