@@ -11,7 +11,7 @@ import { useMind } from "./watch";
 /** All of its cycles, day by day, the newest first, as far back as one scrolls. */
 export function LifeTab({ at }: { at: string }): ReactNode {
   const { agent, watched } = useMind();
-  const life = useLife(agent.id, watched.endings + (watched.open ? 0.5 : 0));
+  const life = useLife(agent.id, `${watched.endings} ${watched.open?.id ?? ""}`);
   const days = life.data ? byDay(life.data.pages, dayKey) : [];
   return (
     <Loaded query={life} lines={14}>

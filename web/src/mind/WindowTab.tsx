@@ -159,7 +159,7 @@ function OfferedTools({ mind }: { mind: Schemas["MindOut"] }): ReactNode {
 
 function Recent({ first, at }: { first: number; at: string }): ReactNode {
   const { agent, watched } = useMind();
-  const life = useLife(agent.id, watched.endings);
+  const life = useLife(agent.id, `${watched.endings}`);
   return (
     <Loaded query={life} lines={5}>
       {({ pages }) => (

@@ -31,8 +31,8 @@ export function useOpenEntries(agent: string, cycle: string | undefined) {
   });
 }
 
-/** The agent's cycles, page by page, the newest first; those that end meanwhile come to the front. */
-export function useLife(agent: string, endings: number) {
+/** The agent's cycles, page by page, the newest first; what happens meanwhile, and changes `told`, comes to the front. */
+export function useLife(agent: string, told: string) {
   const client = useQueryClient();
   const query = useInfiniteQuery({
     queryKey: ["life", agent],
@@ -54,10 +54,10 @@ export function useLife(agent: string, endings: number) {
           return { pages, pageParams: known.pageParams.slice(0, pages.length) };
         });
       })
-      // The list stays as it is then, and is told of with the next ending.
+      // The list stays as it is then, and is told of with what happens next.
       .catch(() => undefined);
     return () => abort.abort();
-  }, [agent, client, endings, read]);
+  }, [agent, client, told, read]);
   return query;
 }
 
