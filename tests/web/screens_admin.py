@@ -9,6 +9,7 @@ from playwright.async_api import Page, expect
 
 from denizen.access import roles
 from denizen.agents.registry import Agent
+from denizen.consciousness import lease as leases
 from denizen.cycles import ledger
 from denizen.cycles.ledger import Charge
 from denizen.ids import CycleId, new_id
@@ -46,7 +47,11 @@ async def furnish_admin(world: World, owner: Entity, agents: list[Agent]) -> Non
             if day % 7 < 5:
                 await spend(world, agent, model, busy * 9_000, busy * 0.021 / (at + 1), cached=busy * 6_800)
         world.clock.advance(DAY)
+    for agent in agents:
+        await spend(world, agent, "anthropic:claude-sonnet-5-5", 48_000, 1.04, cached=31_000)
     await world.denizen.set_budget(organization=home, dollars_per_day=5)
+    # By its own clock a month went by, in which it has not said that it is there.
+    await world.denizen.db.write(leases.appear, world.denizen.instance)
 
 
 async def admin_screens(page: Page) -> AsyncGenerator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from uuid import UUID
 
 import pytest_asyncio
 from playwright.async_api import expect
@@ -217,15 +218,16 @@ async def test_something_is_looked_at_then_forgotten_with_a_receipt(house: House
     noor = await world.person("Noor")
     ada = await world.agent("Ada", reply("I see."), "Heard a secret.")
     kitchen = await world.space("Kitchen", noor, ada)
-    said = await world.say(noor, "The treasure is under the stairs.", kitchen)
+    await world.say(noor, "The treasure is under the stairs.", kitchen)
     await world.run()
     visitor = await visit(noor)
     page = await visitor.open("/admin/forgetting")
     await expect(page.get_by_text("Nothing was forgotten yet.")).to_be_visible()
-    await page.get_by_label("Id of the message").fill("no such message")
+    await page.get_by_label("Words of the message, or its id").fill(str(UUID(int=0)))
     await page.get_by_role("button", name="Look at what would go").click()
     await expect(page.get_by_role("alert")).to_contain_text("There is no message")
-    await page.get_by_label("Id of the message").fill(said.id)
+    await page.get_by_label("Words of the message, or its id").fill("treasure")
+    await page.get_by_label("under the stairs").check()
     await page.get_by_role("button", name="Look at what would go").click()
     await expect(page.get_by_role("dialog").get_by_text("messages", exact=True)).to_be_visible()
     await visitor.check_accessibility()

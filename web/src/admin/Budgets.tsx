@@ -118,10 +118,8 @@ function One({ agent, used }: { agent: Agent; used: Used | undefined }): ReactNo
           limits={limits}
           onClose={() => setOpen(false)}
           onSave={async (wanted) => {
-            const given = Object.fromEntries(Object.entries(wanted).filter(([, value]) => value !== null));
-            // What is not limited any more has to go, and keys that are not sent stay.
-            await patch("/api/agents/{agent_id}", { path: { agent_id: agent.id }, body: { budget: null } });
-            if (Object.keys(given).length) await patch("/api/agents/{agent_id}", { path: { agent_id: agent.id }, body: { budget: given } });
+            const limited = Object.values(wanted).some((value) => value !== null);
+            await patch("/api/agents/{agent_id}", { path: { agent_id: agent.id }, body: { budget: limited ? { ...wanted } : null } });
             await client.invalidateQueries({ queryKey: ["agents"] });
             say(`The budget of ${agent.name} is changed.`);
           }}

@@ -1,7 +1,8 @@
-import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, type ReactNode, useState } from "react";
-import { get, post, type Schemas } from "../denizen/api";
+import { get, inWords, post, type Schemas } from "../denizen/api";
 import { useEntities, useMe, useSpaces } from "../denizen/hooks";
+import { usePaused } from "../shell/paused";
 import { Badge } from "../ui/Badge";
 import { Button } from "../ui/Button";
 import { Dialog, DialogFoot } from "../ui/Dialog";
@@ -16,6 +17,7 @@ type Receipt = Schemas["ReceiptOut"];
 type Kind = Receipt["kind"];
 type Wanted = Schemas["Forget"];
 
+const ID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/i;
 const KINDS: Record<Kind, string> = { message: "A message", person: "A person", space: "A space" };
 
 /** Letting something be gone everywhere: looked at first, then done, with a receipt. */
@@ -45,7 +47,7 @@ function Ask(): ReactNode {
   const owner = me.role === "owner";
   const look = (event: FormEvent): void => {
     event.preventDefault();
-    const wanted: Wanted = { kind, id: kind === "message" ? messageId(id) : id, also_replies: kind === "message" && replies, dry_run: true };
+    const wanted: Wanted = { kind, id, also_replies: kind === "message" && replies, dry_run: true };
     void act.run(async () => setLooked({ wanted, receipt: await post("/api/forget", { body: wanted }) }));
   };
   const choose = (next: Kind): void => {
@@ -66,7 +68,7 @@ function Ask(): ReactNode {
       </Select>
       {kind === "message" && (
         <>
-          <TextField label="Id of the message" required value={id} spellCheck={false} onChange={(event) => setId(event.target.value)} hint="As the API and the log tell it." />
+          <FindMessage chosen={id} onChoose={setId} />
           <Checkbox label="Also what agents answered it" hint="With the cycles in which they did." checked={replies} onChange={(event) => setReplies(event.target.checked)} />
         </>
       )}
@@ -197,7 +199,48 @@ function Removed({ removed }: { removed: Record<string, number> }): ReactNode {
   );
 }
 
-/** The id in what was pasted. */
-function messageId(text: string): string {
-  return /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/i.exec(text)?.[0] ?? text.trim();
+/** A message by some of its words, in the spaces one is in, or by its id, wherever it was said. */
+function FindMessage({ chosen, onChoose }: { chosen: string; onChoose: (id: string) => void }): ReactNode {
+  const spaces = useSpaces();
+  const [typed, setTyped] = useState("");
+  const words = usePaused(typed.trim());
+  const isId = ID.test(words);
+  const search = useQuery({
+    queryKey: ["search", words, "forgetting"],
+    enabled: words.length >= 2 && !isId,
+    queryFn: ({ signal }) => get("/api/messages/search", { query: { q: words, limit: 10 }, signal }).then((told) => told.messages),
+  });
+  const type = (text: string): void => {
+    setTyped(text);
+    onChoose(ID.exec(text)?.[0] ?? "");
+  };
+  return (
+    <>
+      <TextField
+        label="Words of the message, or its id"
+        value={typed}
+        autoComplete="off"
+        onChange={(event) => type(event.target.value)}
+        error={search.error ? inWords(search.error) : undefined}
+        hint="Words are looked for where you are; an id is found everywhere."
+      />
+      {!isId && search.data?.length === 0 && <p className={css.faint}>Nothing of that was said where you are.</p>}
+      {!isId && search.data && search.data.length > 0 && (
+        <fieldset className={css.found}>
+          <legend className="visually-hidden">Which message</legend>
+          {search.data.map((each) => (
+            <label key={each.id}>
+              <input type="radio" name="message" checked={chosen === each.id} onChange={() => onChoose(each.id)} />
+              <span>
+                <span className={css.foundText}>{each.plain}</span>
+                <span className={css.faint}>
+                  {each.author.name} in {spaces?.find(({ info }) => info.id === each.space_id)?.info.name ?? "a space"}, <Time value={each.created_at} />
+                </span>
+              </span>
+            </label>
+          ))}
+        </fieldset>
+      )}
+    </>
+  );
 }

@@ -10,6 +10,7 @@ import { Avatar, STATUS_WORDS } from "../ui/Avatar";
 import { useToast } from "../ui/Toast";
 import { type Entry, grouped, ranked } from "./paletteRanking";
 import css from "./palette.module.css";
+import { usePaused } from "./paused";
 import { isDirect } from "./Sidebar";
 import { Keys } from "./Shortcuts";
 import { type Command, SHORTCUTS } from "./shortcutKeys";
@@ -21,8 +22,6 @@ interface Choice extends Entry {
   run: () => void;
   command?: Command;
 }
-
-const PAUSE_MILLISECONDS = 180;
 
 /** Everything one can go to or do, found by a few letters. */
 export default function Palette({ onClose, onCommand }: { onClose: () => void; onCommand: (command: Command) => void }): ReactNode {
@@ -89,7 +88,7 @@ export default function Palette({ onClose, onCommand }: { onClose: () => void; o
             aria-controls={`${id}-list`}
             aria-activedescendant={chosen ? `${id}-${chosen.id}` : undefined}
             aria-autocomplete="list"
-            placeholder="Find a space, someone, something to do…"
+            placeholder="Find or do anything…"
             autoComplete="off"
             spellCheck={false}
             value={typed}
@@ -252,15 +251,6 @@ function useFound(typed: string): Choice[] {
     }));
     return [...messages, { id: "search-all", group: "Messages", title: `Search messages for “${typed}”`, icon: <Search size={18} />, run: () => go(`/search?q=${encodeURIComponent(typed)}`) }];
   }, [typed, words, search.data, spaces, go]);
-}
-
-function usePaused(typed: string): string {
-  const [paused, setPaused] = useState(typed);
-  useEffect(() => {
-    const timer = setTimeout(() => setPaused(typed), PAUSE_MILLISECONDS);
-    return () => clearTimeout(timer);
-  }, [typed]);
-  return paused;
 }
 
 /** A function that leads into the space of the person and someone else, which is opened if there is none. */
