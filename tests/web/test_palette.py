@@ -20,7 +20,8 @@ async def test_everything_is_found_with_a_few_letters(house: House, visit: Visit
     visitor = await visit(noor)
     page = await visitor.open(f"/s/{lobby.id}")
     await expect(page.get_by_role("heading", name="Lobby", level=1)).to_be_visible()
-    find = page.get_by_role("combobox", name="Find spaces, people")
+    palette = page.get_by_role("dialog", name="Find anything")
+    find = palette.get_by_role("combobox", name="Find spaces, people")
 
     async def search(words: str) -> None:
         await page.keyboard.press("Control+k")
@@ -28,13 +29,13 @@ async def test_everything_is_found_with_a_few_letters(house: House, visit: Visit
         await find.fill(words)
 
     await search("kit")
-    await expect(page.get_by_role("option", selected=True)).to_have_text("Kitchen")
+    await expect(palette.get_by_role("option", selected=True)).to_have_text("Kitchen")
     await visitor.check_accessibility()
     await page.keyboard.press("Enter")
     await expect(page).to_have_url(f"{house.address}/s/{kitchen.id}")
 
     await search("marmalade")
-    found = page.get_by_role("option").filter(has_text="Zoë in Kitchen")
+    found = palette.get_by_role("option").filter(has_text="Zoë in Kitchen")
     await expect(found).to_contain_text("The marmalade is in the cupboard.")
     await found.click()
     await expect(page).to_have_url(f"{house.address}/s/{kitchen.id}/m/1")
@@ -50,14 +51,14 @@ async def test_everything_is_found_with_a_few_letters(house: House, visit: Visit
     await page.keyboard.press("Enter")
     await expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     await search("cost")
-    await expect(page.get_by_role("option", selected=True)).to_contain_text("usage")
+    await expect(palette.get_by_role("option", selected=True)).to_contain_text("usage")
     await page.keyboard.press("ArrowDown")
     await page.keyboard.press("ArrowUp")
     await page.keyboard.press("Enter")
     await expect(page).to_have_url(f"{house.address}/admin/usage")
 
     await search("no such thing anywhere")
-    await expect(page.get_by_role("option")).to_have_text([re.compile("Search messages for")])
+    await expect(palette.get_by_role("option")).to_have_text([re.compile("Search messages for")])
     await page.keyboard.press("Escape")
     await expect(find).to_have_count(0)
 

@@ -20,6 +20,15 @@ type Wanted = Schemas["Forget"];
 const ID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/i;
 const KINDS: Record<Kind, string> = { message: "A message", person: "A person", space: "A space" };
 
+/** Tables by what people call them; the others as they are. */
+const PLACES: Record<string, string> = {
+  log: "entries in the logs of agents",
+  passages: "passages that agents recall",
+  events: "events in inboxes",
+  layers: "summaries of the past",
+  entities: "people",
+};
+
 /** Letting something be gone everywhere: looked at first, then done, with a receipt. */
 export default function Forgetting(): ReactNode {
   return (
@@ -191,7 +200,7 @@ function Removed({ removed }: { removed: Record<string, number> }): ReactNode {
     <dl className={css.removed}>
       {rows.map(([table, count]) => (
         <div key={table}>
-          <dt>{table.replaceAll("_", " ")}</dt>
+          <dt>{PLACES[table] ?? table.replaceAll("_", " ")}</dt>
           <dd>{count.toLocaleString()}</dd>
         </div>
       ))}

@@ -139,9 +139,14 @@ function SetKey(props: { name: string; whose: Key["whose"]; known: boolean; onCl
       )}
       <TextField label="Key" type="password" autoComplete="off" autoFocus={Boolean(props.name)} value={value} onChange={(event) => setValue(event.target.value)} error={faultOf(act.error, "value")} />
       {!props.known && (
-        <Select label="Whose" value={whose} onChange={(event) => setWhose(event.target.value as Key["whose"])}>
-          <option value="organization">The organization's: it pays for everyone's agents</option>
-          <option value="me">My own: it pays for agents that I pay for</option>
+        <Select
+          label="Whose"
+          value={whose}
+          onChange={(event) => setWhose(event.target.value as Key["whose"])}
+          hint={whose === "me" ? "It pays for agents whose definition says that you pay." : "It pays for every agent here that has no payer of its own."}
+        >
+          <option value="organization">The organization's</option>
+          <option value="me">My own</option>
         </Select>
       )}
     </FormDialog>

@@ -158,9 +158,14 @@ function Invite({ onClose, onDone }: { onClose: () => void; onDone: (next: Open)
   };
   return (
     <FormDialog title="Invite" action={kind === "human" ? "Let them in" : "Let it in"} act={act} disabled={!name.trim()} fields={["name", "handle", "role"]} onSubmit={submit} onClose={onClose}>
-      <Select label="Who" value={kind} onChange={(event) => setKind(event.target.value as typeof kind)}>
+      <Select
+        label="Who"
+        value={kind}
+        onChange={(event) => setKind(event.target.value as typeof kind)}
+        hint={kind === "human" ? "Signs in with a link that you are given next." : "A program that speaks in spaces and tells agents of what happened. You are given its token next."}
+      >
         <option value="human">A person</option>
-        <option value="service">A service: a program that speaks and tells agents of what happened</option>
+        <option value="service">A service</option>
       </Select>
       <TextField label="Name" required autoFocus maxLength={120} value={name} onChange={(event) => setName(event.target.value)} error={faultOf(act.error, "name")} />
       <TextField
@@ -174,10 +179,16 @@ function Invite({ onClose, onDone }: { onClose: () => void; onDone: (next: Open)
         hint={`Mentioned as @${handle.replace(/^@/, "") || auto || "…"}.`}
       />
       {kind === "human" && (
-        <Select label="Role" value={role} onChange={(event) => setRole(event.target.value as PersonRole)} error={faultOf(act.error, "role")} hint={me.role !== "owner" && "More than member is for owners to give."}>
+        <Select
+          label="Role"
+          value={role}
+          onChange={(event) => setRole(event.target.value as PersonRole)}
+          error={faultOf(act.error, "role")}
+          hint={`May: ${ROLES.find((each) => each.role === role)!.about}.${me.role === "owner" ? "" : " More is for owners to give."}`}
+        >
           {ROLES.filter((each) => me.role === "owner" || each.role === "member").map((each) => (
             <option key={each.role} value={each.role}>
-              {each.label}: {each.about}
+              {each.label}
             </option>
           ))}
         </Select>

@@ -180,9 +180,9 @@ function Create({ of, human, name: whose, onClose, onDone }: { of: string; human
       <TextField label="What it is for" placeholder="Backup script" autoFocus required maxLength={120} value={name} onChange={(event) => setName(event.target.value)} error={faultOf(act.error, "name")} />
       {human && (
         <Select label="At most it may do what is for" value={role} onChange={(event) => setRole(event.target.value as typeof role)} error={faultOf(act.error, "role")} hint="Never more than its person, and never more than you.">
-          <option value="member">members: spaces, and talking to agents</option>
-          <option value="admin">admins: agents, people, keys, budgets too</option>
-          {me.role === "owner" && <option value="owner">owners: everything</option>}
+          <option value="member">members (spaces, and talking to agents)</option>
+          <option value="admin">admins (also agents, people, keys)</option>
+          {me.role === "owner" && <option value="owner">owners (everything)</option>}
         </Select>
       )}
       <Select label="Good for" value={days} onChange={(event) => setDays(event.target.value)} error={faultOf(act.error, "expires_at")}>

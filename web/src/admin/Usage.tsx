@@ -60,6 +60,7 @@ export default function Usage(): ReactNode {
         <Select label="Drawn" value={measure} onChange={(event) => setMeasure(event.target.value as Measure)}>
           <option value="dollars">Dollars</option>
           <option value="tokens">Tokens</option>
+          <option value="cached">Tokens from the cache</option>
           <option value="calls">Model calls</option>
         </Select>
       </div>

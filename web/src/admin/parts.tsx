@@ -101,7 +101,7 @@ export function Confirm({ title, children, action, danger = true, onConfirm, onC
 /** A secret, this once. */
 export function Once({ title, about, label, value, onClose }: { title: string; about: ReactNode; label: string; value: string; onClose: () => void }): ReactNode {
   return (
-    <Dialog title={title} onClose={onClose}>
+    <Dialog title={title} onClose={onClose} firm>
       <p className={css.about}>{about}</p>
       <div className={css.once}>
         <input readOnly aria-label={label} value={value} onFocus={(event) => event.target.select()} />

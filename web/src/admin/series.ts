@@ -19,10 +19,11 @@ export interface Told {
   groups: Group[];
   total: Used;
 }
-export type Measure = "dollars" | "tokens" | "calls";
+export type Measure = "dollars" | "tokens" | "cached" | "calls";
 
 export function measured(used: Used, measure: Measure): number {
-  return measure === "tokens" ? used.input_tokens + used.output_tokens : used[measure];
+  if (measure === "tokens") return used.input_tokens + used.output_tokens;
+  return measure === "cached" ? used.cache_read_tokens : used[measure];
 }
 
 export interface Series {

@@ -12,10 +12,12 @@ interface DialogProps {
   /** Buttons at its end. */
   footer?: ReactNode;
   wide?: boolean;
+  /** A press beside it does nothing: what it shows is not shown again. */
+  firm?: boolean;
 }
 
 /** A dialog over everything, as long as it is rendered; the focus stays in it and goes back to where it was. */
-export function Dialog({ title, onClose, children, footer, wide }: DialogProps): ReactNode {
+export function Dialog({ title, onClose, children, footer, wide, firm }: DialogProps): ReactNode {
   const ref = useRef<HTMLDialogElement>(null);
   const id = useId();
   useEffect(() => {
@@ -37,7 +39,7 @@ export function Dialog({ title, onClose, children, footer, wide }: DialogProps):
         onClose();
       }}
       onMouseDown={(event) => {
-        if (event.target === ref.current) onClose();
+        if (event.target === ref.current && !firm) onClose();
       }}
     >
       <div className={css.dialogHead}>
