@@ -151,7 +151,6 @@ class RunOut(BaseModel):
         )
 
 
-
 class StandingOut(StanceOut):
     """How an agent stands to a conversation, and what last became of its state of mind there."""
 
