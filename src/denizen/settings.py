@@ -111,7 +111,7 @@ def _web_address(url: str) -> str:
 def _import_path(place: str) -> str:
     module, colon, name = place.partition(":")
     if not colon or not all(part.isidentifier() for part in (*module.split("."), name)):
-        raise ValueError("no function")
+        raise ValueError("no import path")
     return place
 
 
@@ -267,7 +267,8 @@ class ProfilesSettings(BaseModel):
     presets: Annotated[Path, AfterValidator(_absolute), Expects("a file, such as config/metaprompt-presets.json")] = (
         Field(default=Path("config/metaprompt-presets.json"), validate_default=True)
     )
-    """The file of presets, rules and metaprompts, seen from the current folder. Without it, no profiles are chosen."""
+    """The file of presets, rules and metaprompts, and of how memory is kept, seen from the current folder. It need not
+    be there: then no profiles are chosen."""
 
     prompts: Annotated[Path, AfterValidator(_absolute), Expects("a folder, such as prompts")] = Field(
         default=Path("prompts"), validate_default=True
@@ -310,13 +311,6 @@ class TelemetrySettings(BaseModel):
 _Count = Annotated[int, BeforeValidator(_no_truth)]
 
 
-def _import_path(place: str) -> str:
-    module, separator, name = place.partition(":")
-    if not separator or not name.isidentifier() or not all(part.isidentifier() for part in module.split(".")):
-        raise ValueError("no import path")
-    return place
-
-
 class MemorySettings(BaseModel):
     """What is remembered beyond an agent's own life. What is not set, the profile of the presets file says."""
 
@@ -329,7 +323,7 @@ class MemorySettings(BaseModel):
     """Whether conversations are summed up. False switches it off, whatever the profiles say."""
 
     compaction_prompt_key: Annotated[str | None, Expects("a name, such as memory_compactor_v2_json")] = None
-    """With which prompt: ours, or the file of that name in the folder prompts beside that of the presets file."""
+    """With which prompt: ours, or the file of that name in the folder of prompts."""
 
     compaction_model_id: Annotated[
         str | None,
@@ -435,11 +429,6 @@ class Settings(BaseModel):
         ),
     ] = ()
     """Python files, seen from the current folder, or modules: every `@tool` in them can be given to agents."""
-
-    presets: Annotated[Path, AfterValidator(_absolute), Expects("a file, such as config/metaprompt-presets.json")] = (
-        Field(default=Path("config/metaprompt-presets.json"), validate_default=True)
-    )
-    """The file with prompt profiles and how memory is kept. Read again when it changes; it need not be there."""
 
     host: Annotated[
         str, AfterValidator(_address), Expects("an address or a host name without a port, such as 127.0.0.1")

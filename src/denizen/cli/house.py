@@ -89,11 +89,11 @@ def what_is_remembered(settings: Settings) -> MemoryOptions | None:
         return None
     given = memory.model_dump(exclude={"enabled", "sink", "retriever"}, exclude_none=True)
     return MemoryOptions(
-        presets=PresetFile(settings.presets).load,
+        presets=PresetFile(settings.profiles.presets).load,
         switches=Switches(**{name.removeprefix("compaction_"): value for name, value in given.items()}),
         sink=memory.sink,
         retriever=memory.retriever,
-        prompts=settings.presets.parent.parent / "prompts",
+        prompts=settings.profiles.prompts,
     )
 
 

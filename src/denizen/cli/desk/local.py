@@ -215,6 +215,8 @@ class LocalDesk:
                 done = await self._runtime.forget_person(whom, by=by, dry_run=dry_run, refuse_last_owner=True)
             case "space":
                 done = await self._runtime.forget_space(SpaceId(subject), by=by, dry_run=dry_run)
+            case "memory":
+                done = await self._runtime.forget_memory(subject, by=by, dry_run=dry_run)
         return told(Receipt, ReceiptOut.of(done, dry_run=dry_run))
 
     # Keys and ways in
