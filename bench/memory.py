@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import structlog
+from sqlalchemy import text as sql
 
 from bench.turn import WARM_UP, Asked, household, io_and_cpu, turn
 from denizen import Runtime, forever
@@ -36,7 +37,7 @@ from denizen.memory import granting
 from denizen.memory.items import hash_of
 from denizen.memory.settings import MemoryOptions
 from denizen.memory.sinks import DatabaseRetriever, Wanted
-from denizen.storage.database import Tx, insert_into
+from denizen.storage.database import Tx, insert_into, statement
 from denizen.storage.schema import memories, memory_owners, memory_terms
 
 WORDS = 4_000
@@ -52,6 +53,7 @@ _add = insert_into(
     *("created_at", "updated_at"),
 )
 _add_term = insert_into(memory_terms, "owner", "term", "number", "shape")
+_analyze = statement(sql("ANALYZE"))
 _measure = insert_into(memory_owners, "owner", "items", "length")
 
 
@@ -98,7 +100,7 @@ async def retrieval(folder: Path, count: int, database_url: str | None) -> dict[
         texts = [_text(chance) for _ in range(count)]
         counts: Counter[str] = Counter()
         for first in range(0, count, AT_ONCE):
-            some = {first + at + 1: text for at, text in enumerate(texts[first : first + AT_ONCE])}
+            some = {first + at + 1: each for at, each in enumerate(texts[first : first + AT_ONCE])}
             await runtime.db.write(_fill, {**whose, "space_id": space.id}, some)
             counts.update(term for text in some.values() for term in count_terms(text))
         await runtime.db.write(_count, owner, dict(counts), count, sum(len(text.split()) for text in texts))
@@ -150,6 +152,9 @@ def _fill(tx: Tx, whose: dict[str, Any], texts: dict[int, str]) -> None:
 def _count(tx: Tx, owner: str, counts: dict[str, int], many: int, length: int) -> None:
     tx.many(_add_term, [{"owner": owner, "term": term, "number": 0, "shape": each} for term, each in counts.items()])
     tx.run(_measure, owner=owner, items=many, length=length)
+    if tx.dialect == "postgresql":
+        # As autovacuum would have done by the time there is so much.
+        tx.run(_analyze)
 
 
 async def measure(turns: int, count: int, database_url: str | None) -> dict[str, Any]:
