@@ -107,20 +107,13 @@ async def main(names: list[str]) -> None:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(serve_on(create_app(runtime), listener, ready=ready, stop=stop))
                 await ready.wait()
-                forever = asyncio.Event()
-                house = await settle(runtime, f"http://127.0.0.1:{listener.getsockname()[1]}", forever)
+                house = await settle(runtime, f"http://127.0.0.1:{listener.getsockname()[1]}")
                 await take(house, names or list(SHOTS))
-                forever.set()
                 stop.set()
 
 
-async def settle(runtime: Runtime, address: str, forever: asyncio.Event) -> House:
-    """People and agents have moved in, and talked; one agent is writing, and another waits for an answer."""
-    pieces = iter(range(10_000))
-
-    async def hesitate() -> None:
-        if next(pieces) >= 13:
-            await forever.wait()
+async def settle(runtime: Runtime, address: str) -> House:
+    """People and agents have moved in, and talked; one agent waits for an answer."""
 
     @tool(visible=True)
     async def run_tests(suite: str) -> str:
@@ -139,10 +132,9 @@ async def settle(runtime: Runtime, address: str, forever: asyncio.Event) -> Hous
         model=scripted(
             reply(
                 "I will write the notes while Bo deploys:\n\n- **Spaces** remember how far you have read\n"
-                "- `denizen backup` can run while everything goes on\n- A question to people survives"
+                "- `denizen backup` can run while everything goes on\n- A question to people survives a restart"
             ),
             "Done.",
-            pause=hesitate,
         ),
         instructions="You look after this house. You welcome people, keep in mind what they ask you to remember, and "
         "pass messages on.",

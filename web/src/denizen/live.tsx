@@ -8,12 +8,14 @@ import { get, type Me, type Space } from "./api";
 import { NAMES, parse } from "./events";
 import { type Action, EMPTY, type Pending, reduce, type State } from "./store";
 
+const TEXT_MILLISECONDS = 60;
+
 /** The state and who wants to know of it. */
 export class Store {
   #state: State = EMPTY;
   #listeners = new Set<() => void>();
   #queue: Action[] = [];
-  #scheduled = false;
+  #scheduled: "soon" | "now" | null = null;
 
   getState = (): State => this.#state;
 
@@ -28,18 +30,19 @@ export class Store {
     this.flush();
   };
 
-  /** With the next frame. */
+  /** With the next frame; text that grows, a few frames later: nobody reads faster, and the frames between are free. */
   enqueue = (action: Action): void => {
     this.#queue.push(action);
-    if (this.#scheduled) return;
-    this.#scheduled = true;
+    const grows = action.type === "stream.delta" || action.type === "call.delta";
+    if (this.#scheduled === "now" || (this.#scheduled === "soon" && grows)) return;
+    this.#scheduled = grows ? "soon" : "now";
     // Pages in the background are given no frames.
-    if (document.hidden) setTimeout(this.flush, 100);
+    if (grows || document.hidden) setTimeout(this.flush, TEXT_MILLISECONDS);
     else requestAnimationFrame(this.flush);
   };
 
   flush = (): void => {
-    this.#scheduled = false;
+    this.#scheduled = null;
     const queue = this.#queue;
     if (queue.length === 0) return;
     this.#queue = [];

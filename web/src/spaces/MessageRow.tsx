@@ -276,7 +276,7 @@ export const WritingRow = memo(function WritingRow({ writing, continued }: { wri
           </header>
         )}
         {writing.replyTo && <Quote id={writing.replyTo} />}
-        {text ? <Markdown text={text} known={around.known} me={around.me.handle} /> : <Dots />}
+        {text ? <Markdown growing text={text} known={around.known} me={around.me.handle} /> : <Dots />}
       </div>
     </article>
   );

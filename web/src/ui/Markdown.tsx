@@ -1,7 +1,7 @@
 import { memo, type ReactNode, useMemo } from "react";
 import { classes } from "./classes";
 import { Code } from "./Code";
-import { split } from "./fences";
+import { type Part, split } from "./fences";
 import { type Mentions, toHtml } from "./markdown";
 import css from "./ui.module.css";
 
@@ -11,11 +11,13 @@ interface MarkdownProps {
   known?: ReadonlyMap<string, string>;
   /** The reader's own handle. */
   me?: string;
+  /** Whether it is still being written: then what stands before its last paragraph is not read again with each word. */
+  growing?: boolean;
 }
 
 /** Markdown, made harmless. Fenced code is shown by `Code`; what cannot be read as Markdown is shown as it is. */
-export const Markdown = memo(function Markdown({ text, known, me }: MarkdownProps): ReactNode {
-  const parts = useMemo(() => split(text), [text]);
+export const Markdown = memo(function Markdown({ text, known, me, growing }: MarkdownProps): ReactNode {
+  const parts = useMemo(() => (growing ? split(text).flatMap(cut) : split(text)), [text, growing]);
   const mentions = useMemo<Mentions | undefined>(
     () => known && { known, me, classOf: (mine) => classes(css.mention, mine && css.me) },
     [known, me],
@@ -28,6 +30,12 @@ export const Markdown = memo(function Markdown({ text, known, me }: MarkdownProp
     </div>
   );
 });
+
+/** Prose without its last paragraph, and that. */
+function cut(part: Part, index: number, all: Part[]): Part[] {
+  const end = part.code === undefined && index === all.length - 1 ? part.text.lastIndexOf("\n\n") : -1;
+  return end <= 0 ? [part] : [{ text: part.text.slice(0, end) }, { text: part.text.slice(end) }];
+}
 
 function Prose({ text, mentions }: { text: string; mentions?: Mentions }): ReactNode {
   const html = useMemo(() => toHtml(text, mentions), [text, mentions]);
