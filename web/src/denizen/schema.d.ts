@@ -19,7 +19,8 @@ export interface paths {
         put?: never;
         /**
          * Make an agent
-         * @description It is asleep, in the spaces that are named. What starts programs or reaches private addresses is for owners.
+         * @description It is asleep, in the spaces that are named. What starts programs or reaches private addresses is for owners, and
+         *     so is where a secret is sent, but for hosts that they named in `secret_hosts`.
          */
         post: operations["create_agent"];
         delete?: never;
@@ -54,7 +55,8 @@ export interface paths {
          * @description Only what is sent is changed; null resets a field to its default. A new era begins with the agent's next cycle.
          *
          *     Parts that start programs or reach private addresses may be left as they are, or removed; to add or change them is
-         *     for owners. That someone pays for an agent, only they can say themselves.
+         *     for owners, and so is to send a secret to another host than those in `secret_hosts`. That someone pays for an agent,
+         *     only they can say themselves.
          */
         patch: operations["edit_agent"];
         trace?: never;
@@ -153,6 +155,48 @@ export interface paths {
          * @description What the model was sent, to the letter, with which tools and settings, and what came back. Steps begin at 0.
          */
         get: operations["get_step"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/agents/{agent_id}/document": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * An agent as a document
+         * @description What it is, where it is, and what it means to do, as a definition file says it.
+         *
+         *     Where someone has written a secret into it, the name of one stands in its place, such as `${WEATHER_AUTHORIZATION}`.
+         */
+        get: operations["get_document"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/agents/{agent_id}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * An agent with its whole life, as a file
+         * @description Keys, tokens and secrets are not in it. Its last line says that it is whole: without that, ask again.
+         */
+        get: operations["export_agent"];
         put?: never;
         post?: never;
         delete?: never;
@@ -295,6 +339,26 @@ export interface paths {
          * @description Entries `after` a number, or the last ones `before` one; with neither, from the beginning. Oldest first.
          */
         get: operations["read_log"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/agents/{agent_id}/memories": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What an agent remembers of people
+         * @description Between it and you; for admins, between it and anyone.
+         */
+        get: operations["list_agent_memories"];
         put?: never;
         post?: never;
         delete?: never;
@@ -465,6 +529,147 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/agents/{agent_id}/stances": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How an agent stands to its conversations */
+        get: operations["list_stances"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/agents/{agent_id}/stances/{conversation_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How an agent stands to a conversation
+         * @description Its profile there and why it was chosen, its state of mind, and what holds there instead of its settings.
+         */
+        get: operations["get_stance"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/agents/{agent_id}/stances/{conversation_id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A state of mind over time
+         * @description What was asked and done, and what came of it, the newest first.
+         */
+        get: operations["get_state_history"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/agents/{agent_id}/stances/{conversation_id}/settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Settings of one conversation
+         * @description They hold there instead of the agent's. An empty object takes them away.
+         */
+        put: operations["set_stance_settings"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/agents/{agent_id}/stances/{conversation_id}/signals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What moved a state of mind
+         * @description The signals that were seen there, the newest first.
+         */
+        get: operations["list_signals"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/agents/{agent_id}/stances/{conversation_id}/state": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set a state of mind
+         * @description Only what is sent is changed. The agent is told with its next cycle.
+         */
+        put: operations["set_state"];
+        post?: never;
+        /**
+         * Reset a state of mind
+         * @description No mood, no imprints, nothing counted of anybody. The history stays.
+         */
+        delete: operations["reset_state"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/agents/{agent_id}/stances/{conversation_id}/try": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask a metaprompt by hand
+         * @description One model call, paid as a cycle is. Only with `apply` does the answer change anything.
+         */
+        post: operations["try_metaprompt"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/agents/{agent_id}/stream": {
         parameters: {
             query?: never;
@@ -548,7 +753,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/agents/{agent_id}/webhooks/{webhook_id}": {
+    "/api/apply": {
         parameters: {
             query?: never;
             header?: never;
@@ -557,9 +762,14 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        post?: never;
-        /** Close that address */
-        delete: operations["revoke_webhook"];
+        /**
+         * Make agents, spaces and people what documents say
+         * @description All of it or, if anything is wrong, nothing. What the documents do not name is left alone.
+         *
+         *     You are in the spaces that are made. Those that are there you have to be in.
+         */
+        post: operations["apply"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -735,7 +945,9 @@ export interface paths {
         put?: never;
         /**
          * Let something be gone everywhere
-         * @description A message; for owners, also a person or a space. It cannot be undone; a dry run says how much would be removed.
+         * @description A message or a memory; for owners, also a person or a space. It cannot be undone.
+         *
+         *     A dry run says how much would be removed.
          *
          *     Asking again gives the same receipt.
          */
@@ -760,6 +972,28 @@ export interface paths {
         get: operations["get_health"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Take in what was exported
+         * @description All of it or, with an error that names the line, nothing. An agent is suspended until it is resumed.
+         *
+         *     For owners: what comes in holds what others have said, and may start programs.
+         */
+        post: operations["import_file"];
         delete?: never;
         options?: never;
         head?: never;
@@ -848,6 +1082,71 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/memory": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What is remembered of you, or for everyone
+         * @description `user`: what is remembered of you. `persona`: between you and an agent. `organization`: for all its people.
+         */
+        get: operations["list_memories"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/memory/report": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What is wrong with what is remembered
+         * @description Doubles, junk, what nobody was ever reminded of, contradictions, by scope; by id, never what they say.
+         */
+        get: operations["memory_report"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/memory/{memory_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One memory */
+        get: operations["get_memory"];
+        put?: never;
+        post?: never;
+        /**
+         * Forget a memory
+         * @description It is gone, whoever else has it, and does not come again. The messages it rests on stay.
+         */
+        delete: operations["forget_memory"];
+        options?: never;
+        head?: never;
+        /**
+         * Correct a memory
+         * @description What it said before is linked to what it says now, and is not found any more.
+         */
+        patch: operations["change_memory"];
+        trace?: never;
+    };
     "/api/messages/search": {
         parameters: {
             query?: never;
@@ -862,6 +1161,26 @@ export interface paths {
          *     A request looks at 5,000 messages at most. `next` then leads on, also where nothing was found yet.
          */
         get: operations["search_messages"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/messages/{message_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One message
+         * @description Wherever it stands, if you are in that space.
+         */
+        get: operations["get_message"];
         put?: never;
         post?: never;
         delete?: never;
@@ -932,6 +1251,445 @@ export interface paths {
          */
         put: operations["put_budget"];
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/organization/memory": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What is switched off of long-term memory */
+        get: operations["get_organization_memory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Switch long-term memory off, or on again
+         * @description It holds at once, for what is remembered and for what is brought back. What is not sent stays as it is.
+         */
+        patch: operations["change_organization_memory"];
+        trace?: never;
+    };
+    "/api/panels": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The panels you are in */
+        get: operations["list_panels"];
+        put?: never;
+        /**
+         * Open a panel
+         * @description You are in it as its owner, and so are the members that you name. Its id is that of its space.
+         */
+        post: operations["create_panel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/panels/{panel_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One of them */
+        get: operations["get_panel"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Change how a panel answers
+         * @description What is being answered goes on as it was begun.
+         */
+        patch: operations["change_panel"];
+        trace?: never;
+    };
+    "/api/panels/{panel_id}/advisors": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Who advises
+         * @description Switched off or on, in order.
+         */
+        get: operations["list_advisors"];
+        put?: never;
+        /** Add an advisor */
+        post: operations["add_advisor"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/panels/{panel_id}/advisors/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The advisors, to take along */
+        get: operations["export_advisors"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/panels/{panel_id}/advisors/group": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Switch a group of advisors on or off */
+        put: operations["switch_group"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/panels/{panel_id}/advisors/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Bring advisors in
+         * @description All of them, or with an error none.
+         */
+        post: operations["import_advisors"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/panels/{panel_id}/advisors/order": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Put the advisors in order */
+        put: operations["order_advisors"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/panels/{panel_id}/advisors/suggest": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Have advisors suggested
+         * @description A model proposes them from a topic, each with a reason. Nothing is changed.
+         */
+        post: operations["suggest_advisors"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/panels/{panel_id}/advisors/{advisor_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Remove an advisor
+         * @description It is asked no more. What it has said stays.
+         */
+        delete: operations["remove_advisor"];
+        options?: never;
+        head?: never;
+        /**
+         * Change an advisor
+         * @description What it has said stays its own, under whatever name.
+         */
+        patch: operations["change_advisor"];
+        trace?: never;
+    };
+    "/api/panels/{panel_id}/cost": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * What a message would cost
+         * @description Voice by voice. Nothing is asked.
+         */
+        post: operations["foretell_cost"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/panels/{panel_id}/rounds": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What was asked and answered
+         * @description The rounds of the last turns, the oldest first, with those of cross-talk and votes.
+         */
+        get: operations["list_rounds"];
+        put?: never;
+        /**
+         * Ask a panel
+         * @description The message stands in the panel's space, and everyone it is for has it to answer, when this answers.
+         *
+         *     A message posted to the space of the panel does the same. Follow the stream of the space, or read the round again.
+         */
+        post: operations["ask_panel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/panels/{panel_id}/rounds/{round_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One round */
+        get: operations["get_round"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/panels/{panel_id}/rounds/{round_id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Have one or all answer no more
+         * @description What is done stays.
+         */
+        post: operations["cancel_round"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/panels/{panel_id}/rounds/{round_id}/crosstalk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Let them answer each other
+         * @description Gives the first round of it; the others follow by themselves. For the last turn, when it is over.
+         */
+        post: operations["begin_crosstalk"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/panels/{panel_id}/rounds/{round_id}/replies/{advisor_id}/context": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What an advisor was shown
+         * @description Message by message, as it was sent to the model. `assistant` and `synthesis` stand for advisors too.
+         */
+        get: operations["get_reply_context"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/panels/{panel_id}/rounds/{round_id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask one or all again
+         * @description Those who have failed or were cancelled.
+         */
+        post: operations["retry_round"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/panels/{panel_id}/rounds/{round_id}/synthesis": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Have it put together
+         * @description Agreements, disagreements, what to decide: it streams as the part `synthesis` of the round.
+         */
+        post: operations["want_synthesis"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/panels/{panel_id}/rounds/{round_id}/vote": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Have them vote
+         * @description Gives the round of the vote; its `tally` says what it came to.
+         */
+        post: operations["begin_vote"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/panels/{panel_id}/transcript": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All of it, as a document */
+        get: operations["get_transcript"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/profiles": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The prompt profiles of the house
+         * @description And by which names agents are given metaprompts and quick-start profiles of reflection.
+         */
+        get: operations["list_profiles"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/profiles/try": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Which profile a message would have
+         * @description What the rules say of it, as if it were the first of a conversation. Nothing is changed.
+         */
+        post: operations["try_profile"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1047,6 +1805,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/spaces/{space_id}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A space with its messages, as a file
+         * @description Who is in it and who has spoken there, and all that was said. Its last line says that it is whole.
+         */
+        get: operations["export_space"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/spaces/{space_id}/members": {
         parameters: {
             query?: never;
@@ -1089,6 +1867,50 @@ export interface paths {
          * @description Another person's attention is theirs to change. `entity_id` is an id, or a handle with its `@`.
          */
         patch: operations["change_member"];
+        trace?: never;
+    };
+    "/api/spaces/{space_id}/memories": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What was learned in a conversation
+         * @description What is the conversation's own.
+         */
+        get: operations["list_conversation_memories"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/spaces/{space_id}/memory": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What a conversation came to
+         * @description Its summary, up to which message it reaches, and what is settled about remembering it.
+         */
+        get: operations["get_conversation_memory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Settle what is remembered of a conversation
+         * @description Opt out with `{"enabled": false}`. What is not sent stays as it is.
+         */
+        patch: operations["change_conversation_memory"];
         trace?: never;
     };
     "/api/spaces/{space_id}/messages": {
@@ -1315,6 +2137,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/webhooks/{webhook_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Close such an address
+         * @description Nothing is received there any more. Closing it twice is closing it once.
+         */
+        delete: operations["revoke_webhook"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -1381,7 +2223,8 @@ export interface paths {
         };
         /**
          * Numbers of this server, as Prometheus reads them
-         * @description Counters and gauges of this process: for an admin, or with `telemetry.open_metrics` for anyone.
+         * @description Counters and gauges of this process, for admins of the first organization; with `telemetry.open_metrics`, for
+         *     anyone.
          */
         get: operations["metrics"];
         put?: never;
@@ -1464,7 +2307,7 @@ export interface paths {
         };
         /**
          * The agents, as models
-         * @description Every agent of your organization is a model by its handle.
+         * @description Every agent of your organization is a model by its handle, every panel you are in by `panel:` and its id.
          */
         get: operations["list_agents_as_models"];
         put?: never;
@@ -1518,6 +2361,212 @@ export interface components {
             outcome: "acted" | "skipped" | "failed" | "paused" | "suspended" | "unheard" | "working";
             /** Space Id */
             space_id: string;
+        };
+        /**
+         * AdvisorChange
+         * @description What shall be otherwise with an advisor.
+         * @example {
+         *       "active": false
+         *     }
+         */
+        AdvisorChange: {
+            /** Active */
+            active?: boolean | null;
+            /** Assertions */
+            assertions?: string[] | null;
+            /** Colour */
+            colour?: string | null;
+            /** Description */
+            description?: string | null;
+            /** Group */
+            group?: string | null;
+            /** Handle */
+            handle?: string | null;
+            /** Max Tokens */
+            max_tokens?: number | null;
+            /** Model */
+            model?: string | null;
+            /** Name */
+            name?: string | null;
+            /** Phases */
+            phases?: components["schemas"]["denizen__panel__phases__Phase"][] | null;
+            /** Reasoning */
+            reasoning?: boolean | null;
+        };
+        /**
+         * AdvisorFile
+         * @description Advisors, to be taken to another panel.
+         */
+        AdvisorFile: {
+            /** Advisors */
+            advisors: {
+                [key: string]: unknown;
+            }[];
+            /** Format */
+            format: string;
+        };
+        /**
+         * AdvisorImport
+         * @description What `GET …/advisors/export` gave.
+         * @example {
+         *       "advisors": [
+         *         {
+         *           "name": "Martin Buber"
+         *         }
+         *       ],
+         *       "format": "denizen.advisors/1",
+         *       "replace": false
+         *     }
+         */
+        AdvisorImport: {
+            /** Advisors */
+            advisors: {
+                [key: string]: unknown;
+            }[];
+            /**
+             * Format
+             * @default denizen.advisors/1
+             */
+            format: string;
+            /**
+             * Replace
+             * @description Whether those that are there are removed.
+             * @default false
+             */
+            replace: boolean;
+        };
+        /**
+         * AdvisorIn
+         * @description An advisor, as you describe it.
+         * @example {
+         *       "description": "You look for the encounter.",
+         *       "group": "Philosophers",
+         *       "name": "Martin Buber"
+         *     }
+         */
+        AdvisorIn: {
+            /**
+             * Active
+             * @description Whether it answers when nobody is addressed.
+             * @default true
+             */
+            active: boolean;
+            /**
+             * Assertions
+             * @description What is expected of each of its replies.
+             */
+            assertions?: string[];
+            /**
+             * Colour
+             * @description `#rrggbb`; empty: one is given to it.
+             * @default
+             */
+            colour: string;
+            /**
+             * Description
+             * @description Who it is; it stands behind "You are …".
+             * @default
+             */
+            description: string;
+            /**
+             * Group
+             * @description `@group` addresses all of it.
+             * @default
+             */
+            group: string;
+            /**
+             * Handle
+             * @description `@handle` addresses it; made from the name where it is not given.
+             */
+            handle?: string | null;
+            /** Max Tokens */
+            max_tokens?: number | null;
+            /**
+             * Model
+             * @description null: the panel's.
+             */
+            model?: string | null;
+            /** Name */
+            name: string;
+            /**
+             * Phases
+             * @description Its own, instead of the panel's.
+             */
+            phases?: components["schemas"]["denizen__panel__phases__Phase"][] | null;
+            /**
+             * Reasoning
+             * @description Whether a model that can think before it speaks does so.
+             * @default false
+             */
+            reasoning: boolean;
+        };
+        /**
+         * AdvisorList
+         * @description Who advises in a panel, in order.
+         */
+        AdvisorList: {
+            /** Advisors */
+            advisors: components["schemas"]["AdvisorOut"][];
+        };
+        /**
+         * AdvisorOrder
+         * @description In which order the advisors stand.
+         * @example {
+         *       "advisors": [
+         *         "019b8d40-1a00-7e35-9d4c-6f7a8b9c0d1e"
+         *       ]
+         *     }
+         */
+        AdvisorOrder: {
+            /**
+             * Advisors
+             * @description Ids; the others follow as they stood.
+             */
+            advisors: string[];
+        };
+        /**
+         * AdvisorOut
+         * @description A voice of a panel.
+         * @example {
+         *       "active": true,
+         *       "assertions": [],
+         *       "colour": "#2f6f9f",
+         *       "description": "You look for the encounter.",
+         *       "group": "Philosophers",
+         *       "handle": "martin-buber",
+         *       "id": "019b8d40-1a00-7e35-9d4c-6f7a8b9c0d1e",
+         *       "name": "Martin Buber",
+         *       "position": 1,
+         *       "reasoning": false
+         *     }
+         */
+        AdvisorOut: {
+            /** Active */
+            active: boolean;
+            /** Assertions */
+            assertions: string[];
+            /** Colour */
+            colour: string;
+            /** Description */
+            description: string;
+            /** Group */
+            group: string;
+            /** Handle */
+            handle: string;
+            /** Id */
+            id: string;
+            /** Max Tokens */
+            max_tokens: number | null;
+            /** Model */
+            model: string | null;
+            /** Name */
+            name: string;
+            /** Phases */
+            phases: components["schemas"]["Phase-Output"][] | null;
+            /** Position */
+            position: number;
+            /** Reasoning */
+            reasoning: boolean;
         };
         /**
          * AgentDetail
@@ -1713,6 +2762,64 @@ export interface components {
             /** Answers */
             answers: components["schemas"]["AnswerAgain"][];
         };
+        /**
+         * Applied
+         * @description What became of all of them, in their order.
+         */
+        Applied: {
+            /** Changes */
+            changes: components["schemas"]["ChangeOut"][];
+            /**
+             * Dry Run
+             * @description Whether nothing was changed.
+             */
+            dry_run: boolean;
+            /**
+             * Warnings
+             * @description Of tools that agents shall have and this server has not.
+             */
+            warnings: string[];
+        };
+        /**
+         * Apply
+         * @description Documents, and whether they are only to be tried.
+         * @example {
+         *       "documents": [
+         *         {
+         *           "document": {
+         *             "kind": "person",
+         *             "name": "Sam"
+         *           },
+         *           "place": "agents.yaml:1"
+         *         }
+         *       ],
+         *       "dry_run": true
+         *     }
+         */
+        Apply: {
+            /** Documents */
+            documents: components["schemas"]["DocumentIn"][];
+            /**
+             * Dry Run
+             * @description Only say what would change.
+             * @default false
+             */
+            dry_run: boolean;
+        };
+        /**
+         * AskPanel
+         * @description A message to a panel.
+         * @example {
+         *       "text": "@martin-buber What do I overlook?"
+         *     }
+         */
+        AskPanel: {
+            /**
+             * Text
+             * @description Markdown. `@handle` of advisors or groups: only those answer.
+             */
+            text: string;
+        };
         /** AssistantMessage */
         AssistantMessage: {
             /** Content */
@@ -1853,6 +2960,20 @@ export interface components {
             tool: string;
         };
         /**
+         * CampOut
+         * @description Those of one position.
+         */
+        CampOut: {
+            /** Advisors */
+            advisors: string[];
+            /** Confidence */
+            confidence: number;
+            /** Position */
+            position: string;
+            /** Weight */
+            weight: number;
+        };
+        /**
          * ChangeGoal
          * @description What shall be different about a goal; what is not there stays.
          * @example {
@@ -1866,6 +2987,40 @@ export interface components {
             status?: ("active" | "long-term" | "paused" | "done") | null;
             /** Text */
             text?: string | null;
+        };
+        /**
+         * ChangeOut
+         * @description What became of one thing that a document names.
+         * @example {
+         *       "action": "created",
+         *       "fields": [
+         *         {
+         *           "new": "Sam",
+         *           "path": "name"
+         *         }
+         *       ],
+         *       "kind": "person",
+         *       "name": "sam"
+         *     }
+         */
+        ChangeOut: {
+            /**
+             * Action
+             * @enum {string}
+             */
+            action: "created" | "changed" | "unchanged";
+            /** Fields */
+            fields: components["schemas"]["FieldChangeOut"][];
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "agent" | "space" | "person";
+            /**
+             * Name
+             * @description A handle, or the name of a space.
+             */
+            name: string;
         };
         /**
          * ChatAnswer
@@ -1907,7 +3062,10 @@ export interface components {
              * @description What the agent said there until its cycle ended.
              */
             messages: components["schemas"]["MessageOut"][];
-            /** Metadata */
+            /**
+             * Metadata
+             * @description What you sent, and `rolling_memory`, what the conversation came to, and `long_term_memory`, what the agent was reminded of, where there is something.
+             */
             metadata: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
@@ -1958,6 +3116,8 @@ export interface components {
              * @description Its id, or its `@handle`.
              */
             agent: string;
+            /** @description What shall be remembered of this conversation. It is kept. */
+            memoryControl?: components["schemas"]["MemoryControl"] | null;
             /**
              * Metadata
              * @description Kept with your message as it is.
@@ -1965,6 +3125,11 @@ export interface components {
             metadata?: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
+            /**
+             * Organizationid
+             * @description Your organization: with it, what is remembered for all of it may be used. It is not kept.
+             */
+            organizationId?: string | null;
             /**
              * Seconds
              * @description How long to wait. The agent goes on in any case.
@@ -2147,7 +3312,7 @@ export interface components {
             stream_options?: components["schemas"]["StreamOptions"] | null;
             /**
              * User
-             * @description The id of a space that you and the agent are in; any other text: a private space of you two for that text alone.
+             * @description The id of a space that you and the agent are in, or `space:` and that id; any other text: a private space of you two for that text alone.
              */
             user?: string | null;
         };
@@ -2194,6 +3359,98 @@ export interface components {
             text?: string | null;
             /** Type */
             type: string;
+        };
+        /**
+         * ContextOut
+         * @description What a voice was shown when it answered, message by message.
+         * @example {
+         *       "characters": 21,
+         *       "exact": true,
+         *       "lines": [
+         *         {
+         *           "role": "system",
+         *           "text": "You are Martin Buber."
+         *         }
+         *       ],
+         *       "model": "demo"
+         *     }
+         */
+        ContextOut: {
+            /** Characters */
+            characters: number;
+            /**
+             * Exact
+             * @description Whether nothing of it was edited, forgotten or answered anew since.
+             */
+            exact: boolean;
+            /** Lines */
+            lines: components["schemas"]["LineOut"][];
+            /** Model */
+            model: string | null;
+        };
+        /**
+         * ConversationMemory
+         * @description What a conversation came to, and what is settled about remembering it.
+         * @example {
+         *       "memory_json": {
+         *         "facts": [
+         *           {
+         *             "confidence": 0.9,
+         *             "sources": [
+         *               1
+         *             ],
+         *             "text": "The build passes."
+         *           }
+         *         ]
+         *       },
+         *       "passes": 1,
+         *       "policy": {
+         *         "scopes": {}
+         *       },
+         *       "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *       "summary_markdown": "Noor asked about the build.",
+         *       "updated_at": "2026-01-05T09:00:00Z",
+         *       "upto": 12
+         *     }
+         */
+        ConversationMemory: {
+            /** Memory Json */
+            memory_json: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /** Passes */
+            passes: number;
+            policy: components["schemas"]["PolicyOut"];
+            /** Space Id */
+            space_id: string;
+            /** Summary Markdown */
+            summary_markdown: string;
+            /** Updated At */
+            updated_at: string | null;
+            /**
+             * Upto
+             * @description The number of the last message that is in it; 0: none is yet.
+             */
+            upto: number;
+        };
+        /**
+         * CostOut
+         * @description What a message would cost.
+         */
+        CostOut: {
+            /** Advisors */
+            advisors: components["schemas"]["ForetoldOut"][];
+            /**
+             * Cost Micros
+             * @description null: the price of some model is unknown.
+             */
+            cost_micros: number | null;
+            /** Input Tokens */
+            input_tokens: number;
+            /** Most Micros */
+            most_micros: number | null;
+            /** Output Tokens */
+            output_tokens: number;
         };
         /**
          * CreateAgent
@@ -2259,6 +3516,21 @@ export interface components {
              *     }
              */
             private_guard: components["schemas"]["GuardSettings"];
+            /**
+             * @default {
+             *       "enabled": true,
+             *       "mode": "",
+             *       "preset": ""
+             *     }
+             */
+            profiles: components["schemas"]["ProfileSettings"];
+            /**
+             * @default {
+             *       "metaprompts": [],
+             *       "profile": "off"
+             *     }
+             */
+            reflection: components["schemas"]["ReflectionSettings"];
             /**
              * Spaces
              * @description Ids of spaces of yours that it is in from the beginning.
@@ -2422,11 +3694,26 @@ export interface components {
             next: number | null;
         };
         /**
+         * CrosstalkRequest
+         * @description How often the advisors answer each other.
+         * @example {
+         *       "rounds": 1
+         *     }
+         */
+        CrosstalkRequest: {
+            /**
+             * Rounds
+             * @default 1
+             */
+            rounds: number;
+        };
+        /**
          * CycleDetail
          * @description One cycle, step by step.
          * @example {
          *       "after": [],
          *       "cache_read_tokens": 7900,
+         *       "cache_write_tokens": 0,
          *       "dollars": 0.0271,
          *       "each_step": [
          *         {
@@ -2491,6 +3778,12 @@ export interface components {
              * @default 0
              */
             cache_read_tokens: number;
+            /**
+             * Cache Write Tokens
+             * @description Of those read, what it was told to keep.
+             * @default 0
+             */
+            cache_write_tokens: number;
             /**
              * Dollars
              * @description 0 where the price is unknown.
@@ -2560,6 +3853,7 @@ export interface components {
          * @description One think cycle of an agent.
          * @example {
          *       "cache_read_tokens": 7900,
+         *       "cache_write_tokens": 0,
          *       "dollars": 0.0271,
          *       "ended_at": "2026-01-05T09:00:00Z",
          *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
@@ -2590,6 +3884,12 @@ export interface components {
              * @default 0
              */
             cache_read_tokens: number;
+            /**
+             * Cache Write Tokens
+             * @description Of those read, what it was told to keep.
+             * @default 0
+             */
+            cache_write_tokens: number;
             /**
              * Dollars
              * @description 0 where the price is unknown.
@@ -2660,6 +3960,7 @@ export interface components {
          *       "cycles": [
          *         {
          *           "cache_read_tokens": 7900,
+         *           "cache_write_tokens": 0,
          *           "dollars": 0.0271,
          *           "ended_at": "2026-01-05T09:00:00Z",
          *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
@@ -2726,7 +4027,7 @@ export interface components {
              * Phases
              * @default []
              */
-            phases: components["schemas"]["Phase"][];
+            phases: components["schemas"]["denizen__cycles__phases__Phase"][];
             /**
              * Routing
              * @default []
@@ -2799,6 +4100,51 @@ export interface components {
             input_tokens: number;
             /** Output Tokens */
             output_tokens: number;
+        };
+        /**
+         * DocumentIn
+         * @description What one document of a definition file says, and where it stands.
+         * @example {
+         *       "document": {
+         *         "kind": "person",
+         *         "name": "Sam"
+         *       },
+         *       "place": "agents.yaml:1"
+         *     }
+         */
+        DocumentIn: {
+            /**
+             * Document
+             * @description An agent, a space or a person, as `docs/definitions.md` tells them.
+             */
+            document: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /**
+             * Place
+             * @description Under which its problems are told.
+             */
+            place: string;
+        };
+        /**
+         * DocumentOut
+         * @description An agent as a document.
+         * @example {
+         *       "document": {
+         *         "handle": "ada",
+         *         "instructions": "You look after this house.",
+         *         "name": "Ada"
+         *       }
+         *     }
+         */
+        DocumentOut: {
+            /**
+             * Document
+             * @description As `docs/definitions.md` tells it; no secrets.
+             */
+            document: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
         };
         /**
          * EditAgent
@@ -3038,6 +4384,22 @@ export interface components {
             error: components["schemas"]["ErrorDetail"];
         };
         /**
+         * EventBased
+         * @description When there is a signal.
+         */
+        EventBased: {
+            /**
+             * Event Name
+             * @enum {string}
+             */
+            event_name: "user_frustrated" | "user_confused" | "user_satisfied" | "error_threshold_exceeded" | "low_engagement";
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "event_based";
+        };
+        /**
          * EventOut
          * @description Something that reached an agent's inbox.
          * @example {
@@ -3117,6 +4479,16 @@ export interface components {
             wakes: boolean;
         };
         /**
+         * FieldChangeOut
+         * @description A part of something that is different now; null is where there is nothing. Secrets show as `•••`.
+         */
+        FieldChangeOut: {
+            new: components["schemas"]["JsonValue"];
+            old: components["schemas"]["JsonValue"];
+            /** Path */
+            path: string;
+        };
+        /**
          * FieldError
          * @description What is wrong with one field of a request.
          */
@@ -3140,6 +4512,63 @@ export interface components {
              * @description The same without markup.
              */
             text: string;
+        };
+        /**
+         * FindingOut
+         * @description Something that is wrong with one or two memories.
+         * @example {
+         *       "memories": [
+         *         "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *         "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5"
+         *       ],
+         *       "problem": "duplicate",
+         *       "scope": "user",
+         *       "why": "they have the same words"
+         *     }
+         */
+        FindingOut: {
+            /**
+             * Memories
+             * @description Their ids.
+             */
+            memories: string[];
+            /**
+             * Problem
+             * @enum {string}
+             */
+            problem: "duplicate" | "junk" | "never used" | "contradiction";
+            /** Scope */
+            scope: string;
+            /** Why */
+            why: string;
+        };
+        /**
+         * ForetoldOut
+         * @description What one voice will use.
+         */
+        ForetoldOut: {
+            /** Advisor */
+            advisor: string;
+            /**
+             * Cost Micros
+             * @description null: the price is unknown.
+             */
+            cost_micros: number | null;
+            /** Input Tokens */
+            input_tokens: number;
+            /** Model */
+            model: string;
+            /** Most Micros */
+            most_micros: number | null;
+            /** Most Output Tokens */
+            most_output_tokens: number;
+            /** Name */
+            name: string;
+            /**
+             * Output Tokens
+             * @description Of a reply of usual length.
+             */
+            output_tokens: number;
         };
         /**
          * Forget
@@ -3166,14 +4595,14 @@ export interface components {
             dry_run: boolean;
             /**
              * Id
-             * @description Of the message, person or space; a person also by `@handle`.
+             * @description Of the message, memory, person or space; a person also by `@handle`.
              */
             id: string;
             /**
              * Kind
              * @enum {string}
              */
-            kind: "message" | "person" | "space";
+            kind: "message" | "person" | "space" | "memory";
         };
         /**
          * ForkAgent
@@ -3190,8 +4619,11 @@ export interface components {
              * @description The last cycle it has lived; by default all.
              */
             at?: number | null;
-            /** Handle */
-            handle: string;
+            /**
+             * Handle
+             * @description By default that of the other and a number.
+             */
+            handle?: string | null;
             /**
              * Name
              * @description By default that of the other.
@@ -3234,6 +4666,20 @@ export interface components {
             status: "active" | "long-term" | "paused" | "done";
             /** Text */
             text: string;
+        };
+        /**
+         * GroupChange
+         * @description Whether the advisors of a group answer.
+         * @example {
+         *       "active": false,
+         *       "group": "Philosophers"
+         *     }
+         */
+        GroupChange: {
+            /** Active */
+            active: boolean;
+            /** Group */
+            group: string;
         };
         /**
          * GroupOut
@@ -3527,6 +4973,70 @@ export interface components {
             subject: string;
         };
         /**
+         * ImportedOut
+         * @description An agent or a space that was taken in.
+         * @example {
+         *       "absent": [],
+         *       "counts": {
+         *         "agent": 1,
+         *         "cycle": 12,
+         *         "entry": 61
+         *       },
+         *       "dangers": [],
+         *       "handle": "ada",
+         *       "id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *       "kind": "agent",
+         *       "name": "Ada",
+         *       "people": [],
+         *       "secrets": [
+         *         "SEARCH_KEY"
+         *       ]
+         *     }
+         */
+        ImportedOut: {
+            /**
+             * Absent
+             * @description Handles of agents of a space that are not here: their words are.
+             */
+            absent: string[];
+            /**
+             * Counts
+             * @description Lines by their kinds.
+             */
+            counts: {
+                [key: string]: number;
+            };
+            /**
+             * Dangers
+             * @description Parts of its definition that start programs or reach private addresses.
+             */
+            dangers: string[];
+            /**
+             * Handle
+             * @description Of an agent.
+             */
+            handle: string | null;
+            /** Id */
+            id: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "agent" | "space";
+            /** Name */
+            name: string;
+            /**
+             * People
+             * @description Handles of people and services that were not here before.
+             */
+            people: string[];
+            /**
+             * Secrets
+             * @description Names of secrets that the agent uses: they are to be kept here.
+             */
+            secrets: string[];
+        };
+        /**
          * InboxEvent
          * @description An event that is not done, and how it stands with it.
          * @example {
@@ -3799,6 +5309,19 @@ export interface components {
             tokens_per_day?: number | null;
         };
         /**
+         * LineOut
+         * @description One message of a request.
+         */
+        LineOut: {
+            /**
+             * Role
+             * @enum {string}
+             */
+            role: "system" | "user" | "assistant";
+            /** Text */
+            text: string;
+        };
+        /**
          * LinkIdentity
          * @description As whom the identity provider knows someone.
          * @example {
@@ -3851,6 +5374,57 @@ export interface components {
             status: "sleeping" | "alive" | "paused" | "suspended" | "dead";
         };
         /**
+         * ListedToken
+         * @description A token among others.
+         * @example {
+         *       "created_at": "2026-01-05T09:00:00Z",
+         *       "entity_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+         *       "handle": "noor",
+         *       "id": "019b8d40-1100-7e35-9c4d-6f7a8b9c0d1e",
+         *       "kind": "token",
+         *       "name": "Backup script",
+         *       "role": "member"
+         *     }
+         */
+        ListedToken: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Entity Id */
+            entity_id: string;
+            /** Expires At */
+            expires_at: string | null;
+            /**
+             * Handle
+             * @description Of the one whom it lets in.
+             */
+            handle: string;
+            /** Id */
+            id: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "token" | "session" | "login" | "jwt";
+            /**
+             * Last Used At
+             * @description To the minute.
+             */
+            last_used_at: string | null;
+            /** Name */
+            name: string;
+            /** Revoked At */
+            revoked_at: string | null;
+            /**
+             * Role
+             * @description At most this much it may do, and never more than its entity.
+             * @enum {string}
+             */
+            role: "owner" | "admin" | "member" | "agent" | "service";
+        };
+        /**
          * LogEntry
          * @description One message of an agent's life.
          * @example {
@@ -3888,7 +5462,7 @@ export interface components {
              * Kind
              * @enum {string}
              */
-            kind: "inbox" | "recalled" | "update" | "response" | "results" | "nudge" | "note";
+            kind: "inbox" | "recalled" | "remembered" | "update" | "response" | "results" | "nudge" | "note";
             /** @description In the form of Pydantic AI. */
             message: components["schemas"]["JsonValue"];
             /**
@@ -3937,6 +5511,29 @@ export interface components {
              * @description The secret stands behind the #, which browsers send to nobody.
              */
             url: string;
+        };
+        /**
+         * LongTermMemory
+         * @description `memoryControl.longTermMemory` of a request: what the one who asks says of this conversation.
+         */
+        LongTermMemory: {
+            /** Enabled */
+            enabled?: boolean | null;
+            /** @default {} */
+            scopes: components["schemas"]["Scopes"];
+            /** Sharewithorganization */
+            shareWithOrganization?: boolean | null;
+        };
+        /**
+         * Manual
+         * @description Only when someone asks for it.
+         */
+        Manual: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "manual";
         };
         /**
          * McpServer
@@ -4098,6 +5695,116 @@ export interface components {
             role: string;
         };
         /**
+         * MemoryChange
+         * @description What a memory shall say.
+         * @example {
+         *       "text": "Noor likes long answers."
+         *     }
+         */
+        MemoryChange: {
+            /** Text */
+            text: string;
+        };
+        /**
+         * MemoryControl
+         * @description `memoryControl` of a request.
+         */
+        MemoryControl: {
+            /**
+             * @default {
+             *       "scopes": {}
+             *     }
+             */
+            longTermMemory: components["schemas"]["LongTermMemory"];
+        };
+        /**
+         * MemoryOut
+         * @description Something that is remembered.
+         * @example {
+         *       "category": "preferences",
+         *       "confidence": 0.9,
+         *       "created_at": "2026-01-05T09:00:00Z",
+         *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "scope": "user",
+         *       "sources": [
+         *         "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d"
+         *       ],
+         *       "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *       "text": "Noor likes short answers.",
+         *       "updated_at": "2026-01-05T09:00:00Z",
+         *       "used_at": "2026-01-05T09:00:00Z",
+         *       "user_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+         *       "uses": 3
+         *     }
+         */
+        MemoryOut: {
+            /** Agent Id */
+            agent_id: string | null;
+            /**
+             * Category
+             * @description `snapshot`: what a whole conversation came to.
+             */
+            category: string;
+            /** Confidence */
+            confidence: number;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Id */
+            id: string;
+            /**
+             * Scope
+             * @enum {string}
+             */
+            scope: "conversation" | "user" | "persona" | "organization";
+            /**
+             * Sources
+             * @description The ids of the messages that say it.
+             */
+            sources: string[];
+            /**
+             * Space Id
+             * @description Where it was learned.
+             */
+            space_id: string;
+            /**
+             * Superseded By
+             * @description The id of what is true instead.
+             */
+            superseded_by: string | null;
+            /** Text */
+            text: string;
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            updated_at: string;
+            /** Used At */
+            used_at: string | null;
+            /** User Id */
+            user_id: string | null;
+            /**
+             * Uses
+             * @description How often an agent was reminded of it.
+             */
+            uses: number;
+        };
+        /**
+         * MemoryPage
+         * @description Some of what is remembered.
+         */
+        MemoryPage: {
+            /** Memories */
+            memories: components["schemas"]["MemoryOut"][];
+            /**
+             * Next
+             * @description Give it as `before` for the next page; null: there is none.
+             */
+            next: string | null;
+        };
+        /**
          * MessageOut
          * @description Something said in a space. `seq` is its place there: 1, 2, 3, without holes.
          * @example {
@@ -4174,6 +5881,32 @@ export interface components {
             next: number | null;
         };
         /**
+         * Metaprompt
+         * @description A question that the agent asks itself after a cycle. The answer may change its state of mind.
+         */
+        Metaprompt: {
+            /**
+             * Description
+             * @default
+             */
+            description: string;
+            /** Id */
+            id: string;
+            /**
+             * Max Output Tokens
+             * @default 256
+             */
+            max_output_tokens: number;
+            /** Model */
+            model?: string | null;
+            /** Prompt Template */
+            prompt_template: string;
+            /** Temperature */
+            temperature?: number | null;
+            /** Trigger */
+            trigger: components["schemas"]["TurnInterval"] | components["schemas"]["EventBased"] | components["schemas"]["Manual"];
+        };
+        /**
          * MindOut
          * @description An agent at one moment: what it has in mind, what waits for it, what it means to do, what it has used.
          * @example {
@@ -4194,6 +5927,7 @@ export interface components {
          *       "last_cycles": [
          *         {
          *           "cache_read_tokens": 7900,
+         *           "cache_write_tokens": 0,
          *           "dollars": 0.0271,
          *           "ended_at": "2026-01-05T09:00:00Z",
          *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
@@ -4217,6 +5951,7 @@ export interface components {
          *           ]
          *         }
          *       ],
+         *       "model": "anthropic:claude-sonnet-5-5",
          *       "name": "Ada",
          *       "notes": [],
          *       "plans": [],
@@ -4229,6 +5964,7 @@ export interface components {
          *         "input_tokens": 12000,
          *         "output_tokens": 200
          *       },
+         *       "stances": [],
          *       "status": "sleeping",
          *       "today": {
          *         "cache_read_tokens": 9000,
@@ -4288,6 +6024,11 @@ export interface components {
             inbox: components["schemas"]["LaneOut"][];
             /** Last Cycles */
             last_cycles: components["schemas"]["CycleOut"][];
+            /**
+             * Model
+             * @description What it thinks with, as its definition says it.
+             */
+            model: string;
             /** Name */
             name: string;
             /** Notes */
@@ -4297,6 +6038,11 @@ export interface components {
             plans: components["schemas"]["PlanOut"][];
             resting: components["schemas"]["RestingOut"] | null;
             seven_days: components["schemas"]["UsedOut"];
+            /**
+             * Stances
+             * @description Profiles and states of mind, the newest first.
+             */
+            stances: components["schemas"]["StandingOut"][];
             /**
              * Status
              * @enum {string}
@@ -4425,6 +6171,69 @@ export interface components {
             settings: components["schemas"]["OrganizationSettings"] | null;
         };
         /**
+         * OrganizationMemoryChange
+         * @description What shall be otherwise. Null gives a switch its default back.
+         * @example {
+         *       "publish": false
+         *     }
+         */
+        OrganizationMemoryChange: {
+            /** Categories */
+            categories?: ("facts" | "preferences" | "people" | "projects" | "decisions" | "open_loops" | "todos")[] | null;
+            /** Conversation */
+            conversation?: boolean | null;
+            /** Enabled */
+            enabled?: boolean | null;
+            /** Organization */
+            organization?: boolean | null;
+            /** Persona */
+            persona?: boolean | null;
+            /** Publish */
+            publish?: boolean | null;
+            /** User */
+            user?: boolean | null;
+        };
+        /**
+         * OrganizationMemoryOut
+         * @description What an organization has switched off of long-term memory.
+         * @example {
+         *       "categories": [
+         *         "facts",
+         *         "people",
+         *         "projects",
+         *         "decisions"
+         *       ],
+         *       "conversation": true,
+         *       "enabled": true,
+         *       "organization": true,
+         *       "persona": true,
+         *       "publish": false,
+         *       "user": true
+         *     }
+         */
+        OrganizationMemoryOut: {
+            /**
+             * Categories
+             * @description What may become the organization's.
+             */
+            categories: ("facts" | "preferences" | "people" | "projects" | "decisions" | "open_loops" | "todos")[];
+            /** Conversation */
+            conversation: boolean;
+            /** Enabled */
+            enabled: boolean;
+            /** Organization */
+            organization: boolean;
+            /** Persona */
+            persona: boolean;
+            /**
+             * Publish
+             * @description Whether anything new becomes the organization's.
+             */
+            publish: boolean;
+            /** User */
+            user: boolean;
+        };
+        /**
          * OrganizationOut
          * @description Where you belong.
          */
@@ -4440,6 +6249,10 @@ export interface components {
          */
         OrganizationSettings: {
             budget?: components["schemas"]["BudgetSettings-Output"] | null;
+            /** Secret Hosts */
+            secret_hosts?: {
+                [key: string]: string[];
+            };
             /**
              * Spaces By
              * @default member
@@ -4448,25 +6261,198 @@ export interface components {
             spaces_by: "member" | "admin";
         };
         /**
-         * Phase
-         * @description What an agent may do until a certain step.
+         * PanelChange
+         * @description What shall be otherwise with a panel.
+         * @example {
+         *       "settings": {
+         *         "crosstalk": 1,
+         *         "synthesis": "always"
+         *       }
+         *     }
          */
-        Phase: {
+        PanelChange: {
+            /** Name */
+            name?: string | null;
             /**
-             * Strict
+             * Settings
+             * @description Only the settings that change; those of `PanelOut.settings`.
+             */
+            settings?: {
+                [key: string]: unknown;
+            };
+        };
+        /**
+         * PanelCreate
+         * @description A new panel. You are in it, and run it.
+         * @example {
+         *       "advisors": [
+         *         {
+         *           "name": "Martin Buber"
+         *         },
+         *         {
+         *           "name": "Seth Godin"
+         *         }
+         *       ],
+         *       "name": "Board",
+         *       "settings": {
+         *         "synthesis": "always"
+         *       }
+         *     }
+         */
+        PanelCreate: {
+            /** Advisors */
+            advisors?: components["schemas"]["AdvisorIn"][];
+            /**
+             * Members
+             * @description Who else may ask it: ids, or handles with their `@`.
+             */
+            members?: string[];
+            /** Name */
+            name: string;
+            /**
+             * Private
+             * @description Whether those who are not in it may not even know of it.
              * @default false
              */
-            strict: boolean;
+            private: boolean;
             /**
-             * Tool Choice
-             * @default auto
+             * Settings
+             * @description As in `PATCH /api/panels/{panel_id}`.
+             */
+            settings?: {
+                [key: string]: unknown;
+            };
+        };
+        /**
+         * PanelList
+         * @description The panels you are in.
+         */
+        PanelList: {
+            /** Panels */
+            panels: components["schemas"]["PanelOut"][];
+        };
+        /**
+         * PanelOut
+         * @description A space whose advisors answer.
+         */
+        PanelOut: {
+            /** Advisors */
+            advisors: components["schemas"]["AdvisorOut"][];
+            /**
+             * Id
+             * @description Also the id of its space.
+             */
+            id: string;
+            /** Name */
+            name: string;
+            /** Private */
+            private: boolean;
+            settings: components["schemas"]["PanelSettings"];
+            /**
+             * Turns
+             * @description How many messages were put to it.
+             */
+            turns: number;
+        };
+        /**
+         * PanelSettings
+         * @description What holds for a whole panel.
+         */
+        PanelSettings: {
+            /**
+             * At Once
+             * @default 16
+             */
+            at_once: number;
+            budget?: components["schemas"]["BudgetSettings-Output"] | null;
+            /**
+             * Context Characters
+             * @default 150000
+             */
+            context_characters: number;
+            /**
+             * Crosstalk
+             * @default 0
+             */
+            crosstalk: number;
+            /**
+             * First Byte Seconds
+             * @default 15
+             */
+            first_byte_seconds: number;
+            /**
+             * Max Tokens
+             * @default 4000
+             */
+            max_tokens: number;
+            /**
+             * Model
+             * @default default
+             */
+            model: string;
+            /**
+             * Phases
+             * @default [
+             *       {
+             *         "instructions": "## What to do in this turn (question {turn} of {of})\nAsk one question, and nothing else. You do not know enough yet to advise, to judge or to disagree.\nAsk for something particular that you really do not know: what was said or done, what limits there are, what has been tried, how many, how long, who.\nKeep it to a sentence or two, without preamble and without remarks. A question that carries a view of yours, or that leads somewhere, is advice in disguise: leave it.\nFor instance \"What did she say when you told her?\" asks; \"What are you afraid of losing?\" tells.",
+             *         "name": "question",
+             *         "until_turn": 3
+             *       },
+             *       {
+             *         "instructions": "## What to do in this turn (turn {turn})\nYou know enough to speak fully. Answer out of your own way of seeing, with substance, and take a position.\nSay where you disagree and why: name what is assumed, what does not fit together, what is avoided. Honesty comes before politeness.\nBe short where the matter is simple; two to four paragraphs are enough for a hard one. A story or an example is welcome where it makes the point plainer. Ask back where you must.",
+             *         "name": ""
+             *       }
+             *     ]
+             */
+            phases: components["schemas"]["Phase-Output"][];
+            /**
+             * Reference Characters
+             * @default 4000
+             */
+            reference_characters: number;
+            /**
+             * Synthesis
+             * @default on_demand
              * @enum {string}
              */
-            tool_choice: "auto" | "required" | "none";
-            /** Tools */
-            tools?: string[] | null;
-            /** Until Step */
-            until_step?: number | null;
+            synthesis: "on_demand" | "always";
+            /**
+             * Total Seconds
+             * @default 240
+             */
+            total_seconds: number;
+            /**
+             * Utility Model
+             * @default
+             */
+            utility_model: string;
+        };
+        /**
+         * Phase
+         * @description What is asked of an advisor up to one of its turns.
+         */
+        "Phase-Output": {
+            /** Instructions */
+            instructions: string;
+            /**
+             * Name
+             * @default
+             */
+            name: string;
+            /** Until Turn */
+            until_turn?: number | null;
+        };
+        /**
+         * PhaseOut
+         * @description Where an advisor is in its phases: "question 2 of 3".
+         */
+        PhaseOut: {
+            /** Name */
+            name: string;
+            /** Of */
+            of: number | null;
+            /** Turn */
+            turn: number;
         };
         /**
          * PlanList
@@ -4526,6 +6512,40 @@ export interface components {
             state: "waiting" | "held" | "failed";
         };
         /**
+         * PolicyChange
+         * @description What shall hold of long-term memory in a conversation. What is not sent stays as it is.
+         * @example {
+         *       "enabled": false
+         *     }
+         */
+        PolicyChange: {
+            /**
+             * Enabled
+             * @description False: nothing is remembered beyond it, nor brought back.
+             */
+            enabled?: boolean | null;
+            /** @default {} */
+            scopes: components["schemas"]["Scopes"];
+            /** Share With Organization */
+            share_with_organization?: boolean | null;
+        };
+        /**
+         * PolicyOut
+         * @description What was said of long-term memory in a conversation; null: nobody has said, and the default holds.
+         * @example {
+         *       "scopes": {
+         *         "user": false
+         *       }
+         *     }
+         */
+        PolicyOut: {
+            /** Enabled */
+            enabled: boolean | null;
+            scopes: components["schemas"]["Scopes"];
+            /** Share With Organization */
+            share_with_organization: boolean | null;
+        };
+        /**
          * PostMessage
          * @description Something to say in a space.
          * @example {
@@ -4559,6 +6579,63 @@ export interface components {
             urgent: boolean;
         };
         /**
+         * PresetList
+         * @description The presets of the house, in the order of its file; none where there is no file.
+         * @example {
+         *       "metaprompts": [
+         *         "frustration_recovery"
+         *       ],
+         *       "presets": [
+         *         {
+         *           "addons": [
+         *             "concise"
+         *           ],
+         *           "description": "",
+         *           "id": "concise",
+         *           "label": "Concise",
+         *           "text": "Be brief."
+         *         }
+         *       ],
+         *       "profiles": [
+         *         "off",
+         *         "basic"
+         *       ]
+         *     }
+         */
+        PresetList: {
+            /**
+             * Metaprompts
+             * @description The metaprompts that can be named.
+             */
+            metaprompts: string[];
+            /** Presets */
+            presets: components["schemas"]["PresetOut"][];
+            /**
+             * Profiles
+             * @description The quick-start profiles of reflection.
+             */
+            profiles: string[];
+        };
+        /**
+         * PresetOut
+         * @description A prompt profile that can be chosen.
+         */
+        PresetOut: {
+            /** Addons */
+            addons: string[];
+            /** Description */
+            description: string;
+            /** Id */
+            id: string;
+            /** Label */
+            label: string;
+            /**
+             * Text
+             * @description The instructions that it adds.
+             */
+            text: string;
+        };
+        /**
          * Problem
          * @description Why a request failed (RFC 9457). Decide by `code`; `detail` is for people.
          * @example {
@@ -4582,6 +6659,44 @@ export interface components {
             title: string;
             /** Type */
             type: string;
+        };
+        /**
+         * ProfileOut
+         * @description A prompt profile, and why it was chosen.
+         * @example {
+         *       "id": "concise",
+         *       "reason": "default (first turn)"
+         *     }
+         */
+        ProfileOut: {
+            /**
+             * Id
+             * @description Null: none was.
+             */
+            id: string | null;
+            /** Reason */
+            reason: string;
+        };
+        /**
+         * ProfileSettings
+         * @description How prompt profiles are chosen for an agent, where the house has a file of presets.
+         */
+        ProfileSettings: {
+            /**
+             * Enabled
+             * @default true
+             */
+            enabled: boolean;
+            /**
+             * Mode
+             * @default
+             */
+            mode: string;
+            /**
+             * Preset
+             * @default
+             */
+            preset: string;
         };
         /** PromptDetails */
         PromptDetails: {
@@ -4609,7 +6724,8 @@ export interface components {
          *       "last_seq": 9,
          *       "read_seq": 7,
          *       "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
-         *       "unread": 2
+         *       "unread": 2,
+         *       "unread_mentions": 0
          *     }
          */
         ReadState: {
@@ -4621,6 +6737,8 @@ export interface components {
             space_id: string;
             /** Unread */
             unread: number;
+            /** Unread Mentions */
+            unread_mentions: number;
         };
         /**
          * Ready
@@ -4738,7 +6856,7 @@ export interface components {
              * Kind
              * @enum {string}
              */
-            kind: "message" | "person" | "space";
+            kind: "message" | "person" | "space" | "memory";
             /**
              * Removed
              * @description How many rows of each table were emptied or changed.
@@ -4761,6 +6879,142 @@ export interface components {
             next: string | null;
             /** Receipts */
             receipts: components["schemas"]["ReceiptOut"][];
+        };
+        /**
+         * ReflectionSettings
+         * @description What an agent does after its cycles to understand the people it talks with. By default nothing.
+         */
+        ReflectionSettings: {
+            /**
+             * Metaprompts
+             * @default []
+             */
+            metaprompts: components["schemas"]["Metaprompt"][];
+            /** Model */
+            model?: string | null;
+            /**
+             * Profile
+             * @default off
+             */
+            profile: string;
+            sentiment?: components["schemas"]["SentimentSettings"] | null;
+        };
+        /**
+         * ReplyError
+         * @description Why a voice has not answered. Decide by `code`.
+         */
+        ReplyError: {
+            /** Code */
+            code: string;
+            /** Message */
+            message: string;
+        };
+        /**
+         * ReplyOut
+         * @description What one voice answers in one round.
+         * @example {
+         *       "advisor": "019b8d40-1a00-7e35-9d4c-6f7a8b9c0d1e",
+         *       "completed": true,
+         *       "content": "Whom did you ask?",
+         *       "cost_micros": 0,
+         *       "ended_at": "2026-01-05T09:00:00Z",
+         *       "epoch": 1,
+         *       "input_tokens": 412,
+         *       "model": "demo",
+         *       "name": "Martin Buber",
+         *       "output_tokens": 9,
+         *       "part": "reply",
+         *       "phase": {
+         *         "name": "question",
+         *         "of": 3,
+         *         "turn": 2
+         *       },
+         *       "started_at": "2026-01-05T09:00:00Z",
+         *       "state": "done"
+         *     }
+         */
+        ReplyOut: {
+            /**
+             * Advisor
+             * @description The id of the advisor; or `assistant`, `synthesis`.
+             */
+            advisor: string;
+            /**
+             * Completed
+             * @description Whether it is done, failed or cancelled.
+             */
+            completed: boolean;
+            /**
+             * Content
+             * @description What it said; empty until it is done. While it runs, see `panel.delta`.
+             */
+            content: string;
+            /**
+             * Cost Micros
+             * @description Millionths of a dollar; null: the price is unknown.
+             */
+            cost_micros: number | null;
+            /** Ended At */
+            ended_at: string | null;
+            /**
+             * Epoch
+             * @description Of the deltas that belong to it; goes up with each new attempt.
+             */
+            epoch: number;
+            error: components["schemas"]["ReplyError"] | null;
+            /** Input Tokens */
+            input_tokens: number;
+            /** Model */
+            model: string | null;
+            /**
+             * Name
+             * @description What it was called then.
+             */
+            name: string;
+            /** Output Tokens */
+            output_tokens: number;
+            /**
+             * Part
+             * @enum {string}
+             */
+            part: "reply" | "crosstalk" | "vote" | "synthesis" | "check";
+            phase: components["schemas"]["PhaseOut"] | null;
+            /**
+             * Result
+             * @description Of a vote: position, confidence, reason. Of a check: verdicts, passed.
+             */
+            result: {
+                [key: string]: unknown;
+            } | null;
+            /** Started At */
+            started_at: string | null;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "waiting" | "running" | "done" | "failed" | "cancelled";
+            /**
+             * Thinking
+             * @description What a reasoning model thought before it; never shown to others.
+             */
+            thinking: string | null;
+        };
+        /**
+         * ReportOut
+         * @description How much is remembered, and what is wrong with it; never what it says.
+         */
+        ReportOut: {
+            /**
+             * Counts
+             * @description By scope.
+             */
+            counts: {
+                [key: string]: number;
+            };
+            /** Findings */
+            findings: components["schemas"]["FindingOut"][];
+            /** Superseded */
+            superseded: number;
         };
         /**
          * RequestOut
@@ -4869,6 +7123,116 @@ export interface components {
             step?: number | null;
         };
         /**
+         * RoundOut
+         * @description One time that the voices of a panel were asked: the answer to a message, cross-talk, or a vote.
+         * @example {
+         *       "advisor_responses": {},
+         *       "all_completed": true,
+         *       "asked_by": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+         *       "checks": {},
+         *       "completed_at": "2026-01-05T09:00:00Z",
+         *       "cost_micros": 0,
+         *       "created_at": "2026-01-05T09:00:00Z",
+         *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "input_tokens": 0,
+         *       "kind": "ask",
+         *       "message_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "output_tokens": 0,
+         *       "panel": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *       "step": 0,
+         *       "turn": 4,
+         *       "type": "panel.round"
+         *     }
+         */
+        RoundOut: {
+            /**
+             * Advisor Responses
+             * @description By the id of the advisor, in order.
+             */
+            advisor_responses: {
+                [key: string]: components["schemas"]["ReplyOut"];
+            };
+            /**
+             * All Completed
+             * @description Whether each is done, failed or cancelled.
+             */
+            all_completed: boolean;
+            /** Asked By */
+            asked_by: string;
+            /**
+             * Checks
+             * @description What came of assertions, by the id of the advisor.
+             */
+            checks: {
+                [key: string]: components["schemas"]["ReplyOut"];
+            };
+            /** Completed At */
+            completed_at: string | null;
+            /** Cost Micros */
+            cost_micros: number;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Id */
+            id: string;
+            /** Input Tokens */
+            input_tokens: number;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "ask" | "crosstalk" | "vote";
+            /** @description That message, in the round of step 0. */
+            message: components["schemas"]["MessageOut"] | null;
+            /**
+             * Message Id
+             * @description Of the message that began the turn.
+             */
+            message_id: string;
+            /** Output Tokens */
+            output_tokens: number;
+            /** Panel */
+            panel: string;
+            /**
+             * Question
+             * @description What is voted on; null: what the turn was about.
+             */
+            question: string | null;
+            /**
+             * Step
+             * @description Within the turn: 0 is the message itself.
+             */
+            step: number;
+            synthesis: components["schemas"]["ReplyOut"] | null;
+            tally: components["schemas"]["TallyOut"] | null;
+            /**
+             * Turn
+             * @description A message of a person begins one.
+             */
+            turn: number;
+            /**
+             * Type
+             * @default panel.round
+             * @constant
+             */
+            type: "panel.round";
+        };
+        /**
+         * RoundPage
+         * @description Rounds, the oldest first.
+         */
+        RoundPage: {
+            /**
+             * Next
+             * @description Give it as `before` for older ones; null: there are none.
+             */
+            next: number | null;
+            /** Rounds */
+            rounds: components["schemas"]["RoundOut"][];
+        };
+        /**
          * Route
          * @description A model for certain events: named here, or by a function of the runtime's.
          */
@@ -4898,6 +7262,89 @@ export interface components {
             when: components["schemas"]["Condition"];
         };
         /**
+         * RunOut
+         * @description A metaprompt that was asked, or what someone did by hand, and what came of it.
+         * @example {
+         *       "at": "2026-01-05T09:00:00Z",
+         *       "cause": "user_frustrated",
+         *       "cycle": 12,
+         *       "metaprompt": "frustration_recovery",
+         *       "number": 4,
+         *       "outcome": "changed",
+         *       "reason": "They have asked three times.",
+         *       "state": {
+         *         "mood": "empathetic",
+         *         "task_complexity": "simple",
+         *         "user_skill": "novice"
+         *       }
+         *     }
+         */
+        RunOut: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * By
+             * @description Who did it, by hand.
+             */
+            by: string | null;
+            /**
+             * Cause
+             * @description A signal, `interval`, `manual`, `set` or `reset`.
+             */
+            cause: string;
+            /**
+             * Cycle
+             * @description The cycle that it came after; null: by hand.
+             */
+            cycle: number | null;
+            /**
+             * Metaprompt
+             * @description Null where someone set or reset the state.
+             */
+            metaprompt: string | null;
+            /** Number */
+            number: number;
+            /**
+             * Outcome
+             * @enum {string}
+             */
+            outcome: "changed" | "unchanged" | "failed";
+            /** Reason */
+            reason: string;
+            /** @description After it. */
+            state: components["schemas"]["StateOut"];
+        };
+        /**
+         * RunPage
+         * @description How a state of mind came to be what it is, the newest first.
+         */
+        RunPage: {
+            /**
+             * Next
+             * @description For `before`, if there are more.
+             */
+            next: number | null;
+            /** Runs */
+            runs: components["schemas"]["RunOut"][];
+        };
+        /**
+         * Scopes
+         * @description Which scopes are on. None: nobody has said.
+         */
+        Scopes: {
+            /** Conversation */
+            conversation?: boolean | null;
+            /** Organization */
+            organization?: boolean | null;
+            /** Persona */
+            persona?: boolean | null;
+            /** User */
+            user?: boolean | null;
+        };
+        /**
          * SearchPage
          * @description What was found, the newest first.
          */
@@ -4909,6 +7356,50 @@ export interface components {
              * @description Give it as `before` to search on, also where nothing was found yet; null: that was all.
              */
             next: string | null;
+        };
+        /**
+         * SentimentSettings
+         * @description How it is found out how people feel, and what follows from it.
+         */
+        SentimentSettings: {
+            /**
+             * Consecutive Turns For Trigger
+             * @default 2
+             */
+            consecutive_turns_for_trigger: number;
+            /**
+             * Enabled
+             * @default false
+             */
+            enabled: boolean;
+            /**
+             * Frustration Threshold
+             * @default -0.3
+             */
+            frustration_threshold: number;
+            /**
+             * History Window
+             * @default 10
+             */
+            history_window: number;
+            /**
+             * Method
+             * @default lexicon_based
+             * @enum {string}
+             */
+            method: "lexicon_based" | "llm" | "trained_classifier";
+            /** Model */
+            model?: string | null;
+            /**
+             * Presets
+             * @default []
+             */
+            presets: string[];
+            /**
+             * Satisfaction Threshold
+             * @default 0.3
+             */
+            satisfaction_threshold: number;
         };
         /**
          * SetKey
@@ -4926,11 +7417,10 @@ export interface components {
             value: string;
             /**
              * Whose
-             * @description The organization's, or your own.
+             * @description `organization`, or your own: `me`, your `@handle`.
              * @default organization
-             * @enum {string}
              */
-            whose: "organization" | "me";
+            whose: string;
         };
         /**
          * SetNote
@@ -4977,6 +7467,51 @@ export interface components {
             zone?: string | null;
         };
         /**
+         * SetStance
+         * @description What shall hold in a conversation instead of the agent's settings; what is not there is as the agent has it.
+         * @example {
+         *       "preset": "concise",
+         *       "reflection": {
+         *         "profile": "basic"
+         *       }
+         *     }
+         */
+        SetStance: {
+            /**
+             * Mode
+             * @description What rules and defaults know it by.
+             */
+            mode?: string | null;
+            /**
+             * Preset
+             * @description One preset, whatever the rules say.
+             */
+            preset?: string | null;
+            /**
+             * Reflection
+             * @description As in a definition: `profile`, `sentiment`, `metaprompts`, …
+             */
+            reflection?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            } | null;
+        };
+        /**
+         * SetState
+         * @description What a state of mind shall be; what is not there stays.
+         * @example {
+         *       "mood": "empathetic",
+         *       "user_skill": "novice"
+         *     }
+         */
+        SetState: {
+            /** Mood */
+            mood?: ("neutral" | "empathetic" | "patient" | "encouraging" | "focused" | "analytical" | "curious" | "creative" | "cautious") | null;
+            /** Task Complexity */
+            task_complexity?: ("unknown" | "simple" | "moderate" | "complex") | null;
+            /** User Skill */
+            user_skill?: ("unknown" | "novice" | "intermediate" | "advanced" | "expert") | null;
+        };
+        /**
          * SettingsChange
          * @description Settings of the organization: those that are sent are changed, null gives one its default back.
          * @example {
@@ -4986,6 +7521,13 @@ export interface components {
         SettingsChange: {
             /** @description What all agents together may use, by the day (UTC) and for life. */
             budget?: components["schemas"]["BudgetSettings-Input"] | null;
+            /**
+             * Secret Hosts
+             * @description Where each secret may be sent by tools: `name` or `name:port`. Given whole.
+             */
+            secret_hosts?: {
+                [key: string]: string[];
+            } | null;
             /**
              * Spaces By
              * @description Who may create spaces: everyone, or admins and owners.
@@ -5001,9 +7543,63 @@ export interface components {
              * Kind
              * @enum {string}
              */
-            kind: "inbox" | "recalled" | "update" | "response" | "results" | "nudge" | "note";
+            kind: "inbox" | "recalled" | "remembered" | "update" | "response" | "results" | "nudge" | "note";
             /** Text */
             text: string;
+        };
+        /**
+         * SignalOut
+         * @description What how people feel, or what went wrong, amounted to.
+         * @example {
+         *       "at": "2026-01-05T09:00:00Z",
+         *       "cycle": 12,
+         *       "name": "user_frustrated",
+         *       "number": 9,
+         *       "person": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+         *       "rule": "score -0.81, strongly",
+         *       "score": -0.81
+         *     }
+         */
+        SignalOut: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Cycle */
+            cycle: number;
+            /** Name */
+            name: string;
+            /** Number */
+            number: number;
+            /**
+             * Person
+             * @description Whom it is about; null: nobody.
+             */
+            person: string | null;
+            /**
+             * Rule
+             * @description By which it was seen.
+             */
+            rule: string;
+            /**
+             * Score
+             * @description From -1 to 1.
+             */
+            score: number | null;
+        };
+        /**
+         * SignalPage
+         * @description The signals of a conversation, the newest first.
+         */
+        SignalPage: {
+            /**
+             * Next
+             * @description For `before`, if there are more.
+             */
+            next: number | null;
+            /** Signals */
+            signals: components["schemas"]["SignalOut"][];
         };
         /**
          * SpaceChange
@@ -5087,7 +7683,8 @@ export interface components {
          *       "name": "Kitchen",
          *       "private": false,
          *       "read_seq": 5,
-         *       "unread": 2
+         *       "unread": 2,
+         *       "unread_mentions": 1
          *     }
          */
         SpaceOut: {
@@ -5124,6 +7721,172 @@ export interface components {
              * @description How many came after it.
              */
             unread: number;
+            /**
+             * Unread Mentions
+             * @description How many of the newest 100 of these mention you.
+             */
+            unread_mentions: number;
+        };
+        /**
+         * StanceList
+         * @description How an agent stands to its conversations, those that changed last first. At most 100.
+         * @example {
+         *       "stances": [
+         *         {
+         *           "imprints": {},
+         *           "profile": {
+         *             "id": "concise",
+         *             "reason": "rule 'asked-to-be-brief': the message has 'briefly' (first turn)"
+         *           },
+         *           "settings": {},
+         *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *           "state": {
+         *             "mood": "empathetic",
+         *             "task_complexity": "simple",
+         *             "user_skill": "novice"
+         *           },
+         *           "turns": 7,
+         *           "updated_at": "2026-01-05T09:00:00Z"
+         *         }
+         *       ]
+         *     }
+         */
+        StanceList: {
+            /** Stances */
+            stances: components["schemas"]["StanceOut"][];
+        };
+        /**
+         * StanceOut
+         * @description How an agent stands to a conversation.
+         * @example {
+         *       "imprints": {},
+         *       "profile": {
+         *         "id": "concise",
+         *         "reason": "rule 'asked-to-be-brief': the message has 'briefly' (first turn)"
+         *       },
+         *       "settings": {},
+         *       "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *       "state": {
+         *         "mood": "empathetic",
+         *         "task_complexity": "simple",
+         *         "user_skill": "novice"
+         *       },
+         *       "turns": 7,
+         *       "updated_at": "2026-01-05T09:00:00Z"
+         *     }
+         */
+        StanceOut: {
+            /**
+             * Imprints
+             * @description What its metaprompts keep of the conversation.
+             */
+            imprints: {
+                [key: string]: string;
+            };
+            profile: components["schemas"]["ProfileOut"];
+            /**
+             * Settings
+             * @description What holds here instead of the agent's settings.
+             */
+            settings: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /** Space Id */
+            space_id: string;
+            state: components["schemas"]["StateOut"];
+            /**
+             * Turns
+             * @description Turns that profiles were chosen for or that were reflected on.
+             */
+            turns: number;
+            /** Updated At */
+            updated_at: string | null;
+        };
+        /**
+         * StandingOut
+         * @description How an agent stands to a conversation, and what last became of its state of mind there.
+         * @example {
+         *       "imprints": {},
+         *       "profile": {
+         *         "id": "concise",
+         *         "reason": "rule 'asked-to-be-brief': the message has 'briefly' (first turn)"
+         *       },
+         *       "settings": {},
+         *       "space": "Kitchen",
+         *       "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *       "state": {
+         *         "mood": "empathetic",
+         *         "task_complexity": "simple",
+         *         "user_skill": "novice"
+         *       },
+         *       "told": "your mood is empathetic",
+         *       "turns": 7,
+         *       "updated_at": "2026-01-05T09:00:00Z"
+         *     }
+         */
+        StandingOut: {
+            /**
+             * Imprints
+             * @description What its metaprompts keep of the conversation.
+             */
+            imprints: {
+                [key: string]: string;
+            };
+            last: components["schemas"]["RunOut"] | null;
+            profile: components["schemas"]["ProfileOut"];
+            /**
+             * Settings
+             * @description What holds here instead of the agent's settings.
+             */
+            settings: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /**
+             * Space
+             * @description The name of the conversation.
+             */
+            space: string;
+            /** Space Id */
+            space_id: string;
+            state: components["schemas"]["StateOut"];
+            /**
+             * Told
+             * @description What the agent is told of its state of mind.
+             */
+            told: string | null;
+            /**
+             * Turns
+             * @description Turns that profiles were chosen for or that were reflected on.
+             */
+            turns: number;
+            /** Updated At */
+            updated_at: string | null;
+        };
+        /**
+         * StateOut
+         * @description A state of mind.
+         * @example {
+         *       "mood": "empathetic",
+         *       "task_complexity": "simple",
+         *       "user_skill": "novice"
+         *     }
+         */
+        StateOut: {
+            /**
+             * Mood
+             * @enum {string}
+             */
+            mood: "neutral" | "empathetic" | "patient" | "encouraging" | "focused" | "analytical" | "curious" | "creative" | "cautious";
+            /**
+             * Task Complexity
+             * @enum {string}
+             */
+            task_complexity: "unknown" | "simple" | "moderate" | "complex";
+            /**
+             * User Skill
+             * @enum {string}
+             */
+            user_skill: "unknown" | "novice" | "intermediate" | "advanced" | "expert";
         };
         /**
          * StepOut
@@ -5192,6 +7955,76 @@ export interface components {
             include_usage: boolean;
         };
         /**
+         * SuggestRequest
+         * @description What the advisors shall help to think about.
+         * @example {
+         *       "count": 8,
+         *       "topic": "Whether to leave a safe job for a bakery."
+         *     }
+         */
+        SuggestRequest: {
+            /**
+             * Count
+             * @default 8
+             */
+            count: number;
+            /** Topic */
+            topic: string;
+        };
+        /**
+         * SuggestionList
+         * @description What a model proposes.
+         */
+        SuggestionList: {
+            /** Suggestions */
+            suggestions: components["schemas"]["SuggestionOut"][];
+        };
+        /**
+         * SuggestionOut
+         * @description An advisor that might be of use. Post it to `…/advisors` to have it.
+         * @example {
+         *       "description": "You get up at two.",
+         *       "kind": "role",
+         *       "name": "A baker of thirty years",
+         *       "reason": "Knows the nights."
+         *     }
+         */
+        SuggestionOut: {
+            /** Description */
+            description: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "figure" | "character" | "role" | "challenger";
+            /** Name */
+            name: string;
+            /** Reason */
+            reason: string;
+        };
+        /**
+         * TallyOut
+         * @description What a vote came to.
+         */
+        TallyOut: {
+            /** Camps */
+            camps: components["schemas"]["CampOut"][];
+            /**
+             * Dissent
+             * @description How far each advisor stands from each other: 0 the same position, 1 both sure of another.
+             */
+            dissent: {
+                [key: string]: {
+                    [key: string]: number;
+                };
+            };
+            /**
+             * Leading
+             * @description null: there is none, or several are as strong.
+             */
+            leading: string | null;
+        };
+        /**
          * TokenCreated
          * @description A token under a new secret, which is not shown again.
          * @example {
@@ -5219,6 +8052,7 @@ export interface components {
          *         {
          *           "created_at": "2026-01-05T09:00:00Z",
          *           "entity_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+         *           "handle": "noor",
          *           "id": "019b8d40-1100-7e35-9c4d-6f7a8b9c0d1e",
          *           "kind": "token",
          *           "name": "Backup script",
@@ -5229,7 +8063,7 @@ export interface components {
          */
         TokenList: {
             /** Tokens */
-            tokens: components["schemas"]["KnownToken"][];
+            tokens: components["schemas"]["ListedToken"][];
         };
         /**
          * TokenOut
@@ -5313,6 +8147,64 @@ export interface components {
             skip_when?: components["schemas"]["Condition"] | null;
         };
         /**
+         * TriedOut
+         * @description What came of a metaprompt that was asked by hand.
+         * @example {
+         *       "after": {
+         *         "mood": "empathetic",
+         *         "task_complexity": "simple",
+         *         "user_skill": "novice"
+         *       },
+         *       "applied": false,
+         *       "before": {
+         *         "mood": "empathetic",
+         *         "task_complexity": "simple",
+         *         "user_skill": "novice"
+         *       },
+         *       "prompt": "The person you talk with seems frustrated …",
+         *       "reason": ""
+         *     }
+         */
+        TriedOut: {
+            /** @description What the state of mind is now, or would be. */
+            after: components["schemas"]["StateOut"];
+            /** Applied */
+            applied: boolean;
+            before: components["schemas"]["StateOut"];
+            /**
+             * Failed
+             * @description Why nothing came of it; null: something did.
+             */
+            failed: string | null;
+            /**
+             * Prompt
+             * @description What the model was asked.
+             */
+            prompt: string;
+            /**
+             * Reason
+             * @description The model's.
+             */
+            reason: string;
+        };
+        /**
+         * TriedProfile
+         * @description What the rules say of a message.
+         * @example {
+         *       "id": "concise",
+         *       "reason": "rule 'asked-to-be-brief': the message has 'briefly'",
+         *       "text": "Be brief."
+         *     }
+         */
+        TriedProfile: {
+            /** Id */
+            id: string | null;
+            /** Reason */
+            reason: string;
+            /** Text */
+            text: string;
+        };
+        /**
          * TriggerAccepted
          * @description The event is in the agent's inbox.
          * @example {
@@ -5390,6 +8282,55 @@ export interface components {
              * @description When the oldest of them came.
              */
             since: string;
+        };
+        /**
+         * TryMetaprompt
+         * @description A metaprompt to be asked now: by its id, or with a template of its own.
+         * @example {
+         *       "metaprompt": "frustration_recovery"
+         *     }
+         */
+        TryMetaprompt: {
+            /**
+             * Apply
+             * @description Whether the answer changes the state of mind.
+             * @default false
+             */
+            apply: boolean;
+            /** Metaprompt */
+            metaprompt?: string | null;
+            /** Template */
+            template?: string | null;
+        };
+        /**
+         * TryProfile
+         * @description A message that somebody might say.
+         * @example {
+         *       "mode": "ada",
+         *       "text": "Tell me briefly."
+         *     }
+         */
+        TryProfile: {
+            /**
+             * Mode
+             * @default
+             */
+            mode: string;
+            /** Text */
+            text: string;
+        };
+        /**
+         * TurnInterval
+         * @description After every so many turns of a conversation.
+         */
+        TurnInterval: {
+            /** Interval Turns */
+            interval_turns: number;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "turn_interval";
         };
         /**
          * UrgentRule
@@ -5574,6 +8515,35 @@ export interface components {
             input_tokens: number;
             /** Output Tokens */
             output_tokens: number;
+        };
+        /**
+         * VoiceChoice
+         * @description Whom it is about.
+         * @example {
+         *       "advisor": "019b8d40-1a00-7e35-9d4c-6f7a8b9c0d1e"
+         *     }
+         */
+        VoiceChoice: {
+            /**
+             * Advisor
+             * @description Its id, or `assistant` or `synthesis`; null: everyone it applies to.
+             */
+            advisor?: string | null;
+        };
+        /**
+         * VoteRequest
+         * @description What the advisors vote on.
+         * @example {
+         *       "question": "Should I sign by Friday?"
+         *     }
+         */
+        VoteRequest: {
+            /**
+             * Question
+             * @description Empty: what the turn was about.
+             * @default
+             */
+            question: string;
         };
         /**
          * WebhookCreated
@@ -5772,6 +8742,42 @@ export interface components {
              * @default 0.6
              */
             target_share: number;
+        };
+        /**
+         * Phase
+         * @description What an agent may do until a certain step.
+         */
+        denizen__cycles__phases__Phase: {
+            /**
+             * Strict
+             * @default false
+             */
+            strict: boolean;
+            /**
+             * Tool Choice
+             * @default auto
+             * @enum {string}
+             */
+            tool_choice: "auto" | "required" | "none";
+            /** Tools */
+            tools?: string[] | null;
+            /** Until Step */
+            until_step?: number | null;
+        };
+        /**
+         * Phase
+         * @description What is asked of an advisor up to one of its turns.
+         */
+        denizen__panel__phases__Phase: {
+            /** Instructions */
+            instructions: string;
+            /**
+             * Name
+             * @default
+             */
+            name: string;
+            /** Until Turn */
+            until_turn?: number | null;
         };
         /**
          * ModelList
@@ -6215,6 +9221,68 @@ export interface operations {
             };
         };
     };
+    get_document: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DocumentOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    export_agent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description JSON Lines. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/jsonl": string;
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     fork_agent: {
         parameters: {
             query?: never;
@@ -6503,6 +9571,41 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["LogPage"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_agent_memories: {
+        parameters: {
+            query?: {
+                /** @description What `next` of the page before said. */
+                before?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemoryPage"];
                 };
             };
             /** @description What went wrong. */
@@ -6844,6 +9947,277 @@ export interface operations {
             };
         };
     };
+    list_stances: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StanceList"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_stance: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+                conversation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StanceOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_state_history: {
+        parameters: {
+            query?: {
+                before?: number | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                agent_id: string;
+                conversation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunPage"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    set_stance_settings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+                conversation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SetStance"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StanceOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_signals: {
+        parameters: {
+            query?: {
+                before?: number | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                agent_id: string;
+                conversation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignalPage"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    set_state: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+                conversation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SetState"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StanceOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    reset_state: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+                conversation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    try_metaprompt: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+                conversation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TryMetaprompt"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TriedOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     stream_agent: {
         parameters: {
             query?: {
@@ -7014,24 +10388,27 @@ export interface operations {
             };
         };
     };
-    revoke_webhook: {
+    apply: {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                agent_id: string;
-                webhook_id: string;
-            };
+            path?: never;
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Apply"];
+            };
+        };
         responses: {
             /** @description Successful Response */
-            204: {
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content?: never;
+                content: {
+                    "application/json": components["schemas"]["Applied"];
+                };
             };
             /** @description What went wrong. */
             default: {
@@ -7143,7 +10520,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Your own name for this message: posting again with the same key is posting once. */
+                /** @description Your own name for this request: asking again with the same key is asking once. */
                 "Idempotency-Key"?: string | null;
             };
             path?: never;
@@ -7500,6 +10877,44 @@ export interface operations {
             };
         };
     };
+    import_file: {
+        parameters: {
+            query?: {
+                /** @description Of an agent, where its own is taken. */
+                handle?: string | null;
+                /** @description By default as it was. */
+                name?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/jsonl": string;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportedOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_keys: {
         parameters: {
             query?: never;
@@ -7568,7 +10983,8 @@ export interface operations {
     delete_key: {
         parameters: {
             query?: {
-                whose?: "organization" | "me";
+                /** @description `organization`, or your own: `me`, your `@handle`. */
+                whose?: string;
             };
             header?: never;
             path: {
@@ -7659,6 +11075,168 @@ export interface operations {
             };
         };
     };
+    list_memories: {
+        parameters: {
+            query?: {
+                scope?: "user" | "persona" | "organization";
+                /** @description Of `persona`: which agent, by id or handle. */
+                agent?: string | null;
+                /** @description Only what fits this, the best first. */
+                q?: string | null;
+                /** @description What `next` of the page before said. */
+                before?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemoryPage"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    memory_report: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReportOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_memory: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                memory_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemoryOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    forget_memory: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                memory_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_memory: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                memory_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MemoryChange"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemoryOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     search_messages: {
         parameters: {
             query: {
@@ -7685,6 +11263,37 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SearchPage"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_message: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                message_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MessageOut"];
                 };
             };
             /** @description What went wrong. */
@@ -7838,6 +11447,947 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["BudgetOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_organization_memory: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrganizationMemoryOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_organization_memory: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OrganizationMemoryChange"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrganizationMemoryOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_panels: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PanelList"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    create_panel: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Your own name for this request: asking again with the same key is asking once. */
+                "Idempotency-Key"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PanelCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PanelOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_panel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                panel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PanelOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_panel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                panel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PanelChange"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PanelOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_advisors: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                panel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AdvisorList"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    add_advisor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                panel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AdvisorIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AdvisorOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    export_advisors: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                panel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AdvisorFile"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    switch_group: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                panel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["GroupChange"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AdvisorList"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    import_advisors: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                panel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AdvisorImport"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AdvisorList"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    order_advisors: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                panel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AdvisorOrder"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AdvisorList"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    suggest_advisors: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                panel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SuggestRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SuggestionList"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    remove_advisor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                panel_id: string;
+                advisor_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_advisor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                panel_id: string;
+                advisor_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AdvisorChange"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AdvisorOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    foretell_cost: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                panel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AskPanel"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CostOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_rounds: {
+        parameters: {
+            query?: {
+                /** @description Only turns before this one. */
+                before?: number | null;
+                /** @description Turns. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                panel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RoundPage"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    ask_panel: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Your own name for this request: asking again with the same key is asking once. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                panel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AskPanel"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RoundOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_round: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                panel_id: string;
+                round_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RoundOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    cancel_round: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                panel_id: string;
+                round_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["VoiceChoice"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RoundOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    begin_crosstalk: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                panel_id: string;
+                round_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CrosstalkRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RoundOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_reply_context: {
+        parameters: {
+            query?: {
+                part?: ("reply" | "crosstalk" | "vote" | "synthesis" | "check") | null;
+            };
+            header?: never;
+            path: {
+                panel_id: string;
+                round_id: string;
+                advisor_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ContextOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    retry_round: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                panel_id: string;
+                round_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["VoiceChoice"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RoundOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    want_synthesis: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                panel_id: string;
+                round_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RoundOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    begin_vote: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                panel_id: string;
+                round_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["VoteRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RoundOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_transcript: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                panel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Markdown. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/markdown": string;
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_profiles: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PresetList"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    try_profile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TryProfile"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TriedProfile"];
                 };
             };
             /** @description What went wrong. */
@@ -8116,6 +12666,37 @@ export interface operations {
             };
         };
     };
+    export_space: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                space_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description JSON Lines. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/jsonl": string;
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     add_member: {
         parameters: {
             query?: never;
@@ -8217,6 +12798,107 @@ export interface operations {
             };
         };
     };
+    list_conversation_memories: {
+        parameters: {
+            query?: {
+                /** @description What `next` of the page before said. */
+                before?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                space_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemoryPage"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_conversation_memory: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                space_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConversationMemory"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_conversation_memory: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                space_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PolicyChange"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConversationMemory"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     read_messages: {
         parameters: {
             query?: {
@@ -8256,7 +12938,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Your own name for this message: posting again with the same key is posting once. */
+                /** @description Your own name for this request: asking again with the same key is asking once. */
                 "Idempotency-Key"?: string | null;
             };
             path: {
@@ -8497,6 +13179,8 @@ export interface operations {
             query?: {
                 /** @description Whose: an id or a `@handle`; without it, your own. */
                 entity?: string | null;
+                /** @description Those of all for whom you may make some. */
+                everyone?: boolean;
             };
             header?: never;
             path?: never;
@@ -8686,6 +13370,35 @@ export interface operations {
             };
         };
     };
+    revoke_webhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                webhook_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     health: {
         parameters: {
             query?: never;
@@ -8842,7 +13555,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Your own name for this message: posting again with the same key is posting once. */
+                /** @description Your own name for this request: asking again with the same key is asking once. */
                 "Idempotency-Key"?: string | null;
             };
             path?: never;
