@@ -18,7 +18,7 @@ type Kind = Receipt["kind"];
 type Wanted = Schemas["Forget"];
 
 const ID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/i;
-const KINDS: Record<Kind, string> = { message: "A message", person: "A person", space: "A space" };
+const KINDS: Record<Kind, string> = { message: "A message", person: "A person", space: "A space", memory: "A memory" };
 
 /** Tables by what people call them; the others as they are. */
 const PLACES: Record<string, string> = {

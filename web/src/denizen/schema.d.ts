@@ -1178,7 +1178,7 @@ export interface paths {
         };
         /**
          * One message
-         * @description Wherever it stands, if you are in that space.
+         * @description Wherever it stands, if you are in that space: `reply_to` of another message leads here.
          */
         get: operations["get_message"];
         put?: never;
@@ -1946,11 +1946,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * One message
-         * @description As it is now: `reply_to` of another message leads here.
-         */
-        get: operations["get_message"];
+        get?: never;
         put?: never;
         post?: never;
         /**
@@ -12954,38 +12950,6 @@ export interface operations {
         responses: {
             /** @description Successful Response */
             201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["MessageOut"];
-                };
-            };
-            /** @description What went wrong. */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    get_message: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                space_id: string;
-                message_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
                 headers: {
                     [name: string]: unknown;
                 };

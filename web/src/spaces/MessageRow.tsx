@@ -156,7 +156,7 @@ function Quote({ id }: { id: string }): ReactNode {
   const near = around.find(id);
   const far = useQuery({
     queryKey: ["message", id],
-    queryFn: () => get("/api/spaces/{space_id}/messages/{message_id}", { path: { space_id: around.space, message_id: id } }),
+    queryFn: () => get("/api/messages/{message_id}", { path: { message_id: id } }),
     enabled: near === undefined,
     staleTime: Infinity,
   });

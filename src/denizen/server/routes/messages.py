@@ -75,14 +75,6 @@ def _reused() -> Problem:
     return Problem("idempotency_key_reused", "You posted another message with this Idempotency-Key: choose a new one.")
 
 
-@router.get("/api/spaces/{space_id}/messages/{message_id}", summary="One message")
-async def get_message(request: Request, caller: Authenticated, space_id: str, message_id: str) -> MessageOut:
-    """As it is now: `reply_to` of another message leads here."""
-    db = context_of(request).runtime.db
-    chosen = await db.read(_in_space, space_id, message_id, caller.entity.id)
-    return MessageOut.of(await db.read(posting.get_message, chosen))
-
-
 @router.patch("/api/spaces/{space_id}/messages/{message_id}", summary="Say it otherwise")
 async def edit_message(
     request: Request, caller: Authenticated, space_id: str, message_id: str, said: EditMessage

@@ -60,7 +60,7 @@ def _search(
 # Behind the search, whose address would be one of a message else.
 @router.get("/api/messages/{message_id}", summary="One message")
 async def get_message(request: Request, caller: Authenticated, message_id: str) -> MessageOut:
-    """Wherever it stands, if you are in that space."""
+    """Wherever it stands, if you are in that space: `reply_to` of another message leads here."""
     return MessageOut.of(await context_of(request).runtime.db.read(_message, caller, message_id))
 
 
