@@ -159,7 +159,7 @@ async def settle(runtime: Runtime, address: str) -> House:
     for who, text in (
         (mia, "Good morning! Who moved the blue kettle?"),
         (sam, "It is on the balcony. Long story."),
-        (noor, "There is **cake** in the fridge, help yourselves. 🍰"),
+        (noor, "There is **cake** in the fridge, help yourselves."),
         (mia, "You are the best."),
     ):
         await runtime.post(kitchen, who, text)

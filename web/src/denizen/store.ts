@@ -55,7 +55,7 @@ export interface SpaceState {
   /** Messages that were changed while someone may have been reading a page with what they said before. */
   changes: Record<string, Message>;
   calls: Record<string, Call>;
-  /** Agents that looked in after this message and said nothing: agent → number. */
+  /** Up to which message an agent had heard when it last went to sleep. */
   passed: Record<string, number>;
 }
 
@@ -405,15 +405,12 @@ function withStatus(state: State, told: { agent: string; status: Status; epoch: 
   return known?.status === "alive" && told.status === "sleeping" ? passedBy(next, told.agent) : next;
 }
 
-/** The agent was awake and is not any more: where it did not have the last word, it had nothing to say. */
+/** The agent was awake and is not any more: what was said until then it has read, also what is on its way back to us. */
 function passedBy(state: State, agent: string): State {
   const spaces = { ...state.spaces };
   for (const [id, space] of Object.entries(spaces)) {
-    const last = space.window?.at(-1);
-    const listens = space.info.members.some((each) => each.id === agent && each.attention === "all");
-    if (listens && last && last.seq === space.info.last_seq && last.author.kind === "human") {
-      spaces[id] = { ...space, passed: { ...space.passed, [agent]: last.seq } };
-    }
+    const underway = state.pending.filter((each) => each.space === id && each.state === "sending").length;
+    spaces[id] = { ...space, passed: { ...space.passed, [agent]: space.info.last_seq + underway } };
   }
   return { ...state, spaces };
 }

@@ -153,21 +153,24 @@ function useMark(id: string): number | null {
   return mark ?? first.current;
 }
 
-const SAID_AFTER_MILLISECONDS = 300;
-
-/** A function to say what was seen: the count falls at once, and the server is told when the reader rests. */
+/** A function to say what was seen: the count falls at once, and the server is told, one request at a time. */
 function useReadMark(id: string): (seq: number) => void {
   const store = useStore();
-  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const telling = useRef(false);
   return useCallback(
     (seq: number) => {
-      const space = store.getState().spaces[id];
-      if (!space || seq <= space.info.read_seq) return;
+      const readTo = (): number => store.getState().spaces[id]?.info.read_seq ?? 0;
+      const tell = async (): Promise<void> => {
+        telling.current = true;
+        for (let told = 0; told < readTo(); ) {
+          told = readTo();
+          await put("/api/spaces/{space_id}/read", { path: { space_id: id }, body: { seq: told } }).catch(() => undefined);
+        }
+        telling.current = false;
+      };
+      if (store.getState().spaces[id] === undefined || seq <= readTo()) return;
       store.dispatch({ type: "read", space: id, seq });
-      clearTimeout(timer.current);
-      timer.current = setTimeout(() => {
-        void put("/api/spaces/{space_id}/read", { path: { space_id: id }, body: { seq } }).catch(() => undefined);
-      }, SAID_AFTER_MILLISECONDS);
+      if (!telling.current) void tell();
     },
     [store, id],
   );

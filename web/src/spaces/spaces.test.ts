@@ -68,7 +68,7 @@ test("what was looked for is marked, in a piece of the text around it", () => {
 
 test("one line says who thinks, writes, uses something or had nothing to say", () => {
   const member = (id: string): Member => ({ id, kind: "agent", handle: id, name: id.toUpperCase(), role: "member", attention: "all" });
-  const space = { info: { id: "s", last_seq: 4, members: ["a", "b", "c"].map(member) }, passed: { c: 4, b: 3 } } as unknown as SpaceState;
+  const space = { info: { id: "s", last_seq: 4, members: ["a", "b", "c"].map(member) }, passed: { c: 4, b: 3 }, window: [message(4, "2026-01-05T09:00:00Z")] } as unknown as SpaceState;
   const alive = (doing: string | null) => ({ status: "alive" as const, doing, epoch: 1 });
   const writing = { id: "m", agent: "a", space: "s", replyTo: null, text: "", length: 0 };
   assert.deepEqual(statusWords(space, {}, []), { words: "C read this and had nothing to say", busy: false });

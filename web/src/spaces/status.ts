@@ -1,5 +1,5 @@
 /** What the agents in a space are doing, in one line. Pure. */
-import type { Member } from "../denizen/api.ts";
+import type { Member, Message } from "../denizen/api.ts";
 import type { Presence, SpaceState, Writing } from "../denizen/store.ts";
 
 /** Tools that are no news: everyone sees the message. */
@@ -20,8 +20,14 @@ export function statusWords(space: SpaceState, presence: Record<string, Presence
   if (thinking.length) said.push(`${names(thinking)} ${thinking.length > 1 ? "are" : "is"} thinking`);
   if (paused.length) said.push(`${names(paused)} ${paused.length > 1 ? "wait" : "waits"} for an answer`);
   if (said.length) return { words: said.join(" · "), busy: alive.length > 0 };
-  const quiet = agents.filter((each) => space.passed[each.id] === space.info.last_seq && space.info.last_seq > 0);
+  const last = space.window?.at(-1);
+  if (!last || last.seq !== space.info.last_seq || last.author.kind !== "human") return { words: "", busy: false };
+  const quiet = agents.filter((each) => (space.passed[each.id] ?? 0) >= last.seq && hears(each, last));
   return { words: quiet.length ? `${names(quiet)} read this and had nothing to say` : "", busy: false };
+}
+
+function hears(agent: Member, message: Message): boolean {
+  return agent.attention === "all" || (agent.attention === "mentions" && message.mentions.includes(agent.handle));
 }
 
 /** "Ada", "Ada and Bo", "Ada, Bo and 3 others". */

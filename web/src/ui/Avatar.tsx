@@ -17,7 +17,7 @@ interface AvatarProps {
 export function Avatar({ name, id, kind, size = "medium", status }: AvatarProps): ReactNode {
   return (
     <span aria-hidden className={classes(css.avatar, css[`hue${hue(id ?? name)}`], kind !== "human" && kind !== undefined && css.agent, size === "small" && css.avatarSmall, size === "large" && css.avatarLarge)}>
-      {initials(name)}
+      {size === "small" ? [...initials(name)][0] : initials(name)}
       {status && <StatusDot status={status} />}
     </span>
   );
