@@ -31,7 +31,7 @@ def test_skip_is_always_allowed():
 
 
 async def test_observe_think_respond_forces_the_agent_to_look_first_and_only_to_answer_in_the_end(world: World):
-    """Seed 003: two steps to observe, five to think and act, then only communication."""
+    """Two steps to observe, five to think and act, then only communication."""
     turns = [call("read_messages") for _ in range(7)]
     ada, hall, model = await thinking_in(
         world, "observe-think-respond", *turns, call("read_messages"), reply("Here."), "Answered."

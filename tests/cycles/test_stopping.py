@@ -252,7 +252,7 @@ async def test_a_cycle_may_take_only_so_long_by_the_clock_on_the_wall(world: Wor
 
 
 async def test_a_cycle_can_end_when_every_event_has_been_answered(world: World):
-    """`responded_to_all` of seed 003: as many messages sent as there were events."""
+    """`responded_to_all`: as many messages sent as there were events."""
     ada = await world.agent("Ada", model=forever(restless), cycle={"stop_when": ["responded_to_all"]})
     noor = await world.person("Noor")
     hall = await world.space("Hall", noor, ada)

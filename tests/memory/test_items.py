@@ -32,7 +32,7 @@ def fact(text: str, *sources: str, **more: object) -> Candidate:
 
 
 async def remember(world: World, owner: Owner, space: SpaceId, *what: Candidate, embedder: str = "") -> dict[str, int]:
-    return dict(await world.denizen.db.write(items.remember, owner, space, what, embedder))
+    return {**await world.denizen.db.write(items.remember, owner, space, what, embedder)}
 
 
 async def found(world: World, owner: Owner, query: str, **asked: object) -> list[str]:

@@ -1,8 +1,10 @@
-"""Who may have what remembered: seed 004, section 2, statement by statement, and every combination."""
+"""Who may have what remembered, statement by statement, and in every combination."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,11 +16,11 @@ from denizen.memory.policy_page import Case, decided, every_case, render
 PAGE = Path(__file__).parents[2] / "docs" / "memory.md"
 
 
-def given(*, person: bool = True, named: bool = False, role: Role | None = "member", **switches: bool) -> Circumstances:
+def given(*, person: bool = True, named: bool = False, role: Role | None = "member", **switches: Any) -> Circumstances:
     return Circumstances(person, named, role, OrganizationMemory(**switches))
 
 
-def allowed(policy: Policy, circumstances: Circumstances) -> tuple[list[Scope], list[Scope]]:
+def allowed(policy: Policy, circumstances: Circumstances) -> tuple[Sequence[str], Sequence[str]]:
     """What may be written and what may be read."""
     decisions = {scope: decide(policy, scope, circumstances) for scope in SCOPES}
     write = [scope for scope, each in decisions.items() if each.write == "yes"]
@@ -26,7 +28,7 @@ def allowed(policy: Policy, circumstances: Circumstances) -> tuple[list[Scope], 
 
 
 def expected(case: Case) -> tuple[bool, bool]:
-    """The seed's sentences, written down a second time: whether it is written, and whether it is brought back."""
+    """The rules, written down a second time in plain sentences: whether it is written, and whether it is brought back."""
     scope, said, speaks, named, role, share, off = case
     if off == "yes" or said == "off":
         return False, False

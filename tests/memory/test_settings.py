@@ -1,4 +1,4 @@
-"""How memory is configured: seed 004's file and switches, with their defaults."""
+"""How memory is configured: the file and the switches, with their defaults."""
 
 from __future__ import annotations
 

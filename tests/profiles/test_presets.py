@@ -1,4 +1,4 @@
-"""What a file of presets says: the keys of seed 004, what is ignored, what is wrong, and where."""
+"""What a file of presets says: its keys, what is ignored, what is wrong, and where."""
 
 from __future__ import annotations
 

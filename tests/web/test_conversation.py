@@ -224,7 +224,9 @@ async def test_unread_messages_are_counted_led_to_and_read(house: House, visit: 
     await page.get_by_role("link", name="Garden").click()
     await expect(page.get_by_role("separator", name="New messages")).to_be_in_viewport()
     await expect(page.get_by_text("Leaf 1.", exact=False).first).to_be_in_viewport()
-    async with page.expect_response(lambda answer: answer.url.endswith("/read") and "131" in answer.request.post_data):
+    async with page.expect_response(
+        lambda answer: answer.url.endswith("/read") and "131" in (answer.request.post_data or "")
+    ):
         await page.get_by_role("button", name=re.compile(r"^\d+ new$")).click()
         await expect(page.get_by_role("article", name="Sam: Leaf 130.")).to_be_in_viewport()
     await expect(page.get_by_role("link", name="Garden", exact=True)).to_be_visible()
