@@ -28,7 +28,7 @@ def allowed(policy: Policy, circumstances: Circumstances) -> tuple[Sequence[str]
 
 
 def expected(case: Case) -> tuple[bool, bool]:
-    """The rules, written down a second time in plain sentences: whether it is written, and whether it is brought back."""
+    """The rules, in plain sentences once more: whether it is written, and whether it is brought back."""
     scope, said, speaks, named, role, share, off = case
     if off == "yes" or said == "off":
         return False, False
