@@ -22,7 +22,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 
 import psycopg
@@ -178,11 +177,27 @@ def _command(server_url: str, command: sql.Composed) -> None:
     _kept_connection(server_url).execute(command)
 
 
-@cache
-def _kept_connection(server_url: str) -> psycopg.Connection:
-    connection = psycopg.connect(server_url, autocommit=True)
-    atexit.register(connection.close)
-    return connection
+def _kept_connection(url: str) -> psycopg.Connection:
+    kept = _kept.get(url)
+    if kept is not None:
+        try:
+            kept.execute("SELECT")
+            return kept
+        except psycopg.OperationalError:
+            kept.close()
+    else:
+        atexit.register(_hang_up, url, os.getpid())
+    _kept[url] = psycopg.connect(url, autocommit=True)
+    return _kept[url]
+
+
+def _hang_up(url: str, process: int) -> None:
+    # A process that was forked from this one ends on its own, and must not end the connection of both.
+    if os.getpid() == process:
+        _kept[url].close()
+
+
+_kept: dict[str, psycopg.Connection] = {}
 
 
 def postgres_in(folder: Path, lock: Path) -> Server:

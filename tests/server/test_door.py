@@ -33,6 +33,7 @@ BODIES = {
     ("PUT", "/api/spaces/{space}/read"): {"seq": 0},
     ("POST", "/api/spaces/{space}/members"): {"entity": "@ada"},
     ("PATCH", "/api/spaces/{space}/members/{entity_id}"): {"attention": "none"},
+    ("PATCH", "/api/spaces/{space}/memory"): {"enabled": False},
 }
 OF_A_SPACE = [(method, path) for method, path in GUARDED if "{space}" in path]
 
@@ -162,6 +163,7 @@ async def test_everyone_sees_only_their_own(house: House, cast: Cast) -> None:
         "last_seq": 1,
         "read_seq": 1,
         "unread": 0,
+        "unread_mentions": 0,
         "members": [
             {
                 "id": cast.noor.id,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sqlite3
 import stat
 from collections.abc import Iterator
@@ -42,7 +43,7 @@ def empty_like(url: str, folder: Path) -> Iterator[str]:
         yield f"sqlite:///{folder / 'restored' / 'denizen.db'}"
         return
     name = f"test_{uuid4().hex}"
-    server = url.replace(url.rpartition("/test_")[2].partition("?")[0], "").replace("/test_?", "/postgres?")
+    server = re.sub(r"/[^/?]+\?", "/postgres?", url)
     with servers.fresh_database(server, name) as made:
         yield made
 
