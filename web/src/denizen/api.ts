@@ -9,6 +9,10 @@ export type Member = Schemas["MemberOut"];
 export type Agent = Schemas["AgentOut"];
 export type Call = Schemas["CallOut"];
 export type Entity = Schemas["EntityOut"];
+export type Panel = Schemas["PanelOut"];
+export type Advisor = Schemas["AdvisorOut"];
+export type Round = Schemas["RoundOut"];
+export type Reply = Schemas["ReplyOut"];
 
 type Verb = "get" | "post" | "put" | "patch" | "delete";
 /** The paths that answer to a verb. */

@@ -1,5 +1,5 @@
 /** The events of `GET /api/stream`, as docs/streams.md tells them. `message` and its kin carry what they tell of. */
-import type { Call, Message, Schemas } from "./api.ts";
+import type { Call, Message, Reply, Round, Schemas } from "./api.ts";
 
 export type Status = Schemas["AgentOut"]["status"];
 
@@ -67,6 +67,31 @@ export interface SpaceLeft {
   space: string;
 }
 
+export type RoundTold = Omit<Round, "type"> & { type: "panel.round" };
+export interface PanelReply {
+  type: "panel.reply";
+  panel: string;
+  round: string;
+  all_completed: boolean;
+  reply: Reply;
+}
+export interface PanelDelta {
+  type: "panel.delta";
+  panel: string;
+  round: string;
+  advisor: string;
+  part: Reply["part"];
+  epoch: number;
+  /** In Unicode code points. */
+  offset: number;
+  text: string;
+  thinking: boolean;
+}
+export interface PanelChanged {
+  type: "panel.changed";
+  panel: string;
+}
+
 export type StreamEvent =
   | { type: "message" | "message.edited" | "message.deleted"; message: Message }
   | { type: "call"; call: Call }
@@ -78,7 +103,11 @@ export type StreamEvent =
   | CallDelta
   | Ready
   | SpaceTold
-  | SpaceLeft;
+  | SpaceLeft
+  | RoundTold
+  | PanelReply
+  | PanelDelta
+  | PanelChanged;
 
 /** Every event of the stream by its name. */
 export const NAMES = [
@@ -96,6 +125,10 @@ export const NAMES = [
   "space.joined",
   "space.left",
   "space.changed",
+  "panel.round",
+  "panel.reply",
+  "panel.delta",
+  "panel.changed",
 ] as const;
 
 /** An event of the stream from its name and its data. */

@@ -33,7 +33,7 @@ export class Store {
   /** With the next frame; text that grows, a few frames later: nobody reads faster, and the frames between are free. */
   enqueue = (action: Action): void => {
     this.#queue.push(action);
-    const grows = action.type === "stream.delta" || action.type === "call.delta";
+    const grows = action.type === "stream.delta" || action.type === "call.delta" || action.type === "panel.delta";
     if (this.#scheduled === "now" || (this.#scheduled === "soon" && grows)) return;
     this.#scheduled = grows ? "soon" : "now";
     // Pages in the background are given no frames.

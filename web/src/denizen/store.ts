@@ -5,8 +5,9 @@
  * complete from its first to its last, and whether more lies before or behind it is a comparison of numbers. Telling
  * the same twice, or late, changes nothing: of two states of a message or a call, the newer one stays.
  */
-import type { Call, Me, Message, Space } from "./api.ts";
+import type { Call, Me, Message, Round, Space } from "./api.ts";
 import type { Status, StreamEvent } from "./events.ts";
+import { deltaTold, messageTold, NO_PANEL, type PanelState, replyTold, roundsAnswered, roundTold } from "./panels.ts";
 
 /** Text that an agent is writing; `id` is that of the message it will be. */
 export interface Writing {
@@ -73,6 +74,8 @@ export interface State {
   writing: Record<string, Writing>;
   drafts: Record<string, CallDraft>;
   pending: Pending[];
+  /** By the id of the space. */
+  panels: Record<string, PanelState>;
 }
 
 /** What the client itself knows, beside what the stream tells. */
@@ -86,6 +89,7 @@ export type Action =
   | { type: "refreshed"; space: string; messages: Message[]; stale: number }
   | { type: "calls"; space: string; calls: Call[] }
   | { type: "read"; space: string; seq: number }
+  | { type: "rounds"; panel: string; rounds: Round[]; since: number; begun: number }
   | { type: "presences"; agents: { id: string; status: Status }[] }
   | { type: "send"; pending: Pending }
   | { type: "sent"; key: string; message: Message }
@@ -102,6 +106,7 @@ export const EMPTY: State = {
   writing: {},
   drafts: {},
   pending: [],
+  panels: {},
 };
 
 export function reduce(state: State, action: Action): State {
@@ -122,6 +127,19 @@ export function reduce(state: State, action: Action): State {
       return within(state, action.space, (space) => action.calls.reduce(withCall, space));
     case "read":
       return within(state, action.space, (space) => withRead(space, action.seq));
+    case "rounds":
+      // What was asked for before the stream began anew may be older than what it told of the rounds that are known.
+      return inPanel(state, action.panel, (panel) =>
+        roundsAnswered(panel, action.begun === state.begun ? action.rounds : action.rounds.filter((each) => !(each.id in panel.rounds)), action.since),
+      );
+    case "panel.round":
+      return inPanel(state, action.panel, (panel) => roundTold(panel, action));
+    case "panel.reply":
+      return inPanel(state, action.panel, (panel) => replyTold(panel, action));
+    case "panel.delta":
+      return inPanel(state, action.panel, (panel) => deltaTold(panel, action));
+    case "panel.changed":
+      return inPanel(state, action.panel, (panel) => ({ ...panel, changed: panel.changed + 1 }));
     case "presences":
       return { ...state, presence: withPresences(state.presence, action.agents) };
     case "send":
@@ -136,7 +154,11 @@ export function reduce(state: State, action: Action): State {
       return said(state, action.message);
     case "message.edited":
     case "message.deleted":
-      return within(state, action.message.space_id, (space) => replaced(space, action.message));
+      return inPanel(
+        within(state, action.message.space_id, (space) => replaced(space, action.message)),
+        action.message.space_id,
+        (panel) => messageTold(panel, action.message),
+      );
     case "stream.started":
       return started(state, action);
     case "stream.delta":
@@ -205,6 +227,12 @@ function within(state: State, id: string, change: (space: SpaceState) => SpaceSt
   return changed === space ? state : { ...state, spaces: { ...state.spaces, [id]: changed } };
 }
 
+function inPanel(state: State, id: string, change: (panel: PanelState) => PanelState): State {
+  const panel = state.panels[id] ?? NO_PANEL;
+  const changed = change(panel);
+  return changed === panel ? state : { ...state, panels: { ...state.panels, [id]: changed } };
+}
+
 function newSpace(info: Space): SpaceState {
   return { info, window: null, stale: 0, changes: {}, calls: {}, passed: {} };
 }
@@ -246,7 +274,8 @@ function ready(state: State, ids: string[]): State {
   for (const [id, space] of Object.entries(state.spaces)) {
     if (here.has(id)) spaces[id] = space.window === null ? space : { ...space, stale: space.stale + 1, changes: {} };
   }
-  return { ...state, connection: "open", begun: state.begun + 1, spaces, writing: {}, drafts: {} };
+  const panels = Object.fromEntries(Object.entries(state.panels).map(([id, panel]) => [id, { ...panel, speaking: {} }]));
+  return { ...state, connection: "open", begun: state.begun + 1, spaces, writing: {}, drafts: {}, panels };
 }
 
 // Messages

@@ -15,6 +15,7 @@ const Agents = lazy(() => import("../agents/AgentsPage"));
 const NewAgent = lazy(() => import("../agents/NewAgentPage"));
 const Admin = lazy(() => import("../admin/AdminPage"));
 const Own = lazy(() => import("../me/MePage"));
+const Panel = lazy(() => import("../panel/PanelPage"));
 const Search = lazy(() => import("../spaces/SearchPage"));
 
 const LAST_SPACE = "last space";
@@ -27,7 +28,7 @@ export function Frame(): ReactNode {
   const main = useRef<HTMLDivElement>(null);
   useEffect(() => {
     setOpen(false);
-    const space = /^\/s\/([^/]+)/.exec(path)?.[1];
+    const space = /^\/(?:s|panels)\/([^/]+)/.exec(path)?.[1];
     if (space) localStorage.setItem(LAST_SPACE, space);
   }, [path]);
   return (
@@ -46,6 +47,7 @@ export function Frame(): ReactNode {
                 <Route path="/" component={Home} />
                 <Route path="/s/:space/m/:seq">{({ space, seq }) => <SpacePage key={space} id={space} at={Number(seq)} />}</Route>
                 <Route path="/s/:space">{({ space }) => <SpacePage key={space} id={space} />}</Route>
+                <Route path="/panels/:space">{({ space }) => <Panel key={space} id={space} />}</Route>
                 <Route path="/search" component={Search} />
                 <Route path="/agents" component={Agents} />
                 <Route path="/agents/new" component={NewAgent} />

@@ -1,5 +1,5 @@
-import { Bot, Command, Keyboard, LogOut, Monitor, Moon, PanelLeftClose, Plus, Search, Settings2, Sun, UserRound } from "lucide-react";
-import { type ReactNode, useState } from "react";
+import { Bot, Command, Keyboard, LogOut, Monitor, Moon, PanelLeftClose, Plus, Search, Settings2, Sun, UserRound, UsersRound } from "lucide-react";
+import { lazy, type ReactNode, Suspense, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { useIsAdmin, useMe, useSpaces } from "../denizen/hooks";
 import { useLive } from "../denizen/live";
@@ -15,12 +15,15 @@ import { openOver } from "./Shortcuts";
 import { signOut } from "./signOut";
 import { chooseTheme, type Theme, useTheme } from "./theme";
 
+const NewPanel = lazy(() => import("../panel/NewPanel").then((module) => ({ default: module.NewPanel })));
+
 export function Sidebar({ open, onClose }: { open: boolean; onClose: () => void }): ReactNode {
   const me = useMe();
   const spaces = useSpaces();
-  const [making, setMaking] = useState(false);
-  const direct = spaces?.filter((each) => isDirect(each, me.id)) ?? [];
-  const shared = spaces?.filter((each) => !isDirect(each, me.id)) ?? [];
+  const [making, setMaking] = useState<"space" | "panel" | null>(null);
+  const panels = spaces?.filter(isPanel) ?? [];
+  const direct = spaces?.filter((each) => !isPanel(each) && isDirect(each, me.id)) ?? [];
+  const shared = spaces?.filter((each) => !isPanel(each) && !isDirect(each, me.id)) ?? [];
   return (
     <>
       <div className={css.scrim} onClick={onClose} aria-hidden />
@@ -37,7 +40,7 @@ export function Sidebar({ open, onClose }: { open: boolean; onClose: () => void 
         <nav className={css.places} aria-label="Spaces">
           <div className={css.sectionHead}>
             <h2>Spaces</h2>
-            <IconButton label="Open a new space" icon={<Plus size={16} />} onClick={() => setMaking(true)} />
+            <IconButton label="Open a new space" icon={<Plus size={16} />} onClick={() => setMaking("space")} />
           </div>
           {spaces === null ? (
             <div className={css.loadingPlaces}>
@@ -54,6 +57,11 @@ export function Sidebar({ open, onClose }: { open: boolean; onClose: () => void 
                   <PlaceList spaces={direct} />
                 </>
               )}
+              <div className={css.sectionHead}>
+                <h2>Panels</h2>
+                <IconButton label="New panel" icon={<Plus size={16} />} onClick={() => setMaking("panel")} />
+              </div>
+              <PlaceList spaces={panels} />
             </>
           )}
         </nav>
@@ -77,9 +85,19 @@ export function Sidebar({ open, onClose }: { open: boolean; onClose: () => void 
           />
         </div>
       </aside>
-      {making && <NewSpace onClose={() => setMaking(false)} />}
+      {making === "space" && <NewSpace onClose={() => setMaking(null)} />}
+      {making === "panel" && (
+        <Suspense>
+          <NewPanel onClose={() => setMaking(null)} />
+        </Suspense>
+      )}
     </>
   );
+}
+
+/** Whether advisors answer there. */
+function isPanel({ info }: SpaceState): boolean {
+  return info.kind === "panel";
 }
 
 /** Whether it is a private space of the person and one other. */
@@ -105,15 +123,15 @@ function PlaceLink({ space }: { space: SpaceState }): ReactNode {
   const me = useMe();
   const presence = useLive((state) => state.presence);
   const { info } = space;
-  const href = `/s/${info.id}`;
+  const href = isPanel(space) ? `/panels/${info.id}` : `/s/${info.id}`;
   const count = unread(space);
-  const other = isDirect(space, me.id) ? info.members.find((each) => each.id !== me.id) : undefined;
+  const other = !isPanel(space) && isDirect(space, me.id) ? info.members.find((each) => each.id !== me.id) : undefined;
   const busy = info.members.filter((each) => presence[each.id]?.status === "alive");
   const status = other ? presence[other.id]?.status : busy.length ? "alive" : undefined;
   const current = path === href || path.startsWith(`${href}/`);
   return (
     <Link href={href} className={classes(css.place, count > 0 && css.unread)} aria-current={current ? "page" : undefined}>
-      {other ? <Avatar name={other.name} id={other.id} kind={other.kind} size="small" /> : <span className={css.hash} aria-hidden>#</span>}
+      {other ? <Avatar name={other.name} id={other.id} kind={other.kind} size="small" /> : <span className={css.hash} aria-hidden>{isPanel(space) ? <UsersRound size={16} /> : "#"}</span>}
       <span className={css.placeName}>{other?.name ?? info.name}</span>
       {status && status !== "sleeping" && (
         <span title={busy.length ? `${busy.map((each) => each.name).join(", ")}: ${STATUS_WORDS.alive}` : STATUS_WORDS[status]}>

@@ -1,6 +1,6 @@
 import { Ellipsis, Lock, LogOut, Pencil, Search, Users } from "lucide-react";
 import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { Link } from "wouter";
+import { Link, Redirect } from "wouter";
 import { type Message, put } from "../denizen/api";
 import { useMe, useSpace } from "../denizen/hooks";
 import { useLive, useStore } from "../denizen/live";
@@ -25,6 +25,8 @@ import { useConversation } from "./useConversation";
 export function SpacePage({ id, at }: { id: string; at?: number }): ReactNode {
   const loaded = useLive((state) => state.loaded);
   const space = useSpace(id);
+  // A panel has a screen of its own.
+  if (space?.info.kind === "panel") return <Redirect to={`/panels/${id}${at === undefined ? "" : `?m=${at}`}`} replace />;
   if (space) return <Inside id={id} at={at ?? null} />;
   return (
     <Page title={loaded ? "Not found" : ""}>

@@ -12,12 +12,14 @@ interface DialogProps {
   /** Buttons at its end. */
   footer?: ReactNode;
   wide?: boolean;
+  /** It has the whole screen. */
+  full?: boolean;
   /** A press beside it does nothing: what it shows is not shown again. */
   firm?: boolean;
 }
 
 /** A dialog over everything, as long as it is rendered; the focus stays in it and goes back to where it was. */
-export function Dialog({ title, onClose, children, footer, wide, firm }: DialogProps): ReactNode {
+export function Dialog({ title, onClose, children, footer, wide, full, firm }: DialogProps): ReactNode {
   const ref = useRef<HTMLDialogElement>(null);
   const id = useId();
   useEffect(() => {
@@ -33,7 +35,7 @@ export function Dialog({ title, onClose, children, footer, wide, firm }: DialogP
     <dialog
       ref={ref}
       aria-labelledby={id}
-      className={classes(css.dialog, wide && css.wide)}
+      className={classes(css.dialog, wide && css.wide, full && css.full)}
       onCancel={(event) => {
         event.preventDefault();
         onClose();

@@ -1,0 +1,65 @@
+import { type FormEvent, type ReactNode, useState } from "react";
+import { useLocation } from "wouter";
+import { ApiError, get, inWords, post } from "../denizen/api";
+import { useStore } from "../denizen/live";
+import { Button } from "../ui/Button";
+import { Dialog, DialogFoot } from "../ui/Dialog";
+import { Checkbox, TextArea, TextField } from "../ui/Field";
+import css from "./panel.module.css";
+
+/** Opens a panel: its name, whoever is known to advise in it already, and whether others may know of it. */
+export function NewPanel({ onClose }: { onClose: () => void }): ReactNode {
+  const store = useStore();
+  const [, go] = useLocation();
+  const [name, setName] = useState("");
+  const [names, setNames] = useState("");
+  const [hidden, setHidden] = useState(true);
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const [key] = useState(() => crypto.randomUUID());
+  const submit = async (event: FormEvent): Promise<void> => {
+    event.preventDefault();
+    setBusy(true);
+    setError(null);
+    const advisors = names
+      .split("\n")
+      .map((each) => each.trim())
+      .filter(Boolean)
+      .map((each) => ({ name: each, description: "", colour: "", group: "", active: true, reasoning: false }));
+    try {
+      const made = await post("/api/panels", { body: { name: name.trim(), private: hidden, advisors }, key });
+      store.dispatch({ type: "space", space: await get("/api/spaces/{space_id}", { path: { space_id: made.id } }) });
+      onClose();
+      go(`/panels/${made.id}`);
+    } catch (problem) {
+      setError(problem);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title="New panel" onClose={onClose}>
+      <form onSubmit={(event) => void submit(event)} className={css.form}>
+        <p className={css.faint}>Several advisors answer you at once, each in a thread of its own.</p>
+        <TextField
+          label="Name"
+          required
+          autoFocus
+          maxLength={100}
+          value={name}
+          onChange={(event) => setName(event.target.value)}
+          error={error ? (error instanceof ApiError && error.errors[0] ? error.errors[0].message : inWords(error)) : undefined}
+        />
+        <TextArea label="Advisors" rows={4} hint="One on each line, by name. Empty: they can be suggested to you afterwards." placeholder={"Martin Buber\nA baker of thirty years"} value={names} onChange={(event) => setNames(event.target.value)} />
+        <Checkbox label="Private" hint="Whoever is not in it does not know of it, nor of what is said in it." checked={hidden} onChange={(event) => setHidden(event.target.checked)} />
+        <DialogFoot>
+          <Button variant="quiet" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button variant="primary" type="submit" busy={busy} disabled={!name.trim()}>
+            Open the panel
+          </Button>
+        </DialogFoot>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,256 @@
+import { Download, Ellipsis, FileText, Lightbulb, Lock, LogOut, Settings2, Upload, Users, UsersRound } from "lucide-react";
+import { type ReactNode, type RefObject, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { useSearch } from "wouter";
+import { address, ApiError, type Panel, put, type Round } from "../denizen/api";
+import { useSpace } from "../denizen/hooks";
+import { useStore } from "../denizen/live";
+import { MenuButton, Page, useTitle } from "../shell/Page";
+import { Leave, Members } from "../spaces/Members";
+import { Avatar } from "../ui/Avatar";
+import { Button } from "../ui/Button";
+import { Markdown } from "../ui/Markdown";
+import { Menu } from "../ui/Menu";
+import { Empty, ErrorState, Skeleton } from "../ui/States";
+import { Time } from "../ui/Time";
+import { AdvisorsDialog, type AdvisorsView } from "./AdvisorsDialog";
+import { Composer } from "./Composer";
+import css from "./panel.module.css";
+import { RoundView } from "./RoundView";
+import { SettingsDialog } from "./SettingsDialog";
+import { Suggest } from "./Suggest";
+import { AroundContext, coloured, useAround, useAroundOf, usePanel, useRounds } from "./usePanel";
+import { turnsOf } from "./words";
+
+/** A panel: what was asked, what each voice answered, and where one asks. */
+export default function PanelPage({ id }: { id: string }): ReactNode {
+  const panel = usePanel(id);
+  if (panel.data) return <Inside key={id} panel={panel.data} onChanged={() => panel.refetch()} />;
+  const gone = panel.error instanceof ApiError && panel.error.status === 404;
+  return (
+    <Page title={gone ? "Not found" : ""}>
+      {gone ? (
+        <Empty title="There is no such panel.">
+          <p>It does not exist, or you are not in it. Someone who is can bring you in.</p>
+        </Empty>
+      ) : panel.error ? (
+        <ErrorState error={panel.error} onRetry={() => void panel.refetch()} />
+      ) : (
+        <Skeleton lines={9} label="Loading the panel" />
+      )}
+    </Page>
+  );
+}
+
+type Open = "settings" | "members" | "leave" | { advisors: AdvisorsView };
+
+function Inside({ panel, onChanged }: { panel: Panel; onChanged: () => Promise<unknown> }): ReactNode {
+  const around = useAroundOf(panel);
+  const space = useSpace(panel.id);
+  const [open, setOpen] = useState<Open | null>(null);
+  const close = (): void => setOpen(null);
+  useTitle(panel.name);
+  useReadAll(panel.id);
+  const active = panel.advisors.filter((each) => each.active);
+  return (
+    <AroundContext value={around}>
+      <div className={css.panel}>
+        <header className={css.head}>
+          <MenuButton />
+          <div className={css.title}>
+            <h1>{panel.name}</h1>
+            {panel.private && (
+              <span title="Private: whoever is not in it does not know of it.">
+                <Lock size={15} aria-label="Private" />
+              </span>
+            )}
+          </div>
+          <button type="button" className={css.headButton} aria-label={`Advisors: ${panel.advisors.length}`} onClick={() => setOpen({ advisors: "list" })}>
+            <span className={css.stack} aria-hidden>
+              {active.slice(0, 6).map((each) => (
+                <span key={each.id} className={css.swatch} ref={coloured(each.colour)} />
+              ))}
+            </span>
+            <UsersRound size={16} aria-hidden />
+            <span className={css.headWord}>{active.length === 1 ? "1 advisor" : `${active.length || "No"} advisors`}</span>
+          </button>
+          <Menu
+            label="More about this panel"
+            icon={<Ellipsis size={18} />}
+            items={[
+              { label: "Advisors", icon: <UsersRound size={16} />, onSelect: () => setOpen({ advisors: "list" }) },
+              { label: "Suggest advisors", icon: <Lightbulb size={16} />, onSelect: () => setOpen({ advisors: "suggest" }) },
+              { label: "Bring advisors in", icon: <Upload size={16} />, onSelect: () => setOpen({ advisors: "import" }) },
+              {
+                label: "Take advisors along",
+                icon: <Download size={16} />,
+                onSelect: () => download(address("/api/panels/{panel_id}/advisors/export", { panel_id: panel.id }), `${panel.name} advisors.json`),
+              },
+              {
+                label: "Download the transcript",
+                icon: <FileText size={16} />,
+                onSelect: () => download(address("/api/panels/{panel_id}/transcript", { panel_id: panel.id }), `${panel.name}.md`),
+              },
+              { label: "How it answers", icon: <Settings2 size={16} />, onSelect: () => setOpen("settings") },
+              { label: "Members", icon: <Users size={16} />, onSelect: () => setOpen("members") },
+              { label: "Leave", icon: <LogOut size={16} />, onSelect: () => setOpen("leave"), danger: true },
+            ]}
+          />
+        </header>
+        <main className={css.panel}>
+          <Turns onChanged={onChanged} onAdvisors={(view) => setOpen({ advisors: view })} />
+          <Composer />
+        </main>
+      </div>
+      {typeof open === "object" && open && <AdvisorsDialog panel={panel} start={open.advisors} onClose={close} />}
+      {open === "settings" && <SettingsDialog panel={panel} onClose={close} />}
+      {open === "members" && space && <Members space={space} onClose={close} />}
+      {open === "leave" && space && <Leave space={space} onClose={close} />}
+    </AroundContext>
+  );
+}
+
+function Turns({ onChanged, onAdvisors }: { onChanged: () => Promise<unknown>; onAdvisors: (view: AdvisorsView) => void }): ReactNode {
+  const { panel } = useAround();
+  const { rounds, loaded, error, reload, earlier } = useRounds(panel.id);
+  const turns = useMemo(() => turnsOf(rounds), [rounds]);
+  const scroller = useRef<HTMLDivElement>(null);
+  useLeading(scroller, turns, loaded);
+  return (
+    <div className={css.scroller} ref={scroller} tabIndex={0} role="region" aria-label="What was asked and answered">
+      {!loaded && turns.length === 0 && (error ? <ErrorState error={error} onRetry={reload} /> : <Skeleton lines={9} label="Loading what was asked" />)}
+      {loaded && turns.length === 0 && <Beginning onChanged={onChanged} onAdvisors={onAdvisors} />}
+      {earlier && (
+        <div className={css.earlier}>
+          <Earlier load={earlier} />
+        </div>
+      )}
+      {turns.map((turn, index) => (
+        <Turn key={turn[0]!.turn} turn={turn} isLast={index === turns.length - 1} />
+      ))}
+    </div>
+  );
+}
+
+function Earlier({ load }: { load: () => Promise<void> }): ReactNode {
+  const [busy, setBusy] = useState(false);
+  return (
+    <Button
+      small
+      busy={busy}
+      onClick={() => {
+        setBusy(true);
+        void load().finally(() => setBusy(false));
+      }}
+    >
+      Show earlier
+    </Button>
+  );
+}
+
+function Turn({ turn, isLast }: { turn: Round[]; isLast: boolean }): ReactNode {
+  const { known } = useAround();
+  const message = turn.find((each) => each.message)?.message;
+  return (
+    <article className={css.turn} data-turn={turn[0]!.turn} data-seq={message?.seq} aria-label={`Turn ${turn[0]!.turn}`}>
+      {message && (
+        <div className={css.asked}>
+          <Avatar name={message.author.name} id={message.author.id} kind={message.author.kind} />
+          <div className={css.askedText}>
+            <p className={css.askedHead}>
+              <strong>{message.author.name}</strong> <Time value={message.created_at} />
+            </p>
+            {message.deleted_at ? <p className={css.faint}>This message was deleted.</p> : <Markdown text={message.text} known={known} />}
+          </div>
+        </div>
+      )}
+      {turn.map((round) => (
+        <RoundView key={round.id} round={round} turn={turn} isLast={isLast} />
+      ))}
+    </article>
+  );
+}
+
+/** Before anything was asked. */
+function Beginning({ onChanged, onAdvisors }: { onChanged: () => Promise<unknown>; onAdvisors: (view: AdvisorsView) => void }): ReactNode {
+  const { panel } = useAround();
+  // Who has begun to choose goes on, also when the first has been added.
+  const [choosing] = useState(panel.advisors.length === 0);
+  return (
+    <div className={css.beginning}>
+      {choosing ? (
+        <>
+          <h2>Who shall advise you?</h2>
+          <p className={css.faint}>Several voices answer you at once, each in a thread of its own. Say what it is about, and some are suggested; or ask right away, then a plain assistant answers.</p>
+          <Suggest panel={panel.id} onAdded={onChanged} />
+          <p className={css.faint}>
+            <Button small variant="quiet" onClick={() => onAdvisors("new")}>
+              Name one yourself
+            </Button>
+            <Button small variant="quiet" onClick={() => onAdvisors("import")}>
+              Bring some in from a file
+            </Button>
+          </p>
+        </>
+      ) : (
+        <>
+          <h2>Nothing was asked here yet.</h2>
+          <p className={css.faint}>These answer you, all at once. With @ you ask one of them, or a group.</p>
+        </>
+      )}
+      {panel.advisors.length > 0 && (
+        <ul className={css.present} aria-label="Who answers">
+          {panel.advisors
+            .filter((each) => each.active)
+            .map((each) => (
+              <li key={each.id} className={css.voice} ref={coloured(each.colour)}>
+                <span className={css.swatch} aria-hidden />
+                {each.name}
+              </li>
+            ))}
+        </ul>
+      )}
+    </div>
+  );
+}
+
+/** Leads to the last turn, or the message that the address names; and to a turn that begins. Nothing moves while they write. */
+function useLeading(scroller: RefObject<HTMLDivElement | null>, turns: Round[][], loaded: boolean): void {
+  const wanted = new URLSearchParams(useSearch()).get("m");
+  const last = turns.at(-1)?.[0]?.turn;
+  const rounds = turns.at(-1)?.length ?? 0;
+  const led = useRef<{ turn: number; rounds: number } | null>(null);
+  useLayoutEffect(() => {
+    if (!loaded || last === undefined) return;
+    const box = scroller.current!;
+    const before = led.current;
+    led.current = { turn: last, rounds };
+    const named = before === null && wanted ? box.querySelector(`[data-seq="${CSS.escape(wanted)}"]`) : null;
+    if (named || before?.turn !== last) (named ?? box.querySelector(`[data-turn="${last}"]`))?.scrollIntoView({ block: "start" });
+    else if (rounds > before.rounds) box.querySelector(`[data-turn="${last}"] > section:last-of-type`)?.scrollIntoView({ block: "start" });
+  }, [scroller, last, rounds, loaded, wanted]);
+}
+
+/** Whoever looks at a panel has read what was said in its space. */
+function useReadAll(id: string): void {
+  const store = useStore();
+  const space = useSpace(id);
+  const seq = space?.info.last_seq ?? 0;
+  const read = space?.info.read_seq ?? 0;
+  useEffect(() => {
+    const look = (): void => {
+      if (seq <= read || document.visibilityState !== "visible") return;
+      store.dispatch({ type: "read", space: id, seq });
+      void put("/api/spaces/{space_id}/read", { path: { space_id: id }, body: { seq } }).catch(() => undefined);
+    };
+    look();
+    document.addEventListener("visibilitychange", look);
+    return () => document.removeEventListener("visibilitychange", look);
+  }, [store, id, seq, read]);
+}
+
+function download(from: string, name: string): void {
+  const link = document.createElement("a");
+  link.href = from;
+  link.download = name;
+  link.click();
+}

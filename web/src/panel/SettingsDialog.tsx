@@ -1,0 +1,89 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { type FormEvent, type ReactNode, useState } from "react";
+import { inWords, type Panel, patch } from "../denizen/api";
+import { Button } from "../ui/Button";
+import { Dialog, DialogFoot } from "../ui/Dialog";
+import { Checkbox, Select, TextArea, TextField } from "../ui/Field";
+import { ModelInput } from "./ModelInput";
+import css from "./panel.module.css";
+import { phasesFrom } from "./words";
+
+/** How a panel answers, and what it is called. */
+export function SettingsDialog({ panel, onClose }: { panel: Panel; onClose: () => void }): ReactNode {
+  const client = useQueryClient();
+  const before = panel.settings;
+  const [name, setName] = useState(panel.name);
+  const [model, setModel] = useState(before.model);
+  const [utility, setUtility] = useState(before.utility_model);
+  const [tokens, setTokens] = useState(String(before.max_tokens));
+  const [always, setAlways] = useState(before.synthesis === "always");
+  const [crosstalk, setCrosstalk] = useState(before.crosstalk);
+  const [phases, setPhases] = useState(() => JSON.stringify(before.phases, null, 2));
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const [phasesError, setPhasesError] = useState<string | null>(null);
+  const submit = async (event: FormEvent): Promise<void> => {
+    event.preventDefault();
+    setError(null);
+    setPhasesError(null);
+    let own;
+    try {
+      own = phasesFrom(phases) ?? [];
+    } catch (problem) {
+      return setPhasesError(inWords(problem));
+    }
+    setBusy(true);
+    const settings = { model: model || "default", utility_model: utility, max_tokens: Number(tokens), synthesis: always ? "always" : "on_demand", crosstalk, phases: own };
+    try {
+      const changed = await patch("/api/panels/{panel_id}", { path: { panel_id: panel.id }, body: { ...(name.trim() === panel.name ? {} : { name: name.trim() }), settings } });
+      client.setQueryData<Panel>(["panels", panel.id], changed);
+      onClose();
+    } catch (problem) {
+      setError(problem);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog wide title="How this panel answers" onClose={onClose}>
+      <form className={css.form} onSubmit={(event) => void submit(event)}>
+        <TextField label="Name" required maxLength={100} value={name} onChange={(event) => setName(event.target.value)} />
+        <div className={css.pair}>
+          <ModelInput label="Model" hint="For advisors that name none." value={model} onChange={setModel} />
+          <TextField label="Most tokens of a reply" type="number" min={1} max={200_000} required value={tokens} onChange={(event) => setTokens(event.target.value)} />
+        </div>
+        <ModelInput label="Model that suggests, checks and puts together" placeholder="The same" value={utility} onChange={setUtility} />
+        <Select label="After each message they answer each other" value={crosstalk} onChange={(event) => setCrosstalk(Number(event.target.value))}>
+          {["not by themselves", "once", "2 times", "3 times", "4 times", "5 times"].map((each, index) => (
+            <option key={each} value={index}>
+              {each}
+            </option>
+          ))}
+        </Select>
+        <Checkbox label="Always put together what they said" checked={always} onChange={(event) => setAlways(event.target.checked)} />
+        <TextArea
+          label="Phases"
+          className={css.mono}
+          rows={7}
+          spellCheck={false}
+          hint="JSON: a list of name, until_turn and instructions, in which {turn} and {of} stand for numbers. They go by each advisor's own turns."
+          value={phases}
+          error={phasesError}
+          onChange={(event) => setPhases(event.target.value)}
+        />
+        {error !== null && (
+          <p className={css.failure} role="alert">
+            {inWords(error)}
+          </p>
+        )}
+        <DialogFoot>
+          <Button variant="quiet" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button variant="primary" type="submit" busy={busy} disabled={!name.trim()}>
+            Save
+          </Button>
+        </DialogFoot>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,46 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Reply, Round } from "../denizen/api.ts";
+import { dissentWords, distanceWords, moved, phasesFrom, phaseWords, progressWords, roundTitle, stateWords, turnsOf } from "./words.ts";
+
+function round(over: Partial<Round>, states: Reply["state"][] = []): Round {
+  const advisor_responses = Object.fromEntries(states.map((state, index) => [String(index), { state } as Reply]));
+  return { kind: "ask", turn: 1, step: 0, question: null, advisor_responses, ...over } as Round;
+}
+
+test("states and phases are told in plain words", () => {
+  assert.equal(stateWords("running", false), "thinking");
+  assert.equal(stateWords("cancelled", false), "was stopped");
+  assert.equal(phaseWords({ name: "question", turn: 2, of: 3 }), "question 2 of 3");
+  assert.equal(phaseWords({ name: "", turn: 4, of: null }), "");
+  assert.equal(progressWords(round({}, ["done", "failed", "running", "cancelled"])), "1 of 4 has answered, 1 failed, 1 stopped");
+  assert.equal(progressWords(round({ kind: "vote" }, ["done", "done"])), "All 2 have voted");
+});
+
+test("rounds stand under their turns, with what they are", () => {
+  const ask = round({});
+  const first = round({ kind: "crosstalk", step: 1 });
+  const second = round({ kind: "crosstalk", step: 2 });
+  const next = round({ turn: 2 });
+  assert.deepEqual(turnsOf([ask, first, second, next]), [[ask, first, second], [next]]);
+  assert.equal(roundTitle(second, [ask, first, second]), "They answer each other (2)");
+  assert.equal(roundTitle(round({ kind: "vote", question: "Sign?" }), []), "Vote: Sign?");
+});
+
+test("a vote says who stands farthest apart", () => {
+  const camp = { position: "yes", advisors: ["a"], confidence: 1, weight: 1 };
+  const dissent = { a: { a: 0, b: 0.2, c: 0.9 }, b: { a: 0.2, b: 0, c: 0.5 }, c: { a: 0.9, b: 0.5, c: 0 } };
+  assert.equal(dissentWords({ leading: "yes", camps: [camp, camp], dissent }, (id) => id.toUpperCase()), "Farthest apart: A and C.");
+  assert.equal(dissentWords({ leading: "yes", camps: [camp], dissent }, String), "All are of one mind.");
+  assert.deepEqual([0, 0.2, 0.5, 0.9].map(distanceWords), ["together", "near", "apart", "far apart"]);
+});
+
+test("advisors are moved, and phases read", () => {
+  assert.deepEqual(moved(["a", "b", "c"], 2, -1), ["a", "c", "b"]);
+  assert.deepEqual(moved(["a", "b"], 1, 1), ["a", "b"]);
+  assert.equal(phasesFrom(" "), null);
+  assert.throws(() => phasesFrom("{"), /no JSON/);
+  assert.throws(() => phasesFrom("{}"), /a list/);
+  assert.throws(() => phasesFrom("[{}]"), /instructions/);
+  assert.deepEqual(phasesFrom('[{"instructions": "Ask."}]'), [{ instructions: "Ask." }]);
+});

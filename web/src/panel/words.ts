@@ -1,0 +1,93 @@
+/** What a panel's state is called, and what a vote says. Pure. */
+import type { Reply, Round, Schemas } from "../denizen/api.ts";
+
+export type Tally = Schemas["TallyOut"];
+
+/** How a reply stands, in plain words. `said`: whether there is text already. */
+export function stateWords(state: Reply["state"], said: boolean): string {
+  switch (state) {
+    case "waiting":
+      return "waiting";
+    case "running":
+      return said ? "writing" : "thinking";
+    case "done":
+      return "done";
+    case "failed":
+      return "has failed";
+    case "cancelled":
+      return "was stopped";
+  }
+}
+
+/** `question 2 of 3`; nothing where the phase has no name. */
+export function phaseWords(phase: Reply["phase"]): string {
+  if (!phase?.name) return "";
+  return phase.of === null ? phase.name : `${phase.name} ${phase.turn} of ${phase.of}`;
+}
+
+/** How far a round has come: `2 of 3 have answered`. */
+export function progressWords(round: Round): string {
+  const replies = Object.values(round.advisor_responses);
+  const count = (state: Reply["state"]): number => replies.filter((each) => each.state === state).length;
+  const [done, failed, stopped] = [count("done"), count("failed"), count("cancelled")];
+  const verb = round.kind === "vote" ? "voted" : "answered";
+  const said = done === replies.length && done > 1 ? `All ${done} have ${verb}` : `${done} of ${replies.length} ${done === 1 ? "has" : "have"} ${verb}`;
+  return [said, failed && `${failed} failed`, stopped && `${stopped} stopped`].filter(Boolean).join(", ");
+}
+
+/** The turns, each with its rounds in order. */
+export function turnsOf(rounds: readonly Round[]): Round[][] {
+  const turns = new Map<number, Round[]>();
+  for (const round of rounds) turns.set(round.turn, [...(turns.get(round.turn) ?? []), round]);
+  return [...turns.values()];
+}
+
+/** What stands over a round: nothing over the answers to the message itself. */
+export function roundTitle(round: Round, turn: readonly Round[]): string {
+  if (round.kind === "vote") return round.question ? `Vote: ${round.question}` : "Vote";
+  if (round.kind !== "crosstalk") return "";
+  const all = turn.filter((each) => each.kind === "crosstalk");
+  return all.length > 1 ? `They answer each other (${all.indexOf(round) + 1})` : "They answer each other";
+}
+
+/** Who stands farthest from whom, and whether all are of one mind. */
+export function dissentWords(tally: Tally, nameOf: (advisor: string) => string): string {
+  if (tally.camps.length < 2) return "All are of one mind.";
+  let most = { one: "", other: "", far: -1 };
+  for (const [one, others] of Object.entries(tally.dissent)) {
+    for (const [other, far] of Object.entries(others)) if (far > most.far) most = { one, other, far };
+  }
+  return `Farthest apart: ${nameOf(most.one)} and ${nameOf(most.other)}.`;
+}
+
+/** How far apart, in words; a table of numbers alone tells little. */
+export function distanceWords(far: number): string {
+  if (far === 0) return "together";
+  if (far < 0.4) return "near";
+  return far < 0.75 ? "apart" : "far apart";
+}
+
+/** The list with the thing at `from` moved by `by` places; as it was where there is no such place. */
+export function moved<T>(list: readonly T[], from: number, by: number): T[] {
+  const to = from + by;
+  const next = [...list];
+  if (to < 0 || to >= next.length) return next;
+  next.splice(to, 0, ...next.splice(from, 1));
+  return next;
+}
+
+/** Phases as they were typed: null where there are none. Raises with what is wrong. */
+export function phasesFrom(text: string): Schemas["denizen__panel__phases__Phase"][] | null {
+  if (!text.trim()) return null;
+  let given: unknown;
+  try {
+    given = JSON.parse(text);
+  } catch (error) {
+    throw new Error(`This is no JSON: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  if (!Array.isArray(given)) throw new Error('Phases are a list: [{"name": "question", "until_turn": 3, "instructions": "Ask."}].');
+  for (const each of given) {
+    if (typeof each !== "object" || each === null || typeof each.instructions !== "string") throw new Error("Each phase says its instructions.");
+  }
+  return given;
+}
