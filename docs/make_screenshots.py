@@ -23,15 +23,20 @@ sys.path.insert(0, str(ROOT))  # for tests.browser, which finds or installs one
 
 from playwright.async_api import Page, ViewportSize  # noqa: E402
 
-from denizen import Runtime, call, reply, scripted, tool  # noqa: E402
+from pydantic_ai.messages import ModelMessage  # noqa: E402
+
+from denizen import Runtime, call, forever, reply, scripted, tool  # noqa: E402
 from denizen.access import tokens  # noqa: E402
 from denizen.clock import Instant, SystemClock, instant  # noqa: E402
+from denizen.models.scripted import Info, Turn, think  # noqa: E402
+from denizen.panel.panels import Panel  # noqa: E402
 from denizen.server.application import create_app  # noqa: E402
 from denizen.server.serving import bind, serve_on  # noqa: E402
 from denizen.spaces import directory  # noqa: E402
 from denizen.spaces.directory import Entity, Space  # noqa: E402
 from denizen.tools.settings import ClientTool  # noqa: E402
 from tests.browser import open_browser  # noqa: E402
+from tests.world import as_text  # noqa: E402
 
 FOLDER = Path(__file__).with_name("screenshots")
 SIZES: dict[str, ViewportSize] = {"wide": {"width": 1280, "height": 800}, "phone": {"width": 390, "height": 780}}
@@ -43,6 +48,46 @@ MIGRATION = """The migration only adds a column, so that old and new instances c
 def upgrade() -> None:
     op.add_column("messages", Column("edited_at", Time))  # expand
 ```"""
+
+
+SAID = {
+    "Martin Buber": "You speak of the street, the rent, the ovens. **Whom do you see** when the door opens at seven? Name "
+    "one person, and say what you would ask her.",
+    "A baker of thirty years": "Who gets up at two? I did, for thirty years. The bread is the easy part:\n\n"
+    "- flour and gas went up by a third\n- an oven breaks on a Saturday\n\nWhat can you pay yourself in the first winter?",
+    "Hannah Arendt": "To begin is to show yourself to others, who may answer otherwise than you wished. What, exactly, do "
+    "you begin here that was not in the world before?",
+    "The bank": "What do you do if *half* as many come as you have reckoned?",
+    "Antigone": "You ask whether it pays. Which law do you follow when it does not?",
+}
+VOTES = {
+    "Martin Buber": ("wait", 0.6),
+    "A baker of thirty years": ("wait", 0.9),
+    "Hannah Arendt": ("sign", 0.7),
+    "The bank": ("wait", 0.8),
+    "Antigone": ("sign", 0.5),
+}
+TOGETHER = """## Agreements
+
+Nobody doubts that you can bake. All ask **for whom**, and what the first winter costs.
+
+## Disagreements
+
+The baker and the bank want the figures first; Arendt and Antigone hold that a beginning is not reckoned.
+
+## To decide
+
+Whether you sign before or after you know your first ten customers by name."""
+
+
+def advise(messages: list[ModelMessage], info: Info) -> Turn:
+    """What each of the advisors says."""
+    system = as_text(messages[0])
+    who = next((name for name in SAID if f"You are {name}" in system), "")
+    if info.tools == ("vote",):
+        position, confidence = VOTES[who]
+        return call("vote", position=position, confidence=confidence, reason="The lease runs for ten years.")
+    return [think("What is left out here?"), SAID[who]] if who else TOGETHER
 
 
 class PictureClock(SystemClock):
@@ -64,6 +109,7 @@ class House:
     noor: Entity
     kitchen: Space
     release: Space
+    board: Panel
 
 
 @dataclass(frozen=True)
@@ -79,6 +125,12 @@ async def _conversation(page: Page) -> None:
     await page.get_by_role("region", name="Bo asks").wait_for()
 
 
+async def _vote(page: Page) -> None:
+    vote = page.get_by_role("region", name="Vote: Sign the lease by Friday?")
+    await vote.get_by_text("Leading: wait").wait_for()
+    await vote.evaluate("element => element.scrollIntoView()")
+
+
 async def _search(page: Page) -> None:
     await page.get_by_label("Words").fill("checklist")
     await page.get_by_role("button", name="Search").click()
@@ -90,6 +142,10 @@ SHOTS: dict[str, Shot] = {
     "kitchen": Shot(
         lambda house: f"/s/{house.kitchen.id}", lambda page: page.get_by_text("blue kettle").first.wait_for()
     ),
+    "panel": Shot(
+        lambda house: f"/panels/{house.board.id}?m=1", lambda page: page.get_by_text("Leading: wait").wait_for()
+    ),
+    "vote": Shot(lambda house: f"/panels/{house.board.id}", _vote),
     "search": Shot(lambda _: "/search", _search),
     "agents": Shot(lambda _: "/agents", lambda page: page.get_by_text("You are an engineer").wait_for()),
     "me": Shot(lambda _: "/me", lambda page: page.get_by_text("What lets you in").wait_for()),
@@ -179,7 +235,22 @@ async def settle(runtime: Runtime, address: str) -> House:
     for agent in (ada, bo):
         await runtime.db.write(directory.attend, release.id, agent.id, "all")
     await runtime.post(release, sam, "I keep an eye on the graphs.")
-    return House(runtime, address, noor, kitchen, release)
+    return House(runtime, address, noor, kitchen, release, await _advised(runtime, noor))
+
+
+async def _advised(runtime: Runtime, noor: Entity) -> Panel:
+    """A panel that was asked, put together what was said, and voted."""
+    runtime.models.register("advisors", forever(advise))
+    board = await runtime.create_panel("Bakery", [noor], advisors=list(SAID), model="advisors", synthesis="always")
+    asked = await runtime.ask_panel(
+        board, noor, "I could take over the empty shop at the corner and open a **bakery**. Should I sign the lease?"
+    )
+    while not (await runtime.round(asked)).all_completed:
+        await asyncio.sleep(0.05)
+    vote = await runtime.vote(asked, "Sign the lease by Friday?", by=noor)
+    while not (await runtime.round(vote)).all_completed:
+        await asyncio.sleep(0.05)
+    return board
 
 
 async def take(house: House, names: list[str]) -> None:

@@ -64,12 +64,17 @@ function List({ panel, groups, onView, onChanged }: ListProps): ReactNode {
     }
     await onChanged();
   };
+  // On the screen at once; what the server has is asked for afterwards.
+  const show = (advisors: Advisor[]): void => void client.setQueryData<Panel>(["panels", panel.id], { ...panel, advisors });
+  const switchTo = (one: Advisor, active: boolean): void => {
+    show(panel.advisors.map((each) => (each.id === one.id ? { ...each, active } : each)));
+    void act(() => patch("/api/panels/{panel_id}/advisors/{advisor_id}", { path: { ...path, advisor_id: one.id }, body: { active } }));
+  };
   const move = (at: number, by: number): void => {
     const advisors = moved(panel.advisors, at, by);
     const place = advisors.findIndex((each) => each.id === panel.advisors[at]!.id);
     if (place === at) return;
-    // On the screen at once; what the server has is asked for afterwards.
-    client.setQueryData<Panel>(["panels", panel.id], { ...panel, advisors });
+    show(advisors);
     setSaid(`${panel.advisors[at]!.name} is number ${place + 1} of ${advisors.length} now.`);
     void act(() => put("/api/panels/{panel_id}/advisors/order", { path, body: { advisors: advisors.map((each) => each.id) } }));
   };
@@ -99,7 +104,7 @@ function List({ panel, groups, onView, onChanged }: ListProps): ReactNode {
                   role="switch"
                   aria-label={`${each.name} is switched on`}
                   checked={each.active}
-                  onChange={(event) => void act(() => patch("/api/panels/{panel_id}/advisors/{advisor_id}", { path: { ...path, advisor_id: each.id }, body: { active: event.target.checked } }))}
+                  onChange={(event) => switchTo(each, event.target.checked)}
                 />
               </label>
               <span className={css.rowActions}>

@@ -1,0 +1,230 @@
+"""A panel in the browser: advisors who answer at once, and what a person does with their answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from pathlib import Path
+
+from playwright.async_api import Locator, Page, expect
+from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.messages import ModelMessage
+
+from denizen.models.scripted import Info, Turn, call, forever, think
+from tests.server.conftest import House
+from tests.web.conftest import PHONE, Visit
+from tests.world import as_text
+
+VOTES = {"Seth Godin": ("open it", 0.9), "Martin Buber": ("wait", 0.8), "Ada": ("open it", 0.4)}
+
+
+class Voices:
+    """A model that speaks as whoever it is asked to be. Buber refuses the first time; Ada waits until she may go on."""
+
+    def __init__(self) -> None:
+        self.refuses = True
+        self.may_go_on = asyncio.Event()
+
+    def speak(self, messages: list[ModelMessage], info: Info) -> Turn:
+        system = as_text(messages[0])
+        who = system.partition("You are ")[2].partition(".")[0]
+        if info.tools == ("vote",):
+            position, confidence = VOTES[who]
+            return call("vote", position=position, confidence=confidence, reason=f"So {who} sees it.")
+        if info.tools == ("suggest",):
+            named = (("A baker of thirty years", "role"), ("Diogenes", "challenger"))
+            return call("suggest", advisors=[
+                {"name": name, "kind": kind, "description": "You speak plainly.", "reason": f"{name} knows bread."}
+                for name, kind in named
+            ])  # fmt: skip
+        if info.tools == ("report",):
+            return call("report", verdicts=[{"passed": True, "why": "It asks."}])
+        if "## Agreements" in system:
+            return "## Agreements\n\nAll want **bread**.\n\n## To decide\n\nWhen to open."
+        if who == "Martin Buber" and self.refuses:
+            self.refuses = False
+            raise ModelHTTPError(status_code=400, model_name="m", body={"error": {"message": "Not like this."}})
+        return [think(f"{who} ponders."), f"**{who}** asks: whom will you bake for, and who gets up at two?"]
+
+    async def hesitate(self) -> None:
+        await self.may_go_on.wait()
+
+
+async def test_advisors_answer_at_once_and_a_person_works_with_what_they_say(house: House, visit: Visit) -> None:
+    world = house.world
+    noor, voices = await world.person("Noor"), Voices()
+    world.denizen.models.register("voices", forever(voices.speak))
+    world.denizen.models.register("slow", forever(voices.speak, pause=voices.hesitate))
+    board = await world.denizen.create_panel(
+        "Board", [noor], model="voices",
+        advisors=[
+            {"name": "Seth Godin", "assertions": ["asks before it advises"]},
+            "Martin Buber",
+            {"name": "Ada", "model": "slow", "colour": "#b3322b"},
+        ],
+    )  # fmt: skip
+    visitor = await visit(noor, color_scheme="dark")
+    page = await visitor.open("/")
+    await page.get_by_role("link", name="Board").click()
+    await expect(page.get_by_role("heading", name="Nothing was asked here yet.")).to_be_visible()
+
+    # Who answers, and what it costs, is told before; each card stands for itself.
+    box = page.get_by_label("Message to Board")
+    await box.fill("Should I open a bakery?")
+    await expect(
+        page.get_by_text(re.compile("Seth Godin, Martin Buber, Ada · about .* free of charge"))
+    ).to_be_visible()
+    await box.press("Enter")
+    seth, buber, ada = (_card(page, name) for name in ("Seth Godin", "Martin Buber", "Ada"))
+    await expect(seth).to_contain_text("Seth Godin asks: whom will you bake for")
+    await expect(seth).to_contain_text("question 1 of 3")
+    await expect(seth).to_contain_text("1 of 1 expectations met")
+    await expect(buber).to_contain_text("has failed")
+    await expect(ada).to_contain_text("thinking")
+    await expect(page.get_by_text("1 of 3 has answered, 1 failed")).to_be_visible()
+    await expect(seth.get_by_text("Seth Godin ponders.")).to_be_hidden()
+    await seth.get_by_text("What it thought").click()
+    await expect(seth.get_by_text("Seth Godin ponders.")).to_be_visible()
+    await visitor.check_accessibility()
+
+    # One is stopped, one asked again, and both answer in the end.
+    await ada.get_by_role("button", name="Stop Ada").click()
+    await expect(ada).to_contain_text("was stopped")
+    await expect(page.get_by_text("1 of 3 has answered, 1 failed, 1 stopped")).to_be_visible()
+    await buber.get_by_role("button", name="Ask Martin Buber again").click()
+    await expect(buber).to_contain_text("who gets up at two?")
+    voices.may_go_on.set()
+    await ada.get_by_role("button", name="Ask Ada again").click()
+    await expect(ada).to_contain_text("who gets up at two?")
+    await expect(page.get_by_text("All 3 have answered")).to_be_visible()
+
+    await seth.get_by_role("button", name="What Seth Godin was shown").click()
+    shown = page.get_by_role("dialog")
+    await expect(shown).to_contain_text("Exactly as it was sent")
+    await expect(shown.get_by_role("listitem").last).to_contain_text("Should I open a bakery?")
+    await page.keyboard.press("Escape")
+    await seth.get_by_role("button", name="Seth Godin on the full screen").click()
+    await expect(page.get_by_role("dialog")).to_contain_text("whom will you bake for")
+    await page.keyboard.press("Escape")
+
+    # What they said is put together; they vote, and answer each other.
+    await page.get_by_role("button", name="Put it together").click()
+    await expect(page.get_by_role("article", name="Put together")).to_contain_text("All want bread.")
+    await page.get_by_role("button", name="Vote", exact=True).click()
+    await page.get_by_label("On what?").fill("Open it?")
+    await page.get_by_role("dialog").get_by_role("button", name="Vote").click()
+    vote = page.get_by_role("region", name="Vote: Open it?")
+    await expect(vote).to_contain_text("Leading: open it")
+    await expect(vote).to_contain_text("Farthest apart: Seth Godin and Martin Buber.")
+    row = vote.get_by_role("row").filter(has_text="Seth Godin").last
+    await expect(row.get_by_role("cell")).to_have_text(["", "0.8", "0.0"])
+    await visitor.check_accessibility()
+    await vote.get_by_role("button", name="Cross-talk").click()
+    await page.get_by_role("button", name="Let them talk").click()
+    talk = page.get_by_role("region", name="They answer each other")
+    await expect(talk).to_contain_text("All 3 have answered")
+
+    # One alone is asked by @; what was there is there again after a reload.
+    await box.press_sequentially("@mar")
+    await expect(page.get_by_role("option")).to_have_text(["Martin Buber@martin-buber"])
+    await box.press("Enter")
+    await box.press_sequentially("And you?")
+    await box.press("Enter")
+    second = page.get_by_role("article", name="Turn 2")
+    await expect(second.get_by_role("article")).to_have_count(1)
+    await expect(second).to_contain_text("question 2 of 3")
+    await page.reload()
+    await expect(page.get_by_role("article", name="Turn 1")).to_contain_text("Leading: open it")
+    async with page.expect_download() as waiting:
+        await page.get_by_role("button", name="More about this panel").click()
+        await page.get_by_role("menuitem", name="Download the transcript").click()
+    file = await (await waiting.value).path()
+    assert "**Martin Buber**" in Path(file).read_text()
+    assert (await world.denizen.get_panel(board)).turns == 2
+
+
+async def test_a_panel_is_opened_and_its_advisors_are_suggested_made_and_put_in_order(
+    house: House, visit: Visit, tmp_path: Path
+) -> None:
+    world = house.world
+    noor, voices = await world.person("Noor"), Voices()
+    world.denizen.models.register("voices", forever(voices.speak))
+    visitor = await visit(noor, size=PHONE)
+    page = await visitor.open("/")
+    await page.get_by_role("button", name="Open the menu").click()
+    await page.get_by_role("button", name="New panel").click()
+    await page.get_by_label("Name").fill("Bakery")
+    await page.get_by_role("button", name="Open the panel").click()
+    await expect(page).to_have_url(re.compile("/panels/"))
+    await expect(page.get_by_text("a plain assistant answers.").last).to_be_visible()
+
+    await page.get_by_role("button", name="More about this panel").click()
+    await page.get_by_role("menuitem", name="How it answers").click()
+    await page.get_by_label("Model", exact=True).fill("voices")
+    await visitor.check_accessibility()
+    await page.get_by_role("button", name="Save").click()
+    await page.get_by_label("What do you want to think about?").fill("Whether to open a bakery")
+    await page.get_by_role("button", name="Suggest advisors").click()
+    await expect(page.get_by_role("list", name="Suggestions")).to_contain_text("Diogenes knows bread.")
+    await visitor.check_accessibility()
+    await page.get_by_role("button", name="Add all 2").click()
+    await expect(page.get_by_role("list", name="Who answers").get_by_role("listitem")).to_have_text(
+        ["A baker of thirty years", "Diogenes"]
+    )
+
+    await page.get_by_role("button", name="Advisors: 2").click()
+    await page.get_by_role("button", name="New advisor").click()
+    await page.get_by_label("Name").fill("Martin Buber")
+    await page.get_by_label("Description").fill("You look for the encounter.")
+    await page.get_by_text("Group, model, phases, expectations").click()
+    await page.get_by_label("Group").fill("Philosophers")
+    await page.get_by_label("Phases").fill("{")
+    await page.get_by_role("button", name="Add the advisor").click()
+    await expect(page.get_by_text("This is no JSON")).to_be_visible()
+    await page.get_by_label("Phases").fill('[{"name": "listening", "instructions": "Listen."}]')
+    await visitor.check_accessibility()
+    await page.get_by_role("button", name="Add the advisor").click()
+
+    listed = page.get_by_role("list", name="Advisors").get_by_role("listitem")
+    await expect(listed).to_have_count(3)
+    await page.get_by_role("button", name="Move Martin Buber up").click()
+    await expect(listed.nth(1)).to_contain_text("Martin Buber")
+    await page.get_by_role("button", name="Change Martin Buber").focus()
+    await page.keyboard.press("Alt+ArrowUp")
+    await expect(listed.first).to_contain_text("Martin Buber")
+    await page.get_by_role("switch", name="Diogenes is switched on").uncheck()
+    await page.get_by_role("button", name="Remove A baker of thirty years").click()
+    await expect(listed).to_have_count(2)
+    await visitor.check_accessibility()
+    async with page.expect_download() as waiting:
+        await page.get_by_role("link", name="Take along").click()
+    taken = json.loads(Path(await (await waiting.value).path()).read_text())
+    assert [(each["name"], each.get("active", True)) for each in taken["advisors"]] == [
+        ("Martin Buber", True),
+        ("Diogenes", False),
+    ]
+
+    # They come back from the file, instead of those who are there.
+    (tmp_path / "advisors.json").write_text(json.dumps({**taken, "advisors": taken["advisors"][:1]}))
+    await page.get_by_role("button", name="Bring in").click()
+    await page.get_by_label("A file that was taken along").set_input_files(tmp_path / "advisors.json")
+    await page.get_by_label("Instead of those who are here").check()
+    await page.get_by_role("button", name="Bring in 1").click()
+    await expect(listed).to_have_count(1)
+    await page.get_by_role("button", name="Remove Martin Buber").click()
+    await expect(page.get_by_text("Nobody advises here yet")).to_be_visible()
+    await page.keyboard.press("Escape")
+
+    # Without advisors, a plain assistant answers.
+    await page.get_by_label("Message to Bakery").fill("Well?")
+    await page.get_by_role("button", name="Ask", exact=True).click()
+    turn = page.get_by_role("article", name="Turn 1")
+    await expect(turn.get_by_role("article")).to_have_count(1)
+    await expect(turn).to_contain_text("whom will you bake for")
+    await expect(page.get_by_role("button", name="Vote")).to_have_count(0)
+    await visitor.check_accessibility()
+
+
+def _card(page: Page, name: str) -> Locator:
+    return page.get_by_role("region", name="Answers").get_by_role("article", name=name)
