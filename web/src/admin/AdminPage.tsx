@@ -13,6 +13,7 @@ const Budgets = lazy(() => import("./Budgets"));
 const Usage = lazy(() => import("./Usage"));
 const Health = lazy(() => import("./Health"));
 const Settings = lazy(() => import("./Settings"));
+const Memory = lazy(() => import("./Memory"));
 const Forgetting = lazy(() => import("./Forgetting"));
 
 const ROOMS: Record<string, { label: string; room: () => ReactNode }> = {
@@ -23,6 +24,7 @@ const ROOMS: Record<string, { label: string; room: () => ReactNode }> = {
   usage: { label: "Usage", room: () => <Usage /> },
   health: { label: "Health", room: () => <Health /> },
   settings: { label: "Organization", room: () => <Settings /> },
+  memory: { label: "Memory", room: () => <Memory /> },
   forgetting: { label: "Forgetting", room: () => <Forgetting /> },
 };
 const TABS = Object.entries(ROOMS).map(([name, { label }]) => ({ href: `/admin/${name}`, label }));

@@ -66,6 +66,11 @@ export interface SpaceLeft {
   type: "space.left";
   space: string;
 }
+export interface MetadataUpdate {
+  type: "metadata.update";
+  space: string;
+  rolling_memory: Schemas["ConversationMemory"];
+}
 
 export type RoundTold = Omit<Round, "type"> & { type: "panel.round" };
 export interface PanelReply {
@@ -107,7 +112,8 @@ export type StreamEvent =
   | RoundTold
   | PanelReply
   | PanelDelta
-  | PanelChanged;
+  | PanelChanged
+  | MetadataUpdate;
 
 /** Every event of the stream by its name. */
 export const NAMES = [
@@ -129,6 +135,7 @@ export const NAMES = [
   "panel.reply",
   "panel.delta",
   "panel.changed",
+  "metadata.update",
 ] as const;
 
 /** An event of the stream from its name and its data. */

@@ -76,6 +76,8 @@ export interface State {
   pending: Pending[];
   /** By the id of the space. */
   panels: Record<string, PanelState>;
+  /** How often it was told that what a conversation came to is another by now. */
+  came: Record<string, number>;
 }
 
 /** What the client itself knows, beside what the stream tells. */
@@ -107,6 +109,7 @@ export const EMPTY: State = {
   drafts: {},
   pending: [],
   panels: {},
+  came: {},
 };
 
 export function reduce(state: State, action: Action): State {
@@ -178,6 +181,8 @@ export function reduce(state: State, action: Action): State {
     case "space.joined":
     case "space.changed":
       return toldOf(state, action);
+    case "metadata.update":
+      return { ...state, came: { ...state.came, [action.space]: (state.came[action.space] ?? 0) + 1 } };
     case "space.left":
       return { ...state, spaces: without(state.spaces, action.space) };
   }

@@ -1,12 +1,12 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { type ReactNode, useEffect, useMemo, useRef } from "react";
+import { lazy, type ReactNode, Suspense, useEffect, useMemo, useRef } from "react";
 import { Redirect, useLocation } from "wouter";
 import { ApiError } from "../denizen/api";
 import { useAgent, useIsAdmin, usePresence } from "../denizen/hooks";
 import { Page } from "../shell/Page";
 import { Avatar, STATUS_WORDS } from "../ui/Avatar";
 import { Badge } from "../ui/Badge";
-import { Empty, Loaded } from "../ui/States";
+import { Empty, Loaded, Skeleton } from "../ui/States";
 import { LinkTabs } from "../ui/Tabs";
 import { Time } from "../ui/Time";
 import { CyclePage } from "./CyclePage";
@@ -22,6 +22,8 @@ import type { Watched } from "./watching";
 import { WindowTab } from "./WindowTab";
 import { whole } from "./words";
 
+const AgentMemories = lazy(() => import("../memory/AgentMemories"));
+
 const TABS = [
   ["now", "Now"],
   ["life", "Life"],
@@ -29,6 +31,7 @@ const TABS = [
   ["inbox", "Inbox"],
   ["plans", "Plans"],
   ["recall", "Recall"],
+  ["memories", "Memories"],
   ["settings", "Settings"],
 ] as const;
 type TabName = (typeof TABS)[number][0];
@@ -67,13 +70,15 @@ function Inside({ agent }: { agent: AgentDetail }): ReactNode {
   return (
     <MindContext value={looked}>
       <Page title={agent.name} before={<Avatar name={agent.name} id={agent.id} kind="agent" />} below={<Head agent={agent} watched={watched} tab={tab} at={`/agents/${ref}`} />}>
-        <Tab tab={tab} part={part} at={`/agents/${ref}`} />
+        <Suspense fallback={<Skeleton lines={10} />}>
+          <Tab agent={agent} tab={tab} part={part} at={`/agents/${ref}`} />
+        </Suspense>
       </Page>
     </MindContext>
   );
 }
 
-function Tab({ tab, part, at }: { tab: TabName; part: string | undefined; at: string }): ReactNode {
+function Tab({ agent, tab, part, at }: { agent: AgentDetail; tab: TabName; part: string | undefined; at: string }): ReactNode {
   switch (tab) {
     case "now":
       return <NowTab at={at} />;
@@ -87,6 +92,8 @@ function Tab({ tab, part, at }: { tab: TabName; part: string | undefined; at: st
       return <PlansTab />;
     case "recall":
       return <RecallTab at={at} />;
+    case "memories":
+      return <AgentMemories agent={agent.id} name={agent.name} />;
     case "settings":
       return <SettingsTab />;
   }

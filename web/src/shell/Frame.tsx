@@ -16,6 +16,8 @@ const NewAgent = lazy(() => import("../agents/NewAgentPage"));
 const Admin = lazy(() => import("../admin/AdminPage"));
 const Own = lazy(() => import("../me/MePage"));
 const Panel = lazy(() => import("../panel/PanelPage"));
+const Memory = lazy(() => import("../memory/MemoryPage"));
+const Source = lazy(() => import("../memory/SourcePage"));
 const Search = lazy(() => import("../spaces/SearchPage"));
 
 const LAST_SPACE = "last space";
@@ -53,6 +55,8 @@ export function Frame(): ReactNode {
                 <Route path="/agents/new" component={NewAgent} />
                 <Route path="/agents/:id/*?">{({ id }) => <Mind id={id} />}</Route>
                 <Route path="/admin/*?" component={Admin} />
+                <Route path="/memory/*?" component={Memory} />
+                <Route path="/m/:id">{({ id }) => <Source key={id} id={id} />}</Route>
                 <Route path="/me" component={Own} />
                 <Route component={Nowhere} />
               </Switch>

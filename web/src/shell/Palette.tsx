@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { Bot, Hash, Keyboard, LogOut, MessageSquareText, Moon, Plus, ScanEye, Search, Settings2, Sun, UserRound } from "lucide-react";
+import { Bot, Brain, Hash, Keyboard, LogOut, MessageSquareText, Moon, Plus, ScanEye, Search, Settings2, Sun, UserRound } from "lucide-react";
 import { type KeyboardEvent, type ReactNode, useEffect, useId, useMemo, useRef, useState } from "react";
 import { useLocation } from "wouter";
 import { useTalk } from "../agents/talking";
@@ -212,11 +212,13 @@ function actions(admin: boolean, command: (command: Command) => void, go: (path:
     of("usage", "Administration: usage", <Settings2 size={18} />, "usage,cost,spending"),
     to("/admin/health", "Administration: health", "health,alerts,instances"),
     to("/admin/settings", "Administration: organization", "organization,settings,name"),
+    to("/admin/memory", "Administration: memory", "memory,remember,report,switches"),
     to("/admin/forgetting", "Administration: forgetting", "forget,delete,receipts"),
   ];
   return [
     of("new space", "Open a new space", <Plus size={18} />, "new space,create space"),
     of("agents", "Agents", <Bot size={18} />),
+    { ...to("/memory/you", "Memory", "memories,remembered,forget"), icon: <Brain size={18} /> },
     ...(admin ? forAdmins : []),
     of("me", "You", <UserRound size={18} />, "me,profile,account"),
     of("help", "Shortcuts", <Keyboard size={18} />, "help,keyboard,keys"),

@@ -1,4 +1,4 @@
-import { Bot, Command, Keyboard, LogOut, Monitor, Moon, PanelLeftClose, Plus, Search, Settings2, Sun, UserRound, UsersRound } from "lucide-react";
+import { Bot, Brain, Command, Keyboard, LogOut, Monitor, Moon, PanelLeftClose, Plus, Search, Settings2, Sun, UserRound, UsersRound } from "lucide-react";
 import { lazy, type ReactNode, Suspense, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { useIsAdmin, useMe, useSpaces } from "../denizen/hooks";
@@ -67,6 +67,7 @@ export function Sidebar({ open, onClose }: { open: boolean; onClose: () => void 
         </nav>
         <nav className={css.tools} aria-label="Places">
           <ToolLink href="/agents" icon={<Bot size={18} />} label="Agents" />
+          <ToolLink href="/memory/you" under="/memory" icon={<Brain size={18} />} label="Memory" />
           {useIsAdmin() && <ToolLink href="/admin/people" under="/admin" icon={<Settings2 size={18} />} label="Administration" />}
         </nav>
         <div className={css.foot}>

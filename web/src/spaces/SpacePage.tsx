@@ -1,5 +1,5 @@
-import { Ellipsis, Lock, LogOut, Pencil, Search, Users } from "lucide-react";
-import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { BookOpenText, Ellipsis, Lock, LogOut, Pencil, Search, Users } from "lucide-react";
+import { lazy, type ReactNode, Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { Link, Redirect } from "wouter";
 import { type Message, put } from "../denizen/api";
 import { useMe, useSpace } from "../denizen/hooks";
@@ -20,6 +20,8 @@ import { Notices } from "./Notices";
 import { Rename } from "./Rename";
 import { StatusLine } from "./StatusLine";
 import { useConversation } from "./useConversation";
+
+const Came = lazy(() => import("../memory/Conversation"));
 
 /** A space: what was said there, what happens, and where one writes. `at` is the message that the address names. */
 export function SpacePage({ id, at }: { id: string; at?: number }): ReactNode {
@@ -51,7 +53,7 @@ function Inside({ id, at }: { id: string; at: number | null }): ReactNode {
   const composer = useRef<ComposerHandle>(null);
   const [replyTo, setReplyTo] = useState<Message | null>(null);
   const [editing, setEditing] = useState<string | null>(null);
-  const [dialog, setDialog] = useState<"members" | "rename" | "leave" | null>(null);
+  const [dialog, setDialog] = useState<"members" | "came" | "rename" | "leave" | null>(null);
   const mark = useMark(id);
   const onSeen = useReadMark(id);
   useTitle(`${unread(space) > 0 ? `(${unread(space)}) ` : ""}${space.info.name}`);
@@ -113,6 +115,7 @@ function Inside({ id, at }: { id: string; at: number | null }): ReactNode {
             icon={<Ellipsis size={18} />}
             items={[
               { label: "Members", icon: <Users size={16} />, onSelect: () => setDialog("members") },
+              { label: "What this conversation came to", icon: <BookOpenText size={16} />, onSelect: () => setDialog("came") },
               { label: "Rename", icon: <Pencil size={16} />, onSelect: () => setDialog("rename") },
               { label: "Leave", icon: <LogOut size={16} />, onSelect: () => setDialog("leave"), danger: true },
             ]}
@@ -126,6 +129,11 @@ function Inside({ id, at }: { id: string; at: number | null }): ReactNode {
         </main>
       </div>
       {dialog === "members" && <Members space={space} onClose={() => setDialog(null)} />}
+      {dialog === "came" && (
+        <Suspense>
+          <Came space={id} name={space.info.name} last={space.info.last_seq} onClose={() => setDialog(null)} />
+        </Suspense>
+      )}
       {dialog === "rename" && <Rename space={space} onClose={() => setDialog(null)} />}
       {dialog === "leave" && <Leave space={space} onClose={() => setDialog(null)} />}
     </AroundContext>

@@ -1,0 +1,29 @@
+import type { ReactNode } from "react";
+import { useEntities, useMe } from "../denizen/hooks";
+import { Empty } from "../ui/States";
+import { useMemories } from "./asking";
+import { MemoryList } from "./MemoryList";
+import css from "./memory.module.css";
+
+/** What an agent remembers of people, for whoever looks after it. */
+export default function AgentMemories({ agent, name }: { agent: string; name: string }): ReactNode {
+  const me = useMe();
+  const entities = useEntities();
+  const query = useMemories({ of: "agent", agent });
+  const whom = (id: string | null): string => (id === me.id ? "of you" : `of ${entities.data?.find((each) => each.id === id)?.name ?? "someone who has left"}`);
+  return (
+    <>
+      <p className={css.about}>What {name} remembers of people, each between the two of them. It is reminded of it where only they talk. Its own notes are under Plans, and its whole past under Recall.</p>
+      <MemoryList
+        query={query}
+        changeable
+        about={(memory) => whom(memory.user_id)}
+        empty={
+          <Empty title="It remembers nothing of anyone yet.">
+            <p>When its conversations have grown for a while they are summed up, and what it learned of people will be here.</p>
+          </Empty>
+        }
+      />
+    </>
+  );
+}

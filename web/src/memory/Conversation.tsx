@@ -1,0 +1,174 @@
+/** What a conversation came to: its summary, what is remembered of it, and what may be. */
+import { type ReactNode, useState } from "react";
+import { Link } from "wouter";
+import { inWords, type Schemas } from "../denizen/api";
+import { Badge } from "../ui/Badge";
+import { Dialog } from "../ui/Dialog";
+import { Checkbox } from "../ui/Field";
+import { Markdown } from "../ui/Markdown";
+import { Empty, Loaded } from "../ui/States";
+import { Tabs } from "../ui/Tabs";
+import { Time } from "../ui/Time";
+import { type Settled, useCame, useMemories, useSettle, useSwitches } from "./asking";
+import { MemoryList } from "./MemoryList";
+import css from "./memory.module.css";
+import { categoryName, counted, type Item, itemsOf } from "./words";
+
+type Came = Schemas["ConversationMemory"];
+type Part = "summary" | "memories" | "policy";
+
+export default function Conversation({ space, name, last, onClose }: { space: string; name: string; last: number; onClose: () => void }): ReactNode {
+  const [part, setPart] = useState<Part>("summary");
+  const came = useCame(space);
+  const tabs = [
+    { id: "summary" as const, label: "Summary" },
+    { id: "memories" as const, label: "Memories" },
+    { id: "policy" as const, label: "Settings" },
+  ];
+  return (
+    <Dialog title={`What ${name} came to`} onClose={onClose} wide>
+      <Tabs label="What this conversation came to" tabs={tabs} current={part} onChange={setPart}>
+        <div className={css.part}>
+          {part === "memories" ? <Learned space={space} /> : <Loaded query={came}>{(told) => (part === "summary" ? <Summary came={told} last={last} /> : <Policy came={told} />)}</Loaded>}
+        </div>
+      </Tabs>
+    </Dialog>
+  );
+}
+
+function Summary({ came, last }: { came: Came; last: number }): ReactNode {
+  if (came.upto === 0) {
+    return (
+      <Empty title="It was not summed up yet.">
+        <p>When enough was said where an agent listens, a small model writes here what it came to. Nobody waits for it.</p>
+      </Empty>
+    );
+  }
+  const { groups, tags } = itemsOf(came.memory_json);
+  const after = Math.max(last - came.upto, 0);
+  return (
+    <>
+      <p className={css.meta}>
+        <span>
+          up to <Link href={`/s/${came.space_id}/m/${came.upto}`}>message {came.upto}</Link>
+        </span>
+        <span>{after === 0 ? "nothing was said since" : `${counted(after, "message", "messages")} since`}</span>
+        {came.updated_at && (
+          <span>
+            written <Time value={came.updated_at} form="ago" />
+          </span>
+        )}
+      </p>
+      <div className={css.summary}>
+        <Markdown text={came.summary_markdown} />
+      </div>
+      {groups.map(([category, items]) => (
+        <section key={category} className={css.group} aria-label={categoryName(category)}>
+          <h3 className={css.groupHead}>
+            {categoryName(category)} <span className={css.count}>{items.length}</span>
+          </h3>
+          <ul className={css.items}>
+            {items.map((each) => (
+              <ItemRow key={each.text} item={each} space={came.space_id} />
+            ))}
+          </ul>
+        </section>
+      ))}
+      {tags.length > 0 && (
+        <p className={css.tags} aria-label="Tags">
+          {tags.map((each) => (
+            <Badge key={each}>{each}</Badge>
+          ))}
+        </p>
+      )}
+    </>
+  );
+}
+
+function ItemRow({ item, space }: { item: Item; space: string }): ReactNode {
+  return (
+    <li dir="auto">
+      {item.text}{" "}
+      <span className={css.sources}>
+        {item.confidence < 1 && <span>{Math.round(item.confidence * 100)}% sure</span>}
+        {item.sources.map((seq) => (
+          <Link key={seq} href={`/s/${space}/m/${seq}`} aria-label={`Message ${seq}`} title={`Message ${seq}`}>
+            {seq}
+          </Link>
+        ))}
+      </span>
+    </li>
+  );
+}
+
+function Learned({ space }: { space: string }): ReactNode {
+  const query = useMemories({ of: "space", space });
+  return (
+    <>
+      <p className={css.about}>What belongs to this conversation. Agents are reminded of it here, and only here.</p>
+      <MemoryList
+        query={query}
+        changeable
+        empty={
+          <Empty title="Nothing is remembered of it yet.">
+            <p>It comes with the summary.</p>
+          </Empty>
+        }
+      />
+    </>
+  );
+}
+
+type ScopeName = "conversation" | "user" | "persona" | "organization";
+const SCOPES: { name: ScopeName; label: string; hint: string; usual: boolean }[] = [
+  { name: "conversation", label: "For this conversation", hint: "Those in it are reminded of it here.", usual: true },
+  { name: "user", label: "Of people", hint: "Each person's own: wherever they talk with agents alone.", usual: true },
+  { name: "persona", label: "Between a person and an agent", hint: "Only the two of them.", usual: true },
+  { name: "organization", label: "For the organization", hint: "Of messages that name it, as programs can through the API; what is written here does not.", usual: false },
+];
+
+/** What may be remembered of this conversation, and brought back to it. It holds from the next message on. */
+function Policy({ came }: { came: Came }): ReactNode {
+  const settle = useSettle(came.space_id);
+  const switches = useSwitches();
+  const { policy } = came;
+  const on = policy.enabled !== false;
+  const off = (name: ScopeName): boolean => switches.data !== undefined && !(switches.data.enabled && switches.data[name]);
+  const change = (body: Settled): void => settle.mutate(body);
+  return (
+    <div className={css.form}>
+      <Checkbox
+        label="Remember beyond this conversation"
+        hint="Without it nothing of it is remembered elsewhere, and agents are reminded of nothing here. The summary is written all the same."
+        checked={on}
+        onChange={(event) => change({ enabled: event.target.checked })}
+      />
+      <fieldset className={css.scopes} disabled={!on}>
+        <legend className={css.legend}>What is remembered</legend>
+        {SCOPES.map(({ name, label, hint, usual }) => (
+          <Checkbox
+            key={name}
+            label={label}
+            hint={off(name) ? "An admin has switched it off for everyone." : hint}
+            disabled={off(name)}
+            checked={!off(name) && (policy.scopes[name] ?? usual)}
+            onChange={(event) => change({ scopes: { [name]: event.target.checked } })}
+          />
+        ))}
+        <Checkbox
+          label="Share with the organization"
+          hint="Publishes for everyone what admins and owners say in such messages."
+          checked={policy.share_with_organization === true}
+          disabled={off("organization") || switches.data?.publish === false}
+          onChange={(event) => change({ share_with_organization: event.target.checked })}
+        />
+      </fieldset>
+      {settle.error && (
+        <p role="alert" className={css.fault}>
+          {inWords(settle.error)}
+        </p>
+      )}
+      <p className={css.about}>What holds here is kept with the conversation, for everyone in it.</p>
+    </div>
+  );
+}

@@ -1,0 +1,264 @@
+/** What is remembered, by category: each with where it was said, what it said before, and what can be done with it. */
+import { type UseInfiniteQueryResult } from "@tanstack/react-query";
+import { MoreHorizontal, Pencil, Trash2 } from "lucide-react";
+import { type FormEvent, type ReactNode, useState } from "react";
+import { Link } from "wouter";
+import { inWords } from "../denizen/api";
+import { useSpaces } from "../denizen/hooks";
+import { Badge } from "../ui/Badge";
+import { Button } from "../ui/Button";
+import { Dialog, DialogFoot } from "../ui/Dialog";
+import { TextArea } from "../ui/Field";
+import { Menu } from "../ui/Menu";
+import { ErrorState, Skeleton } from "../ui/States";
+import { Time } from "../ui/Time";
+import { useToast } from "../ui/Toast";
+import { useMemoryChange } from "./asking";
+import css from "./memory.module.css";
+import { byCategory, categoryName, counted, held, type Held, type Memory } from "./words";
+
+interface ListProps {
+  query: UseInfiniteQueryResult<Memory[]>;
+  /** Whether they may be corrected and forgotten. */
+  changeable: boolean;
+  /** As they come: the best first. */
+  flat?: boolean;
+  /** Beside each, whom it is about. */
+  about?: (memory: Memory) => ReactNode;
+  /** Shown where there is nothing. */
+  empty: ReactNode;
+}
+
+export function MemoryList({ query, changeable, flat, about, empty }: ListProps): ReactNode {
+  if (query.error && query.data === undefined) return <ErrorState error={query.error} onRetry={() => void query.refetch()} />;
+  if (query.data === undefined) return <Skeleton lines={10} label="Loading memories" />;
+  const found = held(query.data);
+  const groups: [string, Held[]][] = flat ? [["", found.held]] : byCategory(found.held);
+  const rows = (all: Held[], named: boolean): ReactNode => (
+    <ul className={css.rows}>
+      {all.map((each) => (
+        <Row key={each.memory.id} held={each} changeable={changeable} about={about} named={named} />
+      ))}
+    </ul>
+  );
+  return (
+    <>
+      {query.data.length === 0 && empty}
+      {found.held.length > 0 &&
+        groups.map(([category, all]) =>
+          category === "" ? (
+            <section key="found" aria-label="Found">
+              {rows(all, true)}
+            </section>
+          ) : (
+            <section key={category} className={css.group} aria-label={categoryName(category)}>
+              <h2 className={css.groupHead}>
+                {categoryName(category)} <span className={css.count}>{all.length}</span>
+              </h2>
+              {rows(all, false)}
+            </section>
+          ),
+        )}
+      {found.gone.length > 0 && <Gone gone={found.gone} />}
+      {query.hasNextPage && (
+        <div className={css.more}>
+          <Button busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
+            Show more
+          </Button>
+        </div>
+      )}
+    </>
+  );
+}
+
+function Gone({ gone }: { gone: Memory[] }): ReactNode {
+  return (
+    <details className={css.gone}>
+      <summary>{counted(gone.length, "memory is", "memories are")} true no more</summary>
+      <ul>
+        {gone.map((each) => (
+          <li key={each.id} dir="auto">
+            {each.text}
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
+interface RowProps {
+  held: Held;
+  changeable: boolean;
+  about?: (memory: Memory) => ReactNode;
+  /** Whether its category is told. */
+  named: boolean;
+}
+
+function Row({ held: { memory, earlier }, changeable, about, named }: RowProps): ReactNode {
+  const [dialog, setDialog] = useState<"correct" | "forget" | null>(null);
+  const whom = about?.(memory);
+  return (
+    <li className={css.row}>
+      <div className={css.words}>
+        <p className={css.text} dir="auto">
+          {memory.text}
+        </p>
+        <p className={css.meta}>
+          {named && <Badge>{categoryName(memory.category)}</Badge>}
+          {whom && <span>{whom}</span>}
+          <Source memory={memory} />
+          {memory.confidence < 1 && <span>{Math.round(memory.confidence * 100)}% sure</span>}
+          <span>
+            since <Time value={memory.created_at} />
+          </span>
+          {memory.uses > 0 && (
+            <span>
+              brought back {memory.uses === 1 ? "once" : `${memory.uses} times`}
+              {memory.used_at && (
+                <>
+                  , last <Time value={memory.used_at} form="ago" />
+                </>
+              )}
+            </span>
+          )}
+        </p>
+        {earlier.length > 0 && (
+          <details className={css.earlier}>
+            <summary>What it said before</summary>
+            <ul>
+              {earlier.map((each) => (
+                <li key={each.id} dir="auto">
+                  {each.text}
+                </li>
+              ))}
+            </ul>
+          </details>
+        )}
+      </div>
+      {changeable && memory.category !== "snapshot" && (
+        <Menu
+          label={`Change “${memory.text.slice(0, 60)}”`}
+          icon={<MoreHorizontal size={18} />}
+          items={[
+            { label: "Correct", icon: <Pencil size={16} />, onSelect: () => setDialog("correct") },
+            { label: "Forget", icon: <Trash2 size={16} />, danger: true, onSelect: () => setDialog("forget") },
+          ]}
+        />
+      )}
+      {dialog === "correct" && <Correct memory={memory} onClose={() => setDialog(null)} />}
+      {dialog === "forget" && <Forget memory={memory} onClose={() => setDialog(null)} />}
+    </li>
+  );
+}
+
+const MOST_SOURCES = 3;
+
+/** Where it was said: links to the messages, for those who are there. */
+function Source({ memory }: { memory: Memory }): ReactNode {
+  const space = useSpaces()?.find((each) => each.info.id === memory.space_id);
+  if (space === undefined) return <span>learned where you are not</span>;
+  const [first, ...others] = memory.sources.slice(0, MOST_SOURCES);
+  if (first === undefined) return <span>learned in {space.info.name}</span>;
+  return (
+    <span>
+      <Link href={`/m/${first}`}>said in {space.info.name}</Link>
+      {others.map((each, at) => (
+        <span key={each}>
+          {", "}
+          <Link href={`/m/${each}`} aria-label={`said again in ${space.info.name}, message ${at + 2} of ${memory.sources.length}`}>
+            again
+          </Link>
+        </span>
+      ))}
+      {memory.sources.length > MOST_SOURCES && ` and ${memory.sources.length - MOST_SOURCES} times more`}
+    </span>
+  );
+}
+
+function Correct({ memory, onClose }: { memory: Memory; onClose: () => void }): ReactNode {
+  const say = useToast();
+  const { correct } = useMemoryChange();
+  const [text, setText] = useState(memory.text);
+  const [refused, setRefused] = useState(false);
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    const wanted = text.trim();
+    correct.mutate(
+      { id: memory.id, text: wanted },
+      {
+        onSuccess: (now) => {
+          if (now.id === memory.id) return setRefused(true);
+          say("It is remembered so from now on.");
+          onClose();
+        },
+      },
+    );
+  };
+  const wrong = correct.error ? inWords(correct.error) : refused ? "These words were forgotten once, and are kept out. Say it otherwise." : undefined;
+  return (
+    <Dialog title="Correct a memory" onClose={onClose}>
+      <form className={css.form} onSubmit={submit}>
+        <TextArea
+          label="What is true"
+          rows={4}
+          required
+          autoFocus
+          maxLength={500}
+          value={text}
+          error={wrong}
+          onChange={(event) => {
+            setText(event.target.value);
+            setRefused(false);
+          }}
+          hint="What it said before stays beside it, and is not brought back any more. To have that gone as well, forget it."
+        />
+        <DialogFoot>
+          <Button variant="quiet" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button type="submit" variant="primary" busy={correct.isPending} disabled={!text.trim() || text.trim() === memory.text}>
+            Save
+          </Button>
+        </DialogFoot>
+      </form>
+    </Dialog>
+  );
+}
+
+function Forget({ memory, onClose }: { memory: Memory; onClose: () => void }): ReactNode {
+  const say = useToast();
+  const { forget } = useMemoryChange();
+  const go = (): void =>
+    forget.mutate(memory.id, {
+      onSuccess: () => {
+        say("It is forgotten.");
+        onClose();
+      },
+    });
+  return (
+    <Dialog title="Forget this?" onClose={onClose}>
+      <blockquote className={css.quote} dir="auto">
+        {memory.text}
+      </blockquote>
+      <ul className={css.meaning}>
+        <li>It is gone, and what it said before; also where someone else has it in the same words.</li>
+        <li>It leaves the summaries, the search, and what agents were reminded of.</li>
+        <li>It is kept out if it comes again in these words.</li>
+        <li>The messages that it rests on stay.</li>
+      </ul>
+      {forget.error && (
+        <p role="alert" className={css.fault}>
+          {inWords(forget.error)}
+        </p>
+      )}
+      <DialogFoot>
+        <Button variant="quiet" onClick={onClose}>
+          Keep it
+        </Button>
+        <Button variant="danger" busy={forget.isPending} onClick={go}>
+          Forget
+        </Button>
+      </DialogFoot>
+    </Dialog>
+  );
+}
