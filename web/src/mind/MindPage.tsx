@@ -23,6 +23,7 @@ import { WindowTab } from "./WindowTab";
 import { whole } from "./words";
 
 const AgentMemories = lazy(() => import("../memory/AgentMemories"));
+const StanceTab = lazy(() => import("../reflection/StanceTab"));
 
 const TABS = [
   ["now", "Now"],
@@ -32,6 +33,7 @@ const TABS = [
   ["plans", "Plans"],
   ["recall", "Recall"],
   ["memories", "Memories"],
+  ["stance", "Stance"],
   ["settings", "Settings"],
 ] as const;
 type TabName = (typeof TABS)[number][0];
@@ -94,6 +96,8 @@ function Tab({ agent, tab, part, at }: { agent: AgentDetail; tab: TabName; part:
       return <RecallTab at={at} />;
     case "memories":
       return <AgentMemories agent={agent.id} name={agent.name} />;
+    case "stance":
+      return <StanceTab agent={agent.id} name={agent.name} space={part} at={at} />;
     case "settings":
       return <SettingsTab />;
   }

@@ -1,0 +1,109 @@
+import { useMutation } from "@tanstack/react-query";
+import { ArrowRight } from "lucide-react";
+import { type FormEvent, type ReactNode, useState } from "react";
+import { post, put, type Schemas } from "../denizen/api";
+import { Badge } from "../ui/Badge";
+import { Button } from "../ui/Button";
+import { Checkbox, Select, TextArea } from "../ui/Field";
+import { useProfiles, useStanceChanged } from "./asking";
+import { Fault } from "./Fault";
+import css from "./reflection.module.css";
+import { differences, SIDES } from "./timeline";
+
+type Tried = Schemas["TriedOut"];
+const VARIABLES = "{{current_mood}}, {{user_skill}}, {{task_complexity}}, {{recent_conversation}}, {{recent_errors}}, {{evidence}}, {{sentiment_score}}";
+
+/** Asking a metaprompt by hand, to see what would come of it, or to have it come. */
+export function TryMetaprompt({ agent, space }: { agent: string; space: string }): ReactNode {
+  const profiles = useProfiles();
+  const changed = useStanceChanged({ agent, space });
+  const [which, setWhich] = useState<string | null>(null);
+  const [template, setTemplate] = useState("");
+  const [apply, setApply] = useState(false);
+  const known = profiles.data?.metaprompts ?? [];
+  const chosen = which ?? known[0] ?? "";
+  const path = { agent_id: agent, conversation_id: space };
+  const ask = useMutation({
+    mutationFn: () =>
+      post("/api/agents/{agent_id}/stances/{conversation_id}/try", { path, body: chosen === "" ? { template, apply } : { metaprompt: chosen, apply } }),
+    onSuccess: (tried) => (tried.applied ? changed() : undefined),
+  });
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    ask.mutate();
+  };
+  return (
+    <section className={css.section} aria-label="Try a metaprompt">
+      <h2>Try a metaprompt</h2>
+      <p className={css.about}>One call of its model, paid as a cycle is. Nothing changes unless you say so.</p>
+      <form className={css.form} onSubmit={submit}>
+        <div className={css.fields}>
+          <Select label="Metaprompt" value={chosen} onChange={(event) => setWhich(event.target.value)}>
+            {known.map((each) => (
+              <option key={each} value={each}>
+                {each}
+              </option>
+            ))}
+            <option value="">In words of your own</option>
+          </Select>
+        </div>
+        {chosen === "" && (
+          <TextArea label="Words" rows={4} required maxLength={8000} value={template} placeholder="Your mood is {{current_mood}}. What should change?" hint={`What can stand in it: ${VARIABLES}.`} onChange={(event) => setTemplate(event.target.value)} />
+        )}
+        <Checkbox label="Let the answer change its state of mind" checked={apply} onChange={(event) => setApply(event.target.checked)} />
+        <Fault error={ask.error} />
+        <div className={css.buttons}>
+          <Button type="submit" variant="primary" busy={ask.isPending} disabled={chosen === "" && !template.trim()}>
+            Ask
+          </Button>
+        </div>
+      </form>
+      {ask.data && !ask.isPending && <Outcome key={ask.submittedAt} tried={ask.data} agent={agent} space={space} />}
+    </section>
+  );
+}
+
+function Outcome({ tried, agent, space }: { tried: Tried; agent: string; space: string }): ReactNode {
+  const changed = useStanceChanged({ agent, space });
+  const take = useMutation({
+    mutationFn: () => put("/api/agents/{agent_id}/stances/{conversation_id}/state", { path: { agent_id: agent, conversation_id: space }, body: tried.after }),
+    onSuccess: changed,
+  });
+  const different = differences(tried.before, tried.after);
+  const holds = tried.applied || take.isSuccess;
+  return (
+    <div className={css.outcome} role="status" aria-label="What came of it">
+      <p className={css.why}>
+        {tried.failed !== null ? <Badge tone="bad">failed</Badge> : holds ? <Badge tone="good">holds</Badge> : <Badge>tried</Badge>}
+        <span dir="auto">{tried.failed ?? (tried.reason || "It gave no reason.")}</span>
+      </p>
+      {tried.failed === null &&
+        (different.length === 0 ? (
+          <p className={css.faint}>Nothing would be different.</p>
+        ) : (
+          <dl className={css.compared}>
+            {different.map(({ side, before, after }) => (
+              <div key={side}>
+                <dt>{SIDES.find(([each]) => each === side)![1]}</dt>
+                <dd>
+                  <span className={css.faint}>{before}</span> <ArrowRight size={14} aria-label="becomes" /> <strong>{after}</strong>
+                </dd>
+              </div>
+            ))}
+          </dl>
+        ))}
+      <details className={css.imprints}>
+        <summary>What it was asked</summary>
+        <pre className={css.prompt}>{tried.prompt}</pre>
+      </details>
+      <Fault error={take.error} />
+      {tried.failed === null && !holds && different.length > 0 && (
+        <div className={css.buttons}>
+          <Button small busy={take.isPending} onClick={() => take.mutate()}>
+            Set it so
+          </Button>
+        </div>
+      )}
+    </div>
+  );
+}
