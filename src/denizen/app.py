@@ -19,6 +19,7 @@ from denizen.access.signatures import Scheme
 from denizen.access.vault import Keys, Vault, given_keys, keys_in_file, keys_in_memory, no_keys
 from denizen.access.webhooks import Webhook
 from denizen.agents import applying, forking, gauges, registry, standing
+from denizen.agents.advising import Advising, Remembering
 from denizen.agents.differences import Change
 from denizen.agents.equipping import Equipment
 from denizen.agents.files import Declared
@@ -38,7 +39,7 @@ from denizen.consciousness.recall.fetching import Found as Recalled
 from denizen.consciousness.recall.passages import RECALLABLE
 from denizen.consciousness.replay import Rebuilt
 from denizen.cycles import budgets, catching_up, ledger
-from denizen.cycles.budgets import BudgetSettings, Resting, Spending
+from denizen.cycles.budgets import Amount, BudgetSettings, Resting, Spending
 from denizen.cycles.ledger import Charge
 from denizen.cycles.records import CycleRecord, cycles_of
 from denizen.cycles.reflecting import Afterthoughts, Tried, try_metaprompt
@@ -47,7 +48,7 @@ from denizen.cycles.routing import Choose
 from denizen.cycles.speaking import Voices, heard_by_latecomers
 from denizen.cycles.stopping import BUILT_IN, Stop
 from denizen.cycles.triage import Judge
-from denizen.errors import InvalidInput, NotFound, OutcomeUnknown, StorageError
+from denizen.errors import BudgetSpent, InvalidInput, NotFound, OutcomeUnknown, StorageError
 from denizen.forgetting import changing, forgetting
 from denizen.forgetting.erasing import empty_write_ahead_log
 from denizen.forgetting.forgetting import Receipt, Rehearsed
@@ -63,14 +64,14 @@ from denizen.memory.items import Remembered
 from denizen.memory.keeping import Keeper, Means, Rolling
 from denizen.memory.policy import OrganizationMemory, Policy
 from denizen.memory.reminding import Reminder
-from denizen.memory.rolling import Rolled
+from denizen.memory.rolling import House, Rolled
 from denizen.memory.searching import Found as FoundMemory
 from denizen.memory.settings import Configuration, MemoryOptions
 from denizen.memory.sinks import DatabaseRetriever, DatabaseSink
 from denizen.models.catalog import Models
 from denizen.models.embedders import NONE, Embedder, Reader, make_embedder
 from denizen.models.prices import Price
-from denizen.panel import advisors, desk, panels, rounds, taking, transcript
+from denizen.panel import advisors, costs, desk, panels, rounds, taking, transcript
 from denizen.panel.advisors import Advisor, AdvisorDraft
 from denizen.panel.asking import Kit
 from denizen.panel.costs import Foretold
@@ -181,6 +182,7 @@ class Runtime:
         self._memory = memory
         self._keeper: Keeper | None = None
         self._reminder: Reminder | None = None
+        self._advising: Advising | None = None
         self._db: Database | None = None
         self._residents: Residents | None = None
         self._moderator: Moderator | None = None
@@ -207,6 +209,8 @@ class Runtime:
             except BaseException:
                 await self._closing.aclose()
                 raise
+        elif self.outlook.library.path is not None:
+            self._advising = Advising(self.db, self.outlook.presets, None)
         return self
 
     def _begin_remembering(self, options: MemoryOptions) -> None:
@@ -216,7 +220,9 @@ class Runtime:
         retriever = DatabaseRetriever
         if options.retriever is not None:
             retriever = sinks.load(options.retriever, "memory.retriever", "retrieve")
-        self._reminder = Reminder(self.db, retriever(self.db, self.embedder), configuration)
+        finding = retriever(self.db, self.embedder)
+        self._reminder = Reminder(self.db, finding, configuration)
+        self._advising = Advising(self.db, self.outlook.presets, Remembering(finding, configuration))
         means = Means(
             self.db,
             self.clock,
@@ -228,10 +234,15 @@ class Runtime:
             options.prompts,
         )
         self._keeper = Keeper(means)
-        self._keeper.compacted.append(self._reminder.compacted)
+        self._keeper.compacted += [self._reminder.compacted, self._advising.compacted]
 
-    async def _utility_model(self, agent_id: AgentId, name: str) -> tuple[str, Model]:
-        return await self._equipment().model_for(await self.get_agent(agent_id), name)
+    async def _utility_model(self, house: House, name: str) -> tuple[str, Model]:
+        if house.kind != "panel":
+            return await self._equipment().model_for(await self.get_agent(house.agents[0][0]), name)
+        refused = await self.db.write(_lacking, house.space_id)
+        if refused is not None:
+            raise BudgetSpent(costs.refusal(refused))
+        return await self._kit().model_for(house.organization_id, name)
 
     async def __aexit__(self, *error: object) -> None:
         await self._closing.aclose()
@@ -282,6 +293,8 @@ class Runtime:
             else:
                 if payload.get("type") == "message.created":
                     self._count_message(payload)
+                elif payload.get("type") == "round.changed" and self._keeper is not None:
+                    self._keeper.hint_again(SpaceId(str(payload["space"])))
                 self._bus.publish(topic, payload)
 
     def _count_message(self, payload: Mapping[str, JsonValue]) -> None:
@@ -340,7 +353,16 @@ class Runtime:
 
     def _kit(self) -> Kit:
         """What advisors of panels answer with."""
-        return Kit(self.db, self._bus, self.clock, self.models, self.default_model, self._prices, self.vault)
+        return Kit(
+            self.db,
+            self._bus,
+            self.clock,
+            self.models,
+            self.default_model,
+            self._prices,
+            self.vault,
+            self._advising,
+        )
 
     def _forget_residents(self) -> None:
         self._residents = None
@@ -531,7 +553,7 @@ class Runtime:
         days: int = 30,
         organization: Organization | OrganizationId | None = None,
     ) -> list[Spending]:
-        """What the agent, or without one each agent of the organization, used on each of the last days, by model."""
+        """What the agent, or without one each agent and panel of the organization, used on the last days, by model."""
         if agent is not None:
             return await self.db.read(budgets.spending_of_agent, _id(agent), days=days)
         return await self.db.read(budgets.spending_of_all, await self._organization(organization), days=days)
@@ -1256,8 +1278,14 @@ def _keys(given: str | None, file: Path | None, database_url: str) -> Keys:
     return keys_in_memory() if database_url in ("sqlite://", "sqlite:///", "sqlite:///:memory:") else no_keys
 
 
-def _pay_for_memory(tx: Tx, agent_id: AgentId, spent: Spent) -> None:
-    """What summing a conversation up has used goes to the account of an agent in it."""
+def _lacking(tx: Tx, panel_id: SpaceId) -> str | None:
+    """The limit of which a panel has nothing left, if there is one."""
+    panel = panels.get(tx, panel_id)
+    return costs.lacking(tx, panel.organization_id, panel.id, panel.settings.budget, Amount(1, 1))
+
+
+def _pay_for_memory(tx: Tx, house: House, spent: Spent) -> None:
+    """What summing a conversation up has used goes to the account of an agent in it, or of the panel."""
     charge = Charge(
         spent.model,
         spent.input_tokens,
@@ -1266,7 +1294,10 @@ def _pay_for_memory(tx: Tx, agent_id: AgentId, spent: Spent) -> None:
         spent.cache_write_tokens,
         spent.cost_micros,
     )
-    ledger.enter(tx, agent_id, CycleId(new_id()), "usage", charge, "memory")
+    if house.kind == "panel":
+        costs.enter(tx, house.organization_id, house.space_id, charge)
+    else:
+        ledger.enter(tx, house.agents[0][0], CycleId(new_id()), "usage", charge, "memory")
 
 
 def _make_bus(redis_url: str | None, clock: Clock) -> Bus:

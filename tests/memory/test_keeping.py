@@ -178,24 +178,6 @@ async def test_it_can_be_tried_offline_with_the_demo_model(ready_sqlite_url: str
         assert "- Noor: My favourite tea is jasmine." in again.summary
 
 
-async def test_an_advisor_has_a_summary_of_its_own_without_the_others(small_world: World):
-    """From what people said and its own replies only."""
-    model = utility(small_world, written("Ada's."))
-    noor, ada, bee = await small_world.person("Noor"), await small_world.agent("Ada"), await small_world.agent("Bee")
-    panel = await small_world.space("Panel", noor, kind="panel")
-    for agent in (ada, bee):
-        await small_world.denizen.join(panel, agent, attention="none")
-    for n in range(2):
-        for who in (noor, ada, bee):
-            await small_world.say(who, f"{who.name} says {n}.", panel)
-    await small_world.say(noor, "Noor says more.", panel)
-    assert await small_world.denizen.roll(panel, reader=ada.id) == "done"
-    told = as_text(model.requests[0][1])
-    assert ("Ada says 0." in told, "Noor says 0." in told, "Bee" in told) == (True, True, False)
-    assert (await small_world.denizen.db.read(rolling.find, panel.id, ada.id)).summary == "Ada's."
-    assert (await small_world.denizen.conversation_memory(panel)).upto == 0
-
-
 async def test_a_prompt_of_ones_own_is_a_file(small_world: World, tmp_path: Any):
     from denizen.memory.asking import prompt_text
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from denizen import reply, skip
+from denizen import forever, reply, skip
 from denizen.agents.registry import Agent
 from denizen.checker import check_database
+from denizen.errors import ModelRejected
 from denizen.spaces.directory import Entity, Space
 from tests.world import World, open_world
 
@@ -215,3 +216,36 @@ async def test_with_everything_off_a_turn_asks_nothing_of_profiles_or_reflection
 
 async def test_with_profiles_a_turn_has_two_statements_more(small_house: World):
     assert await statements_of_a_turn(small_house) == ["open_cycle", "end_cycle"]
+
+
+async def test_an_advisor_of_a_panel_has_a_profile_too(house: World) -> None:
+    """Chosen with its first turn and every third after it; a turn that fails is none."""
+    fails: list[bool] = [False, True, False, False, False]
+
+    def answer(_messages: Any, info: Any) -> str:
+        if fails[info.number]:
+            raise ModelRejected("No.")
+        return "Yes."
+
+    house.denizen.models.register("m", forever(answer))
+    noor = await house.person("Noor")
+    board = await house.denizen.create_panel("Board", [noor], advisors=[{"name": "Ada", "phases": []}], model="m")
+    told: list[tuple[Any, bool]] = []
+    for text in ("Hello", "A plan?", "A plan!", "Well", "What plan?"):
+        asked = await house.denizen.ask_panel(board, noor, text)
+        await house.run()
+        (ada,) = (await house.denizen.round(asked)).spoken
+        assert ada.recipe is not None
+        profile = ada.recipe["background"]["profile"]
+        shown = await house.denizen.reply_context(asked, ada.voice)
+        assert shown.exact
+        told.append((profile, "Be brief." in shown.lines[0].text))
+    short = {"preset": "short", "reason": "default of modes with 'ada' (first turn)", "reviewed": 1}
+    plan = {"preset": "plan", "reason": "rule 'plans': the message has 'plan' (every 3 turns)", "reviewed": 4}
+    assert told == [
+        ({**short, "turn": 1}, True),
+        ({**short, "turn": 2}, True),
+        ({**short, "turn": 2}, True),
+        ({**short, "turn": 3}, True),
+        ({**plan, "turn": 4}, False),
+    ]

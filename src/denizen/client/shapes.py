@@ -374,10 +374,11 @@ class UsedOnDay(Used):
 
 
 class UsedBy(Used):
-    """What one agent used, or what was used with one model."""
+    """What one agent or panel used, or what was used with one model: `kind` says which."""
 
     key: str
     name: str
+    kind: str = ""
     days: tuple[UsedOnDay, ...]
 
 
@@ -759,6 +760,13 @@ class ReplyPhase(Value):
     of: int | None
 
 
+class ReplyProfile(Value):
+    """The prompt profile that an advisor had in a turn, and why."""
+
+    preset: str | None
+    reason: str
+
+
 class Reply(Value):
     """What one voice answers in one round."""
 
@@ -771,6 +779,8 @@ class Reply(Value):
     thinking: str | None = None
     error: ReplyError | None = None
     phase: ReplyPhase | None = None
+    profile: ReplyProfile | None = None
+    memories: Mapping[str, int] = {}
     result: Mapping[str, JsonValue] | None = None
     epoch: int = 0
     model: str | None = None

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NoReturn
 
-from sqlalchemy import bindparam, case, delete, or_, select, text, update
+from sqlalchemy import Text, bindparam, case, delete, or_, select, text, update
 
 from denizen.access import roles
 from denizen.bus.streams import WAKE
@@ -375,6 +375,22 @@ _reminders = statement(
     .join(agents, agents.c.id == log.c.agent_id)
     .where(agents.c.organization_id == bindparam("organization_id"), log.c.kind == "remembered")
 )
+_told_advisors = statement(
+    select(replies.c.round_id, replies.c.voice, replies.c.part, replies.c.recipe).where(
+        replies.c.organization_id == bindparam("organization_id"),
+        or_(bindparam("space_id", type_=Text()) == "", replies.c.space_id == bindparam("space_id", type_=Text())),
+        replies.c.recipe.like('%"memory"%'),
+    )
+)
+_rewrite_recipe = statement(
+    update(replies)
+    .where(
+        replies.c.round_id == bindparam("round"),
+        replies.c.voice == bindparam("of"),
+        replies.c.part == bindparam("which"),
+    )
+    .values(recipe=bindparam("new_recipe"))
+)
 _rewrite_entry = statement(
     update(log).where(log.c.number == bindparam("entry")).values(message=bindparam("new_message"))
 )
@@ -562,6 +578,18 @@ class _Work:
                 self.tx.run(_rewrite_entry, entry=number, new_message=left)
                 self.removed["log"] += 1
                 self.concerned.add(agent_id)
+        self._retell_advisors(redactor.text)
+
+    def _retell_advisors(self, retold: Callable[[str], str], space_id: str = "") -> None:
+        """What advisors of panels, or of that one, were told to remember is kept as this says."""
+        where = {"organization_id": self.organization_id, "space_id": space_id}
+        for round_id, voice, part, recipe in self.tx.all(_told_advisors, **where):
+            made_of: dict[str, Any] = json.loads(recipe)
+            left = retold(made_of.get("memory", ""))
+            if left != made_of.get("memory", ""):
+                kept = json.dumps({**made_of, "memory": left}, ensure_ascii=False)
+                self.tx.run(_rewrite_recipe, round=round_id, of=voice, which=part, new_recipe=kept)
+                self.removed["replies"] += 1
 
     def _forget_what_rests_on(self, some: Sequence[Message], far: Redactor, close: Redactor, near: _Near) -> None:
         """What was learned from these messages, or repeats them, and what their conversations came to."""
@@ -579,6 +607,7 @@ class _Work:
         """Nothing of these conversations is summed up, not in the minds of their agents either."""
         for space_id in space_ids:
             self.removed["rollings"] += rolling.begin_anew(self.tx, space_id)
+            self._retell_advisors(lambda told: FORGOTTEN if told else told, space_id)
             for (agent_id,) in self.tx.all(_agents_in, space_id=space_id):
                 self._blank_rolled(agent_id)
 
@@ -595,6 +624,7 @@ class _Work:
         quotes = Quotes()
         quotes.add(memory.text)
         redactor = Redactor(quotes, ((one_line(memory.text), FORGOTTEN),))
+        self._retell_advisors(redactor.text, memory.space_id)
         for (agent_id,) in self.tx.all(_agents_in, space_id=memory.space_id):
             for era, told in self.tx.all(_rolled_selves, agent_id=agent_id, mark=f"%{rolled.MARK}%"):
                 left = redactor.text(told)

@@ -19,7 +19,7 @@ from sqlalchemy import bindparam, select
 
 from denizen.clock import SECOND, Clock
 from denizen.errors import InvalidInput, SettingsError, StorageError
-from denizen.ids import AgentId, EntityId, SpaceId
+from denizen.ids import EntityId, SpaceId
 from denizen.memory import asking, audience, documents, passing, rolling, sharing
 from denizen.memory.asking import Answered, Spent
 from denizen.memory.documents import Written
@@ -35,10 +35,10 @@ log_line = structlog.get_logger(__name__)
 Rolling = Literal["done", "off", "not due", "cooling down", "failed", "changed"]
 """What came of looking at a conversation. `changed`: what the pass was made from is not so any more."""
 
-ModelFor = Callable[[AgentId, str], Awaitable[tuple[str, Model]]]
-"""The model of a name, paid as this agent's own is, with its real name."""
-Pay = Callable[[Tx, AgentId, Spent], None]
-"""What was used goes to the agent's account."""
+ModelFor = Callable[[House, str], Awaitable[tuple[str, Model]]]
+"""The model of a name, paid as the first agent's own is, or a panel's, with its real name."""
+Pay = Callable[[Tx, House, Spent], None]
+"""What was used goes to the account of the first agent, or of the panel."""
 
 _RETRY_SECONDS: Final = 60
 _MOST_DOUBLED: Final = 6
@@ -68,6 +68,8 @@ class Keeper:
         self._with = means
         self._next: dict[SpaceId, int] = {}
         """The number of the message with which the next pass of a conversation is due, where that is known."""
+        self._heard: dict[SpaceId, int] = {}
+        """The message with which a pass may have become due, until there is none to make."""
         self._waiting: dict[SpaceId, int] = {}
         """When each of these is to be looked at."""
         self._something = asyncio.Event()
@@ -79,6 +81,12 @@ class Keeper:
     def hint(self, space_id: SpaceId, seq: int) -> None:
         """Something was said there. Costs nothing while no pass can be due."""
         if seq >= self._next.get(space_id, 0):
+            self._heard[space_id] = seq
+            self._look_at(space_id, 0)
+
+    def hint_again(self, space_id: SpaceId) -> None:
+        """What was said there is answered now."""
+        if space_id in self._heard:
             self._look_at(space_id, 0)
 
     def _look_at(self, space_id: SpaceId, at: int) -> None:
@@ -148,7 +156,7 @@ class Keeper:
 
     async def _look(self, space_id: SpaceId) -> None:
         try:
-            await self.roll(space_id)
+            await self._roll_for_all(space_id)
         except StorageError:
             self._look_at(space_id, self._with.clock.now() + _RETRY_SECONDS * SECOND)
             raise
@@ -156,6 +164,18 @@ class Keeper:
             log_line.warning("conversation not summed up", space=space_id, problem=str(error))
 
     # One conversation
+
+    async def _roll_for_all(self, space_id: SpaceId) -> None:
+        """The conversation's own summary is as it should be, and in a panel that of each advisor."""
+        came = {await self.roll(space_id)}
+        due = self._next.get(space_id, 0)
+        place, _, _ = await self.profile_of(space_id)
+        for voice in () if place is None else place.advisors:
+            came.add(await self.roll(space_id, voice))
+            due = min(due, self._next[space_id])
+        self._next[space_id] = due
+        if self._heard.get(space_id, 0) < due or came == {"off"}:
+            self._heard.pop(space_id, None)
 
     async def profile_of(self, space_id: SpaceId) -> tuple[House | None, str, CompactionProfile]:
         """The place of a conversation, and by which profile it is summed up."""
@@ -165,30 +185,30 @@ class Keeper:
     async def roll(self, space_id: SpaceId, reader_id: str = EVERYONE) -> Rolling:
         """Sum the conversation up, as far as one pass goes, if that is due."""
         place, _, profile = await self.profile_of(space_id)
-        if place is None or not place.agents or not profile.enabled:
+        if place is None or not place.has_readers or not profile.enabled:
             # Nobody in it would read the summary.
             self._next[space_id] = 0
             return "off"
         state, made = await self._with.db.read(rolling.look, space_id, reader_id, profile)
-        if reader_id == EVERYONE:
+        if reader_id == EVERYONE or place.advisors:
             self._next[space_id] = passing.due_at(state.upto, profile)
         if made is None:
             return "not due"
         cooling = profile.cooldown_ms << min(max(state.failures - 1, 0), _MOST_DOUBLED)
         if not await self._with.db.write(rolling.claim, space_id, reader_id, cooling):
-            self._look_again(space_id, reader_id, state.tried_at + cooling * 1_000)
+            self._look_again(place, reader_id, state.tried_at + cooling * 1_000)
             return "cooling down"
         return await self._pass(place, made, profile)
 
-    def _look_again(self, space_id: SpaceId, reader_id: str, at: int) -> None:
-        if reader_id == EVERYONE:
-            self._look_at(space_id, max(at, self._with.clock.now() + 1))
+    def _look_again(self, place: House, reader_id: str, at: int) -> None:
+        if reader_id == EVERYONE or reader_id in place.advisors:
+            self._look_at(place.space_id, max(at, self._with.clock.now() + 1))
 
     async def _pass(self, place: House, made: Pass, profile: CompactionProfile) -> Rolling:
-        payer, space_id, reader_id = place.agents[0][0], made.before.space_id, made.before.reader_id
-        answered = await self._ask(payer, made, profile)
-        kept = await self._with.db.write(_keep_pass, made, answered, payer, self._with.pay)
-        self._look_again(space_id, reader_id, self._with.clock.now() + profile.cooldown_ms * 1_000)
+        space_id, reader_id = made.before.space_id, made.before.reader_id
+        answered = await self._ask(place, made, profile)
+        kept = await self._with.db.write(_keep_pass, made, answered, place, self._with.pay)
+        self._look_again(place, reader_id, self._with.clock.now() + profile.cooldown_ms * 1_000)
         if answered.written is None:
             log_line.warning("conversation not summed up", space=space_id, problem=answered.problem)
             return "failed"
@@ -197,15 +217,16 @@ class Keeper:
         log_line.info("conversation summed up", space=space_id, upto=made.last, messages=len(made.messages))
         for tell in self.compacted:
             tell(space_id)
-        if reader_id == EVERYONE:
+        if reader_id == EVERYONE or place.advisors:
             self._next[space_id] = passing.due_at(made.last, profile)
+        if reader_id == EVERYONE:
             await self._leave(place, made, answered.written)
         return "done"
 
-    async def _ask(self, payer: AgentId, made: Pass, profile: CompactionProfile) -> Answered:
+    async def _ask(self, place: House, made: Pass, profile: CompactionProfile) -> Answered:
         instructions = asking.prompt_text(profile.prompt, self._with.prompts)
         try:
-            name, model = await self._with.model_for(payer, profile.model)
+            name, model = await self._with.model_for(place, profile.model)
         except StorageError:
             raise
         except Exception as error:  # noqa: BLE001  a model that cannot be had: what was known stays
@@ -225,10 +246,10 @@ class Keeper:
             log_line.warning("memories not kept", space=batch.space_id, error=repr(error))
 
 
-def _keep_pass(tx: Tx, made: Pass, answered: Answered, payer: AgentId, pay: Pay) -> bool:
+def _keep_pass(tx: Tx, made: Pass, answered: Answered, place: House, pay: Pay) -> bool:
     """The pass is kept, if it can be, and paid for in any case."""
     if answered.spent.input_tokens or answered.spent.output_tokens:
-        pay(tx, payer, answered.spent)
+        pay(tx, place, answered.spent)
     return answered.written is not None and rolling.keep(tx, made, answered.written, answered.spent.model)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sqlalchemy import bindparam, delete, func, select, update
@@ -23,10 +23,22 @@ from denizen.memory.settings import CompactionProfile
 from denizen.spaces.posting import Message, messages_after
 from denizen.spaces.quotes import Quotes
 from denizen.storage.database import Tx, statement, storable
-from denizen.storage.schema import agents, entities, memberships, rollings, spaces
+from denizen.storage.schema import (
+    advisors,
+    agents,
+    entities,
+    memberships,
+    messages,
+    replies,
+    rollings,
+    rounds,
+    spaces,
+)
 
 EVERYONE: Final = ""
 """The reader of a conversation's own summary."""
+ASSISTANT: Final = "assistant"
+"""The voice of a panel without advisors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +91,14 @@ class House:
     kind: str
     agents: tuple[tuple[AgentId, str], ...]
     """Those in it that live, with their handles, the first who came first."""
+    space_id: SpaceId
+    advisors: tuple[str, ...] = ()
+    """Of a panel: the voices that answer in it."""
+
+    @property
+    def has_readers(self) -> bool:
+        """Whether anybody would read what it came to."""
+        return bool(self.agents or self.advisors)
 
     @property
     def modes(self) -> list[str]:
@@ -96,12 +116,23 @@ _agents = statement(
 )
 
 
+_voices = statement(
+    select(advisors.c.id)
+    .where(advisors.c.space_id == bindparam("space_id"), advisors.c.active == 1, advisors.c.removed_at.is_(None))
+    .order_by(advisors.c.position, advisors.c.id)
+)
+
+
 def house(tx: Tx, space_id: SpaceId) -> House | None:
     """The space and its agents; None if it is gone."""
     row = tx.one(_space, space_id=space_id)
     if row is None:
         return None
-    return House(row[0], row[1], tuple((each[0], each[1]) for each in tx.all(_agents, space_id=space_id)))
+    voices: tuple[str, ...] = ()
+    if row[1] == "panel":
+        voices = tuple(each[0] for each in tx.all(_voices, space_id=space_id)) or (ASSISTANT,)
+    there = tuple((each[0], each[1]) for each in tx.all(_agents, space_id=space_id))
+    return House(row[0], row[1], there, space_id, voices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +156,48 @@ def seen_by(said: Sequence[Message], reader_id: str) -> list[Message]:
     return [each for each in said if each.author_kind == "human" or each.author_id == reader_id]
 
 
+_replied = statement(
+    select(messages.c.seq, replies.c.name, replies.c.text)
+    .select_from(
+        replies.join(rounds, rounds.c.id == replies.c.round_id).join(messages, messages.c.id == rounds.c.message_id)
+    )
+    .where(
+        rounds.c.space_id == bindparam("space_id"),
+        replies.c.voice == bindparam("voice"),
+        replies.c.part.in_(("reply", "crosstalk")),
+        replies.c.state == "done",
+        messages.c.seq > bindparam("after"),
+        messages.c.seq <= bindparam("last"),
+    )
+    .order_by(messages.c.seq, rounds.c.step)
+)
+_unanswered = statement(
+    select(func.min(messages.c.seq))
+    .select_from(rounds.join(messages, messages.c.id == rounds.c.message_id))
+    .where(rounds.c.space_id == bindparam("space_id"), rounds.c.state == "open", rounds.c.kind != "vote")
+)
+_REPLY_CHARACTERS: Final = 1_900
+"""Of a message and of a reply to it, where they are summed up together."""
+
+
+def _said(tx: Tx, space_id: SpaceId, reader_id: str, after: int, limit: int) -> list[Message]:
+    """What was said after that message; for an advisor, with what it answered to each message, as part of it."""
+    page = messages_after(tx, space_id, after, limit=limit)
+    if reader_id == EVERYONE or not page:
+        return page
+    answers: dict[int, list[str]] = {}
+    for seq, name, text in tx.all(_replied, space_id=space_id, voice=reader_id, after=after, last=page[-1].seq):
+        answers.setdefault(seq, []).append(f"[{name} answered:] {_short(text or '')}")
+    return [
+        replace(each, text="\n\n".join([_short(each.text), *answers[each.seq]])) if each.seq in answers else each
+        for each in page
+    ]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _REPLY_CHARACTERS else text[: _REPLY_CHARACTERS - 1] + "…"
+
+
 _PAGE: Final = 500
 
 
@@ -135,12 +208,21 @@ def unsummed(tx: Tx, state: Rolled, profile: CompactionProfile) -> list[Message]
     # Of an advisor's conversation, others' replies are read past.
     at_once = enough if state.reader_id == EVERYONE else _PAGE
     while len(found) < enough:
-        page = messages_after(tx, state.space_id, after, limit=at_once)
+        page = _said(tx, state.space_id, state.reader_id, after, at_once)
         found += seen_by(page, state.reader_id)
         if len(page) < at_once:
             break
         after = page[-1].seq
+    if state.reader_id != EVERYONE:
+        found = _answered(tx, state.space_id, found)
     return found[:enough]
+
+
+def _answered(tx: Tx, space_id: SpaceId, said: Sequence[Message]) -> list[Message]:
+    """Those before the first that is still being answered: what is summed up has its answer."""
+    row = tx.one(_unanswered, space_id=space_id)
+    first = None if row is None else row[0]
+    return [each for each in said if first is None or each.seq < first]
 
 
 def look(tx: Tx, space_id: SpaceId, reader_id: str, profile: CompactionProfile) -> tuple[Rolled, Pass | None]:
@@ -204,7 +286,7 @@ def keep(tx: Tx, made: Pass, written: Written, model: str) -> bool:
     state = find(tx, space_id, reader_id)
     numbers = {each.seq for each in made.messages}
     first = made.messages[0].seq
-    found = messages_after(tx, space_id, first - 1, limit=made.last - first + 1)
+    found = _said(tx, space_id, reader_id, first - 1, made.last - first + 1)
     said = [each for each in found if each.seq in numbers]
     if _digest(state, said) != made.digest:
         return False

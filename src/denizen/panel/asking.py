@@ -36,6 +36,7 @@ from denizen.ids import OrganizationId
 from denizen.models import request
 from denizen.models.catalog import Models
 from denizen.models.prices import Price, cost, usage_of
+from denizen.panel.background import Background
 from denizen.panel.context import Line
 from denizen.panel.taking import Claim
 from denizen.storage.database import Database
@@ -54,6 +55,8 @@ class Kit:
     default_model: str
     prices: Mapping[str, Price]
     vault: Vault
+    background: Background | None = None
+    """What voices are told besides; None: nothing."""
 
     async def model_for(self, organization_id: OrganizationId, name: str) -> tuple[str, Model]:
         """The model of that name, paid by the organization; `default` is told by the name it stands for."""

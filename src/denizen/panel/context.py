@@ -43,6 +43,8 @@ class Said:
     id: str
     text: str
     at: int
+    seq: int = field(default=0, compare=False)
+    """Its number in the space."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,8 @@ class Persona:
 
     voice: str
     system: str
+    upto: int = 0
+    """Turns up to the message of this number are summed up in the system prompt, and not shown."""
 
 
 def system_prompt(name: str, description: str, instructions: str, *, memory: str = "", profile: str = "") -> str:
@@ -137,7 +141,14 @@ def context(
     ]
     end += [literal(f"[{task}]")] if task else []
     left = characters - len(system.text) - sum(len(line.text) for line in end)
-    return [system, *_fitting([_thread(persona.voice, turn) for turn in past], left), *end]
+    shown = after(past, persona.upto)
+    return [system, *_fitting([_thread(persona.voice, turn) for turn in shown], left), *end]
+
+
+def after(past: Sequence[Turn], upto: int) -> Sequence[Turn]:
+    """The turns after the last one whose message has at most this number."""
+    summed = [at for at, turn in enumerate(past) if turn.message is not None and turn.message.seq <= upto]
+    return past[summed[-1] + 1 :] if upto and summed else past
 
 
 def literal(text: str) -> Line:
@@ -219,10 +230,15 @@ def digest(lines: Sequence[Line]) -> str:
     return sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def recipe(lines: Sequence[Line], reference_characters: int) -> dict[str, Any]:
-    """What a request is made of: its system prompt, and where everything else is kept."""
+def recipe(lines: Sequence[Line], reference_characters: int, memory: str = "") -> dict[str, Any]:
+    """What a request is made of: its system prompt, and where everything else is kept.
+
+    What is remembered in the system prompt stands by itself, so that it can be forgotten.
+    """
+    before, told, rest = lines[0].text.partition(memory) if memory else (lines[0].text, "", "")
     return {
-        "system": lines[0].text,
+        "system": before,
+        **({"memory": told, "after": rest} if told else {}),
         "cap": reference_characters,
         "lines": [line.source for line in lines[1:]],
         "digest": digest(lines),
@@ -233,7 +249,7 @@ def rebuilt(
     made_of: Mapping[str, Any], message: Callable[[str], Said | None], words: Callable[[str, str], str | None]
 ) -> list[Line]:
     """The request of a recipe, from what is kept now. What is gone is left out."""
-    lines = [Line("system", made_of["system"])]
+    lines = [Line("system", made_of["system"] + made_of.get("memory", "") + made_of.get("after", ""))]
     for source in made_of["lines"]:
         match source:
             case {"text": text}:

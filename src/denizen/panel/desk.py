@@ -11,6 +11,7 @@ from denizen.ids import SpaceId
 from denizen.panel import advisors, context, costs, history, panels, suggesting
 from denizen.panel.advisors import Advisor
 from denizen.panel.asking import Asked, Kit, TooLate, ask, in_time, nothing_to_hear, settings_for
+from denizen.panel.background import Ask, Background, Told, Turned
 from denizen.panel.context import Line, Persona, Said, Turn
 from denizen.panel.costs import Foretold
 from denizen.panel.panels import Panel
@@ -65,7 +66,7 @@ def _pay(tx: Tx, panel: Panel, charge: Charge) -> None:
 
 async def foretell(kit: Kit, panel_id: SpaceId, text: str) -> list[Foretold]:
     """What the message would cost, voice by voice."""
-    panel, asked = await kit.db.read(_requests, panel_id, text)
+    panel, asked = await kit.db.read(_requests, panel_id, text, kit.background)
     told: list[Foretold] = []
     for voice, called, wanted, limit, lines in asked:
         name, model = await kit.model_for(panel.organization_id, wanted)
@@ -73,29 +74,48 @@ async def foretell(kit: Kit, panel_id: SpaceId, text: str) -> list[Foretold]:
     return told
 
 
-def _requests(tx: Tx, panel_id: SpaceId, text: str) -> tuple[Panel, list[tuple[str, str, str, int, Sequence[Line]]]]:
+def _requests(
+    tx: Tx, panel_id: SpaceId, text: str, background: Background | None
+) -> tuple[Panel, list[tuple[str, str, str, int, Sequence[Line]]]]:
     panel = panels.get(tx, panel_id)
     settings, turn = panel.settings, panel.turns + 1
     meant = advisors.addressed(advisors.list_of(tx, panel_id), render(text).mentions)
     present = Turn(Said("", text, tx.now))
-    voices: list[tuple[str, str, str, int, str]] = []
+    voices: list[tuple[str, str, int, Persona]] = []
     for each in meant:
         phases = settings.phases if each.settings.phases is None else each.settings.phases
-        stage = stage_at(phases, history.turns_had(tx, panel_id, each.id, turn) + 1)
-        system = context.system_prompt(each.name, each.description, stage.instructions)
+        had = history.turns_had(tx, panel_id, each.id, turn)
+        told = _told(tx, panel, text, each.id, each.handle, had, background)
+        instructions = stage_at(phases, had + 1).instructions
+        system = context.system_prompt(
+            each.name, each.description, instructions, memory=told.memory, profile=told.profile
+        )
         own = each.settings
-        voices.append((each.id, each.name, own.model or settings.model, own.max_tokens or settings.max_tokens, system))
+        persona = Persona(each.id, system, told.upto)
+        voices.append((each.name, own.model or settings.model, own.max_tokens or settings.max_tokens, persona))
     if not voices:
-        voices = [(ASSISTANT, "Assistant", settings.model, settings.max_tokens, context.assistant_prompt())]
-    past = history.past(tx, panel_id, turn, [each[0] for each in voices], settings.context_characters)
+        had = history.turns_had(tx, panel_id, ASSISTANT, turn)
+        told = _told(tx, panel, text, ASSISTANT, ASSISTANT, had, background)
+        system = context.assistant_prompt(memory=told.memory, profile=told.profile)
+        voices = [("Assistant", settings.model, settings.max_tokens, Persona(ASSISTANT, system, told.upto))]
+    past = history.past(tx, panel_id, turn, [each[3].voice for each in voices], settings.context_characters)
     built: list[tuple[str, str, str, int, Sequence[Line]]] = []
-    for voice, name, model, limit, system in voices:
+    for name, model, limit, persona in voices:
         lines = context.context(
-            Persona(voice, system),
+            persona,
             past,
             present,
             characters=settings.context_characters,
             reference_characters=settings.reference_characters,
         )
-        built.append((voice, name, model, limit, lines))
+        built.append((persona.voice, name, model, limit, lines))
     return panel, built
+
+
+def _told(tx: Tx, panel: Panel, text: str, voice: str, handle: str, had: int, background: Background | None) -> Told:
+    """What the voice would be told, but for what long-term memory would bring: nobody has said anything yet."""
+    if background is None:
+        return Told()
+    turn = panel.turns + 1
+    before = history.last_kept(tx, panel.id, voice, turn)
+    return background.tell(tx, Ask(Turned(panel.id, turn, None, text), voice, handle, had, before), None)

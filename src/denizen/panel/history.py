@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ PAGE: Final = 40
 
 _asked = statement(
     select(rounds.c.turn, rounds.c.step, rounds.c.id, messages.c.id, messages.c.text, messages.c.created_at,
-           messages.c.deleted_at)
+           messages.c.deleted_at, messages.c.seq)
     .select_from(rounds.outerjoin(messages, messages.c.id == rounds.c.message_id))
     .where(
         rounds.c.space_id == bindparam("space_id"),
@@ -61,6 +62,27 @@ def turns_had(tx: Tx, panel_id: SpaceId, voice: str, turn: int) -> int:
     return 0 if row is None else row[0]
 
 
+_last_kept = statement(
+    select(replies.c.recipe)
+    .select_from(replies.join(rounds, rounds.c.id == replies.c.round_id))
+    .where(
+        replies.c.space_id == bindparam("space_id"),
+        replies.c.voice == bindparam("voice"),
+        replies.c.part == "reply",
+        replies.c.state == "done",
+        rounds.c.turn < bindparam("turn"),
+    )
+    .order_by(rounds.c.turn.desc())
+    .limit(1)
+)
+
+
+def last_kept(tx: Tx, panel_id: SpaceId, voice: str, turn: int) -> dict[str, Any]:
+    """What the background kept of the last turn before that one that the voice has answered; empty: nothing."""
+    row = tx.one(_last_kept, space_id=panel_id, voice=voice, turn=turn)
+    return {} if row is None or row[0] is None else json.loads(row[0]).get("background", {})
+
+
 def past(tx: Tx, panel_id: SpaceId, turn: int, voices: Iterable[str], characters: int) -> list[Turn]:
     """The turns before that one, the oldest first, at least as many as fit into so much of any of these voices."""
     wanted = list(voices)
@@ -92,9 +114,9 @@ def _turns(tx: Tx, panel_id: SpaceId, first: int, last: int) -> list[Turn]:
         words.setdefault(round_id, {})[voice] = Words(name, text or "")
     messages_of: dict[int, Said | None] = {}
     exchanges: dict[int, list[Exchange]] = {}
-    for number, _, round_id, message_id, text, at, deleted_at in tx.all(_asked, **where):
+    for number, _, round_id, message_id, text, at, deleted_at, seq in tx.all(_asked, **where):
         there = deleted_at is None and message_id is not None
-        messages_of[number] = Said(str(message_id), text, at) if there else None
+        messages_of[number] = Said(str(message_id), text, at, seq) if there else None
         exchanges.setdefault(number, []).append(Exchange(round_id, words.get(round_id, {})))
     return [Turn(said, tuple(exchanges[number])) for number, said in sorted(messages_of.items())]
 

@@ -138,7 +138,11 @@ class Moderator:
             room = self._most - len(self._voices)
             if self._stopping or room <= 0 or not await self._db.read(taking.is_due):
                 return
-            for work in await self._db.write(taking.take, self._instance, self._lease_seconds, room):
+            background, brought = self._kit.background, None
+            if background is not None:
+                brought = await background.bring(await self._db.read(taking.turns_due))
+            lease = self._lease_seconds
+            for work in await self._db.write(taking.take, self._instance, lease, room, background, brought):
                 self._begin(work)
 
     def _begin(self, work: Work) -> None:

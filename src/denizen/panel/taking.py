@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pydantic_ai.tools import ToolDefinition
@@ -21,6 +21,7 @@ from denizen.errors import LeaseLost, NotFound
 from denizen.ids import OrganizationId, SpaceId
 from denizen.panel import advisors, assertions, costs, crosstalk, history, panels, rounds, synthesis, voting
 from denizen.panel.advisors import Advisor
+from denizen.panel.background import Ask, Background, Brought, Told, Turned
 from denizen.panel.context import (
     Heard,
     Line,
@@ -39,7 +40,7 @@ from denizen.panel.phases import Stage, stage_at
 from denizen.panel.rounds import ASSISTANT, SYNTHESIS, Part, Round
 from denizen.spaces import posting
 from denizen.storage.database import Tx, statement, storable
-from denizen.storage.schema import replies
+from denizen.storage.schema import messages, replies
 from denizen.storage.schema import rounds as rounds_table
 
 MOST_ATTEMPTS: Final = 5
@@ -76,6 +77,8 @@ class Work:
     expected: tuple[str, ...]
     """What is checked, where it is a check."""
     panel: Panel
+    told: Told = field(default_factory=Told)
+    """What the voice is told by the background."""
 
 
 _older = rounds_table.alias("older")
@@ -192,21 +195,52 @@ def is_due(tx: Tx) -> bool:
     return tx.one(_due, now=tx.now, limit=1) is not None
 
 
-def take(tx: Tx, holder: str, seconds: float, most: int) -> list[Work]:
-    """As much as this holder may work on at once, up to `most`, each under a lease, with its request."""
+_turns_due = statement(
+    select(replies.c.space_id, rounds_table.c.turn, messages.c.id, messages.c.text, messages.c.deleted_at)
+    .distinct()
+    .select_from(
+        replies.join(rounds_table, rounds_table.c.id == replies.c.round_id).outerjoin(
+            messages, messages.c.id == rounds_table.c.message_id
+        )
+    )
+    .where(*_free)
+    .limit(200)
+)
+
+
+def turns_due(tx: Tx) -> list[Turned]:
+    """The turns of which there is anything to take."""
+    return [
+        Turned(row[0], row[1], row[2], "" if row[3] is None or row[4] is not None else row[3])
+        for row in tx.all(_turns_due, now=tx.now)
+    ]
+
+
+def take(
+    tx: Tx,
+    holder: str,
+    seconds: float,
+    most: int,
+    background: Background | None = None,
+    brought: Brought | None = None,
+) -> list[Work]:
+    """As much as this holder may work on at once, up to `most`, each under a lease, with its request.
+
+    With a background, only panels for which it was asked what it brings: the others are looked at next.
+    """
     rows = tx.all(_due, now=tx.now, limit=200)
     for space_id in sorted({row[4] for row in rows}):
         # Who takes and who ends wait for each other: so nobody passes what a panel may have under way at once.
         panels.hold(tx, space_id)
     under_way: Counter[str] = Counter(dict(tx.all(_running, now=tx.now)))  # pyright: ignore[reportArgumentType]
     taken: list[Work] = []
-    reading = _Reading(tx)
+    reading = _Reading(tx, background, brought or {})
     for round_id, voice, part, epoch, space_id, organization_id, attempts in rows:
         if len(taken) >= most:
             break
         panel = reading.panel(space_id)
         claim = Claim(round_id, voice, part, epoch + 1, holder, space_id, organization_id)
-        if under_way[space_id] >= panel.settings.at_once:
+        if under_way[space_id] >= panel.settings.at_once or (brought is not None and space_id not in brought):
             continue
         if attempts >= MOST_ATTEMPTS:
             _give_up(tx, claim, epoch)
@@ -331,7 +365,9 @@ def _whose(claim: Claim) -> dict[str, Any]:
 
 
 def _recipe(work: Work, stage: Stage | None) -> str:
-    made_of = recipe(work.lines, work.panel.settings.reference_characters)
+    made_of = recipe(work.lines, work.panel.settings.reference_characters, work.told.memory.strip())
+    if work.told.kept:
+        made_of["background"] = work.told.kept
     if stage is not None:
         made_of["phase"] = {"name": stage.name, "turn": stage.turn, "of": stage.of}
     return storable(json.dumps(made_of, ensure_ascii=False))
@@ -340,8 +376,9 @@ def _recipe(work: Work, stage: Stage | None) -> str:
 class _Reading:
     """Reads what requests are made of, each thing once for all voices of a round."""
 
-    def __init__(self, tx: Tx) -> None:
+    def __init__(self, tx: Tx, background: Background | None, brought: Brought) -> None:
         self._tx = tx
+        self._background, self._brought = background, brought
         self._panels: dict[str, Panel] = {}
         self._rounds: dict[str, Round] = {}
         self._past: dict[str, list[Turn]] = {}
@@ -360,6 +397,7 @@ class _Reading:
         tool: ToolDefinition | None = None
         expected: tuple[str, ...] = ()
         advisor = _advisor(tx, claim)
+        told = Told()
         if claim.part == "synthesis":
             said = history.present(tx, panel.id, asked.turn, asked.step + 1)
             lines = synthesis.lines(said, reference)
@@ -371,7 +409,7 @@ class _Reading:
             lines = assertions.lines(Heard(claim.round_id, claim.voice, advisor.name, text), expected)
             tool = assertions.TOOL
         else:
-            persona, stage = self._persona(claim, asked, advisor)
+            persona, stage, told = self._persona(claim, asked, advisor)
             past = self._past_of(claim, asked)
             present = history.present(tx, panel.id, asked.turn, asked.step)
             if claim.part == "crosstalk":
@@ -387,23 +425,36 @@ class _Reading:
             model = settings.utility_model
         most = (own.max_tokens if own is not None else None) or settings.max_tokens
         thinks = None if own is None else own.reasoning
-        return Work(claim, tuple(lines), model, most, thinks, tool, expected, panel), stage
+        return Work(claim, tuple(lines), model, most, thinks, tool, expected, panel, told), stage
 
     def _round(self, claim: Claim) -> Round:
         if claim.round_id not in self._rounds:
             self._rounds[claim.round_id] = rounds.get(self._tx, claim.panel_id, claim.round_id)
         return self._rounds[claim.round_id]
 
-    def _persona(self, claim: Claim, asked: Round, advisor: Advisor | None) -> tuple[Persona, Stage | None]:
+    def _persona(self, claim: Claim, asked: Round, advisor: Advisor | None) -> tuple[Persona, Stage | None, Told]:
+        had = history.turns_had(self._tx, claim.panel_id, claim.voice, asked.turn)
+        told = self._told(claim, asked, ASSISTANT if advisor is None else advisor.handle, had)
         if advisor is None:
-            return Persona(claim.voice, assistant_prompt()), None
-        turn = history.turns_had(self._tx, claim.panel_id, claim.voice, asked.turn) + 1
+            prompt = assistant_prompt(memory=told.memory, profile=told.profile)
+            return Persona(claim.voice, prompt, told.upto), None, told
+        turn = had + 1
         phases = advisor.settings.phases
         stage = stage_at(self.panel(claim.panel_id).settings.phases if phases is None else phases, turn)
         # What a phase asks for, one question say, is not what cross-talk and votes ask for.
         instructions = stage.instructions if claim.part == "reply" else ""
-        prompt = system_prompt(advisor.name, advisor.description, instructions)
-        return Persona(claim.voice, prompt), stage if claim.part == "reply" else None
+        prompt = system_prompt(
+            advisor.name, advisor.description, instructions, memory=told.memory, profile=told.profile
+        )
+        return Persona(claim.voice, prompt, told.upto), stage if claim.part == "reply" else None, told
+
+    def _told(self, claim: Claim, asked: Round, handle: str, had: int) -> Told:
+        if self._background is None:
+            return Told()
+        said = Turned(claim.panel_id, asked.turn, asked.message_id, _text_of(self._tx, asked.message_id))
+        before = history.last_kept(self._tx, claim.panel_id, claim.voice, asked.turn)
+        ask = Ask(said, claim.voice, handle, had, before)
+        return self._background.tell(self._tx, ask, self._brought.get(claim.panel_id))
 
     def _past_of(self, claim: Claim, asked: Round) -> list[Turn]:
         if claim.round_id not in self._past:
@@ -411,6 +462,14 @@ class _Reading:
             most = self.panel(claim.panel_id).settings.context_characters
             self._past[claim.round_id] = history.past(self._tx, claim.panel_id, asked.turn, voices, most)
         return self._past[claim.round_id]
+
+
+def _text_of(tx: Tx, message_id: str) -> str:
+    try:
+        found = posting.get_message(tx, message_id)  # pyright: ignore[reportArgumentType]
+    except NotFound:
+        return ""
+    return "" if found.deleted_at is not None else found.text
 
 
 def _advisor(tx: Tx, claim: Claim) -> Advisor | None:

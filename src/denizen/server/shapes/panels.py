@@ -270,6 +270,13 @@ class PhaseOut(BaseModel):
     of: int | None
 
 
+class ProfileOut(BaseModel):
+    """The [prompt profile](profiles.md) that an advisor had in a turn, and why."""
+
+    preset: str | None
+    reason: str
+
+
 class ReplyError(BaseModel):
     """Why a voice has not answered. Decide by `code`."""
 
@@ -282,7 +289,8 @@ class ReplyOut(BaseModel):
 
     model_config = example(
         advisor=_BUBER, part="reply", name="Martin Buber", state="done", completed=True, content="Whom did you ask?",
-        thinking=None, error=None, phase={"name": "question", "turn": 2, "of": 3}, result=None, epoch=1, model="demo",
+        thinking=None, error=None, phase={"name": "question", "turn": 2, "of": 3},
+        profile={"preset": "short", "reason": "default"}, memories={"user": 1}, result=None, epoch=1, model="demo",
         input_tokens=412, output_tokens=9, cost_micros=0, started_at=NINE, ended_at=NINE,
     )  # fmt: skip
 
@@ -299,6 +307,10 @@ class ReplyOut(BaseModel):
     ]
     error: ReplyError | None
     phase: PhaseOut | None
+    profile: Annotated[ProfileOut | None, Field(description="Null where there are no profiles.")]
+    memories: Annotated[
+        dict[str, int], Field(description="How many memories of which scope it was told; never what they say.")
+    ]
     result: Annotated[
         dict[str, Any] | None,
         Field(description="Of a vote: position, confidence, reason. Of a check: verdicts, passed."),
@@ -313,7 +325,9 @@ class ReplyOut(BaseModel):
 
     @classmethod
     def of(cls, reply: Reply) -> ReplyOut:
-        phase = (reply.recipe or {}).get("phase")
+        made_of = reply.recipe or {}
+        phase, background = made_of.get("phase"), made_of.get("background", {})
+        profile = background.get("profile")
         return cls(
             advisor=reply.voice,
             part=reply.part,
@@ -324,6 +338,8 @@ class ReplyOut(BaseModel):
             thinking=reply.thinking,
             error=None if reply.error_code is None else ReplyError(code=reply.error_code, message=reply.error or ""),
             phase=None if phase is None else PhaseOut.model_validate(phase),
+            profile=None if profile is None else ProfileOut(preset=profile["preset"], reason=profile["reason"]),
+            memories=background.get("memory", {}).get("memories", {}),
             result=None if reply.result is None else dict(reply.result),
             epoch=reply.epoch,
             model=reply.model,

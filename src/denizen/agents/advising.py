@@ -1,0 +1,129 @@
+"""What the advisors of panels are told besides: the profile of the turn, and what is remembered.
+
+A profile is chosen as an agent's is, and what was chosen is kept with the reply: a turn that came to nothing chose
+nothing. Memories are looked up once for all advisors of a panel, by the cadence of profiles, and told in each turn,
+because each request is made anew; whether those who read along may know them is asked each time.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import structlog
+
+from denizen.ids import SpaceId
+from denizen.memory import items, panels, reminding, rolling
+from denizen.memory.items import Remembered
+from denizen.memory.settings import Configuration
+from denizen.memory.sinks import Retriever, Wanted
+from denizen.panel.background import Ask, Told, Turned
+from denizen.profiles.presets import Presets
+from denizen.profiles.router import Cached, Choice, panel_text
+from denizen.storage.database import Database, Tx
+
+log_line = structlog.get_logger(__name__)
+
+_PANELS_KNOWN: Final = 20_000
+"""Of so many panels it is known what was found last."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    turn: int
+    memories: tuple[Remembered, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Remembering:
+    """With what is remembered."""
+
+    retriever: Retriever
+    configuration: Configuration
+
+
+class Advising:
+    """Tells advisors; a `Background` of panels."""
+
+    def __init__(self, db: Database, presets: Callable[[], Presets | None], remembering: Remembering | None) -> None:
+        self._db = db
+        self._presets = presets
+        self._remembering = remembering
+        self._last: OrderedDict[SpaceId, _Found] = OrderedDict()
+
+    def compacted(self, space_id: SpaceId) -> None:
+        """A panel was summed up: with its next turn, memories are looked up anew."""
+        if self._remembering is not None and self._remembering.configuration.now().routing.on_compaction:
+            self._last.pop(space_id, None)
+
+    async def bring(self, turns: Sequence[Turned]) -> Mapping[str, tuple[Remembered, ...]]:
+        """What long-term memory holds for each of these panels."""
+        return {each.panel_id: await self._found(each) for each in turns}
+
+    async def _found(self, said: Turned) -> tuple[Remembered, ...]:
+        if self._remembering is None or not (now := self._remembering.configuration.now()).long_term.enabled:
+            return ()
+        last = self._last.get(said.panel_id)
+        every = now.routing.every_turns
+        if last is not None and last.turn <= said.turn and (not every or said.turn - last.turn < every):
+            return last.memories
+        found = reminding.fitting(await self._retrieve(said, now.long_term.top_k), now.long_term.max_characters)
+        await self._db.write(items.used, [each.number for each in found if each.number > 0])
+        self._last[said.panel_id] = _Found(said.turn, tuple(found))
+        if len(self._last) > _PANELS_KNOWN:
+            self._last.popitem(last=False)
+        return tuple(found)
+
+    async def _retrieve(self, said: Turned, top_k: Mapping[str, int]) -> list[Remembered]:
+        assert self._remembering is not None
+        try:
+            allowed = (await self._db.read(panels.owners, said.panel_id, said.message_id)).owners
+            if not allowed:
+                return []
+            query = said.text[: reminding.QUERY_CHARACTERS]
+            found = await self._remembering.retriever.retrieve(Wanted(query, allowed, top_k))
+        except Exception as error:  # noqa: BLE001  somebody's own retriever, or a database: advisors answer without
+            log_line.warning("nothing remembered", panel=said.panel_id, error=repr(error))
+            return []
+        keys = {each.key for each in allowed}
+        return [each for each in found if each.owner in keys]
+
+    def tell(self, tx: Tx, ask: Ask, brought: Any) -> Told:
+        """The profile of the turn, and what is remembered for it."""
+        memory, upto, remembered = self._memory(tx, ask, brought or ())
+        profile, chosen = self._profile(ask, upto)
+        return Told(memory, upto, profile, {**remembered, **chosen})
+
+    def _memory(self, tx: Tx, ask: Ask, found: Sequence[Remembered]) -> tuple[str, int, dict[str, Any]]:
+        if self._remembering is None:
+            return "", 0, {}
+        panel_id = ask.said.panel_id
+        state = rolling.find(tx, panel_id, ask.voice)
+        now = panels.still_there(tx, found, panels.owners(tx, panel_id, ask.said.message_id).owners) if found else []
+        text = "\n\n".join(each for each in (panels.summed_up(state), panels.reminded(now)) if each)
+        counts = {scope: sum(each.scope == scope for each in now) for scope in dict.fromkeys(e.scope for e in now)}
+        return text, state.upto, {"memory": {"upto": state.upto, "memories": counts}} if text else {}
+
+    def _profile(self, ask: Ask, upto: int) -> tuple[str, dict[str, Any]]:
+        presets = self._presets()
+        if presets is None:
+            return "", {}
+        chosen, text = panel_text(presets, f"panel:{ask.handle}", ask.said.text, _cached(ask, upto))
+        kept = {
+            "preset": chosen.choice.preset,
+            "reason": chosen.choice.reason,
+            "turn": chosen.turn,
+            "reviewed": chosen.reviewed,
+        }
+        return text, {"profile": kept}
+
+
+def _cached(ask: Ask, upto: int) -> Cached | None:
+    """What is in force of the last turn that the advisor answered."""
+    kept = ask.before.get("profile")
+    if kept is None:
+        return None
+    summed = ask.before.get("memory", {}).get("upto", 0)
+    return Cached(Choice(kept["preset"], kept["reason"]), kept["turn"], kept["reviewed"], upto != summed)
