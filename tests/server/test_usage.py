@@ -11,6 +11,7 @@ from denizen.agents.registry import Agent
 from denizen.cycles import ledger
 from denizen.cycles.ledger import Charge
 from denizen.ids import CycleId, new_id
+from denizen.panel import costs
 from denizen.spaces.directory import Entity
 from tests.server.conftest import House
 
@@ -103,6 +104,26 @@ async def test_agents_and_models_are_told_apart_the_dearest_first(
     assert (told(one), one["others"]) == ([(ada.id, "Ada", [2, 0, 1])], 1)
     await house.call("DELETE", "/api/agents/@ada", noor)
     assert told(await usage(house, noor, by="agent", **week)) == told(by_agent), "what is spent is spent"
+
+
+async def test_what_panels_used_is_part_of_it(house: House, noor: Entity, agents: tuple[Agent, Agent]) -> None:
+    """By day and by model; by agent, each panel under its own name."""
+    denizen, week = house.world.denizen, {"since": "2026-01-05", "until": "2026-01-07"}
+    panel = await denizen.create_panel("Board", [noor], advisors=["Seth"], organization=noor.organization_id)
+    await denizen.db.write(costs.enter, noor.organization_id, panel.id, Charge("small", 7, 3, 0, 0, 9_000_000))
+
+    by_agent = await usage(house, noor, by="agent", **week)
+    assert [(each["key"], each["name"], each["kind"], each["calls"]) for each in by_agent["groups"]] == [
+        (panel.id, "Board", "panel", 1),
+        (agents[0].id, "Ada", "agent", 3),
+        (agents[1].id, "Bee", "agent", 1),
+    ]
+    assert [day["calls"] for day in by_agent["groups"][0]["days"]] == [0, 0, 1]
+    assert (by_agent["total"]["calls"], by_agent["total"]["dollars"]) == (5, 9.505)
+    assert [each["calls"] for each in (await usage(house, noor, by="model", **week))["groups"]] == [4, 1]
+    assert (await usage(house, noor, agent="@bee", **week))["total"]["calls"] == 1
+    told = await denizen.spending(organization=noor.organization_id)
+    assert [(each.panel_id, each.calls) for each in told if each.agent_id is None] == [(panel.id, 1)]
 
 
 async def test_without_dates_the_last_thirty_days_are_told(

@@ -1,4 +1,4 @@
-"""What an organization's agents have used over time: by day, and by agent or model. Days are those of UTC."""
+"""What an organization's agents and panels have used over time: by day, and by agent or model. Days are UTC's."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, Final, Literal
 
-from sqlalchemy import BigInteger, Text, bindparam, cast, func, or_, select
+from sqlalchemy import BigInteger, Select, Table, Text, bindparam, cast, func, or_, select, union_all
 
 from denizen.ids import AgentId, OrganizationId
 from denizen.storage.database import Params, Row, Statement, Tx, statement
-from denizen.storage.schema import entities, spending
+from denizen.storage.schema import entities, panel_spending, spaces, spending
 
 By = Literal["day", "agent", "model"]
+Kind = Literal["agent", "panel", "model"]
 FIRST_DAY: Final = date(1970, 1, 1)
 MOST_DAYS: Final = 366
 
@@ -48,11 +49,12 @@ class Sums:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What one agent has used, or what was used with one model."""
+    """What one agent or panel has used, or what was used with one model."""
 
     key: str
-    """The id of the agent, or the name of the model."""
+    """The id of the agent or panel, or the name of the model."""
     name: str
+    kind: Kind
     total: Sums
     days: tuple[Sums, ...]
 
@@ -73,23 +75,30 @@ class Account:
         return sum(self.days, Sums())
 
 
-_SUMS: Final = tuple(
-    cast(func.sum(column), BigInteger)
-    for column in (
-        spending.c.calls,
-        spending.c.input_tokens,
-        spending.c.output_tokens,
-        spending.c.cache_read_tokens,
-        spending.c.cache_write_tokens,
-        spending.c.cost_micros,
-    )
+_COUNTED: Final = (
+    "calls",
+    "input_tokens",
+    "output_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "cost_micros",
 )
-_in_time = (spending.c.day >= bindparam("first"), spending.c.day <= bindparam("last"))
+
+
+def _entered(table: Table, who: str) -> Select[Any]:
+    columns = ("organization_id", "day", "model", *_COUNTED)
+    return select(table.c[who].label("who"), *(table.c[name] for name in columns))
+
+
+# Agents and panels share what their organization may use.
+_used = union_all(_entered(spending, "agent_id"), _entered(panel_spending, "space_id")).subquery()
+_SUMS: Final = tuple(cast(func.sum(_used.c[name]), BigInteger) for name in _COUNTED)
 _agent = bindparam("agent_id", type_=Text())
 _wanted = (
-    spending.c.organization_id == bindparam("organization_id"),
-    *_in_time,
-    or_(_agent == "", spending.c.agent_id == _agent),
+    _used.c.organization_id == bindparam("organization_id"),
+    _used.c.day >= bindparam("first"),
+    _used.c.day <= bindparam("last"),
+    or_(_agent == "", _used.c.who == _agent),
 )
 
 
@@ -97,14 +106,12 @@ def _by(*columns: Any) -> Statement:
     return statement(select(*columns, *_SUMS).where(*_wanted).group_by(*columns))
 
 
-_by_day = _by(spending.c.day)
-_by_agent = _by(spending.c.agent_id)
-_by_model = _by(spending.c.model)
-_by_model_and_day = _by(spending.c.model, spending.c.day)
-_days_of_agent = statement(
-    select(spending.c.day, *_SUMS).where(spending.c.agent_id == bindparam("key"), *_in_time).group_by(spending.c.day)
-)
+_by_day = _by(_used.c.day)
+_by_who = _by(_used.c.who)
+_by_model = _by(_used.c.model)
+_by_model_and_day = _by(_used.c.model, _used.c.day)
 _name = statement(select(entities.c.name).where(entities.c.id == bindparam("id")))
+_panel_name = statement(select(spaces.c.name).where(spaces.c.id == bindparam("id")))
 
 
 def account(
@@ -117,7 +124,10 @@ def account(
     agent_id: AgentId | None = None,
     most: int = 20,
 ) -> Account:
-    """What the organization's agents, or one of them, used in these days; at most `most` groups are told apart."""
+    """What the organization's agents and panels, or one of them, used in these days; at most `most` groups.
+
+    By agent, panels are told apart as well.
+    """
     where: dict[str, Params] = {
         "organization_id": organization_id,
         "agent_id": agent_id or "",
@@ -127,13 +137,13 @@ def account(
     days = _each_day(first, last, tx.all(_by_day, **where))
     if by == "day":
         return Account(first, days)
-    rows = tx.all(_by_agent if by == "agent" else _by_model, **where)
+    rows = tx.all(_by_who if by == "agent" else _by_model, **where)
     rows.sort(key=lambda row: (-row[6], -row[2] - row[3], row[0]))
     told = _days_of_agents(tx, rows[:most], where) if by == "agent" else _days_of_models(tx, where)
     groups = tuple(
         Group(
             row[0],
-            _named(tx, row[0]) if by == "agent" else row[0],
+            *(_named(tx, row[0]) if by == "agent" else (row[0], "model")),
             Sums(*row[1:]),
             _each_day(first, last, told[row[0]]),
         )
@@ -143,8 +153,7 @@ def account(
 
 
 def _days_of_agents(tx: Tx, rows: Iterable[Row], where: Mapping[str, Params]) -> dict[str, list[Row]]:
-    time = {"first": where["first"], "last": where["last"]}
-    return {row[0]: tx.all(_days_of_agent, key=row[0], **time) for row in rows}
+    return {row[0]: tx.all(_by_day, **{**where, "agent_id": row[0]}) for row in rows}
 
 
 def _days_of_models(tx: Tx, where: Mapping[str, Params]) -> dict[str, list[Row]]:
@@ -160,6 +169,9 @@ def _each_day(first: date, last: date, rows: Iterable[Row]) -> tuple[Sums, ...]:
     return tuple(used.get(start + at, Sums()) for at in range((last - first).days + 1))
 
 
-def _named(tx: Tx, agent_id: str) -> str:
-    row = tx.one(_name, id=agent_id)
-    return "" if row is None else row[0]
+def _named(tx: Tx, who: str) -> tuple[str, Kind]:
+    row = tx.one(_name, id=who)
+    if row is not None:
+        return row[0], "agent"
+    panel = tx.one(_panel_name, id=who)
+    return ("", "agent") if panel is None else (panel[0], "panel")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any, Final, Literal
@@ -607,10 +607,11 @@ def organization_budget(tx: Tx, organization_id: OrganizationId) -> BudgetSettin
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What one agent has used on one day with one model."""
+    """What one agent, or one panel, has used on one day with one model."""
 
     day: date
-    agent_id: AgentId
+    agent_id: AgentId | None
+    """None: it was a panel."""
     model: str
     calls: int
     input_tokens: int
@@ -619,6 +620,7 @@ class Spending:
     cache_write_tokens: int
     cost_micros: int
     """Millionths of a dollar; 0 where the price is unknown."""
+    panel_id: SpaceId | None = None
 
 
 _columns = (
@@ -647,9 +649,20 @@ def spending_of_agent(tx: Tx, agent_id: AgentId, *, days: int) -> list[Spending]
     return _told(tx.all(_history_of_agent, agent_id=agent_id, after=day_of(tx.now) - days))
 
 
+_history_of_panels = statement(
+    select(*(panel_spending.c["space_id" if each is spending.c.agent_id else each.name] for each in _columns))
+    .where(panel_spending.c.organization_id == bindparam("organization_id"), panel_spending.c.day > bindparam("after"))
+    .order_by(panel_spending.c.day, panel_spending.c.space_id, panel_spending.c.model)
+)
+
+
 def spending_of_all(tx: Tx, organization_id: OrganizationId, *, days: int) -> list[Spending]:
-    """The same for every agent of the organization."""
-    return _told(tx.all(_history_of_all, organization_id=organization_id, after=day_of(tx.now) - days))
+    """The same for every agent of the organization, and for every panel."""
+    where = {"organization_id": organization_id, "after": day_of(tx.now) - days}
+    agents = _told(tx.all(_history_of_all, **where))
+    of_panels = _told(tx.all(_history_of_panels, **where))
+    panels = [replace(each, agent_id=None, panel_id=SpaceId(each.agent_id or "")) for each in of_panels]
+    return sorted([*agents, *panels], key=lambda each: each.day)
 
 
 def _told(rows: Iterable[tuple[Any, ...]]) -> list[Spending]:

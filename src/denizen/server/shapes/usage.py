@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from denizen.cycles.accounting import Account, By, Group, Sums
+from denizen.cycles.accounting import Account, By, Group, Kind, Sums
 from denizen.cycles.budgets import BudgetSettings
 from denizen.server.shapes.examples import ADA, asked, given
 
@@ -51,17 +51,18 @@ class DayOut(UsedOut):
 
 
 class GroupOut(UsedOut):
-    """What one agent used, or what was used with one model."""
+    """What one agent or panel used, or what was used with one model."""
 
-    model_config = given(key=ADA, name="Ada", **_USED, days=[{"day": "2026-01-05", **_USED}])
+    model_config = given(key=ADA, name="Ada", kind="agent", **_USED, days=[{"day": "2026-01-05", **_USED}])
 
-    key: Annotated[str, Field(description="The id of the agent, or the name of the model.")]
+    key: Annotated[str, Field(description="The id of the agent or panel, or the name of the model.")]
     name: str
+    kind: Kind
     days: Annotated[list[DayOut], Field(description="Each day of the time asked for, also where nothing was used.")]
 
 
 class UsageOut(BaseModel):
-    """What your organization's agents used."""
+    """What your organization's agents and panels used."""
 
     model_config = given(
         since="2026-01-05",
@@ -69,7 +70,7 @@ class UsageOut(BaseModel):
         by="agent",
         total=_USED,
         days=[{"day": "2026-01-05", **_USED}],
-        groups=[{"key": ADA, "name": "Ada", **_USED, "days": [{"day": "2026-01-05", **_USED}]}],
+        groups=[{"key": ADA, "name": "Ada", "kind": "agent", **_USED, "days": [{"day": "2026-01-05", **_USED}]}],
         others=0,
     )
 
@@ -78,7 +79,7 @@ class UsageOut(BaseModel):
     by: By
     total: UsedOut
     days: Annotated[list[DayOut], Field(description="Each day from `since` to `until`, also where nothing was used.")]
-    groups: Annotated[list[GroupOut], Field(description="By agent or by model, the dearest first; none by day.")]
+    groups: Annotated[list[GroupOut], Field(description="By agent or panel, or by model, the dearest first.")]
     others: Annotated[int, Field(description="How many more groups there are than are shown.")]
 
     @classmethod
@@ -95,7 +96,9 @@ class UsageOut(BaseModel):
 
 
 def _group(first: date, group: Group) -> GroupOut:
-    return GroupOut(key=group.key, name=group.name, **_fields(group.total), days=_days(first, group.days))
+    return GroupOut(
+        key=group.key, name=group.name, kind=group.kind, **_fields(group.total), days=_days(first, group.days)
+    )
 
 
 def _days(first: date, days: tuple[Sums, ...]) -> list[DayOut]:
