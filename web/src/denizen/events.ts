@@ -53,6 +53,14 @@ export interface CallDelta {
 export interface Ready {
   type: "ready";
   spaces: string[];
+  /** How far one has read, by the id of the space. */
+  read?: Record<string, number>;
+}
+/** One has read up to there, here or on another device. */
+export interface SpaceRead {
+  type: "space.read";
+  space: string;
+  read_seq: number;
 }
 export interface SpaceTold {
   type: "space.joined" | "space.changed";
@@ -109,6 +117,7 @@ export type StreamEvent =
   | Ready
   | SpaceTold
   | SpaceLeft
+  | SpaceRead
   | RoundTold
   | PanelReply
   | PanelDelta
@@ -131,6 +140,7 @@ export const NAMES = [
   "space.joined",
   "space.left",
   "space.changed",
+  "space.read",
   "panel.round",
   "panel.reply",
   "panel.delta",

@@ -177,7 +177,12 @@ export function reduce(state: State, action: Action): State {
     case "call.delta":
       return continued(state, "drafts", action);
     case "ready":
-      return ready(state, action.spaces);
+      return Object.entries(action.read ?? {}).reduce(
+        (now, [id, seq]) => within(now, id, (space) => withRead(space, seq)),
+        ready(state, action.spaces),
+      );
+    case "space.read":
+      return within(state, action.space, (space) => withRead(space, action.read_seq));
     case "space.joined":
     case "space.changed":
       return toldOf(state, action);
