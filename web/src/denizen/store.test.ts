@@ -211,7 +211,7 @@ test("whatever was missed, repeated, late or cut off, in the end the client has 
 });
 
 test("what is read on another device is read here, also while one was away", () => {
-  const seen = { type: "spaces", spaces: [space(9)] } as const;
+  const seen: Action = { type: "spaces", spaces: [space(9)] };
   assert.equal(state(seen).spaces[SPACE]?.info.read_seq, 0);
   assert.equal(state(seen, { type: "space.read", space: SPACE, read_seq: 7 }).spaces[SPACE]?.info.read_seq, 7);
   assert.equal(state(seen, { type: "ready", spaces: [SPACE], read: { [SPACE]: 8 } }).spaces[SPACE]?.info.read_seq, 8);
