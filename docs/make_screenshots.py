@@ -22,7 +22,6 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))  # for tests.browser, which finds or installs one
 
 from playwright.async_api import Page, ViewportSize  # noqa: E402
-
 from pydantic_ai.messages import ModelMessage  # noqa: E402
 
 from denizen import Runtime, call, forever, reply, scripted, tool  # noqa: E402
@@ -30,6 +29,7 @@ from denizen.access import tokens  # noqa: E402
 from denizen.clock import Instant, SystemClock, instant  # noqa: E402
 from denizen.models.scripted import Info, Turn, think  # noqa: E402
 from denizen.panel.panels import Panel  # noqa: E402
+from denizen.panel.rounds import Round  # noqa: E402
 from denizen.server.application import create_app  # noqa: E402
 from denizen.server.serving import bind, serve_on  # noqa: E402
 from denizen.spaces import directory  # noqa: E402
@@ -51,12 +51,13 @@ def upgrade() -> None:
 
 
 SAID = {
-    "Martin Buber": "You speak of the street, the rent, the ovens. **Whom do you see** when the door opens at seven? Name "
-    "one person, and say what you would ask her.",
+    "Martin Buber": "You speak of the street, the rent, the ovens. **Whom do you see** when the door opens at seven? "
+    "Name one person, and say what you would ask her.",
     "A baker of thirty years": "Who gets up at two? I did, for thirty years. The bread is the easy part:\n\n"
-    "- flour and gas went up by a third\n- an oven breaks on a Saturday\n\nWhat can you pay yourself in the first winter?",
-    "Hannah Arendt": "To begin is to show yourself to others, who may answer otherwise than you wished. What, exactly, do "
-    "you begin here that was not in the world before?",
+    "- flour and gas went up by a third\n- an oven breaks on a Saturday\n\nWhat can you pay yourself in the first "
+    "winter?",
+    "Hannah Arendt": "To begin is to show yourself to others, who may answer otherwise than you wished. What, exactly, "
+    "do you begin here that was not in the world before?",
     "The bank": "What do you do if *half* as many come as you have reckoned?",
     "Antigone": "You ask whether it pays. Which law do you follow when it does not?",
 }
@@ -128,7 +129,8 @@ async def _conversation(page: Page) -> None:
 async def _vote(page: Page) -> None:
     vote = page.get_by_role("region", name="Vote: Sign the lease by Friday?")
     await vote.get_by_text("Leading: wait").wait_for()
-    await vote.evaluate("element => element.scrollIntoView()")
+    # Only the list: what stands around it stays.
+    await vote.evaluate("element => { element.closest('[tabindex]').scrollTop = element.offsetTop - 16 }")
 
 
 async def _search(page: Page) -> None:
@@ -245,12 +247,15 @@ async def _advised(runtime: Runtime, noor: Entity) -> Panel:
     asked = await runtime.ask_panel(
         board, noor, "I could take over the empty shop at the corner and open a **bakery**. Should I sign the lease?"
     )
-    while not (await runtime.round(asked)).all_completed:
-        await asyncio.sleep(0.05)
+    await _complete(runtime, asked)
     vote = await runtime.vote(asked, "Sign the lease by Friday?", by=noor)
-    while not (await runtime.round(vote)).all_completed:
-        await asyncio.sleep(0.05)
+    await _complete(runtime, vote)
     return board
+
+
+async def _complete(runtime: Runtime, asked: Round) -> None:
+    while not (await runtime.round(asked)).all_completed:  # noqa: ASYNC110  nobody else is kept waiting here
+        await asyncio.sleep(0.05)
 
 
 async def take(house: House, names: list[str]) -> None:

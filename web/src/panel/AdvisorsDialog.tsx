@@ -50,33 +50,43 @@ interface ListProps {
 }
 
 function List({ panel, groups, onView, onChanged }: ListProps): ReactNode {
-  const client = useQueryClient();
-  const list = useRef<HTMLUListElement>(null);
   const [error, setError] = useState<unknown>(null);
   const [said, setSaid] = useState("");
   const path = { panel_id: panel.id };
-  const act = async (work: () => Promise<unknown>): Promise<void> => {
+  // What was changed is on the screen at once, and stays until the server has done all of it and was asked again.
+  const [ahead, setAhead] = useState<Advisor[] | null>(null);
+  const advisors = ahead ?? panel.advisors;
+  const under = useRef({ way: 0, last: Promise.resolve() });
+  const act = (work: () => Promise<unknown>): void => {
+    const attempt = async (): Promise<void> => {
+      try {
+        await work();
+      } catch (problem) {
+        setError(problem);
+      }
+      if (under.current.way === 1) await onChanged();
+      under.current.way -= 1;
+      if (under.current.way === 0) setAhead(null);
+    };
     setError(null);
-    try {
-      await work();
-    } catch (problem) {
-      setError(problem);
-    }
-    await onChanged();
+    under.current.way += 1;
+    under.current.last = under.current.last.then(attempt);
   };
-  // On the screen at once; what the server has is asked for afterwards.
-  const show = (advisors: Advisor[]): void => void client.setQueryData<Panel>(["panels", panel.id], { ...panel, advisors });
   const switchTo = (one: Advisor, active: boolean): void => {
-    show(panel.advisors.map((each) => (each.id === one.id ? { ...each, active } : each)));
-    void act(() => patch("/api/panels/{panel_id}/advisors/{advisor_id}", { path: { ...path, advisor_id: one.id }, body: { active } }));
+    setAhead(advisors.map((each) => (each.id === one.id ? { ...each, active } : each)));
+    act(() => patch("/api/panels/{panel_id}/advisors/{advisor_id}", { path: { ...path, advisor_id: one.id }, body: { active } }));
+  };
+  const drop = (one: Advisor): void => {
+    setAhead(advisors.filter((each) => each.id !== one.id));
+    act(() => remove("/api/panels/{panel_id}/advisors/{advisor_id}", { path: { ...path, advisor_id: one.id } }));
   };
   const move = (at: number, by: number): void => {
-    const advisors = moved(panel.advisors, at, by);
-    const place = advisors.findIndex((each) => each.id === panel.advisors[at]!.id);
+    const order = moved(advisors, at, by);
+    const place = order.indexOf(advisors[at]!);
     if (place === at) return;
-    show(advisors);
-    setSaid(`${panel.advisors[at]!.name} is number ${place + 1} of ${advisors.length} now.`);
-    void act(() => put("/api/panels/{panel_id}/advisors/order", { path, body: { advisors: advisors.map((each) => each.id) } }));
+    setAhead(order);
+    setSaid(`${advisors[at]!.name} is number ${place + 1} of ${order.length} now.`);
+    act(() => put("/api/panels/{panel_id}/advisors/order", { path, body: { advisors: order.map((each) => each.id) } }));
   };
   const onKeyDown = (event: KeyboardEvent, at: number): void => {
     const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
@@ -86,10 +96,10 @@ function List({ panel, groups, onView, onChanged }: ListProps): ReactNode {
   };
   return (
     <>
-      {panel.advisors.length === 0 && <p className={css.faint}>Nobody advises here yet: a plain assistant answers.</p>}
-      {panel.advisors.length > 0 && (
-        <ul className={css.advisors} aria-label="Advisors" ref={list}>
-          {panel.advisors.map((each, at) => (
+      {advisors.length === 0 && <p className={css.faint}>Nobody advises here yet: a plain assistant answers.</p>}
+      {advisors.length > 0 && (
+        <ul className={css.advisors} aria-label="Advisors">
+          {advisors.map((each, at) => (
             <li key={each.id} ref={coloured(each.colour)} data-active={each.active} onKeyDown={(event) => onKeyDown(event, at)}>
               <span className={css.swatch} aria-hidden />
               <div className={css.advisorWho}>
@@ -109,13 +119,9 @@ function List({ panel, groups, onView, onChanged }: ListProps): ReactNode {
               </label>
               <span className={css.rowActions}>
                 <IconButton label={`Move ${each.name} up`} icon={<ArrowUp size={15} />} disabled={at === 0} onClick={() => move(at, -1)} />
-                <IconButton label={`Move ${each.name} down`} icon={<ArrowDown size={15} />} disabled={at === panel.advisors.length - 1} onClick={() => move(at, 1)} />
+                <IconButton label={`Move ${each.name} down`} icon={<ArrowDown size={15} />} disabled={at === advisors.length - 1} onClick={() => move(at, 1)} />
                 <IconButton label={`Change ${each.name}`} icon={<Pencil size={15} />} onClick={() => onView(each)} />
-                <IconButton
-                  label={`Remove ${each.name}`}
-                  icon={<Trash2 size={15} />}
-                  onClick={() => void act(() => remove("/api/panels/{panel_id}/advisors/{advisor_id}", { path: { ...path, advisor_id: each.id } }))}
-                />
+                <IconButton label={`Remove ${each.name}`} icon={<Trash2 size={15} />} onClick={() => drop(each)} />
               </span>
             </li>
           ))}
@@ -127,9 +133,9 @@ function List({ panel, groups, onView, onChanged }: ListProps): ReactNode {
       {groups.length > 0 && (
         <div className={css.groups} role="group" aria-label="Groups">
           {groups.map((group) => {
-            const on = panel.advisors.some((each) => each.group === group && each.active);
+            const on = advisors.some((each) => each.group === group && each.active);
             return (
-              <Button key={group} small aria-pressed={on} onClick={() => void act(() => put("/api/panels/{panel_id}/advisors/group", { path, body: { group, active: !on } }))}>
+              <Button key={group} small aria-pressed={on} onClick={() => act(() => put("/api/panels/{panel_id}/advisors/group", { path, body: { group, active: !on } }))}>
                 {on ? `Switch ${group} off` : `Switch ${group} on`}
               </Button>
             );

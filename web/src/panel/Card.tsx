@@ -132,7 +132,9 @@ function Vote({ result }: { result: Record<string, unknown> }): ReactNode {
     <div className={css.vote}>
       <p className={css.position}>{String(result["position"] ?? "")}</p>
       <p className={css.sure}>
-        <meter min={0} max={1} value={sure} aria-label="How sure" />
+        <span className={css.track} aria-hidden>
+          <span ref={(element) => element?.style.setProperty("width", `${sure * 100}%`)} />
+        </span>
         {Math.round(sure * 100)} % sure
       </p>
       <p>{String(result["reason"] ?? "")}</p>

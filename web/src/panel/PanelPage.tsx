@@ -41,6 +41,9 @@ export default function PanelPage({ id }: { id: string }): ReactNode {
   );
 }
 
+/** Pixels between the head and what the reader is led to. */
+const LED_BELOW_TOP = 8;
+
 type Open = "settings" | "members" | "leave" | { advisors: AdvisorsView };
 
 function Inside({ panel, onChanged }: { panel: Panel; onChanged: () => Promise<unknown> }): ReactNode {
@@ -225,9 +228,15 @@ function useLeading(scroller: RefObject<HTMLDivElement | null>, turns: Round[][]
     const before = led.current;
     led.current = { turn: last, rounds };
     const named = before === null && wanted ? box.querySelector(`[data-seq="${CSS.escape(wanted)}"]`) : null;
-    if (named || before?.turn !== last) (named ?? box.querySelector(`[data-turn="${last}"]`))?.scrollIntoView({ block: "start" });
-    else if (rounds > before.rounds) box.querySelector(`[data-turn="${last}"] > section:last-of-type`)?.scrollIntoView({ block: "start" });
+    const turn = `[data-turn="${last}"]`;
+    if (named || before?.turn !== last) lead(box, named ?? box.querySelector(turn));
+    else if (rounds > before.rounds) lead(box, box.querySelector(`${turn} > section:last-of-type`));
   }, [scroller, last, rounds, loaded, wanted]);
+}
+
+/** Only the list is scrolled: `scrollIntoView` would move what stands around it as well. */
+function lead(box: HTMLElement, to: Element | null): void {
+  if (to) box.scrollTop += to.getBoundingClientRect().top - box.getBoundingClientRect().top - LED_BELOW_TOP;
 }
 
 /** Whoever looks at a panel has read what was said in its space. */
