@@ -163,6 +163,7 @@ async def test_a_panel_is_opened_and_its_advisors_are_suggested_made_and_ordered
     await page.get_by_label("Model", exact=True).fill("voices")
     await visitor.check_accessibility()
     await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_role("dialog")).to_have_count(0)
     await page.get_by_label("What do you want to think about?").fill("Whether to open a bakery")
     await page.get_by_role("button", name="Suggest advisors").click()
     await expect(page.get_by_role("list", name="Suggestions")).to_contain_text("Diogenes knows bread.")
@@ -216,6 +217,7 @@ async def test_a_panel_is_opened_and_its_advisors_are_suggested_made_and_ordered
     await page.get_by_role("button", name="Remove Martin Buber").click()
     await expect(page.get_by_text("Nobody advises here yet")).to_be_visible()
     await page.keyboard.press("Escape")
+    await expect(page.get_by_role("dialog")).to_have_count(0)
 
     # Without advisors, a plain assistant answers.
     await page.get_by_label("Message to Bakery").fill("Well?")
