@@ -795,7 +795,10 @@ class Runtime:
         return await self.db.write(rounds.cancel, asked.panel_id, asked.id, voice)
 
     async def retry_round(self, asked: Round, advisor: Advisor | str | None = None) -> Round:
-        """The advisor, or without one everyone who has failed or was cancelled, is asked again."""
+        """The advisor, or without one everyone who has failed or was cancelled, is asked again.
+
+        One who has answered, and is named, answers anew: what it said is gone.
+        """
         voice = None if advisor is None else _id(advisor)
         return await self.db.write(rounds.retry, asked.panel_id, asked.id, voice)
 

@@ -280,8 +280,6 @@ async def test_cancel_and_retry_one_or_all(world: World) -> None:
         now = await denizen.cancel_round(asked)
         assert (now.state, [each.state for each in now.spoken]) == ("complete", ["done", "cancelled", "cancelled"])
         may_go_on.set()
-        with pytest.raises(InvalidInput, match="nothing to try again"):
-            await denizen.retry_round(asked, now.spoken[0].voice)
         now = await denizen.retry_round(asked, buber)
         assert (now.state, now.all_completed) == ("open", False)
         await until(denizen.round, asked, lambda now: now.state == "complete")
@@ -291,6 +289,35 @@ async def test_cancel_and_retry_one_or_all(world: World) -> None:
     assert (sorted(asked_of[:3]), asked_of[3:]) == (["Buber", "Pema", "Seth"], ["Buber", "Pema"])
     with pytest.raises(NotFound):
         await denizen.cancel_round(asked, "nobody")
+
+
+async def test_who_has_answered_answers_anew_when_asked_by_name(small_world: World) -> None:
+    """What it said is replaced, and checked anew; what was asked of nobody by name stays."""
+
+    def decide(_who: str, _messages: list[ModelMessage], info: Info) -> Turn:
+        if info.tools:
+            return call("report", verdicts=[{"passed": True, "why": f"Said {info.number}."}])
+        return f"Answer {info.number}."
+
+    advisor = {"name": "Seth", "assertions": ["answers"]}
+    noor, panel = await a_panel(small_world, voices(decide), advisor, "Buber")
+    denizen = small_world.denizen
+    asked = await denizen.ask_panel(panel, noor, "Well?")
+    await denizen.run_until_idle()
+    with pytest.raises(InvalidInput, match="nothing to try again"):
+        await denizen.retry_round(asked)
+    seth = asked.spoken[0].voice
+    before = (await denizen.round(asked)).part("check", seth)
+    now = await denizen.retry_round(asked, seth)
+    assert [(each.state, each.text) for each in now.spoken] == [("waiting", None), ("done", "Answer 1.")]
+    await denizen.run_until_idle()
+    now = await denizen.round(asked)
+    assert [each.text for each in now.spoken] == ["Answer 3.", "Answer 1."]
+    assert now.state == "complete"
+    after = now.part("check", seth)
+    assert before is not None
+    assert after is not None
+    assert after.epoch > before.epoch
 
 
 async def test_cross_talk_synthesis_votes_and_checks(world: World) -> None:

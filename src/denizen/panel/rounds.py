@@ -446,6 +446,7 @@ _retry_one = statement(
     update(replies).where(*_this_one, replies.c.state.in_(("failed", "cancelled"))).values(_begin_anew)
 )
 _again = statement(update(replies).where(*_this_one, replies.c.state.in_(OVER)).values(_begin_anew))
+_anew = statement(update(replies).where(*_this_one).values(_begin_anew))
 _reopen = statement(update(rounds).where(rounds.c.id == bindparam("round")).values(state="open", completed_at=None))
 _complete = statement(
     update(rounds)
@@ -466,12 +467,18 @@ def cancel(tx: Tx, panel_id: SpaceId, round_id: str, voice: str | None = None) -
 
 
 def retry(tx: Tx, panel_id: SpaceId, round_id: str, voice: str | None = None) -> Round:
-    """The voice, or without one everyone who has failed or was cancelled, is asked again in this round."""
+    """The voice, or without one everyone who has failed or was cancelled, is asked again in this round.
+
+    A voice that has answered, and is named, answers anew: what it said is gone.
+    """
     panels.hold(tx, panel_id)
     meant = _meant(get(tx, panel_id, round_id), voice)
     changed = [each for each in meant if tx.run(_retry_one, round=round_id, of=each.voice, which=each.part)]
+    if not changed and voice is not None:
+        said = [each for each in meant if each.part != "check"]
+        changed = [each for each in said if tx.run(_again, round=round_id, of=each.voice, which=each.part)]
     if not changed:
-        raise InvalidInput("There is nothing to try again: only what has failed or was cancelled can be.")
+        raise InvalidInput("There is nothing to try again: nobody meant has failed, was cancelled or has answered.")
     if any(each.part in SPOKEN for each in changed):
         tx.run(_reopen, round=round_id)
         tx.announce(space_topic(panel_id), RoundChanged(panel_id, round_id).to_payload())
@@ -517,7 +524,8 @@ def want_check(tx: Tx, panel: Panel, round_id: str, advisor: Advisor) -> None:
     """What is expected of the advisor is checked on what it has said in this round."""
     if not advisor.settings.assertions:
         return
-    _add(tx, panel, round_id, advisor.id, "check", _AFTER_REPLIES + advisor.position, advisor.name)
+    if not tx.run(_anew, round=round_id, of=advisor.id, which="check"):
+        _add(tx, panel, round_id, advisor.id, "check", _AFTER_REPLIES + advisor.position, advisor.name)
     _tell_reply(tx, panel.id, round_id, advisor.id, "check")
 
 

@@ -203,7 +203,7 @@ async def cancel_round(request: Request, caller: Person, panel_id: str, round_id
 
 @router.post("/api/panels/{panel_id}/rounds/{round_id}/retry", summary="Ask one or all again")
 async def retry_round(request: Request, caller: Person, panel_id: str, round_id: str, whom: VoiceChoice) -> RoundOut:
-    """Those who have failed or were cancelled."""
+    """Those who have failed or were cancelled. Who has answered, and is named, answers anew: what it said is gone."""
     return await context_of(request).runtime.db.write(_retry, panel_id, caller.entity.id, round_id, whom.advisor)
 
 
