@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 import httpx2
 import pytest
 from openai import AsyncOpenAI
+from openai._models import construct_type
+from openai.types.chat import ChatCompletionChunk
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -24,7 +26,7 @@ from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.tools import ToolDefinition
 
-from denizen.models.openai import ChatModel, ResponsesModel, accelerate
+from denizen.models.openai import ChatModel, ResponsesModel, accelerate, text_piece
 from denizen.models.request import stream
 from tests.models.loopback import Loopback, loopback
 
@@ -169,3 +171,43 @@ async def test_a_message_is_mapped_once_and_forgotten_with_the_message(plain, fa
         del messages
         gc.collect()
         assert not cast(Any, quick)._mapped._known
+
+
+def piece(delta: Any, *, choice: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    choices = [{"index": 0, "delta": delta, "finish_reason": None, **(choice or {})}]
+    return {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": choices, **more}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(piece({"content": "Hi"}), id="text"),
+        pytest.param(piece({"role": "assistant", "content": ""}), id="role"),
+        pytest.param(piece({}, choice={"finish_reason": "stop", "logprobs": None}), id="end"),
+        pytest.param(piece({"content": "Hi"}, service_tier="default", obfuscation="xy", usage=None), id="marked"),
+    ],
+)
+def test_a_piece_of_text_is_what_the_sdk_would_make_of_it(data: dict[str, Any]) -> None:
+    made, long_way = text_piece(data), construct_type(type_=ChatCompletionChunk, value=data)
+    assert made is not None
+    assert made == long_way
+    assert repr(made) == repr(long_way)
+    assert made.model_dump(exclude_unset=True) == data
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param({}, id="nothing"),
+        pytest.param(None, id="null"),
+        pytest.param(piece({"content": "Hi"}, choices=[]), id="no-choice"),
+        pytest.param(piece({"content": 1}), id="a-number"),
+        pytest.param(piece({"reasoning_content": "Hm"}), id="thinking"),
+        pytest.param(piece({"tool_calls": [{"index": 0}]}), id="a-call"),
+        pytest.param(piece({"content": "Hi"}, choice={"logprobs": {"content": []}}), id="probabilities"),
+        pytest.param(piece({"content": "Hi"}, usage={"total_tokens": 1}), id="usage"),
+        pytest.param(piece({"content": "Hi"}, provider={"name": "x"}), id="of-another"),
+    ],
+)
+def test_whatever_is_more_than_text_goes_the_long_way(data: Any) -> None:
+    assert text_piece(data) is None

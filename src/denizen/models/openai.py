@@ -1,26 +1,29 @@
 """OpenAI's two APIs without the SDK's request transform, which blocks the event loop for 0.3–0.9 ms per message.
 
-Two things are done. `bypass_transform` makes a client send request bodies as they are: what pydantic-ai prepares is
+Three things are done. `bypass_transform` makes a client send request bodies as they are: what pydantic-ai prepares is
 plain JSON data already, and the transform would walk it all to change nothing. And the two model classes remember
 what each message was mapped to, as data and as bytes, so that a long history costs a look-up per message, and what the
-schemas of a set of tools became.
+schemas of a set of tools became. And a streamed piece of text is made into the SDK's object without a look at the types
+of its fields, which takes the SDK longer than all the rest of passing a token on.
 
-Both rely on names that pydantic-ai and the SDK may change in any release; both are pinned, and the tests compare every
-body with the one that goes the long way. Messages are known by identity: one that was sent must not be changed after.
+All rely on names that pydantic-ai and the SDK may change in any release; both are pinned, and the tests compare every
+body and every piece with what goes the long way. Messages are known by identity: one that was sent must not be changed
+after.
 """
 
 from __future__ import annotations
 
 import json
 import weakref
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from functools import cache, cached_property, partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 from openai import AsyncOpenAI, AsyncStream, NotGiven, Omit, not_given
 from openai._base_client import make_request_options
 from openai.resources.chat import AsyncChat, AsyncCompletions
 from openai.resources.responses import AsyncResponses
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from openai.types.chat.chat_completion_chunk import Choice, ChoiceDelta
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic_ai.messages import (
     ModelMessage,
@@ -35,13 +38,16 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Container, Sequence
 
     from pydantic_ai.models import Model, ModelRequestParameters
 
 Item: TypeAlias = dict[str, Any]
 _Customized: TypeAlias = "dict[int, tuple[ModelRequestParameters, ModelRequestParameters]]"
 
+_Made = TypeVar("_Made")
+_READING: Final = "_process_response_data"
+"""What the SDK reads each event of a stream with."""
 _REMEMBERED_TOOL_SETS = 64
 
 _CHAT_PARTS = frozenset({SystemPromptPart, UserPromptPart, ToolReturnPart, TextPart, ToolCallPart})
@@ -66,9 +72,70 @@ def accelerate(model: Model) -> Model:
 
 
 def bypass_transform(client: AsyncOpenAI) -> None:
-    """Make `client` send the bodies of chat completions and responses as they are given."""
+    """Make `client` send the bodies of chat completions and responses as they are given, and read text as it comes."""
     vars(client)["chat"] = _Chat(client)
     vars(client)["responses"] = _Responses(client)
+    long_way = partial(getattr(type(client), _READING), client)
+    vars(client)[_READING] = partial(_read, long_way)
+
+
+def _read(long_way: Callable[..., Any], *, data: Any, cast_to: Any, response: Any) -> Any:
+    if cast_to is ChatCompletionChunk and (piece := text_piece(data)) is not None:
+        return piece
+    return long_way(data=data, cast_to=cast_to, response=response)
+
+
+_WORDS: Final = frozenset({"id", "object", "model", "service_tier", "system_fingerprint", "obfuscation"})
+
+
+def text_piece(data: Any) -> ChatCompletionChunk | None:
+    """The chunk as the SDK would make it, if it is nothing but a piece of text; else None."""
+    if type(data) is not dict:
+        return None
+    given = cast("dict[str, Any]", data)
+    choices = cast("list[Any]", given.get("choices"))
+    if type(choices) is not list or len(choices) != 1 or type(choices[0]) is not dict:
+        return None
+    choice = cast("dict[str, Any]", choices[0])
+    delta = cast("dict[str, Any]", choice.get("delta"))
+    plain = (
+        type(delta) is dict
+        and all(key in ("role", "content") and _is_word(value) for key, value in delta.items())
+        and all(_is_plain_field(key, value, "index", ("delta",), ("finish_reason",)) for key, value in choice.items())
+        and all(_is_plain_field(key, value, "created", ("choices",), _WORDS) for key, value in given.items())
+    )
+    if not plain:
+        return None
+    said = _made(Choice, {**choice, "delta": _made(ChoiceDelta, delta)})
+    return _made(ChatCompletionChunk, {**given, "choices": [said]})
+
+
+def _is_plain_field(key: str, value: Any, number: str, parts: Container[str], words: Container[str]) -> bool:
+    if key in parts or value is None:
+        return True
+    return type(value) is int if key == number else key in words and type(value) is str
+
+
+def _is_word(value: Any) -> bool:
+    return value is None or type(value) is str
+
+
+def _made(of: type[_Made], values: dict[str, Any]) -> _Made:
+    """An object of the SDK with these values, which are what its fields want."""
+    made, defaults = of.__new__(of), _defaults(of)
+    known = {key: value for key, value in values.items() if key in defaults}
+    fields = {**defaults, **{key: value for key, value in known.items() if value is not None}}
+    object.__setattr__(made, "__dict__", fields)
+    object.__setattr__(made, "__pydantic_private__", None)
+    object.__setattr__(made, "__pydantic_extra__", {key: values[key] for key in values if key not in defaults})
+    object.__setattr__(made, "__pydantic_fields_set__", set(known))
+    return made
+
+
+@cache
+def _defaults(of: type[Any]) -> dict[str, Any]:
+    fresh: object = of.construct()
+    return dict(vars(fresh))
 
 
 class ChatModel(OpenAIChatModel):
