@@ -149,6 +149,11 @@ async def test_a_conversation_tells_what_it_came_to_and_what_may_be_remembered(h
     facts = dialog.get_by_role("region", name="Facts")
     await expect(facts).to_contain_text("There is no dinner.")
     await expect(facts.get_by_text("Six people come")).to_be_hidden()
+    await facts.get_by_role("button", name=re.compile("^Change")).click()
+    await page.get_by_role("menuitem", name="Correct").click()
+    await expect(page.get_by_label("What is true")).to_have_value("There is no dinner.")
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_label("What is true")).to_have_count(0)
 
     # What may be: one scope less, then nothing at all.
     await dialog.get_by_role("tab", name="Settings").click()
@@ -159,6 +164,12 @@ async def test_a_conversation_tells_what_it_came_to_and_what_may_be_remembered(h
     await visitor.check_accessibility()
     settled = await house.world.denizen.memory_policy(kitchen)
     assert (settled.enabled, settled.scopes.user) == (False, False)
+
+    # Back to what was said.
+    await dialog.get_by_role("tab", name="Summary").click()
+    await dialog.get_by_role("region", name="Facts").get_by_role("link", name="Message 3").click()
+    await expect(dialog).to_have_count(0)
+    await expect(page).to_have_url(re.compile("/m/3$"))
 
 
 async def test_whoever_looks_after_a_house_sees_what_agents_remember_and_switches_it_off(

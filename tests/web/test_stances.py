@@ -11,6 +11,7 @@ from playwright.async_api import expect
 
 from denizen import call, reply, scripted
 from denizen.agents.registry import Agent
+from denizen.models.scripted import Turn
 from denizen.spaces.directory import Entity, Space
 from tests.server.conftest import House, served
 from tests.web.conftest import PHONE, Visit
@@ -41,7 +42,7 @@ async def house(ready_sqlite_url: str, tmp_path: Path) -> AsyncGenerator[House]:
         yield house
 
 
-async def grown(house: House, *more: object) -> tuple[Entity, Agent, Space]:
+async def grown(house: House, *more: Turn) -> tuple[Entity, Agent, Space]:
     """Noor was frustrated, then confused, then satisfied, and Ada has seen it."""
     world = house.world
     turns = [

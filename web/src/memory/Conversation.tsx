@@ -29,14 +29,15 @@ export default function Conversation({ space, name, last, onClose }: { space: st
     <Dialog title={`What ${name} came to`} onClose={onClose} wide>
       <Tabs label="What this conversation came to" tabs={tabs} current={part} onChange={setPart}>
         <div className={css.part}>
-          {part === "memories" ? <Learned space={space} /> : <Loaded query={came}>{(told) => (part === "summary" ? <Summary came={told} last={last} /> : <Policy came={told} />)}</Loaded>}
+          {part === "memories" ? <Learned space={space} /> : <Loaded query={came}>{(told) => (part === "summary" ? <Summary came={told} last={last} onLeave={onClose} /> : <Policy came={told} />)}</Loaded>}
         </div>
       </Tabs>
     </Dialog>
   );
 }
 
-function Summary({ came, last }: { came: Came; last: number }): ReactNode {
+/** Whoever follows a link to a message leaves the dialog, by `onLeave`. */
+function Summary({ came, last, onLeave }: { came: Came; last: number; onLeave: () => void }): ReactNode {
   if (came.upto === 0) {
     return (
       <Empty title="It was not summed up yet.">
@@ -50,7 +51,9 @@ function Summary({ came, last }: { came: Came; last: number }): ReactNode {
     <>
       <p className={css.meta}>
         <span>
-          up to <Link href={`/s/${came.space_id}/m/${came.upto}`}>message {came.upto}</Link>
+          up to <Link href={`/s/${came.space_id}/m/${came.upto}`} onClick={onLeave}>
+            message {came.upto}
+          </Link>
         </span>
         <span>{after === 0 ? "nothing was said since" : `${counted(after, "message", "messages")} since`}</span>
         {came.updated_at && (
@@ -69,7 +72,7 @@ function Summary({ came, last }: { came: Came; last: number }): ReactNode {
           </h3>
           <ul className={css.items}>
             {items.map((each) => (
-              <ItemRow key={each.text} item={each} space={came.space_id} />
+              <ItemRow key={each.text} item={each} space={came.space_id} onLeave={onLeave} />
             ))}
           </ul>
         </section>
@@ -85,14 +88,14 @@ function Summary({ came, last }: { came: Came; last: number }): ReactNode {
   );
 }
 
-function ItemRow({ item, space }: { item: Item; space: string }): ReactNode {
+function ItemRow({ item, space, onLeave }: { item: Item; space: string; onLeave: () => void }): ReactNode {
   return (
     <li dir="auto">
       {item.text}{" "}
       <span className={css.sources}>
         {item.confidence < 1 && <span>{Math.round(item.confidence * 100)}% sure</span>}
         {item.sources.map((seq) => (
-          <Link key={seq} href={`/s/${space}/m/${seq}`} aria-label={`Message ${seq}`} title={`Message ${seq}`}>
+          <Link key={seq} href={`/s/${space}/m/${seq}`} aria-label={`Message ${seq}`} title={`Message ${seq}`} onClick={onLeave}>
             {seq}
           </Link>
         ))}

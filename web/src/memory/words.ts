@@ -2,7 +2,6 @@
 import type { Schemas } from "../denizen/api";
 
 export type Memory = Schemas["MemoryOut"];
-export type Scope = Memory["scope"];
 
 export const CATEGORIES = ["facts", "preferences", "people", "projects", "decisions", "open_loops", "todos"] as const;
 
@@ -20,13 +19,6 @@ const CATEGORY_NAMES: Record<string, string> = {
 export function categoryName(category: string): string {
   return CATEGORY_NAMES[category] ?? category;
 }
-
-export const SCOPE_NAMES: Record<Scope, string> = {
-  conversation: "this conversation",
-  user: "one person",
-  persona: "a person and an agent",
-  organization: "everyone",
-};
 
 /** Something that is true, and what it took the place of, the newest first. */
 export interface Held {

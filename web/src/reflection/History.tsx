@@ -121,10 +121,11 @@ const LANE = 26;
 const GAP = 6;
 const NAME = 84;
 const SCORES = 56;
-const LETTER = 6.6;
+const LETTER = 7.2;
+const NARROWEST = 46;
 
 /** How people felt as points between bad and good, and under it the state of mind in stretches. The list says the same. */
-function Drawn({ all }: { all: Moment[] }): ReactNode {
+function Drawn({ all: known }: { all: Moment[] }): ReactNode {
   const place = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
   useEffect(() => {
@@ -133,6 +134,9 @@ function Drawn({ all }: { all: Moment[] }): ReactNode {
     watch.observe(box);
     return () => watch.disconnect();
   }, []);
+  // The newest, as many as can be read.
+  const all = known.slice(-Math.max(Math.floor((width - NAME) / NARROWEST) - 1, 3));
+  const before = stateBefore(known, all[0]!);
   // How it is now has a column of its own at the end.
   const step = Math.max(width - NAME, 0) / (all.length + 1);
   const scored = all.some((each) => "signal" in each && each.signal.score !== null);
@@ -164,7 +168,7 @@ function Drawn({ all }: { all: Moment[] }): ReactNode {
                 <text x={0} y={y + LANE / 2} className={css.laneName}>
                   {label}
                 </text>
-                {stretches(all, side, BEFORE[side]).map(({ value, from, to }) => {
+                {stretches(all, side, before[side]).map(({ value, from, to }) => {
                   const wide = Math.max(((to === all.length ? to + 1 : to) - from) * step - 2, 1);
                   return (
                     <g key={from}>

@@ -37,6 +37,8 @@ export function Dialog({ title, onClose, children, footer, wide, full, firm }: D
       aria-labelledby={id}
       className={classes(css.dialog, wide && css.wide, full && css.full)}
       onCancel={(event) => {
+        // Of a dialog inside this one, React tells this one too.
+        if (event.target !== ref.current) return;
         event.preventDefault();
         onClose();
       }}
