@@ -153,6 +153,8 @@ export const SECTIONS: Section[] = [
     fields: [
       { path: "tools", label: "Tools", kind: "json", hint: "Names of this server's tools, HTTP requests, questions to people." },
       { path: "mcp", label: "MCP servers", kind: "json", hint: "By a name for each." },
+      { path: "profiles", label: "Prompt profiles", kind: "json", hint: 'For all its conversations: {"preset": "concise"} or {"mode": "ada"}.' },
+      { path: "reflection", label: "Reflection", kind: "json", hint: '{"profile": "basic", "model": "…"}; what came of it is under Stance.' },
       { path: "cycle.phases", label: "Phases", kind: "json", hint: 'A list, or "observe-think-respond".' },
       { path: "cycle.routing", label: "Routing", kind: "json", hint: "Other models for certain events or steps." },
       {
