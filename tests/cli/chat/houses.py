@@ -30,8 +30,10 @@ CONFIRM = ClientTool(
 
 
 def echoing(name: str, pause: Pause | None = None) -> ScriptedModel:
-    """A model that always says the same thing, once in a cycle."""
-    return forever(lambda messages, _: "Done." if has_replied(messages) else reply(f"{name} hears you."), pause=pause)
+    """A model that always says the same thing, once in a cycle, a few letters at a time."""
+    return forever(
+        lambda messages, _: "Done." if has_replied(messages) else reply(f"{name} hears you."), pause=pause, chunk=4
+    )
 
 
 def asking() -> ScriptedModel:

@@ -95,6 +95,7 @@ async def test_an_answer_is_heard_as_it_is_written(sqlite_url: str, way: Way) ->
 
     assert isinstance(events[0], Connected)
     assert messages_of(events) == [(1, "Noor", "Hello"), (2, "Ada", "Ada hears you.")]
+    assert hesitation.pieces > 4
     answer = events[-1]
     assert isinstance(answer, Message)
     started = next(each for each in events if isinstance(each, Started))
