@@ -7,7 +7,7 @@ import { deltaTold, keyOf, messageTold, NO_PANEL, replyTold, roundsAnswered, rou
 function reply(over: Partial<Reply>): Reply {
   return {
     advisor: "a", part: "reply", name: "Seth", state: "running", completed: false, content: "", thinking: null, error: null, phase: null,
-    result: null, epoch: 1, model: null, input_tokens: 0, output_tokens: 0, cost_micros: null, started_at: null, ended_at: null, ...over,
+    result: null, epoch: 1, model: null, input_tokens: 0, output_tokens: 0, cost_micros: null, started_at: null, ended_at: null, profile: null, memories: {}, ...over,
   };
 }
 

@@ -1590,7 +1590,7 @@ export interface paths {
         put?: never;
         /**
          * Ask one or all again
-         * @description Those who have failed or were cancelled.
+         * @description Those who have failed or were cancelled. Who has answered, and is named, answers anew: what it said is gone.
          */
         post: operations["retry_round"];
         delete?: never;
@@ -4679,7 +4679,7 @@ export interface components {
         };
         /**
          * GroupOut
-         * @description What one agent used, or what was used with one model.
+         * @description What one agent or panel used, or what was used with one model.
          * @example {
          *       "cache_read_tokens": 150000,
          *       "cache_write_tokens": 12000,
@@ -4700,6 +4700,7 @@ export interface components {
          *       "dollars": 0.31,
          *       "input_tokens": 182000,
          *       "key": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *       "kind": "agent",
          *       "name": "Ada",
          *       "output_tokens": 6400
          *     }
@@ -4733,9 +4734,14 @@ export interface components {
             input_tokens: number;
             /**
              * Key
-             * @description The id of the agent, or the name of the model.
+             * @description The id of the agent or panel, or the name of the model.
              */
             key: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "agent" | "panel" | "model";
             /** Name */
             name: string;
             /** Output Tokens */
@@ -6916,6 +6922,9 @@ export interface components {
          *       "ended_at": "2026-01-05T09:00:00Z",
          *       "epoch": 1,
          *       "input_tokens": 412,
+         *       "memories": {
+         *         "user": 1
+         *       },
          *       "model": "demo",
          *       "name": "Martin Buber",
          *       "output_tokens": 9,
@@ -6924,6 +6933,10 @@ export interface components {
          *         "name": "question",
          *         "of": 3,
          *         "turn": 2
+         *       },
+         *       "profile": {
+         *         "preset": "short",
+         *         "reason": "default"
          *       },
          *       "started_at": "2026-01-05T09:00:00Z",
          *       "state": "done"
@@ -6960,6 +6973,13 @@ export interface components {
             error: components["schemas"]["ReplyError"] | null;
             /** Input Tokens */
             input_tokens: number;
+            /**
+             * Memories
+             * @description How many memories of which scope it was told; never what they say.
+             */
+            memories: {
+                [key: string]: number;
+            };
             /** Model */
             model: string | null;
             /**
@@ -6975,6 +6995,8 @@ export interface components {
              */
             part: "reply" | "crosstalk" | "vote" | "synthesis" | "check";
             phase: components["schemas"]["PhaseOut"] | null;
+            /** @description Null where there are no profiles. */
+            profile: components["schemas"]["ReplyProfile"] | null;
             /**
              * Result
              * @description Of a vote: position, confidence, reason. Of a check: verdicts, passed.
@@ -6994,6 +7016,16 @@ export interface components {
              * @description What a reasoning model thought before it; never shown to others.
              */
             thinking: string | null;
+        };
+        /**
+         * ReplyProfile
+         * @description The [prompt profile](profiles.md) that an advisor had in a turn, and why.
+         */
+        ReplyProfile: {
+            /** Preset */
+            preset: string | null;
+            /** Reason */
+            reason: string;
         };
         /**
          * ReportOut
@@ -8387,7 +8419,7 @@ export interface components {
         };
         /**
          * UsageOut
-         * @description What your organization's agents used.
+         * @description What your organization's agents and panels used.
          * @example {
          *       "by": "agent",
          *       "days": [
@@ -8423,6 +8455,7 @@ export interface components {
          *           "dollars": 0.31,
          *           "input_tokens": 182000,
          *           "key": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *           "kind": "agent",
          *           "name": "Ada",
          *           "output_tokens": 6400
          *         }
@@ -8454,7 +8487,7 @@ export interface components {
             days: components["schemas"]["DayOut"][];
             /**
              * Groups
-             * @description By agent or by model, the dearest first; none by day.
+             * @description By agent or panel, or by model, the dearest first.
              */
             groups: components["schemas"]["GroupOut"][];
             /**

@@ -39,9 +39,10 @@ def demo(
 
 
 def _next_turn(messages: list[ModelMessage], info: Info) -> Turn:
-    if is_for_a_panel(info.tools):
-        return advise(messages, info.tools)
+    tools = {each.name: each.parameters_json_schema for each in info.definitions}
     if is_asked(messages):
         return compact(messages)
-    tools = {each.name: each.parameters_json_schema for each in info.definitions}
-    return reflection(messages, tools) or decide(read(messages), tools)
+    if (thought := reflection(messages, tools)) is not None:
+        return thought
+    # What has no tools but these is a panel's: agents always have others.
+    return advise(messages, info.tools) if is_for_a_panel(info.tools) else decide(read(messages), tools)

@@ -270,7 +270,7 @@ class PhaseOut(BaseModel):
     of: int | None
 
 
-class ProfileOut(BaseModel):
+class ReplyProfile(BaseModel):
     """The [prompt profile](profiles.md) that an advisor had in a turn, and why."""
 
     preset: str | None
@@ -307,7 +307,7 @@ class ReplyOut(BaseModel):
     ]
     error: ReplyError | None
     phase: PhaseOut | None
-    profile: Annotated[ProfileOut | None, Field(description="Null where there are no profiles.")]
+    profile: Annotated[ReplyProfile | None, Field(description="Null where there are no profiles.")]
     memories: Annotated[
         dict[str, int], Field(description="How many memories of which scope it was told; never what they say.")
     ]
@@ -338,7 +338,7 @@ class ReplyOut(BaseModel):
             thinking=reply.thinking,
             error=None if reply.error_code is None else ReplyError(code=reply.error_code, message=reply.error or ""),
             phase=None if phase is None else PhaseOut.model_validate(phase),
-            profile=None if profile is None else ProfileOut(preset=profile["preset"], reason=profile["reason"]),
+            profile=None if profile is None else ReplyProfile(preset=profile["preset"], reason=profile["reason"]),
             memories=background.get("memory", {}).get("memories", {}),
             result=None if reply.result is None else dict(reply.result),
             epoch=reply.epoch,
