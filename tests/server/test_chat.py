@@ -108,7 +108,7 @@ async def test_who_waits_no_longer_gets_what_there_is_and_the_agent_goes_on(hous
     turns = reply("One."), reply("Two, and this is a longer text."), "Counted."
     ada = await world.agent("Ada", model=scripted(*turns, pause=hesitation, chunk=8))
     async with asyncio.TaskGroup() as tasks, world.denizen.living() as residents:
-        hesitation.pieces = -5  # the first message is said; it stops in the second
+        hesitation.pieces = -2  # the first message, of two pieces, is said; it stops in the second, of six
         asking = tasks.create_task(chat(house, noor, ada, "Count", seconds=5))
         await until_said(world, ada, 1)
         await idle(world)
