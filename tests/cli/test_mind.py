@@ -90,9 +90,9 @@ def test_a_mind_is_shown_set_reset_and_tried(run: Run) -> None:
 def test_inspect_shows_profile_and_state_of_mind_with_reasons(run: Run) -> None:
     run("profiles", "init")
     asyncio.run(talk(CROSS))
-    (found,) = told(run, "inspect", "@bodil")["conversations"]
+    (found,) = told(run, "inspect", "@bodil")["stances"]
     assert found["profile"]["reason"] == "rule 'asked-for-a-plan': the message has 'plan' (first turn)"
-    assert found["because"]["cause"] == "user_frustrated"
+    assert found["last"]["cause"] == "user_frustrated"
     page = run("inspect", "@bodil").stdout
     assert "Desk: profile planner (rule 'asked-for-a-plan'" in page
     assert "your mood is empathetic" in page

@@ -56,6 +56,8 @@ class Moderator:
         self._kit = kit
         self._db, self._clock = kit.db, kit.clock
         self._instance = instance
+        self._speaking = asyncio.Event()
+        """Someone may be: there are leases to keep."""
         self._lease_seconds, self._sweep_seconds, self._grace_seconds = lease_seconds, sweep_seconds, grace_seconds
         self._most = most
         self._voices: dict[tuple[str, str, str], _Voice] = {}
@@ -151,6 +153,7 @@ class Moderator:
             before.task.cancel()
         voice = _Voice(Speaking(self._kit.bus, work.claim))
         self._voices[work.claim.key] = voice
+        self._speaking.set()
         # Whatever request asked, answering is no part of that.
         voice.task = self._tasks.create_task(
             self._speak(work, voice), name=f"{work.claim.part} of {work.claim.voice}", context=self._context.copy()
@@ -163,9 +166,11 @@ class Moderator:
 
     async def _keep_leases(self) -> None:
         while True:
+            await self._speaking.wait()
             await self._clock.sleep(self._lease_seconds / 3)
             before = set(self._voices)
             if not before:
+                self._speaking.clear()
                 continue
             try:
                 held = await self._db.write_first(taking.renew, self._instance, self._lease_seconds)
