@@ -28,6 +28,8 @@ import psycopg
 import redis
 from psycopg import sql
 
+from denizen.storage.migrating import HEAD
+
 KEEPER = Path(__file__).with_name("keeper.py")
 SECONDS_TO_START = 60
 
@@ -166,10 +168,11 @@ END $$
 
 
 def clean_database(url: str) -> None:
-    """Its tables are empty, its numbers begin at one, and nobody is connected to it but this process."""
+    """Its tables are empty and up to date, its numbers begin at one, and only this process is connected to it."""
     connection = _kept_connection(url)
     connection.execute(_HANG_UP, [connection.info.backend_pid])
     connection.execute(_CLEAN)
+    connection.execute("UPDATE alembic_version SET version_num = %s", [HEAD])
 
 
 def _command(server_url: str, command: sql.Composed) -> None:
