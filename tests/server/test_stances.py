@@ -75,7 +75,9 @@ async def test_a_stance_is_seen_set_reset_and_tried(small_house: House, presets:
     listed = (await small_house.call("GET", f"/api/agents/{ada.id}/stances", noor)).json()["stances"]
     assert [each["space_id"] for each in listed] == [room.id]
     mind = (await small_house.call("GET", "/api/agents/@ada/mind", noor)).json()
-    assert mind["stances"] == listed
+    (shown,) = mind["stances"]
+    assert (shown["space"], shown["told"], shown["last"]["cause"]) == ("Kitchen", None, "reset")
+    assert {name: shown[name] for name in listed[0]} == listed[0]
 
 
 async def test_what_cannot_be_is_refused_with_a_sentence(small_house: House, presets: Path) -> None:
