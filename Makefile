@@ -51,6 +51,7 @@ run: $(RUNNABLE)
 
 test: lint types
 	@$(BIN)/python hatch_build.py
+	@$(BIN)/python -m tests.browser
 	$(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal
 
 lint: $(READY)

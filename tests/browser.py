@@ -78,3 +78,15 @@ def _install() -> None:
     if subprocess.run([*apt, "install", "-y", "chromium"], check=False, env=quietly, capture_output=True).returncode:
         subprocess.run([*apt, "update"], check=False, env=quietly, capture_output=True)
         subprocess.run([*apt, "install", "-y", "chromium"], check=False, env=quietly, capture_output=True)
+
+
+async def _main() -> None:
+    async with async_playwright() as playwright:
+        find_or_install(Path(playwright.chromium.executable_path))
+
+
+if __name__ == "__main__":
+    # Before the tests: they run in several processes at once, and each may take only so long.
+    if _found(Path("none")) is None:
+        print("Installing a browser for the tests.", flush=True)  # noqa: T201
+        asyncio.run(_main())
