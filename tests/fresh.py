@@ -106,8 +106,9 @@ def started(command: list[str], folder: Path, home: Path, *, deadline_seconds: f
     """Denizen runs inside; it is told to stop on leaving, and has stopped afterwards."""
     port = free_port()
     output = home.parent / f"{home.name}.out"
-    # Nothing of the machine's own environment but what a shell has: no keys, no settings.
-    environment = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
+    # Nothing of the machine's own environment but what a shell has, and whom it trusts: no keys, no settings.
+    kept = ("PATH", "LANG", "TMPDIR", "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS")
+    environment = {name: os.environ[name] for name in kept if name in os.environ}
     environment |= {"HOME": str(home.parent), "DENIZEN_HOME": str(home), "DENIZEN_PORT": str(port)}
     with output.open("ab") as sink:
         process = subprocess.Popen(
