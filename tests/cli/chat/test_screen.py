@@ -55,8 +55,8 @@ async def sitting(house: House, home: Path, *arguments: str, **more: str) -> Asy
 
 
 def in_order(screen: Terminal, *texts: str) -> bool:
-    """Whether each of these stands on a line of its own, one below the other."""
-    lines = [line.strip("─ ") for line in screen.lines()]
+    """Whether each of these stands on a line of its own, one below the other, on the screen or above it."""
+    lines = [line.strip("─ ") for line in screen.text().splitlines()]
     return all(text in lines for text in texts) and sorted(texts, key=lines.index) == list(texts)
 
 
