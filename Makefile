@@ -1,7 +1,8 @@
 # Everything a person or CI runs here. Needs make and a Python of at least 3.11; the rest is installed into .venv.
 
 PYTHON ?= python3
-WORKERS ?= 2
+# One more than the cores of a small machine: tests also wait.
+WORKERS ?= 3
 BIN := .venv/bin
 RUNNABLE := .venv/.runnable
 READY := .venv/.ready
@@ -12,7 +13,7 @@ READY := .venv/.ready
 help:
 	@echo "make run      set up and start Denizen on http://127.0.0.1:8420"
 	@echo "make setup    install everything into .venv (nothing happens if nothing changed)"
-	@echo "make test     check style and types, then run all tests (WORKERS=2 at a time)"
+	@echo "make test     check style and types, then run all tests (WORKERS=3 at a time)"
 	@echo "make lint     check style and formatting only"
 	@echo "make types    check types only"
 	@echo "make format   format the code and sort its imports"
