@@ -58,6 +58,8 @@ class Visitor:
     async def check_accessibility(self, *, without: tuple[str, ...] = ()) -> None:
         """Nothing on the screen is a serious hindrance to anyone (axe)."""
         await self.page.evaluate(AXE.read_text())
+        # What has just changed is drawn: a page half in the dark is hard to read for anyone.
+        await self.page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         options = {"resultTypes": ["violations"], "rules": {rule: {"enabled": False} for rule in without}}
         found = await self.page.evaluate("options => axe.run(document, options)", options)
         serious = [
