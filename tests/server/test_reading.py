@@ -33,9 +33,9 @@ PAGES = {
     "crossings": guard._crossings_before,
     "receipts": forgetting._receipts_before,
     "usage by day": accounting._by_day,
-    "usage by agent": accounting._by_agent,
+    "usage by agent": accounting._by_who,
+    "usage by agent and day": accounting._by_who_and_day,
     "usage by model": accounting._by_model,
-    "usage of an agent": accounting._days_of_agent,
 }
 
 
@@ -55,7 +55,9 @@ def plan_of(empty: sqlite3.Connection, query: Statement) -> list[str]:
 def test_no_page_is_read_through(empty: sqlite3.Connection, page: str) -> None:
     """Neither a scan of a table, nor sorting by what a page is cut by."""
     plan = plan_of(empty, PAGES[page])
-    assert [step for step in plan if step.startswith("SCAN")] == []
+    # What a part of the query has found by an index is gone through by the rest of it.
+    found = {step.replace("CO-ROUTINE", "SCAN") for step in plan if step.startswith("CO-ROUTINE")}
+    assert [step for step in plan if step.startswith("SCAN") and step not in found] == []
     assert page.startswith("usage") or "USE TEMP B-TREE FOR ORDER BY" not in plan
 
 

@@ -108,6 +108,7 @@ def _by(*columns: Any) -> Statement:
 
 _by_day = _by(_used.c.day)
 _by_who = _by(_used.c.who)
+_by_who_and_day = _by(_used.c.who, _used.c.day)
 _by_model = _by(_used.c.model)
 _by_model_and_day = _by(_used.c.model, _used.c.day)
 _name = statement(select(entities.c.name).where(entities.c.id == bindparam("id")))
@@ -137,9 +138,10 @@ def account(
     days = _each_day(first, last, tx.all(_by_day, **where))
     if by == "day":
         return Account(first, days)
-    rows = tx.all(_by_who if by == "agent" else _by_model, **where)
+    of_all, of_each_day = (_by_who, _by_who_and_day) if by == "agent" else (_by_model, _by_model_and_day)
+    rows = tx.all(of_all, **where)
     rows.sort(key=lambda row: (-row[6], -row[2] - row[3], row[0]))
-    told = _days_of_agents(tx, rows[:most], where) if by == "agent" else _days_of_models(tx, where)
+    told = _days_of(tx, of_each_day, where)
     groups = tuple(
         Group(
             row[0],
@@ -152,13 +154,9 @@ def account(
     return Account(first, days, groups, max(len(rows) - most, 0))
 
 
-def _days_of_agents(tx: Tx, rows: Iterable[Row], where: Mapping[str, Params]) -> dict[str, list[Row]]:
-    return {row[0]: tx.all(_by_day, **{**where, "agent_id": row[0]}) for row in rows}
-
-
-def _days_of_models(tx: Tx, where: Mapping[str, Params]) -> dict[str, list[Row]]:
+def _days_of(tx: Tx, each: Statement, where: Mapping[str, Params]) -> dict[str, list[Row]]:
     told: defaultdict[str, list[Row]] = defaultdict(list)
-    for row in tx.all(_by_model_and_day, **where):
+    for row in tx.all(each, **where):
         told[row[0]].append(row[1:])
     return told
 
