@@ -122,6 +122,7 @@ async def test_a_key_is_kept_and_its_models_are_offered(house: House, visit: Vis
     await page.get_by_role("button", name="Keep it").click()
     row = page.get_by_role("listitem").filter(has_text="CO_API_KEY")
     await expect(row).to_contain_text("ends in zzzz")
+    await expect(page.get_by_role("dialog")).to_have_count(0)
     assert "0123456789" not in await page.content()
 
     await page.goto(f"{house.address}/agents/new")
