@@ -69,6 +69,7 @@ async def test_a_message_streams_under_the_id_that_it_will_have(world: World, ch
         "space": hall.id,
         "epoch": 1,
         "reply_to": None,
+        "again": False,
     }
     assert text_of(deltas, message.id) == GREETING == message.text
     assert created == {"type": "message.created", "space": hall.id, "seq": 2, "id": message.id, "author": ada.id}

@@ -7,15 +7,14 @@ and carries the epoch of the lease under which it was thought, so that what a fo
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from functools import cache
+from typing import Annotated, ClassVar, TypeAlias, get_args
+
+from pydantic import Field, JsonValue, Strict, TypeAdapter, ValidationError
 
 from denizen.ids import AgentId, CallId, CycleId, EntityId, MessageId, SpaceId
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from pydantic import JsonValue
 
 WAKE = "wake"
 """The topic on which every instance hears which agents have something to wake for."""
@@ -71,338 +70,267 @@ def woken(payload: Mapping[str, JsonValue]) -> tuple[AgentId, ...]:
     return tuple(AgentId(agent) for agent in agents if isinstance(agent, str)) if isinstance(agents, list) else ()
 
 
+Natural: TypeAlias = Annotated[int, Field(ge=0, strict=True)]
+Truth: TypeAlias = Annotated[bool, Strict()]
+Share: TypeAlias = Annotated[float, Strict()]
+
+
+class Frame:
+    """One thing that the bus says."""
+
+    __slots__ = ()
+    type: ClassVar[str]
+
+    def to_payload(self) -> dict[str, JsonValue]:
+        return {"type": self.type, **{name: getattr(self, name) for name in self.__slots__}}
+
+
 @dataclass(frozen=True, slots=True)
-class MessageCreated:
+class MessageCreated(Frame):
     """A message is in the database. If it was streamed, the stream of that id is over."""
 
+    type: ClassVar[str] = "message.created"
+
     space: SpaceId
-    seq: int
+    seq: Natural
     id: MessageId
     author: EntityId
 
-    def to_payload(self) -> dict[str, JsonValue]:
-        return {
-            "type": "message.created",
-            "space": self.space,
-            "seq": self.seq,
-            "id": self.id,
-            "author": self.author,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class MessageEdited:
+class MessageEdited(Frame):
     """A message in the database says something else now."""
 
-    space: SpaceId
-    seq: int
-    id: MessageId
+    type: ClassVar[str] = "message.edited"
 
-    def to_payload(self) -> dict[str, JsonValue]:
-        return {"type": "message.edited", "space": self.space, "seq": self.seq, "id": self.id}
+    space: SpaceId
+    seq: Natural
+    id: MessageId
 
 
 @dataclass(frozen=True, slots=True)
-class MessageDeleted:
+class MessageDeleted(Frame):
     """A message in the database says nothing any more: it was deleted, or forgotten."""
 
-    space: SpaceId
-    seq: int
-    id: MessageId
+    type: ClassVar[str] = "message.deleted"
 
-    def to_payload(self) -> dict[str, JsonValue]:
-        return {"type": "message.deleted", "space": self.space, "seq": self.seq, "id": self.id}
+    space: SpaceId
+    seq: Natural
+    id: MessageId
 
 
 @dataclass(frozen=True, slots=True)
-class StreamStarted:
+class StreamStarted(Frame):
     """An agent begins to write in a space; `id` is the id that the message will have."""
 
+    type: ClassVar[str] = "stream.started"
+
     id: MessageId
     agent: AgentId
     space: SpaceId
-    epoch: int
+    epoch: Natural
     reply_to: MessageId | None = None
-    again: bool = False
+    again: Truth = False
     """Told once more, with all the text there is, for whoever came too late to hear it the first time."""
-
-    def to_payload(self) -> dict[str, JsonValue]:
-        again: dict[str, JsonValue] = {"again": True} if self.again else {}
-        return {
-            "type": "stream.started",
-            "id": self.id,
-            "agent": self.agent,
-            "space": self.space,
-            "epoch": self.epoch,
-            "reply_to": self.reply_to,
-            **again,
-        }
 
 
 @dataclass(frozen=True, slots=True)
-class StreamDelta:
+class StreamDelta(Frame):
     """A piece of the text, which begins `offset` characters (Unicode code points) into it."""
+
+    type: ClassVar[str] = "stream.delta"
 
     id: MessageId
     agent: AgentId
-    epoch: int
-    offset: int
+    epoch: Natural
+    offset: Natural
     text: str
-
-    def to_payload(self) -> dict[str, JsonValue]:
-        return {
-            "type": "stream.delta",
-            "id": self.id,
-            "agent": self.agent,
-            "epoch": self.epoch,
-            "offset": self.offset,
-            "text": self.text,
-        }
 
 
 @dataclass(frozen=True, slots=True)
-class StreamAborted:
+class StreamAborted(Frame):
     """That stream will not become a message; without `id`, all of the agent's streams of lower epochs will not."""
 
+    type: ClassVar[str] = "stream.aborted"
+
     agent: AgentId
-    epoch: int
+    epoch: Natural
     id: MessageId | None
     reason: str
 
-    def to_payload(self) -> dict[str, JsonValue]:
-        return {
-            "type": "stream.aborted",
-            "agent": self.agent,
-            "epoch": self.epoch,
-            "id": self.id,
-            "reason": self.reason,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class AgentStatus:
+class AgentStatus(Frame):
     """How an agent is: sleeping, alive, paused, suspended, dead."""
+
+    type: ClassVar[str] = "agent.status"
 
     agent: AgentId
     status: str
-    epoch: int | None = None
+    epoch: Natural | None = None
     doing: str | None = None
     """The tool that it is using."""
 
-    def to_payload(self) -> dict[str, JsonValue]:
-        doing: dict[str, JsonValue] = {} if self.doing is None else {"doing": self.doing}
-        return {"type": "agent.status", "agent": self.agent, "status": self.status, "epoch": self.epoch, **doing}
-
 
 @dataclass(frozen=True, slots=True)
-class CallStarted:
+class CallStarted(Frame):
     """An agent begins to write the arguments of a call that people may see; `id` is the id that the call will have."""
+
+    type: ClassVar[str] = "call.started"
 
     id: CallId
     agent: AgentId
     space: SpaceId
-    epoch: int
+    epoch: Natural
     tool: str
-
-    def to_payload(self) -> dict[str, JsonValue]:
-        return {
-            "type": "call.started",
-            "id": self.id,
-            "agent": self.agent,
-            "space": self.space,
-            "epoch": self.epoch,
-            "tool": self.tool,
-        }
 
 
 @dataclass(frozen=True, slots=True)
-class CallDelta:
+class CallDelta(Frame):
     """A piece of the arguments, which are JSON, `offset` characters into them."""
+
+    type: ClassVar[str] = "call.delta"
 
     id: CallId
     agent: AgentId
-    epoch: int
-    offset: int
+    epoch: Natural
+    offset: Natural
     text: str
-
-    def to_payload(self) -> dict[str, JsonValue]:
-        return {
-            "type": "call.delta",
-            "id": self.id,
-            "agent": self.agent,
-            "epoch": self.epoch,
-            "offset": self.offset,
-            "text": self.text,
-        }
 
 
 @dataclass(frozen=True, slots=True)
-class CallChanged:
+class CallChanged(Frame):
     """A call of an agent is in the database, in this state."""
+
+    type: ClassVar[str] = "call.changed"
 
     id: CallId
     agent: AgentId
     space: SpaceId | None
     state: str
 
-    def to_payload(self) -> dict[str, JsonValue]:
-        return {
-            "type": "call.changed",
-            "id": self.id,
-            "agent": self.agent,
-            "space": self.space,
-            "state": self.state,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class CycleChanged:
+class CycleChanged(Frame):
     """Something about a cycle is in the database: it was opened, has come further, has ended, or is no more."""
+
+    type: ClassVar[str] = "cycle.changed"
 
     agent: AgentId
     cycle: CycleId
     what: str
     """opened, resumed, step, ended, skipped, undone, postponed"""
 
-    def to_payload(self) -> dict[str, JsonValue]:
-        return {"type": "cycle.changed", "agent": self.agent, "cycle": self.cycle, "what": self.what}
-
 
 @dataclass(frozen=True, slots=True)
-class AgentBudget:
+class AgentBudget(Frame):
     """An agent has used most of a limit."""
+
+    type: ClassVar[str] = "agent.budget"
 
     agent: AgentId
     scope: str
-    used: float
+    used: Share
     """The share of it, 1 is all."""
     text: str
 
-    def to_payload(self) -> dict[str, JsonValue]:
-        return {"type": "agent.budget", "agent": self.agent, "scope": self.scope, "used": self.used, "text": self.text}
-
 
 @dataclass(frozen=True, slots=True)
-class AgentAlert:
+class AgentAlert(Frame):
     """Something that whoever looks after an agent should know."""
+
+    type: ClassVar[str] = "agent.alert"
 
     agent: AgentId
     kind: str
     text: str
 
-    def to_payload(self) -> dict[str, JsonValue]:
-        return {"type": "agent.alert", "agent": self.agent, "kind": self.kind, "text": self.text}
-
 
 @dataclass(frozen=True, slots=True)
-class MembershipChanged:
+class MembershipChanged(Frame):
     """Somebody is in a space, or is not any more: the database says which. Told on the topic of that entity."""
 
+    type: ClassVar[str] = "membership.changed"
+
     entity: EntityId
     space: SpaceId
 
-    def to_payload(self) -> dict[str, JsonValue]:
-        return {"type": "membership.changed", "entity": self.entity, "space": self.space}
-
 
 @dataclass(frozen=True, slots=True)
-class SpaceChanged:
+class SpaceChanged(Frame):
     """A space has another name or other members, or may be known to others than before."""
 
-    space: SpaceId
+    type: ClassVar[str] = "space.changed"
 
-    def to_payload(self) -> dict[str, JsonValue]:
-        return {"type": "space.changed", "space": self.space}
+    space: SpaceId
 
 
 @dataclass(frozen=True, slots=True)
-class SpaceRead:
+class SpaceRead(Frame):
     """Somebody has read further in a space, or less far: the database says how far. Told on the topic of the entity."""
+
+    type: ClassVar[str] = "space.read"
 
     entity: EntityId
     space: SpaceId
 
-    def to_payload(self) -> dict[str, JsonValue]:
-        return {"type": "space.read", "entity": self.entity, "space": self.space}
-
 
 @dataclass(frozen=True, slots=True)
-class PanelChanged:
+class PanelChanged(Frame):
     """A panel has other settings or advisors."""
 
-    space: SpaceId
+    type: ClassVar[str] = "panel.changed"
 
-    def to_payload(self) -> dict[str, JsonValue]:
-        return {"type": "panel.changed", "space": self.space}
+    space: SpaceId
 
 
 @dataclass(frozen=True, slots=True)
-class RoundChanged:
+class RoundChanged(Frame):
     """A round of a panel is in the database: opened, complete, or open again."""
 
+    type: ClassVar[str] = "round.changed"
+
     space: SpaceId
     round: str
 
-    def to_payload(self) -> dict[str, JsonValue]:
-        return {"type": "round.changed", "space": self.space, "round": self.round}
-
 
 @dataclass(frozen=True, slots=True)
-class ReplyChanged:
+class ReplyChanged(Frame):
     """What a voice answers in a round is in the database, in another state than before."""
 
+    type: ClassVar[str] = "reply.changed"
+
     space: SpaceId
     round: str
     voice: str
     part: str
 
-    def to_payload(self) -> dict[str, JsonValue]:
-        return {
-            "type": "reply.changed",
-            "space": self.space,
-            "round": self.round,
-            "voice": self.voice,
-            "part": self.part,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class PanelDelta:
+class PanelDelta(Frame):
     """A piece of what a voice is writing, or thinking, `offset` characters into it. Provisional."""
 
+    type: ClassVar[str] = "panel.delta"
+
     space: SpaceId
     round: str
     voice: str
     part: str
-    epoch: int
-    offset: int
+    epoch: Natural
+    offset: Natural
     text: str
-    thinking: bool = False
-
-    def to_payload(self) -> dict[str, JsonValue]:
-        return {
-            "type": "panel.delta",
-            "space": self.space,
-            "round": self.round,
-            "voice": self.voice,
-            "part": self.part,
-            "epoch": self.epoch,
-            "offset": self.offset,
-            "text": self.text,
-            "thinking": self.thinking,
-        }
+    thinking: Truth = False
 
 
 @dataclass(frozen=True, slots=True)
-class MetadataUpdated:
+class MetadataUpdated(Frame):
     """Something that belongs to a conversation and was not said in it has changed: the database has it."""
+
+    type: ClassVar[str] = "metadata.updated"
 
     space: SpaceId
     what: str
     """rolling_memory"""
-
-    def to_payload(self) -> dict[str, JsonValue]:
-        return {"type": "metadata.updated", "space": self.space, "what": self.what}
 
 
 CallFrame: TypeAlias = CallStarted | CallDelta | CallChanged
@@ -417,119 +345,16 @@ StreamFrame: TypeAlias = Hint | StreamStarted | StreamDelta | StreamAborted | Ag
 
 def from_payload(payload: Mapping[str, JsonValue]) -> StreamFrame | None:
     """The frame that a payload says, or None if it says none that we know: a newer instance may say more."""
-    match payload:
-        case {"type": "stream.delta", "id": str(id_), "agent": str(agent), "text": str(text), **rest}:
-            epoch, offset = _natural(rest.get("epoch")), _natural(rest.get("offset"))
-            if epoch is not None and offset is not None:
-                return StreamDelta(MessageId(id_), AgentId(agent), epoch, offset, text)
-        case {"type": "stream.started", "id": str(id_), "agent": str(agent), "space": str(space), **rest}:
-            epoch, reply_to, again = _natural(rest.get("epoch")), rest.get("reply_to"), "again" in rest
-            if (
-                epoch is not None
-                and (reply_to is None or isinstance(reply_to, str))
-                and rest.get("again", True) is True
-            ):
-                reply = None if reply_to is None else MessageId(reply_to)
-                return StreamStarted(MessageId(id_), AgentId(agent), SpaceId(space), epoch, reply, again)
-        case {"type": "stream.aborted", "agent": str(agent), "reason": str(reason), **rest}:
-            epoch, id_ = _natural(rest.get("epoch")), rest.get("id")
-            if epoch is not None and (id_ is None or isinstance(id_, str)):
-                return StreamAborted(AgentId(agent), epoch, None if id_ is None else MessageId(id_), reason)
-        case {"type": "message.created", "space": str(space), "id": str(id_), "author": str(author), **rest}:
-            seq = _natural(rest.get("seq"))
-            if seq is not None:
-                return MessageCreated(SpaceId(space), seq, MessageId(id_), EntityId(author))
-        case {"type": "message.edited" | "message.deleted" as type_, "space": str(space), "id": str(id_), **rest}:
-            seq, change = _natural(rest.get("seq")), MessageEdited if type_ == "message.edited" else MessageDeleted
-            if seq is not None:
-                return change(SpaceId(space), seq, MessageId(id_))
-        case {"type": "agent.status", "agent": str(agent), "status": str(status), **rest}:
-            epoch = _natural(rest.get("epoch"))
-            if epoch is not None or rest.get("epoch") is None:
-                doing = rest.get("doing")
-                return AgentStatus(AgentId(agent), status, epoch, doing if isinstance(doing, str) else None)
-        case _:
-            return _call_from(payload) or _life_from(payload) or _place_from(payload) or _panel_from(payload)
-    return None
+    kind = _kinds().get(str(payload.get("type")))
+    try:
+        return None if kind is None else kind.validate_python(payload)
+    except ValidationError:
+        return None
 
 
-def _life_from(payload: Mapping[str, JsonValue]) -> LifeFrame | None:
-    match payload:
-        case {"type": "cycle.changed", "agent": str(agent), "cycle": str(cycle), "what": str(what)}:
-            return CycleChanged(AgentId(agent), CycleId(cycle), what)
-        case {"type": "agent.budget", "agent": str(agent), "scope": str(scope), "text": str(text), **rest}:
-            used = rest.get("used")
-            if isinstance(used, int | float) and not isinstance(used, bool):
-                return AgentBudget(AgentId(agent), scope, used, text)
-        case {"type": "agent.alert", "agent": str(agent), "kind": str(kind), "text": str(text)}:
-            return AgentAlert(AgentId(agent), kind, text)
-        case _:
-            pass
-    return None
-
-
-def _place_from(payload: Mapping[str, JsonValue]) -> PlaceFrame | None:
-    match payload:
-        case {"type": "membership.changed", "entity": str(entity), "space": str(space)}:
-            return MembershipChanged(EntityId(entity), SpaceId(space))
-        case {"type": "space.changed", "space": str(space)}:
-            return SpaceChanged(SpaceId(space))
-        case {"type": "space.read", "entity": str(entity), "space": str(space)}:
-            return SpaceRead(EntityId(entity), SpaceId(space))
-        case {"type": "metadata.updated", "space": str(space), "what": str(what)}:
-            return MetadataUpdated(SpaceId(space), what)
-        case _:
-            return None
-
-
-def _panel_from(payload: Mapping[str, JsonValue]) -> PanelFrame | None:
-    match payload:
-        case {"type": "panel.changed", "space": str(space)}:
-            return PanelChanged(SpaceId(space))
-        case {"type": "round.changed", "space": str(space), "round": str(round_id)}:
-            return RoundChanged(SpaceId(space), round_id)
-        case {
-            "type": "reply.changed" | "panel.delta" as type_,
-            "space": str(space),
-            "round": str(round_id),
-            "voice": str(voice),
-            "part": str(part),
-            **rest,
-        }:
-            if type_ == "reply.changed":
-                return ReplyChanged(SpaceId(space), round_id, voice, part)
-            epoch, offset, text = _natural(rest.get("epoch")), _natural(rest.get("offset")), rest.get("text")
-            if epoch is not None and offset is not None and isinstance(text, str):
-                thinking = rest.get("thinking") is True
-                return PanelDelta(SpaceId(space), round_id, voice, part, epoch, offset, text, thinking)
-        case _:
-            pass
-    return None
-
-
-def _call_from(payload: Mapping[str, JsonValue]) -> CallFrame | None:
-    match payload:
-        case {
-            "type": "call.started",
-            "id": str(id_),
-            "agent": str(agent),
-            "space": str(space),
-            "tool": str(tool),
-            **rest,
-        }:
-            epoch = _natural(rest.get("epoch"))
-            return None if epoch is None else CallStarted(CallId(id_), AgentId(agent), SpaceId(space), epoch, tool)
-        case {"type": "call.delta", "id": str(id_), "agent": str(agent), "text": str(text), **rest}:
-            epoch, offset = _natural(rest.get("epoch")), _natural(rest.get("offset"))
-            if epoch is not None and offset is not None:
-                return CallDelta(CallId(id_), AgentId(agent), epoch, offset, text)
-        case {"type": "call.changed", "id": str(id_), "agent": str(agent), "state": str(state), **rest}:
-            space = rest.get("space")
-            if space is None or isinstance(space, str):
-                return CallChanged(CallId(id_), AgentId(agent), None if space is None else SpaceId(space), state)
-        case _:
-            pass
-    return None
+@cache
+def _kinds() -> dict[str, TypeAdapter[StreamFrame]]:
+    return {kind.type: TypeAdapter(kind) for kind in get_args(StreamFrame)}
 
 
 class Freshness:

@@ -136,7 +136,9 @@ class Live:
         if frame.again and frame.id in self._writing:
             return  # told for another, or for a piece that is missing here: the text that follows has it
         self._writing[frame.id] = _Writing(frame.agent, frame.epoch, frame.space)
-        yield {**replace(frame, again=False).to_payload(), "offset": 0}
+        told = frame.to_payload()
+        del told["again"]  # to this reader it is the first time
+        yield {**told, "offset": 0}
 
     def _extend(self, frame: StreamDelta, where: SpaceId | None) -> Iterator[Payload]:
         if frame.id in self._said or where is None:
