@@ -110,7 +110,7 @@ async def test_an_update_says_how_many_rows_it_changed(database: Database) -> No
 async def test_a_table_that_numbers_its_rows_can_be_inserted_into(database: Database) -> None:
     """Nothing is asked back for it unless the statement says so."""
     numbered = statement(insert(events).values(agent_id="a", id=bindparam("id"), type="", created_at=0))
-    assert "RETURNING" not in numbered.sqlite + numbered.postgresql
+    assert "RETURNING" not in numbered.sqlite + numbered.postgresql[0]
     assert "number" not in insert_ignore(events).sqlite
 
 

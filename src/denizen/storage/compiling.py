@@ -14,25 +14,30 @@ from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.dialects.sqlite.base import SQLiteCompiler
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.sql.base import Executable
+from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.elements import ClauseElement
 
 
 def sqlite_sql(expression: Executable) -> str:
     """The SQL for SQLite, with parameters like `:name`."""
-    return _compile(expression, _SQLITE)
+    return str(_compiled(expression, _SQLITE))
 
 
-def postgresql_sql(expression: Executable) -> str:
-    """The SQL for psycopg, with parameters like `%(name)s` and a cast on each, so that their types are certain."""
-    return _compile(expression, _POSTGRESQL)
+def postgresql_sql(expression: Executable) -> tuple[str, tuple[str, ...]]:
+    """The SQL for PostgreSQL, with parameters like `$1` and a cast on each, so that their types are certain; and the
+    names of the parameters in that order."""
+    compiled = _compiled(expression, _POSTGRESQL)
+    return str(compiled), tuple(compiled.positiontup or ())
 
 
-def _compile(expression: Executable, dialect: Any) -> str:
+def _compiled(expression: Executable, dialect: Any) -> SQLCompiler:
     # A plain insert would get a RETURNING clause for its generated key, which nobody reads.
     if isinstance(expression, Insert) and not expression.exported_columns:
         expression = expression.inline()
     assert isinstance(expression, ClauseElement)
-    return str(expression.compile(dialect=dialect))
+    compiled = expression.compile(dialect=dialect)
+    assert isinstance(compiled, SQLCompiler)
+    return compiled
 
 
 def _is_given(bind: BindParameter[Any]) -> bool:
@@ -64,4 +69,4 @@ class _PsycopgDialect(PGDialect_psycopg):
 
 
 _SQLITE = _SqliteDialect(paramstyle="named")
-_POSTGRESQL = _PsycopgDialect()
+_POSTGRESQL = _PsycopgDialect(paramstyle="numeric_dollar")

@@ -62,8 +62,8 @@ class Statement:
         return compiling.sqlite_sql(self._for_sqlite)
 
     @cached_property
-    def postgresql(self) -> str:
-        """With parameters like `%(name)s`."""
+    def postgresql(self) -> tuple[str, tuple[str, ...]]:
+        """With parameters like `$1`; and their names in that order."""
         from denizen.storage import compiling
 
         return compiling.postgresql_sql(self._for_postgresql)

@@ -62,21 +62,26 @@ class PostgresqlTx:
         return self._now
 
     def run(self, statement: Statement, /, **params: Params) -> int:
-        return self._line.execute(statement.postgresql, params).rowcount
+        return self._execute(statement, params).rowcount
 
     def one(self, statement: Statement, /, **params: Params) -> Row | None:
-        return self._line.execute(statement.postgresql, params).fetchone()
+        return self._execute(statement, params).fetchone()
 
     def all(self, statement: Statement, /, **params: Params) -> list[Row]:
-        return self._line.execute(statement.postgresql, params).fetchall()
+        return self._execute(statement, params).fetchall()
 
     def many(self, statement: Statement, rows: Sequence[Mapping[str, Params]], /) -> None:
-        self._line.executemany(statement.postgresql, rows)
+        sql, names = statement.postgresql
+        self._line.executemany(sql, [self._line.in_order(names, row) for row in rows])
 
     def announce(self, topic: str, payload: Mapping[str, JsonValue]) -> None:
         if self._announcements is None:
             raise RuntimeError("A read has nothing to announce.")
         self._announcements.append((topic, payload))
+
+    def _execute(self, statement: Statement, params: Mapping[str, Params]) -> psycopg.Cursor[Row]:
+        sql, names = statement.postgresql
+        return self._line.execute(sql, self._line.in_order(names, params))
 
     def _server_time(self) -> Instant:
         row = self._line.execute(_NOW).fetchone()
@@ -226,15 +231,24 @@ class _Line:
         self._conninfo = conninfo
         self._cursor: psycopg.Cursor[Row] | None = None
 
-    def execute(self, sql: str, params: Mapping[str, Params] | None = None) -> psycopg.Cursor[Row]:
+    def in_order(self, names: Sequence[str], params: Mapping[str, Params]) -> list[Params]:
+        """What the statement with these parameters is given, as the driver takes it."""
+        try:
+            return [params[name] for name in names]
+        except KeyError as missing:
+            self._fail(psycopg.ProgrammingError(f"the parameter {missing} was not given"))
+
+    def execute(self, sql: str, params: Sequence[Params] | None = None) -> psycopg.Cursor[Row]:
         try:
             if self._cursor is None:
-                self._cursor = connect(self._conninfo).cursor()
+                # Its SQL goes to the server as it is: rewriting names to numbers at each call took longer than some
+                # statements, above all with the many parameters of a list, for which the driver keeps nothing.
+                self._cursor = psycopg.RawCursor(connect(self._conninfo))
             return self._cursor.execute(cast("LiteralString", sql), params)
         except psycopg.Error as error:
             self._fail(error)
 
-    def executemany(self, sql: str, rows: Sequence[Mapping[str, Params]]) -> None:
+    def executemany(self, sql: str, rows: Sequence[Sequence[Params]]) -> None:
         assert self._cursor is not None
         try:
             self._cursor.executemany(cast("LiteralString", sql), rows)
