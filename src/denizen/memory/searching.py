@@ -5,21 +5,21 @@ The work of a search is bounded, however much is remembered: of the commonest wo
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from itertools import chain
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sqlalchemy import bindparam, select
 
 from denizen.consciousness.recall.postings import rarity, weigh
 from denizen.consciousness.recall.terms import count_terms
 from denizen.memory.items import COLUMNS, COUNTED, Remembered, as_remembered
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Row, Statement, Tx, statement
 from denizen.storage.schema import memories, memory_owners, memory_terms
 
 if TYPE_CHECKING:
-    from numpy import float64
+    from numpy import float64, int8, int64
     from numpy.typing import NDArray
 
 MOST_TERMS: Final = 24
@@ -32,7 +32,7 @@ MEANING: Final = 1.3
 """What meaning weighs against words, both in units of how much they differ."""
 NEAR: Final = 0.35
 """So near an item has to be to be found by its meaning alone."""
-_AT_ONCE: Final = 60
+_AT_ONCE: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,40 +97,51 @@ _newest_vectors = statement(
 )
 
 
+class _Scored(NamedTuple):
+    """Items by their numbers, and how well each fits."""
+
+    numbers: NDArray[int64]
+    scores: NDArray[float64]
+
+
 def search(tx: Tx, owner: str, asked: Asked, *, limit: int) -> list[Found]:
     """What this owner's memory holds on the question, the best first; nothing that is superseded."""
-    scores = _by_words(tx, owner, asked.query)
+    scored = _by_words(tx, owner, asked.query)
     if asked.vector is not None:
-        scores = _with_meaning(tx, owner, asked, scores)
-    best = sorted(scores, key=lambda number: (-scores[number], -number))[: min(limit, MOST_RANKED)]
-    found = {row[0]: as_remembered(row) for row in tx.all(_rows, owner=owner, **_spelled(best))} if best else {}
-    return [Found(found[number], scores[number]) for number in best if number in found]
+        scored = _with_meaning(tx, owner, asked, asked.vector, scored)
+    best = _best(scored, min(limit, MOST_RANKED))
+    found = {row[0]: as_remembered(row) for row in _listed_in(tx, _rows, best, owner=owner)}
+    return [Found(found[number], score) for number, score in best.items() if number in found]
 
 
-def _by_words(tx: Tx, owner: str, query: str) -> dict[int, float]:
+def _best(scored: _Scored, limit: int) -> dict[int, float]:
+    """The best of them with their scores, the best first; of equals, the newest."""
+    import numpy
+
+    first = numpy.lexsort((-scored.numbers, -scored.scores))[:limit]
+    return dict(zip(scored.numbers[first].tolist(), scored.scores[first].tolist(), strict=True))
+
+
+def _by_words(tx: Tx, owner: str, query: str) -> _Scored:
+    import numpy
+
     size = tx.one(_size, owner=owner)
     terms = list(count_terms(query))[:240]
     if size is None or size[0] <= 0 or not terms:
-        return {}
+        return _Scored(numpy.zeros(0, numpy.int64), numpy.zeros(0))
     items, mean = size[0], size[1] / size[0]
     counts = _occurring(tx, owner, terms)
-    scores: defaultdict[int, float] = defaultdict(float)
-    left = MOST_POSTINGS
+    read: list[tuple[int, int]] = []
+    tells: list[float] = []
     for term in sorted(counts, key=lambda each: (counts[each], each))[:MOST_TERMS]:
-        if left <= 0:
+        if len(read) >= MOST_POSTINGS:
             break
-        rows = tx.all(_postings, owner=owner, term=term, limit=left)
-        left -= len(rows)
-        tells = rarity(counts[term], items)
-        for number, weight in zip([row[0] for row in rows], _weights(rows, mean), strict=True):
-            scores[number] += tells * weight
-    return scores
-
-
-def _weights(rows: Sequence[tuple[int, int]], mean: float) -> list[float]:
-    import numpy
-
-    return weigh(numpy.array([row[1] for row in rows], numpy.uint16), mean).tolist()
+        read += tx.all(_postings, owner=owner, term=term, limit=MOST_POSTINGS - len(read))
+        tells += [rarity(counts[term], items)] * (len(read) - len(tells))
+    columns = numpy.fromiter(chain.from_iterable(read), numpy.int64, 2 * len(read)).reshape(-1, 2)
+    weights = numpy.array(tells) * weigh(columns[:, 1].astype(numpy.uint16), mean)
+    numbers, at = numpy.unique(columns[:, 0], return_inverse=True)
+    return _Scored(numbers, numpy.bincount(at, weights).astype(numpy.float64))
 
 
 def _occurring(tx: Tx, owner: str, terms: Sequence[str]) -> dict[str, int]:
@@ -143,36 +154,39 @@ def _occurring(tx: Tx, owner: str, terms: Sequence[str]) -> dict[str, int]:
     return found
 
 
-def _with_meaning(tx: Tx, owner: str, asked: Asked, by_words: Mapping[int, float]) -> dict[int, float]:
+def _with_meaning(tx: Tx, owner: str, asked: Asked, vector: bytes, words: _Scored) -> _Scored:
     """Words and meaning together: of the best by words, and of the newest that are near in meaning."""
     import numpy
 
-    assert asked.vector is not None
-    best = sorted(by_words, key=lambda number: (-by_words[number], -number))[:_AT_ONCE]
-    known = dict(tx.all(_vectors_of, owner=owner, embedder=asked.embedder, **_spelled(best))) if best else {}
-    known |= dict(tx.all(_newest_vectors, owner=owner, embedder=asked.embedder))
-    question = numpy.frombuffer(asked.vector, numpy.int8).astype(numpy.float32)
+    whose = {"owner": owner, "embedder": asked.embedder}
+    known = dict(_listed_in(tx, _vectors_of, _best(words, MOST_RANKED), **whose))
+    known |= dict(tx.all(_newest_vectors, **whose))
+    question = numpy.frombuffer(vector, numpy.int8)
     alike = {number: each for number, each in known.items() if len(each) == len(question)}
     if not alike:
-        return dict(by_words)
-    numbers = list(alike)
-    near = _nearness(question, numpy.frombuffer(b"".join(alike.values()), numpy.int8).reshape(len(numbers), -1))
-    unit = float(numpy.std(list(by_words.values()))) if len(by_words) > 1 else 1.0
-    scores = {number: score / (unit or 1.0) for number, score in by_words.items()}
-    spread = float(near.std()) or 1.0
-    for number, each in zip(numbers, near.tolist(), strict=True):
-        if number in scores or each >= NEAR:
-            scores[number] = scores.get(number, 0.0) + MEANING * max(each, 0.0) / max(spread, 0.1)
-    return scores
+        return words
+    there = numpy.array(list(alike), numpy.int64)
+    near = _nearness(question, numpy.frombuffer(b"".join(alike.values()), numpy.int8).reshape(len(there), -1))
+    means = MEANING * numpy.maximum(near, 0.0) / max(float(near.std()) or 1.0, 0.1)
+    unit = (float(words.scores.std()) if len(words.numbers) > 1 else 1.0) or 1.0
+    counts = numpy.isin(there, words.numbers) | (near >= NEAR)
+    numbers, at = numpy.unique(numpy.concatenate((words.numbers, there[counts])), return_inverse=True)
+    scores = numpy.bincount(at, numpy.concatenate((words.scores / unit, means[counts])))
+    return _Scored(numbers, scores.astype(numpy.float64))
 
 
-def _nearness(question: NDArray[float64] | object, vectors: object) -> NDArray[float64]:
+def _nearness(question: NDArray[int8], vectors: NDArray[int8]) -> NDArray[float64]:
     import numpy
 
-    asked, rows = numpy.asarray(question, numpy.float64), numpy.asarray(vectors, numpy.float64)
+    asked, rows = question.astype(numpy.float64), vectors.astype(numpy.float64)
     lengths = numpy.linalg.norm(rows, axis=1) * float(numpy.linalg.norm(asked))
     return rows @ asked / numpy.maximum(lengths, 1e-9)
 
 
-def _spelled(numbers: Sequence[int]) -> dict[str, int | None]:
-    return {name: numbers[at] if at < len(numbers) else None for at, name in enumerate(_NUMBERS)}
+def _listed_in(tx: Tx, rows: Statement, numbers: Iterable[int], **asked: str) -> Iterator[Row]:
+    """What the statement gives for these numbers."""
+    wanted = list(numbers)
+    for first in range(0, len(wanted), _AT_ONCE):
+        some = wanted[first : first + _AT_ONCE]
+        spelled = {name: some[at] if at < len(some) else None for at, name in enumerate(_NUMBERS)}
+        yield from tx.all(rows, **asked, **spelled)
