@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -221,6 +221,8 @@ def remember(
     # The same words twice in one pass are one candidate.
     by_hash = {hash_of(key, storable(each.text)): each for each in candidates}
     hashes = list(by_hash)
+    gone: set[str] = set()
+    """The hashes of what is known to be superseded."""
     for at in range(0, len(hashes), len(_HASHES)):
         some = hashes[at : at + len(_HASHES)]
         asked = {name: some[n] if n < len(some) else None for n, name in enumerate(_HASHES)}
@@ -231,8 +233,9 @@ def remember(
                 done["kept out"] += 1
             elif hashed in known:
                 done[_know(tx, key, known[hashed], by_hash[hashed])] += 1
+                gone.discard(hashed)
             else:
-                done[_learn(tx, owner, space_id, by_hash[hashed], hashed, embedder)] += 1
+                done[_learn(tx, owner, space_id, by_hash[hashed], hashed, embedder, gone)] += 1
     return done
 
 
@@ -243,11 +246,13 @@ def _know(tx: Tx, owner: str, row: tuple[Any, ...], what: Candidate) -> Outcome:
     if superseded is None:
         return "known"
     tx.run(_revive, item=number)
-    _index(tx, owner, number, text)
+    _index(tx, owner, number, count_terms(text))
     return "again"
 
 
-def _learn(tx: Tx, owner: Owner, space_id: SpaceId, what: Candidate, hashed: str, embedder: str) -> Outcome:
+def _learn(
+    tx: Tx, owner: Owner, space_id: SpaceId, what: Candidate, hashed: str, embedder: str, gone: set[str]
+) -> Outcome:
     key, text = owner.key, storable(what.text)
     near = _same_meaning(tx, key, what, embedder)
     if near is not None:
@@ -256,7 +261,7 @@ def _learn(tx: Tx, owner: Owner, space_id: SpaceId, what: Candidate, hashed: str
         _merge(tx, near, found[12], found[11], what)
         return "same meaning"
     number, id = _insert(tx, owner, space_id, what, text, hashed, embedder)
-    return "superseding" if _take_place(tx, key, what, number, id) else "new"
+    return "superseding" if _take_place(tx, key, what, number, id, gone) else "new"
 
 
 def _merge(tx: Tx, number: int, sources: str, confidence: int, what: Candidate) -> None:
@@ -303,7 +308,7 @@ def _insert(
     kind: str = "item",
     document: str | None = None,
 ) -> tuple[int, str]:
-    id = new_id()
+    id, counts = new_id(), count_terms(text)
     row = tx.one(
         _add,
         id=id,
@@ -320,7 +325,7 @@ def _insert(
         hash=hashed,
         confidence=what.confidence,
         sources=json.dumps(list(what.sources)),
-        length=sum(count_terms(text).values()),
+        length=sum(counts.values()),
         embedder=embedder if what.vector is not None else "",
         vector=what.vector,
         created_at=tx.now,
@@ -330,13 +335,12 @@ def _insert(
     for each in what.sources:
         tx.run(_add_source, message_id=each, number=row[0])
     if kind != SNAPSHOT:
-        _index(tx, owner.key, row[0], text)
+        _index(tx, owner.key, row[0], counts)
     return row[0], id
 
 
-def _index(tx: Tx, owner: str, number: int, text: str) -> None:
-    """The item can be found by its words."""
-    counts = count_terms(text)
+def _index(tx: Tx, owner: str, number: int, counts: Mapping[str, int]) -> None:
+    """The item can be found by its terms."""
     length = sum(counts.values())
     tx.many(
         _add_term,
@@ -358,16 +362,18 @@ def _unindex(tx: Tx, owner: str, number: int, text: str) -> None:
         tx.run(_measure, owner=owner, items=-1, length=-sum(counts.values()))
 
 
-def _take_place(tx: Tx, owner: str, what: Candidate, number: int, id: str) -> bool:
-    """What this replaces is linked to it, and found no more."""
+def _take_place(tx: Tx, owner: str, what: Candidate, number: int, id: str, gone: set[str]) -> bool:
+    """What this replaces is linked to it, and found no more; `gone` are the hashes of what need not be looked for."""
     replaced = False
-    for text in what.replaces:
-        row = tx.one(_known, owner=owner, hash=hash_of(owner, text))
-        if row is None or row[1] == number or row[4] is not None:
+    for hashed in {hash_of(owner, text): None for text in what.replaces}:
+        row = None if hashed in gone else tx.one(_known, owner=owner, hash=hashed)
+        if row is None or row[1] == number:
             continue
-        tx.run(_supersede, item=row[1], by=id)
-        _unindex(tx, owner, row[1], row[5])
-        replaced = True
+        gone.add(hashed)
+        if row[4] is None:
+            tx.run(_supersede, item=row[1], by=id)
+            _unindex(tx, owner, row[1], row[5])
+            replaced = True
     return replaced
 
 

@@ -23,20 +23,26 @@ def candidates(before: Memory, now: Memory, ids: Mapping[int, str]) -> list[Cand
     found: list[Candidate] = []
     for category in CATEGORIES:
         kept = {each.text for each in now.of(category)}
-        gone = [each.text for each in before.of(category) if each.text not in kept]
+        gone = [(each.text, _terms(each.text)) for each in before.of(category) if each.text not in kept]
         old = {each.text for each in before.of(category)}
         for each in now.of(category):
             sources = tuple(ids[number] for number in each.sources if number in ids)
             replaced = [each.replaces] if each.replaces else []
-            replaced += [text for text in gone if each.text not in old and _alike(text, each.text)]
+            if gone and each.text not in old:
+                terms = _terms(each.text)
+                replaced += [text for text, its_terms in gone if _alike(its_terms, terms)]
             sure = round(each.confidence * 100)
             found.append(Candidate(category, each.text, sources, sure, tuple(dict.fromkeys(replaced))))
     return found
 
 
-def _alike(one: str, other: str) -> bool:
-    a, b = set(count_terms(one)), set(count_terms(other))
-    return bool(a & b) and len(a & b) >= _ALIKE * min(len(a), len(b))
+def _terms(text: str) -> frozenset[str]:
+    return frozenset(count_terms(text))
+
+
+def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    shared = len(one & other)
+    return shared > 0 and shared >= _ALIKE * min(len(one), len(other))
 
 
 def shares(

@@ -20,6 +20,8 @@ _UNSPACED = (
 )
 _WORD = re.compile(f"[{_UNSPACED}]|[^\\W_{_UNSPACED}]+(?:['’][^\\W_{_UNSPACED}]+)*")
 
+_PLAIN_WORD = re.compile("[a-z0-9]+(?:'[a-z0-9]+)*")
+"""The same for what is written in small Latin letters, several times as fast."""
 _BETWEEN_LETTERS = re.compile(f"(?<=[{_UNSPACED}]) (?=[{_UNSPACED}])")
 
 Gram = tuple[str, ...]
@@ -46,7 +48,9 @@ def _folded(word: str) -> str:
 
 def said(text: str) -> list[str]:
     """The words of `text` as they are compared."""
-    return [word.said for word in words(text)]
+    if text.isascii():
+        return _PLAIN_WORD.findall(text.lower())
+    return [_folded(word) for word in _WORD.findall(text)]
 
 
 def grams(said: Sequence[str], length: int) -> Iterator[Gram]:
