@@ -221,6 +221,7 @@ def remember(
     # The same words twice in one pass are one candidate.
     by_hash = {hash_of(key, storable(each.text)): each for each in candidates}
     hashes = list(by_hash)
+    index = _Index(tx, key)
     gone: set[str] = set()
     """The hashes of what is known to be superseded."""
     for at in range(0, len(hashes), len(_HASHES)):
@@ -232,26 +233,34 @@ def remember(
             if hashed in unwanted:
                 done["kept out"] += 1
             elif hashed in known:
-                done[_know(tx, key, known[hashed], by_hash[hashed])] += 1
+                done[_know(tx, index, known[hashed], by_hash[hashed])] += 1
                 gone.discard(hashed)
             else:
-                done[_learn(tx, owner, space_id, by_hash[hashed], hashed, embedder, gone)] += 1
+                done[_learn(tx, index, owner, space_id, by_hash[hashed], hashed, embedder, gone)] += 1
+    index.settle()
     return done
 
 
-def _know(tx: Tx, owner: str, row: tuple[Any, ...], what: Candidate) -> Outcome:
+def _know(tx: Tx, index: _Index, row: tuple[Any, ...], what: Candidate) -> Outcome:
     """What is known already; true again, if it was superseded."""
     _, number, sources, confidence, superseded, text = row
     _merge(tx, number, sources, confidence, what)
     if superseded is None:
         return "known"
     tx.run(_revive, item=number)
-    _index(tx, owner, number, count_terms(text))
+    index.add(number, count_terms(text))
     return "again"
 
 
 def _learn(
-    tx: Tx, owner: Owner, space_id: SpaceId, what: Candidate, hashed: str, embedder: str, gone: set[str]
+    tx: Tx,
+    index: _Index,
+    owner: Owner,
+    space_id: SpaceId,
+    what: Candidate,
+    hashed: str,
+    embedder: str,
+    gone: set[str],
 ) -> Outcome:
     key, text = owner.key, storable(what.text)
     near = _same_meaning(tx, key, what, embedder)
@@ -260,8 +269,10 @@ def _learn(
         assert found is not None
         _merge(tx, near, found[12], found[11], what)
         return "same meaning"
-    number, id = _insert(tx, owner, space_id, what, text, hashed, embedder)
-    return "superseding" if _take_place(tx, key, what, number, id, gone) else "new"
+    counts = count_terms(text)
+    number, id = _insert(tx, owner, space_id, what, text, hashed, embedder, length=sum(counts.values()))
+    index.add(number, counts)
+    return "superseding" if _take_place(tx, index, what, number, id, gone) else "new"
 
 
 def _merge(tx: Tx, number: int, sources: str, confidence: int, what: Candidate) -> None:
@@ -271,8 +282,11 @@ def _merge(tx: Tx, number: int, sources: str, confidence: int, what: Candidate) 
     if merged == before and what.confidence <= confidence:
         return
     tx.run(_touch, item=number, new_sources=json.dumps(merged), sure=what.confidence, at=tx.now)
-    for each in what.sources:
-        tx.run(_add_source, message_id=each, number=number)
+    _rest_on(tx, number, what.sources)
+
+
+def _rest_on(tx: Tx, number: int, sources: Iterable[str]) -> None:
+    tx.many(_add_source, [{"message_id": each, "number": number} for each in sources])
 
 
 def _same_meaning(tx: Tx, owner: str, what: Candidate, embedder: str) -> int | None:
@@ -305,10 +319,11 @@ def _insert(
     hashed: str,
     embedder: str,
     *,
+    length: int,
     kind: str = "item",
     document: str | None = None,
 ) -> tuple[int, str]:
-    id, counts = new_id(), count_terms(text)
+    id = new_id()
     row = tx.one(
         _add,
         id=id,
@@ -325,54 +340,71 @@ def _insert(
         hash=hashed,
         confidence=what.confidence,
         sources=json.dumps(list(what.sources)),
-        length=sum(counts.values()),
+        length=length,
         embedder=embedder if what.vector is not None else "",
         vector=what.vector,
         created_at=tx.now,
         updated_at=tx.now,
     )
     assert row is not None
-    for each in what.sources:
-        tx.run(_add_source, message_id=each, number=row[0])
-    if kind != SNAPSHOT:
-        _index(tx, owner.key, row[0], counts)
+    _rest_on(tx, row[0], what.sources)
     return row[0], id
 
 
-def _index(tx: Tx, owner: str, number: int, counts: Mapping[str, int]) -> None:
-    """The item can be found by its terms."""
-    length = sum(counts.values())
-    tx.many(
-        _add_term,
-        [
-            {"owner": owner, "term": term, "number": number, "shape": shape(count, length)}
-            for term, count in counts.items()
-        ],
-    )
-    tx.many(_count_term, [{"owner": owner, "term": term, "by": 1} for term in counts])
-    tx.run(_measure, owner=owner, items=1, length=length)
+class _Index:
+    """The terms by which an owner's items are found. How many items have each is written once, by `settle`."""
 
+    def __init__(self, tx: Tx, owner: str) -> None:
+        self.owner = owner
+        self._tx = tx
+        self._terms: Counter[str] = Counter()
+        self._items = self._length = 0
 
-def _unindex(tx: Tx, owner: str, number: int, text: str) -> None:
-    counts = count_terms(text)
-    if tx.run(_drop_terms, item=number) or not counts:
-        tx.many(_count_term, [{"owner": owner, "term": term, "by": -1} for term in counts])
+    def add(self, number: int, counts: Mapping[str, int]) -> None:
+        """The item can be found by these terms."""
+        length = sum(counts.values())
+        self._tx.many(
+            _add_term,
+            [
+                {"owner": self.owner, "term": term, "number": number, "shape": shape(count, length)}
+                for term, count in counts.items()
+            ],
+        )
+        self._change(counts, 1)
+
+    def remove(self, number: int, counts: Mapping[str, int]) -> None:
+        """The item, which has these terms, is not found any longer."""
+        if self._tx.run(_drop_terms, item=number) or not counts:
+            self._change(counts, -1)
+
+    def _change(self, counts: Mapping[str, int], by: int) -> None:
+        for term in counts:
+            self._terms[term] += by
+        self._items += by
+        self._length += by * sum(counts.values())
+
+    def settle(self) -> None:
+        """What has changed is counted. In the order of the terms: two who wait for each other would both be stopped."""
+        changed = sorted(term for term, by in self._terms.items() if by)
+        self._tx.many(_count_term, [{"owner": self.owner, "term": term, "by": self._terms[term]} for term in changed])
         # A word that was forgotten is in the index no more, not even as one that occurs nowhere.
-        tx.many(_drop_unused, [{"whose": owner, "word": term} for term in counts])
-        tx.run(_measure, owner=owner, items=-1, length=-sum(counts.values()))
+        fewer = [term for term in changed if self._terms[term] < 0]
+        self._tx.many(_drop_unused, [{"whose": self.owner, "word": term} for term in fewer])
+        if self._items or self._length:
+            self._tx.run(_measure, owner=self.owner, items=self._items, length=self._length)
 
 
-def _take_place(tx: Tx, owner: str, what: Candidate, number: int, id: str, gone: set[str]) -> bool:
+def _take_place(tx: Tx, index: _Index, what: Candidate, number: int, id: str, gone: set[str]) -> bool:
     """What this replaces is linked to it, and found no more; `gone` are the hashes of what need not be looked for."""
     replaced = False
-    for hashed in {hash_of(owner, text): None for text in what.replaces}:
-        row = None if hashed in gone else tx.one(_known, owner=owner, hash=hashed)
+    for hashed in {hash_of(index.owner, text): None for text in what.replaces}:
+        row = None if hashed in gone else tx.one(_known, owner=index.owner, hash=hashed)
         if row is None or row[1] == number:
             continue
         gone.add(hashed)
         if row[4] is None:
             tx.run(_supersede, item=row[1], by=id)
-            _unindex(tx, owner, row[1], row[5])
+            index.remove(row[1], count_terms(row[5]))
             replaced = True
     return replaced
 
@@ -394,7 +426,9 @@ def snapshot(tx: Tx, owner: Owner, space_id: SpaceId, summary: str, document: st
     row = tx.one(_known, owner=owner.key, hash=SNAPSHOT)
     if row is None:
         what = Candidate(SNAPSHOT, summary, ())
-        _insert(tx, owner, space_id, what, summary, SNAPSHOT, "", kind=SNAPSHOT, document=storable(document))
+        length = sum(count_terms(summary).values())
+        kept = {"kind": SNAPSHOT, "document": storable(document)}
+        _insert(tx, owner, space_id, what, summary, SNAPSHOT, "", length=length, **kept)
         return
     tx.run(_resnap, item=row[1], new_text=summary, new_document=storable(document), at=tx.now)
 
@@ -544,7 +578,9 @@ def _forget(tx: Tx, each: Remembered) -> None:
     if row is not None and row[0] != SNAPSHOT:
         tx.run(_keep_out, owner=each.owner, hash=row[0], created_at=tx.now)
     if each.superseded_by is None and each.kind != SNAPSHOT:
-        _unindex(tx, each.owner, each.number, each.text)
+        index = _Index(tx, each.owner)
+        index.remove(each.number, count_terms(each.text))
+        index.settle()
     tx.run(_drop_sources, item=each.number)
     tx.run(_drop, item=each.number)
 
