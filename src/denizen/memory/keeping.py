@@ -167,24 +167,29 @@ class Keeper:
 
     async def _roll_for_all(self, space_id: SpaceId) -> None:
         """The conversation's own summary is as it should be, and in a panel that of each advisor."""
-        came = {await self.roll(space_id)}
+        place, profile = await self._profile_of(space_id)
+        came = {await self._roll(space_id, EVERYONE, place, profile)}
         due = self._next.get(space_id, 0)
-        place, _, _ = await self.profile_of(space_id)
         for voice in () if place is None else place.advisors:
-            came.add(await self.roll(space_id, voice))
+            came.add(await self._roll(space_id, voice, place, profile))
             due = min(due, self._next[space_id])
         self._next[space_id] = due
         if self._heard.get(space_id, 0) < due or came == {"off"}:
             self._heard.pop(space_id, None)
 
-    async def profile_of(self, space_id: SpaceId) -> tuple[House | None, str, CompactionProfile]:
+    async def _profile_of(self, space_id: SpaceId) -> tuple[House | None, CompactionProfile]:
         """The place of a conversation, and by which profile it is summed up."""
         place = await self._with.db.read(rolling.house, space_id)
-        return place, *self._with.configuration.profile(place.modes if place is not None else ())
+        _, profile = self._with.configuration.profile(place.modes if place is not None else ())
+        return place, profile
 
     async def roll(self, space_id: SpaceId, reader_id: str = EVERYONE) -> Rolling:
         """Sum the conversation up, as far as one pass goes, if that is due."""
-        place, _, profile = await self.profile_of(space_id)
+        return await self._roll(space_id, reader_id, *await self._profile_of(space_id))
+
+    async def _roll(
+        self, space_id: SpaceId, reader_id: str, place: House | None, profile: CompactionProfile
+    ) -> Rolling:
         if place is None or not place.has_readers or not profile.enabled:
             # Nobody in it would read the summary.
             self._next[space_id] = 0
