@@ -113,3 +113,12 @@ async def test_a_waiting_event_may_be_made_urgent_and_is_then_told_first(world: 
     )
     with pytest.raises(NotFound):
         await world.denizen.mark_urgent(ada, second.id)
+
+
+@pytest.mark.parametrize("text", ["Stop!", "STOP it", "nonstop", "stop_it", "please cancel", "Cancelled", "", "sto p"])
+def test_a_word_makes_urgent_as_a_whole_whatever_stands_beside_it(text: str):
+    """In plain letters a text is looked through faster, to the same end."""
+    rule = UrgentRule()
+    applies = rule.applies(handle="noor", kind="human", plain=text)
+    assert applies == (text in {"Stop!", "STOP it", "please cancel"})
+    assert applies == rule.applies(handle="noor", kind="human", plain=f"{text} —")

@@ -183,10 +183,13 @@ class PartialArguments:
     def _decode(self, added: list[tuple[str, str]], *, everything: bool = False) -> None:
         if self._text is None or self._key is None or not self._undecoded:
             return
-        whole = _WHOLE.match(self._undecoded)
-        end = len(self._undecoded) if everything or whole is None else whole.end()
-        piece = _text(json.loads(f'"{self._undecoded[:end]}"', strict=False))
-        self._undecoded = self._undecoded[end:]
+        if "\\" in self._undecoded:
+            whole = _WHOLE.match(self._undecoded)
+            end = len(self._undecoded) if everything or whole is None else whole.end()
+            piece = _text(json.loads(f'"{self._undecoded[:end]}"', strict=False))
+            self._undecoded = self._undecoded[end:]
+        else:
+            piece, self._undecoded = _text(self._undecoded), ""
         if piece:
             self._text.append(piece)
             added.append((self._key, piece))
@@ -195,4 +198,4 @@ class PartialArguments:
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError("a key must be a string")
-    return _LONE_SURROGATE.sub("\ufffd", value)
+    return value if value.isascii() else _LONE_SURROGATE.sub("\ufffd", value)

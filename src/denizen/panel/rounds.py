@@ -214,8 +214,7 @@ def post(
 ) -> Posted:
     """Someone outside says something: as `posting.post`, and where a person says it to a panel, a turn begins."""
     posted = posting.post(tx, space_id, author_id, what, id=id, reply_to=reply_to, metadata=metadata, urgent=urgent)
-    space = directory.get_space(tx, space_id)
-    asks = space.kind == "panel" and directory.get_entity(tx, author_id).kind == "human"
+    asks = posted.space_kind == "panel" and directory.get_entity(tx, author_id).kind == "human"
     if asks and tx.one(_begun_by, message_id=posted.id) is None:
         begin_turn(tx, space_id, posted.id, author_id, what.rendered.mentions)
     return posted

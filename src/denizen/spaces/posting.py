@@ -39,6 +39,7 @@ class Posted:
 
     id: MessageId
     seq: int
+    space_kind: str
 
 
 def draft(text: str) -> Draft:
@@ -57,7 +58,7 @@ _next_seq = statement(
     update(spaces)
     .where(spaces.c.id == bindparam("space"))
     .values(last_seq=spaces.c.last_seq + 1)
-    .returning(spaces.c.last_seq)
+    .returning(spaces.c.last_seq, spaces.c.kind)
 )
 _undo_seq = statement(update(spaces).where(spaces.c.id == bindparam("space")).values(last_seq=spaces.c.last_seq - 1))
 _author = statement(
@@ -125,11 +126,12 @@ def post(
         if posted[1] != space_id:
             raise InvalidInput(f"The message {id!r} was posted in another space.")
         tx.run(_undo_seq, space=space_id)
-        return Posted(id, posted[0])
+        return Posted(id, posted[0], numbered[1])
     author = tx.one(_author, space_id=space_id, author_id=author_id)
     if author is None:
         raise NotAMember("Only members of a space may speak in it: join it first.")
     seq: int = numbered[0]
+    space_kind: str = numbered[1]
     posted_id = id or MessageId(new_id())
     plain, mentions = what.rendered.plain, what.rendered.mentions
     tx.run(
@@ -154,7 +156,7 @@ def post(
     said = Said(posted_id, space_id, author_id, kind, handle, what, reply_to, hop, urgent)
     delivery.deliver(tx, deliveries(tx, said))
     tx.announce(space_topic(space_id), MessageCreated(space_id, seq, posted_id, author_id).to_payload())
-    return Posted(posted_id, seq)
+    return Posted(posted_id, seq, space_kind)
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,8 +121,9 @@ _lived_in = _lived_in.union_all(
 )
 _private_spaces = statement(
     select(spaces.c.id)
-    .where(spaces.c.private == 1, spaces.c.id.in_(select(_lived_in.c.space_id)))
-    .union(
+    .join(_lived_in, _lived_in.c.space_id == spaces.c.id)
+    .where(spaces.c.private == 1)
+    .union_all(
         select(spaces.c.id)
         .join(memberships, memberships.c.space_id == spaces.c.id)
         .where(memberships.c.entity_id == bindparam("agent_id"), spaces.c.private == 1)

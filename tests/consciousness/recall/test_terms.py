@@ -49,3 +49,10 @@ def test_a_word_is_the_same_in_the_question_and_in_the_text(text: str) -> None:
 @pytest.mark.parametrize(("text", "count"), [("It rains", 0), ("I lost my keys", 2), ("I, me, my, mine, we", 3)])
 def test_people_who_speak_of_themselves(text: str, count: int) -> None:
     assert own_words(text) == count
+
+
+@given(st.text(st.characters(max_codepoint=127) | st.sampled_from(" iI'_my\n"), max_size=80))
+def test_plain_letters_have_the_same_terms_beside_others(text: str) -> None:
+    """A text in plain letters is split, any other is matched: a dash beside it changes nothing."""
+    assert count_terms(text) == count_terms(f"{text} —")
+    assert own_words(text) == own_words(f"{text} —")

@@ -29,6 +29,9 @@ _STOP_WORDS = frozenset(  # as words, because so many in quotation marks nobody 
 )
 _OWN_WORDS = frozenset(("i", "me", "my", "mine", "we", "our", "us"))
 _LATIN_WORD = re.compile(r"[a-z]+")
+# Blanks for whatever the patterns leave out: for plain letters, to split is several times as fast as to match.
+_BETWEEN_LATIN_WORDS = {code: " " for code in range(128) if not chr(code).isalpha()}
+_BETWEEN_WORDS = {code: " " for code in range(128) if not chr(code).isalnum()}
 _MOST_OWN_WORDS = 3
 _WORD = re.compile(r"[^\W_]+")
 # Han, Kana, and the scripts of South-East Asia.
@@ -60,9 +63,12 @@ _local: list[_Local] = []
 
 def count_terms(text: str) -> dict[str, int]:
     """The terms of `text`, each with how often it occurs, in the order in which they first do."""
-    folded = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
+    if text.isascii():
+        words = text.lower().translate(_BETWEEN_WORDS).split()
+    else:
+        words = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
     counts: dict[str, int] = {}
-    for word, count in Counter(_WORD.findall(folded)).items():
+    for word, count in Counter(words).items():
         stem = _stems.get(word)
         if stem is not None:
             counts[stem] = counts.get(stem, 0) + count
@@ -95,4 +101,6 @@ def _pairs(run: str) -> Iterable[str]:
 
 def own_words(text: str) -> int:
     """How often whoever speaks speaks of themselves; at most three times counts."""
-    return min(sum(map(_OWN_WORDS.__contains__, _LATIN_WORD.findall(text.lower()))), _MOST_OWN_WORDS)
+    small = text.lower()
+    words = small.translate(_BETWEEN_LATIN_WORDS).split() if small.isascii() else _LATIN_WORD.findall(small)
+    return min(sum(map(_OWN_WORDS.__contains__, words)), _MOST_OWN_WORDS)
