@@ -85,7 +85,7 @@ from denizen.plans.agenda import PLANNED, Plan, PlanDraft, When
 from denizen.plans.goals import Goal, GoalChange, GoalStatus, Priority
 from denizen.plans.notes import Note
 from denizen.portability import exporting, importing
-from denizen.portability.importing import Imported
+from denizen.portability.imported import Imported
 from denizen.reflection import records as reflection
 from denizen.reflection.records import PastRun, PastSignal, Stance
 from denizen.reflection.sentiment import Classifier

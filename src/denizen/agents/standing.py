@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from pydantic import JsonValue
 
@@ -15,7 +15,7 @@ from denizen.ids import AgentId, SpaceId
 from denizen.profiles.settings import NAME_CHARACTERS
 from denizen.reflection import configuration, records
 from denizen.reflection.records import Stance
-from denizen.reflection.settings import Metaprompt
+from denizen.reflection.settings import Metaprompt, ReflectionSettings
 from denizen.reflection.state import Adjustment, read_adjustment
 from denizen.storage.database import Tx
 
@@ -39,27 +39,28 @@ def set_settings(
     """These settings hold in the conversation instead of the agent's; without any, the agent's own do."""
     agent = registry.get(tx, agent_id)
     kept = {name: value for name, value in given.items() if value not in (None, "", {})}
-    for name, value in kept.items():
-        if name not in SETTINGS:
-            raise InvalidInput(f"A conversation has no setting {name!r}. There are: {', '.join(SETTINGS)}.")
-        if name != "reflection" and (not isinstance(value, str) or len(value) > NAME_CHARACTERS):
-            raise InvalidInput(f"{name}: write a text of up to {NAME_CHARACTERS} characters.")
+    reflection = check_settings(kept, agent.definition.reflection)
     presets = outlook.presets()
     if presets is not None and "preset" in kept:
         records.require_known(str(kept["preset"]), list(presets.presets), "preset")
-    _check_reflection(agent.definition.reflection, kept.get("reflection"), outlook)
+    found = configuration.effective(reflection, outlook.configuration())
+    if "reflection" in kept and found.warnings:
+        raise InvalidInput(f"reflection: {'; '.join(found.warnings)}.")
     records.set_overrides(tx, agent_id, space_id, kept, reflects=agent.definition.reflection.is_on)
     return records.stance(tx, agent_id, space_id)
 
 
-def _check_reflection(own: Any, given: JsonValue, outlook: Outlook) -> None:
-    if given is None:
-        return
-    if not isinstance(given, dict):
+def check_settings(given: Mapping[str, JsonValue], own: ReflectionSettings) -> ReflectionSettings:
+    """How an agent reflects where a conversation has these settings. Raises `InvalidInput` if it cannot have them."""
+    for name, value in given.items():
+        if name not in SETTINGS:
+            raise InvalidInput(f"A conversation has no setting {name!r}. There are: {', '.join(SETTINGS)}.")
+        if name != "reflection" and (not isinstance(value, str) or len(value) > NAME_CHARACTERS):
+            raise InvalidInput(f"{name}: write a text of up to {NAME_CHARACTERS} characters.")
+    changes = given.get("reflection", {})
+    if not isinstance(changes, dict):
         raise InvalidInput('reflection: write what shall be different, such as { "profile": "basic" }.')
-    found = configuration.effective(configuration.merged(own, given), outlook.configuration())
-    if found.warnings:
-        raise InvalidInput(f"reflection: {'; '.join(found.warnings)}.")
+    return configuration.merged(own, changes)
 
 
 def find_metaprompt(id: str, reflector: Reflector) -> Metaprompt:

@@ -128,9 +128,9 @@ def _show(made: Imported) -> None:
             parts = ", ".join(made.dangers)
             console.print(Text(f"  It starts programs or reaches private addresses. Look at: {parts}", style="yellow"))
         console.print(Text(f"  denizen agents resume @{made.handle}", style="dim"))
-        return
-    said = counted(made.counts.get("message", 0), "message")
-    console.print(Text(f'The space "{made.name}" is here, with {said}. Its id is {made.id}.'))
+    else:
+        said = counted(made.counts.get("message", 0), "message")
+        console.print(Text(f'The space "{made.name}" is here, with {said}. Its id is {made.id}.'))
     if made.people:
         console.print(Text(f"  New here, without a way to sign in: {_handles(made.people)}", style="yellow"))
     if made.absent:

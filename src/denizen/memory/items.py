@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from sqlalchemy import BigInteger, bindparam, case, delete, select, update
@@ -50,6 +50,24 @@ class Candidate:
     replaces: tuple[str, ...] = ()
     """The texts of what it takes the place of."""
     vector: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A memory as it is written down."""
+
+    id: str
+    what: Candidate
+    created_at: int
+    updated_at: int
+    kind: str = "item"
+    document: str | None = None
+    """Of a snapshot: its JSON."""
+    embedder: str = ""
+    """What its vector was made with."""
+    uses: int = 0
+    used_at: int | None = None
+    superseded_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +163,8 @@ _keeps_any_out = statement(select(kept_out.c.owner).where(kept_out.c.owner == bi
 _keep_out = insert_ignore(kept_out, ("owner", "hash", "created_at"))
 _INSERTED: Final = (
     *("id", "organization_id", "scope", "owner", "space_id", "user_id", "agent_id", "kind", "category", "text"),
-    *("document", "hash", "confidence", "sources", "length", "embedder", "vector", "created_at", "updated_at"),
+    *("document", "hash", "confidence", "sources", "length", "uses", "used_at", "superseded_by", "embedder", "vector"),
+    *("created_at", "updated_at"),
 )
 _add = statement(
     insert(memories)
@@ -270,9 +289,10 @@ def _learn(
         _merge(tx, near, found[12], found[11], what)
         return "same meaning"
     counts = count_terms(text)
-    number, id = _insert(tx, owner, space_id, what, text, hashed, embedder, length=sum(counts.values()))
+    new = Stored(new_id(), replace(what, text=text), tx.now, tx.now, embedder="" if what.vector is None else embedder)
+    number = _insert(tx, owner, space_id, new, hashed, sum(counts.values()))
     index.add(number, counts)
-    return "superseding" if _take_place(tx, index, what, number, id, gone) else "new"
+    return "superseding" if _take_place(tx, index, what, number, new.id, gone) else "new"
 
 
 def _merge(tx: Tx, number: int, sources: str, confidence: int, what: Candidate) -> None:
@@ -310,45 +330,56 @@ def nearness(one: bytes, other: bytes) -> float:
     return float(a @ b / (float(numpy.linalg.norm(a) * numpy.linalg.norm(b)) or 1.0))
 
 
-def _insert(
-    tx: Tx,
-    owner: Owner,
-    space_id: SpaceId,
-    what: Candidate,
-    text: str,
-    hashed: str,
-    embedder: str,
-    *,
-    length: int,
-    kind: str = "item",
-    document: str | None = None,
-) -> tuple[int, str]:
-    id = new_id()
+def _insert(tx: Tx, owner: Owner, space_id: SpaceId, new: Stored, hashed: str, length: int) -> int:
+    what = new.what
     row = tx.one(
         _add,
-        id=id,
+        id=new.id,
         organization_id=owner.organization_id,
         scope=owner.scope,
         owner=owner.key,
         space_id=space_id,
         user_id=owner.user_id,
         agent_id=owner.agent_id,
-        kind=kind,
+        kind=new.kind,
         category=what.category,
-        text=text,
-        document=document,
+        text=what.text,
+        document=new.document,
         hash=hashed,
         confidence=what.confidence,
         sources=json.dumps(list(what.sources)),
         length=length,
-        embedder=embedder if what.vector is not None else "",
+        uses=new.uses,
+        used_at=new.used_at,
+        superseded_by=new.superseded_by,
+        embedder=new.embedder,
         vector=what.vector,
-        created_at=tx.now,
-        updated_at=tx.now,
+        created_at=new.created_at,
+        updated_at=new.updated_at,
     )
     assert row is not None
     _rest_on(tx, row[0], what.sources)
-    return row[0], id
+    return row[0]
+
+
+def restore(tx: Tx, owner: Owner, space_id: SpaceId, brought: Stored) -> bool:
+    """A memory that was kept elsewhere is here as it was; False, and nothing, where the owner remembers that already
+    or shall not."""
+    hashed = SNAPSHOT if brought.kind == SNAPSHOT else hash_of(owner.key, brought.what.text)
+    if tx.one(_known, owner=owner.key, hash=hashed) or tx.one(_is_kept_out, owner=owner.key, hash=hashed):
+        return False
+    counts = count_terms(brought.what.text)
+    number = _insert(tx, owner, space_id, brought, hashed, sum(counts.values()))
+    if brought.kind != SNAPSHOT and brought.superseded_by is None:
+        index = _Index(tx, owner.key)
+        index.add(number, counts)
+        index.settle()
+    return True
+
+
+def keep_out(tx: Tx, owner: str, hashed: str, at: int) -> None:
+    """What has this hash is not remembered."""
+    tx.run(_keep_out, owner=owner, hash=hashed, created_at=at)
 
 
 class _Index:
@@ -426,9 +457,8 @@ def snapshot(tx: Tx, owner: Owner, space_id: SpaceId, summary: str, document: st
     row = tx.one(_known, owner=owner.key, hash=SNAPSHOT)
     if row is None:
         what = Candidate(SNAPSHOT, summary, ())
-        length = sum(count_terms(summary).values())
-        kept = {"kind": SNAPSHOT, "document": storable(document)}
-        _insert(tx, owner, space_id, what, summary, SNAPSHOT, "", length=length, **kept)
+        new = Stored(new_id(), what, tx.now, tx.now, kind=SNAPSHOT, document=storable(document))
+        _insert(tx, owner, space_id, new, SNAPSHOT, sum(count_terms(summary).values()))
         return
     tx.run(_resnap, item=row[1], new_text=summary, new_document=storable(document), at=tx.now)
 
@@ -447,6 +477,10 @@ def get(tx: Tx, id: str) -> Remembered:
     if row is None:
         raise NotFound("memory", id)
     return as_remembered(row)
+
+
+def is_there(tx: Tx, id: str) -> bool:
+    return tx.one(_by_id, id=id) is not None
 
 
 def of_ids(tx: Tx, ids: Iterable[str]) -> list[Remembered]:
@@ -576,7 +610,7 @@ def forget(tx: Tx, what: Iterable[Remembered], *, with_earlier: bool = True) -> 
 def _forget(tx: Tx, each: Remembered) -> None:
     row = tx.one(_hash, number=each.number)
     if row is not None and row[0] != SNAPSHOT:
-        tx.run(_keep_out, owner=each.owner, hash=row[0], created_at=tx.now)
+        keep_out(tx, each.owner, row[0], tx.now)
     if each.superseded_by is None and each.kind != SNAPSHOT:
         index = _Index(tx, each.owner)
         index.remove(each.number, count_terms(each.text))

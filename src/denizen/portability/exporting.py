@@ -1,25 +1,28 @@
 """Writing an agent with its whole life, or a space with its messages, as the lines of a file.
 
-What has ended does not change, so it is read a page at a time and nobody waits for it. The one thing that rewrites the
-past is forgetting: where something was forgotten meanwhile the file might still hold it, and is not finished.
+What has ended does not change, so it is read a page at a time and nobody waits for it; what may change is read at once.
+The one thing that rewrites the past is forgetting: where something was forgotten meanwhile the file might still hold
+it, and is not finished.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, FromClause, Table, Text, bindparam, case, cast, func, literal, select
+from sqlalchemy import ColumnElement, FromClause, Table, Text, bindparam, case, cast, func, literal, or_, select
 
 from denizen.agents import registry
 from denizen.consciousness.recall.fetching import said
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import AgentId, OrganizationId, SpaceId
+from denizen.portability import memories, panels, rows, standing
 from denizen.portability.hiding import Hidden
 from denizen.portability.lines import (
+    AdvisorLine,
     AgentLine,
     CycleLine,
     EffectLine,
@@ -35,8 +38,11 @@ from denizen.portability.lines import (
     LongTextLine,
     MessageLine,
     NoteLine,
+    PanelLine,
     PassageLine,
     PlanLine,
+    PolicyLine,
+    RollingLine,
     Said,
     SelfLine,
     SpaceLine,
@@ -53,6 +59,7 @@ from denizen.storage.schema import (
     layers,
     log,
     memberships,
+    memory_policies,
     messages,
     minds,
     notes,
@@ -60,6 +67,8 @@ from denizen.storage.schema import (
     passages,
     plans,
     redactions,
+    rollings,
+    rounds,
     selves,
     spaces,
     toolsets,
@@ -93,6 +102,8 @@ async def space_lines(db: Database, space_id: SpaceId) -> AsyncGenerator[str]:
     for each in begun.lines:
         yield written.line(each)
     async for each in _pages(db, _SAID, {"id": space_id, "last": begun.last}):
+        yield written.line(each)
+    async for each in _rounds(db, space_id, begun.lines):
         yield written.line(each)
     yield await written.end(db, begun)
 
@@ -167,7 +178,7 @@ def _section(
 
     `source` is the table with those that are joined to it.
     """
-    chosen = columns or _columns(line, table, other)
+    chosen = columns or rows.columns(line, table, other)
     there = table if source is None else source
     within = (number > bindparam("after"), number <= bindparam("until"))
     return _Section(
@@ -178,14 +189,8 @@ def _section(
     )
 
 
-def _columns(line: type[Line], table: Table, other: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(other[name] if name in other else table.c[name] for name in line.model_fields if name != "row")
-
-
 def _line(kind: type[Line], *row: Any) -> Line:
-    names = [name for name in kind.model_fields if name != "row"]
-    # Not checked again: it comes from our own tables.
-    return kind.model_construct(**dict(zip(names, row, strict=True)))
+    return rows.line_of(kind, row)
 
 
 def _read_page(tx: Tx, section: _Section, whose: dict[str, Any], after: int, until: int) -> list[Line]:
@@ -327,7 +332,7 @@ _mind = statement(
 
 
 def _kept(line: type[Line], table: Table, order: Any, **other: Any) -> tuple[type[Line], Statement]:
-    return line, statement(select(*_columns(line, table, other)).where(table.c.agent_id == _id).order_by(order))
+    return line, statement(select(*rows.columns(line, table, other)).where(table.c.agent_id == _id).order_by(order))
 
 
 _KEPT: Final = (
@@ -356,8 +361,9 @@ def _begin_agent(tx: Tx, agent_id: AgentId) -> _Begun:
         era=era,
     )
     kept = [_line(kind, *row) for kind, query in _KEPT for row in tx.all(query, id=agent_id)]
+    made = [*standing.of_agent(tx, agent_id), *memories.of_agent(tx, agent_id)]
     home = agent.entity.organization_id
-    return _Begun(home, _times_forgotten(tx, home), count, (line, *kept))
+    return _Begun(home, _times_forgotten(tx, home), count, (line, *kept, *standing.named(tx, made), *made))
 
 
 _toolset = statement(select(toolsets.c.digest, toolsets.c.tools).where(toolsets.c.digest == bindparam("digest")))
@@ -385,7 +391,10 @@ _members = statement(
 _gone = statement(
     select(*_who)
     .where(
-        entities.c.id.in_(select(messages.c.author_id).where(messages.c.space_id == _id)),
+        or_(
+            entities.c.id.in_(select(messages.c.author_id).where(messages.c.space_id == _id)),
+            entities.c.id.in_(select(rounds.c.asked_by).where(rounds.c.space_id == _id)),
+        ),
         entities.c.id.not_in(select(memberships.c.entity_id).where(memberships.c.space_id == _id)),
     )
     .order_by(entities.c.id)
@@ -429,4 +438,34 @@ def _begin_space(tx: Tx, space_id: SpaceId) -> _Begun:
     line = SpaceLine(id=space_id, kind=kind, name=name, private=private, messages=last)
     here = [_line(EntityLine, *each) for each in tx.all(_members, id=space_id)]
     gone = [_line(EntityLine, *each, None, "all", 0) for each in tx.all(_gone, id=space_id)]
-    return _Begun(home, _times_forgotten(tx, home), last, (line, *here, *gone))
+    made = [*panels.of_space(tx, space_id), *_remembered(tx, space_id), *memories.of_space(tx, space_id)]
+    return _Begun(home, _times_forgotten(tx, home), last, (line, *here, *gone, *made))
+
+
+_policy = statement(select(*rows.columns(PolicyLine, memory_policies)).where(memory_policies.c.space_id == _id))
+_rolled = statement(
+    select(*rows.columns(RollingLine, rollings))
+    .where(rollings.c.space_id == _id, rollings.c.upto > 0)
+    .order_by(rollings.c.reader_id)
+)
+
+
+def _remembered(tx: Tx, space_id: SpaceId) -> Iterator[Line]:
+    """What was settled of the conversation's memory, and what it came to."""
+    for row in tx.all(_policy, id=space_id):
+        yield rows.line_of(PolicyLine, row, {"policy": json.loads})
+    for row in tx.all(_rolled, id=space_id):
+        yield rows.line_of(RollingLine, row, {"memory": json.loads})
+
+
+_TURNS_AT_ONCE: Final = 50
+
+
+async def _rounds(db: Database, space_id: SpaceId, begun: tuple[Line, ...]) -> AsyncGenerator[Line]:
+    """The rounds of the turns that there were, each with its replies as they are in one moment."""
+    turns = next((each.turns for each in begun if isinstance(each, PanelLine)), 0)
+    known = {each.id for each in begun if isinstance(each, AdvisorLine | EntityLine)}
+    for after in range(0, turns, _TURNS_AT_ONCE):
+        until = min(after + _TURNS_AT_ONCE, turns)
+        for line in await db.read(panels.rounds_of, space_id, after, until, known):
+            yield line

@@ -6,6 +6,7 @@ nothing of a file is silently left out. Identifiers are those of the house that 
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from typing import Annotated, Final, Literal, TypeAlias
 
@@ -13,6 +14,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, Ty
 
 from denizen.consciousness.log import EntryKind
 from denizen.inbox.events import EventType, SenderKind
+from denizen.panel.rounds import Kind as RoundKind
+from denizen.panel.rounds import Part
+from denizen.reflection.records import Outcome
+from denizen.reflection.state import Complexity, Mood, Skill
 from denizen.spaces.directory import Attention, EntityKind, SpaceKind
 from denizen.storage.database import storable
 
@@ -29,7 +34,13 @@ def _checked(text: str) -> str:
     return text
 
 
+def _checked_document(document: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    _checked(json.dumps(document, ensure_ascii=False))
+    return document
+
+
 Text = Annotated[str, AfterValidator(_checked)]
+Document = Annotated[dict[str, JsonValue], AfterValidator(_checked_document)]
 Id = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[\w:.@-]+$"), AfterValidator(_checked)]
 Number = Annotated[int, Field(ge=0, le=2**62)]
 Flag = Annotated[int, Field(ge=0, le=1)]
@@ -243,6 +254,122 @@ class PassageLine(_Line):
     at: Number
 
 
+# What an agent makes of its conversations
+
+
+class PlaceLine(_Line):
+    """A space of which the agent keeps something, without what was said there."""
+
+    row: Literal["place"] = "place"
+    id: Id
+    kind: SpaceKind
+    name: Text
+    private: Flag
+
+
+class StanceLine(_Line):
+    """How the agent stands to a space: the profile it has there, and its state of mind."""
+
+    row: Literal["stance"] = "stance"
+    space_id: Id
+    turns: Number
+    reviewed_turn: Number
+    review_asked: Flag
+    preset: Text | None
+    preset_reason: Text
+    profile_line: Text | None
+    reflected_turns: Number
+    mood: Mood
+    skill: Skill
+    complexity: Complexity
+    mind_line: Text | None
+    imprints: dict[Text, Text]
+    overrides: Document | None
+    updated_at: Number
+
+
+class FeelingLine(_Line):
+    """How a person seems to feel in a space: numbers only."""
+
+    row: Literal["feeling"] = "feeling"
+    space_id: Id
+    person_id: Id
+    counters: Document
+    updated_at: Number
+
+
+class SignalLine(_Line):
+    """What feelings, or what went wrong, amounted to."""
+
+    row: Literal["signal"] = "signal"
+    space_id: Id
+    person_id: Id | None
+    cycle: Number
+    name: Text
+    rule: Text
+    score: Annotated[int, Field(ge=-1_000, le=1_000)] | None
+    created_at: Number
+
+
+class State(_Line):
+    mood: Mood
+    user_skill: Skill
+    task_complexity: Complexity
+
+
+class ReflectionLine(_Line):
+    """A metaprompt that was asked, or what someone set by hand, and the state of mind after it."""
+
+    row: Literal["reflection"] = "reflection"
+    space_id: Id
+    cycle: Number | None
+    metaprompt: Text | None
+    cause: Text
+    outcome: Outcome
+    reason: Text
+    state: State
+    by_id: Id | None
+    created_at: Number
+
+
+# What is remembered, with the agent or with the space whose it is
+
+
+class MemoryLine(_Line):
+    """Something that is remembered, or was before it was superseded."""
+
+    row: Literal["memory"] = "memory"
+    id: Id
+    scope: Literal["conversation", "persona"]
+    space_id: Id
+    """Where it was learned."""
+    user_id: Id | None
+    """Of whom, where it is between that person and the agent."""
+    kind: Literal["item", "snapshot"]
+    category: Text
+    text: Text
+    document: Text | None
+    confidence: Annotated[int, Field(ge=0, le=100)]
+    sources: tuple[Id, ...]
+    uses: Number
+    used_at: Number | None
+    superseded_by: Id | None
+    embedder: Text
+    vector: Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]*={0,2}$")] | None
+    """In base 64."""
+    created_at: Number
+    updated_at: Number
+
+
+class KeptOutLine(_Line):
+    """That something was forgotten and shall not be remembered again: its words cannot be told from it."""
+
+    row: Literal["kept_out"] = "kept_out"
+    user_id: Id | None
+    hash: Id
+    created_at: Number
+
+
 # A space
 
 
@@ -257,7 +384,7 @@ class SpaceLine(_Line):
 
 
 class EntityLine(_Line):
-    """Someone who is in the space, or has spoken there."""
+    """Someone who is in the space or has spoken there, or of whom the agent keeps something."""
 
     row: Literal["entity"] = "entity"
     id: Id
@@ -286,6 +413,102 @@ class MessageLine(_Line):
     created_at: Number
 
 
+class PolicyLine(_Line):
+    """What those in the space have settled of long-term memory."""
+
+    row: Literal["memory_policy"] = "memory_policy"
+    policy: Document
+    updated_at: Number
+
+
+class RollingLine(_Line):
+    """What the conversation came to, up to a message."""
+
+    row: Literal["rolling"] = "rolling"
+    reader_id: Text
+    """Empty: the conversation's own; else the advisor's whose it is."""
+    summary: Text
+    memory: Document
+    upto: Number
+    passes: Number
+    model: Text
+    updated_at: Number
+
+
+# A panel
+
+
+class PanelLine(_Line):
+    """How the space answers, if it is a panel."""
+
+    row: Literal["panel"] = "panel"
+    settings: Document
+    turns: Number
+    created_at: Number
+
+
+class AdvisorLine(_Line):
+    row: Literal["advisor"] = "advisor"
+    id: Id
+    position: Number
+    handle: Text
+    name: Text
+    description: Text
+    colour: Text
+    in_group: Text
+    active: Flag
+    settings: Document
+    created_at: Number
+    removed_at: Number | None
+
+
+class ReplyPart(_Line):
+    """What a voice answered in a round, or why it did not."""
+
+    voice: Id
+    part: Part
+    position: Number
+    name: Text
+    state: Literal["done", "failed", "cancelled"]
+    attempts: Number
+    text: Text | None
+    thinking: Text | None
+    result: Document | None
+    error_code: Text | None
+    error: Text | None
+    recipe: Document | None
+    model: Text | None
+    input_tokens: Number
+    output_tokens: Number
+    cache_read_tokens: Number
+    cache_write_tokens: Number
+    cost_micros: Number | None
+    created_at: Number
+    started_at: Number | None
+    ended_at: Number | None
+
+
+class RoundLine(_Line):
+    """A round that is complete, with what was answered in it."""
+
+    row: Literal["round"] = "round"
+    id: Id
+    turn: Number
+    step: Number
+    kind: RoundKind
+    message_id: Id
+    asked_by: Id
+    question: Text | None
+    crosstalk: Number
+    synthesis: Flag
+    created_at: Number
+    completed_at: Number | None
+    replies: tuple[ReplyPart, ...]
+
+
+OfMemory: TypeAlias = MemoryLine | KeptOutLine
+OfStanding: TypeAlias = StanceLine | FeelingLine | SignalLine | ReflectionLine
+OfPanel: TypeAlias = PanelLine | AdvisorLine | RoundLine
 OfAgent: TypeAlias = (
     AgentLine
     | ToolsetLine
@@ -300,9 +523,11 @@ OfAgent: TypeAlias = (
     | NoteLine
     | PlanLine
     | PassageLine
+    | PlaceLine
+    | OfStanding
 )
-OfSpace: TypeAlias = SpaceLine | EntityLine | MessageLine
-Line: TypeAlias = OfAgent | OfSpace | End
+OfSpace: TypeAlias = SpaceLine | MessageLine | PolicyLine | RollingLine | OfPanel
+Line: TypeAlias = OfAgent | OfSpace | EntityLine | OfMemory | End
 
 
 @cache

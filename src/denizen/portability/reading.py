@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from denizen.errors import ImportInvalid
-from denizen.portability.lines import FORMAT, VERSION, End, Header, Kind, Line, adapter
+from denizen.errors import DenizenError, ImportInvalid
+from denizen.portability.lines import FORMAT, VERSION, AgentLine, End, Header, Kind, Line, SpaceLine, adapter
+
+First = TypeVar("First", AgentLine, SpaceLine)
 
 LONGEST_LINE: Final = 64 * 1024 * 1024
 """In bytes. No line of ours is as long: whoever sends one wants to fill the memory."""
+
+
+Fault = Callable[[int, str], ImportInvalid]
+"""The error for a line of a file, by its number."""
+
+
+def require(fault: Fault, number: int, is_so: bool, otherwise: str) -> None:
+    """Raises the line's fault where something is not so."""
+    if not is_so:
+        raise fault(number, otherwise)
+
+
+def require_valid(fault: Fault, number: int, check: Callable[[], object], otherwise: str = "") -> None:
+    """Raises the line's fault, in the words of `otherwise` or else in those of the check, where a check fails."""
+    try:
+        check()
+    except (DenizenError, ValueError, KeyError, TypeError) as error:
+        raise fault(number, otherwise or str(error).rstrip(".")) from error
 
 
 class _Begun(BaseModel):
@@ -86,6 +106,15 @@ class Source:
             return kind.validate_json(raw)
         except ValidationError as error:
             raise self.fault(number, _told(error, otherwise)) from None
+
+
+def first_line(source: Source, kind: type[First]) -> First:
+    """The line with which the file begins. Raises `ImportInvalid` where it is of another kind."""
+    for number, line in source.lines():
+        if not isinstance(line, kind):
+            raise source.fault(number, f"it should begin with a line {kind.model_fields['row'].default!r}")
+        return line
+    raise source.fault(2, "there is nothing in it")
 
 
 _A: Final[dict[Kind, str]] = {"agent": "an agent", "space": "a space"}

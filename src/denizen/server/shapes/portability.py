@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from denizen.portability.importing import Imported
+from denizen.portability.imported import Imported
 from denizen.portability.lines import Kind
 from denizen.server.shapes.examples import ADA, given
 

@@ -1,0 +1,76 @@
+"""Those of whom a file speaks, as they are known in the house that takes it in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlalchemy import bindparam, select
+
+from denizen.agents import registry
+from denizen.agents.definition import AgentDefinition
+from denizen.ids import EntityId, OrganizationId
+from denizen.portability.lines import EntityLine
+from denizen.spaces import directory
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import entities
+
+entity = statement(
+    select(entities.c.organization_id, entities.c.kind, entities.c.left_at).where(entities.c.id == bindparam("id"))
+)
+"""Whose an entity is, what it is, and whether it has left."""
+_of_handle = statement(
+    select(entities.c.id, entities.c.kind).where(
+        entities.c.organization_id == bindparam("organization_id"), entities.c.handle == bindparam("handle")
+    )
+)
+
+
+class Company:
+    """Each is the one of the same id, else of the same handle. Who is not here is made: a person or service without
+    any way to sign in, an agent that is dead."""
+
+    def __init__(self, tx: Tx, home: OrganizationId) -> None:
+        self._tx = tx
+        self._home = home
+        self._known: dict[str, tuple[EntityLine, EntityId]] = {}
+        self.people: list[str] = []
+        self.absent: list[str] = []
+
+    def __getitem__(self, old: str) -> EntityId:
+        return self._known[old][1]
+
+    def get(self, old: str | None) -> EntityId | None:
+        known = None if old is None else self._known.get(old)
+        return None if known is None else known[1]
+
+    def members(self) -> Iterator[tuple[EntityLine, EntityId]]:
+        """Those who are in the space, each once; not those who have left the organization."""
+        seen: set[EntityId] = set()
+        for line, entity_id in self._known.values():
+            row = self._tx.one(entity, id=entity_id)
+            if line.role is not None and entity_id not in seen and row is not None and row[2] is None:
+                seen.add(entity_id)
+                yield line, entity_id
+
+    def receive(self, line: EntityLine) -> None:
+        self._known[line.id] = (line, self._find(line) or self._make(line))
+
+    def _find(self, line: EntityLine) -> EntityId | None:
+        row = self._tx.one(entity, id=line.id)
+        if row is not None and (row[0], row[1]) == (self._home, line.kind):
+            return EntityId(line.id)
+        named = self._tx.one(_of_handle, organization_id=self._home, handle=line.handle)
+        return EntityId(named[0]) if named is not None and named[1] == line.kind else None
+
+    def _make(self, line: EntityLine) -> EntityId:
+        taken = self._tx.one(_of_handle, organization_id=self._home, handle=line.handle) is not None
+        handle = directory.free_handle(self._tx, self._home, line.handle) if taken else line.handle
+        id = EntityId(line.id) if self._tx.one(entity, id=line.id) is None else None
+        if line.kind != "agent":
+            self.people.append(handle)
+            return directory.create_entity(self._tx, self._home, line.kind, name=line.name, handle=handle, id=id).id
+        self.absent.append(handle)
+        definition = AgentDefinition()
+        made = registry.create(self._tx, self._home, name=line.name, handle=handle, definition=definition, id=id)
+        registry.delete(self._tx, made.id)
+        return made.id

@@ -1,0 +1,454 @@
+"""Taking in an agent from a file, with all that it has lived, keeps, and makes of its conversations."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+from pydantic import ValidationError
+from sqlalchemy import bindparam, select, update
+
+from denizen.agents import registry
+from denizen.agents.definition import AgentDefinition
+from denizen.agents.reserved import new_dangers
+from denizen.consciousness import lease as leases
+from denizen.consciousness.recall.passages import RECALLABLE
+from denizen.errors import HandleTaken, InvalidInput
+from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId, new_id
+from denizen.memory.audience import Owner
+from denizen.models import codec
+from denizen.plans import agenda, schedule
+from denizen.portability import company, standing
+from denizen.portability.company import Company
+from denizen.portability.exporting import MESSAGE_EVENTS, SAID
+from denizen.portability.imported import Imported
+from denizen.portability.lines import (
+    AgentLine,
+    CycleLine,
+    EffectLine,
+    EntityLine,
+    EntryLine,
+    EventLine,
+    FeelingLine,
+    GoalLine,
+    KeptOutLine,
+    LayerLine,
+    Line,
+    LongTextLine,
+    MemoryLine,
+    NoteLine,
+    OfMemory,
+    PassageLine,
+    PlaceLine,
+    PlanLine,
+    ReflectionLine,
+    SelfLine,
+    SignalLine,
+    StanceLine,
+    ToolsetLine,
+)
+from denizen.portability.memories import Remembering
+from denizen.portability.reading import Fault, Source, first_line, require
+from denizen.portability.rows import Rows, into, values
+from denizen.portability.standing import Conversations
+from denizen.reflection import records
+from denizen.spaces import directory
+from denizen.spaces.handles import check_handle, check_name
+from denizen.storage.database import Params, Tx, insert_ignore, insert_into, statement
+from denizen.storage.schema import (
+    agents,
+    cycles,
+    effects,
+    entities,
+    events,
+    goals,
+    layers,
+    log,
+    messages,
+    minds,
+    notes,
+    overflow,
+    passages,
+    plans,
+    recalls,
+    selves,
+    spaces,
+    toolsets,
+)
+
+# Checking
+
+
+def check_agent(source: Source) -> AgentLine:
+    """The agent of the file, every line of which can be taken in. Raises `ImportInvalid` where one cannot."""
+    source.check("agent")
+    first, life = first_line(source, AgentLine), _Life(source.fault)
+    for number, line in source.lines():
+        life.check(number, line)
+    life.end(first)
+    return first
+
+
+def _checked_definition(line: AgentLine, fault: Fault) -> AgentDefinition:
+    try:
+        check_name(line.name)
+        check_handle(line.handle)
+        return registry.define(**line.definition)
+    except InvalidInput as error:
+        raise fault(2, str(error).rstrip(".")) from error
+
+
+class _Life:
+    """What a file has told of a life up to a line: nothing may contradict it."""
+
+    def __init__(self, fault: Fault) -> None:
+        self._fault = fault
+        self._cycles: list[int] = []
+        """The first number of the log of each."""
+        self._woken: set[int] = set()
+        self._entries = 0
+        self._in_cycle = 0
+        self._passages = 0
+        self._eras: set[int] = set()
+        self._keys: set[tuple[Any, ...]] = set()
+        self._conversations = Conversations(fault)
+
+    def check(self, number: int, line: Line) -> None:
+        match line:
+            case AgentLine():
+                self._require(number, number == 2, "there is one agent in a file, and it comes first")
+                self._conversations.reflection = _checked_definition(line, self._fault).reflection
+            case CycleLine():
+                self._check_cycle(number, line)
+            case EntryLine():
+                self._check_entry(number, line)
+            case EffectLine() | LongTextLine() | EventLine():
+                self._require(number, 1 <= line.cycle <= len(self._cycles), f"there is no cycle {line.cycle:,}")
+                self._check_detail(number, line)
+            case PassageLine():
+                self._passages += 1
+                self._require(number, line.number == self._passages, f"this should be passage {self._passages:,}")
+                self._require(number, line.cycle <= len(self._cycles), f"there is no cycle {line.cycle:,}")
+            case SelfLine():
+                self._eras.add(line.era)
+                self._unique(number, "self", line.era)
+            case LayerLine():
+                self._unique(number, "layer", line.level, line.first)
+            case GoalLine():
+                self._unique(number, "goal", line.number)
+            case NoteLine():
+                self._unique(number, "note", line.key)
+            case PlanLine():
+                self._check_plan(number, line)
+            case EntityLine() | PlaceLine() | StanceLine() | FeelingLine() | SignalLine() | ReflectionLine():
+                self._conversations.check(number, line)
+            case MemoryLine() | KeptOutLine():
+                self._conversations.check(number, line)
+            case ToolsetLine():
+                pass
+            case _:
+                raise self._fault(number, f"a line {line.row!r} does not belong here")
+
+    def end(self, agent: AgentLine) -> None:
+        lived = len(self._cycles)
+        self._require(2, agent.cycles == lived, f"it speaks of {agent.cycles:,} cycles, and there are {lived:,}")
+        self._require(2, 1 <= agent.window_from <= self._entries + 1, "its window begins where there is nothing")
+        self._require(2, agent.era == 0 or agent.era in self._eras, f"there is no self of era {agent.era:,}")
+        asleep = next((at for at in range(1, lived + 1) if at not in self._woken), None)
+        self._require(2, asleep is None, f"nothing has woken cycle {asleep}")
+
+    def _require(self, number: int, is_so: bool, otherwise: str) -> None:
+        require(self._fault, number, is_so, otherwise)
+
+    def _unique(self, number: int, *key: Any) -> None:
+        self._require(number, key not in self._keys, "there was one of these before")
+        self._keys.add(key)
+
+    def _check_cycle(self, number: int, line: CycleLine) -> None:
+        self._cycles.append(line.first_seq)
+        self._require(number, line.number == len(self._cycles), f"this should be cycle {len(self._cycles):,}")
+        later = len(self._cycles) == 1 or line.first_seq > self._cycles[-2]
+        self._require(number, later, "it begins before the cycle before it")
+
+    def _check_entry(self, number: int, line: EntryLine) -> None:
+        self._entries += 1
+        self._require(number, line.seq == self._entries, f"this should be entry {self._entries:,}")
+        begins = self._in_cycle < len(self._cycles) and self._cycles[self._in_cycle] == line.seq
+        self._in_cycle += begins
+        self._require(number, line.cycle == self._in_cycle, "it stands in another cycle than it says")
+        try:
+            codec.load(line.message)
+            made_of = json.loads(line.request or "{}")
+        except ValueError as error:
+            raise self._fault(number, "its message cannot be read") from error
+        if line.kind == "response":
+            # Without these a request cannot be built again, nor the life copied.
+            known = isinstance(made_of, dict) and {"era", "from", "tools", "settings", "model"} <= made_of.keys()
+            self._require(number, known, "it does not say what its request was made of")
+
+    def _check_detail(self, number: int, line: EffectLine | LongTextLine | EventLine) -> None:
+        match line:
+            case EventLine():
+                self._woken.add(line.cycle)
+                self._unique(number, "event", line.id, line.type in MESSAGE_EVENTS)
+                is_message = line.type in MESSAGE_EVENTS
+                self._require(number, is_message == (line.said is not None), "only a message says something")
+            case EffectLine():
+                self._unique(number, "effect", line.cycle, line.step, line.position)
+            case LongTextLine():
+                self._unique(number, "long_text", line.id)
+
+    def _check_plan(self, number: int, line: PlanLine) -> None:
+        self._unique(number, "plan", line.name if line.kind == "plan" else line.id, line.kind)
+        try:
+            schedule.load(line.schedule)
+        except ValidationError as error:
+            raise self._fault(number, "its schedule cannot be read") from error
+
+
+# Writing
+
+
+_add_cycle = into(cycles, CycleLine, "id", "agent_id")
+_add_entry = into(log, EntryLine, "agent_id", "cycle_id")
+_add_effect = into(effects, EffectLine, "cycle_id")
+_add_long_text = into(overflow, LongTextLine, "agent_id", "cycle_id")
+_add_event = into(events, EventLine, "agent_id", "cycle_id", "message_id", "state")
+_add_self = into(selves, SelfLine, "agent_id")
+_add_layer = into(layers, LayerLine, "agent_id")
+_add_goal = into(goals, GoalLine, "agent_id")
+_add_note = into(notes, NoteLine, "agent_id")
+_add_plan = into(plans, PlanLine, "agent_id")
+_add_passage = into(passages, PassageLine, "agent_id")
+_add_index = insert_into(recalls, "agent_id", "passages", "forgotten")
+_add_toolset = insert_ignore(toolsets, ("digest", "tools"))
+
+_message = statement(
+    select(spaces.c.organization_id, messages.c.author_id)
+    .join(spaces, spaces.c.id == messages.c.space_id)
+    .where(messages.c.id == bindparam("id"))
+)
+_plan = statement(select(plans.c.id).where(plans.c.id == bindparam("id")))
+_shell = statement(
+    select(entities.c.handle)
+    .join(agents, agents.c.id == entities.c.id)
+    .join(minds, minds.c.agent_id == agents.c.id)
+    .where(
+        entities.c.id == bindparam("id"),
+        entities.c.organization_id == bindparam("organization_id"),
+        agents.c.status == "dead",
+        minds.c.cycle_count == 0,
+    )
+)
+_revive = statement(update(agents).where(agents.c.id == bindparam("agent")).values(status="suspended"))
+_set_mind = statement(
+    update(minds)
+    .where(minds.c.agent_id == bindparam("agent"))
+    .values(
+        cycle_count=bindparam("cycles"),
+        last_cycle_at=bindparam("ended_at"),
+        window_from=bindparam("first"),
+        era=bindparam("new_era"),
+        # An era of its own begins with its next cycle: it is somewhere else now.
+        era_version=0,
+    )
+)
+
+
+def import_agent(
+    tx: Tx, organization_id: OrganizationId, source: Source, *, handle: str | None = None, name: str | None = None
+) -> Imported:
+    """The agent of the file, which has been checked, is here with its whole life: suspended, and in no space."""
+    first = first_line(source, AgentLine)
+    agent_id = _admit(tx, organization_id, first, handle, name, source.fault)
+    arriving = _Arriving(tx, organization_id, first.id, agent_id)
+    for _, line in source.lines():
+        arriving.add(line)
+    counts = arriving.finish()
+    tx.run(
+        _set_mind,
+        agent=agent_id,
+        cycles=first.cycles,
+        ended_at=first.last_cycle_at,
+        first=first.window_from,
+        new_era=first.era,
+    )
+    made = registry.get(tx, agent_id)
+    records.keep_reflecting(tx, agent_id, on=made.definition.reflection.is_on)
+    records.leave_past(tx, agent_id)
+    # Somebody has thought for it, if elsewhere: the next holder is not the first.
+    leases.seize(tx, agent_id)
+    return Imported(
+        "agent",
+        agent_id,
+        made.name,
+        made.entity.handle,
+        counts,
+        secrets=first.secrets,
+        dangers=tuple(new_dangers(None, made.definition)),
+        people=tuple(arriving.company.people),
+    )
+
+
+def _admit(
+    tx: Tx, home: OrganizationId, line: AgentLine, handle: str | None, name: str | None, fault: Fault
+) -> AgentId:
+    """An agent of that definition that thinks nothing yet; where a space came before it, the one in whose name it is
+    kept there."""
+    definition, called = _checked_definition(line, fault), name or line.name
+    shell = tx.one(_shell, id=line.id, organization_id=home)
+    if shell is not None and handle in (None, shell[0]):
+        agent_id = AgentId(line.id)
+        tx.run(_revive, agent=agent_id)
+        directory.rename(tx, agent_id, called)
+        registry.edit(tx, agent_id, definition)
+    else:
+        free = tx.one(company.entity, id=line.id) is None
+        wanted, chosen = handle or line.handle, AgentId(line.id) if free else None
+        try:
+            agent_id = registry.create(tx, home, name=called, handle=wanted, definition=definition, id=chosen).id
+        except HandleTaken as error:
+            raise HandleTaken(f"{error} Give the agent another one with --handle.") from error
+        registry.suspend(tx, agent_id)
+    # Its plans are those of the file, the heartbeat among them.
+    agenda.clear(tx, agent_id)
+    return agent_id
+
+
+class _Arriving:
+    """A life on its way into the tables, under the id that it has here."""
+
+    def __init__(self, tx: Tx, home: OrganizationId, old: str, agent_id: AgentId) -> None:
+        self._tx = tx
+        self._home = home
+        self._old = old
+        self._agent_id = agent_id
+        self._rows = Rows(tx)
+        self._counts: Counter[str] = Counter()
+        self._forgotten = 0
+        self.company = Company(tx, home)
+        self._places: dict[str, SpaceId] = {}
+        self._memories = Remembering(tx, agent_id, self._between)
+
+    def add(self, line: Line) -> None:
+        self._counts[line.row] += 1
+        me = {"agent_id": self._agent_id}
+        match line:
+            case AgentLine() | ToolsetLine() | CycleLine() | EntryLine() | EffectLine() | LongTextLine():
+                self._add_lived(line)
+            case EventLine():
+                self._rows.add(_add_event, self._event(line))
+            case PassageLine():
+                self._forgotten += line.kind == "forgotten"
+                self._rows.add(_add_passage, self._passage(line))
+            case SelfLine():
+                self._rows.add(_add_self, values(line) | me)
+            case LayerLine():
+                self._rows.add(_add_layer, values(line) | me)
+            case GoalLine():
+                self._rows.add(_add_goal, values(line) | me)
+            case NoteLine():
+                self._rows.add(_add_note, values(line) | me)
+            case PlanLine():
+                taken = self._tx.one(_plan, id=line.id) is not None
+                self._rows.add(_add_plan, values(line) | me | ({"id": new_id()} if taken else {}))
+            case EntityLine():
+                self.company.receive(line)
+            case PlaceLine():
+                self._places[line.id] = standing.find_place(self._tx, self._home, line)
+            case StanceLine() | FeelingLine() | SignalLine() | ReflectionLine():
+                standing.add(self._rows, self._agent_id, line, self._places, self.company.get)
+            case MemoryLine():
+                self._memories.add(line, self._places[line.space_id], self._source)
+            case KeptOutLine():
+                self._memories.add(line, None, self._source)
+            case _:
+                raise AssertionError(f"{line.row} was not checked")
+
+    def finish(self) -> dict[str, int]:
+        self._rows.write()
+        if self._counts["passage"]:
+            self._tx.run(
+                _add_index, agent_id=self._agent_id, passages=self._counts["passage"], forgotten=self._forgotten
+            )
+            self._tx.announce(RECALLABLE, {"agent": self._agent_id})
+        return dict(self._counts)
+
+    def _add_lived(self, line: Line) -> None:
+        me = {"agent_id": self._agent_id}
+        match line:
+            case ToolsetLine():
+                self._rows.add(_add_toolset, values(line))
+            case CycleLine():
+                self._rows.add(_add_cycle, values(line) | me | {"id": self._cycle(line.number)})
+            case EntryLine():
+                self._rows.add(_add_entry, _of_cycle(line, self._cycle(line.cycle)) | me)
+            case EffectLine():
+                self._rows.add(_add_effect, _of_cycle(line, self._cycle(line.cycle)))
+            case LongTextLine():
+                # A pointer in the log names the id that the text had: it is looked for with the agent before it.
+                own = {"id": f"{self._agent_id}:{line.id}"}
+                self._rows.add(_add_long_text, _of_cycle(line, self._cycle(line.cycle)) | me | own)
+            case _:
+                pass
+
+    def _cycle(self, number: int) -> str:
+        """As a fork has it: so it is known that another has said and paid for what was said then."""
+        return f"{self._agent_id}-{number}"
+
+    def _between(self, line: OfMemory) -> tuple[Owner, Owner]:
+        """Whose the memory is here, and whose it was."""
+        known = self.company.get(line.user_id)
+        here = Owner("persona", self._home, user_id=known, agent_id=self._agent_id)
+        return here, Owner("persona", self._home, user_id=EntityId(line.user_id or ""), agent_id=AgentId(self._old))
+
+    def _source(self, message_id: str) -> str | None:
+        """The message, unless it is one of another organization: what is forgotten there is its own."""
+        row = self._tx.one(_message, id=message_id)
+        return message_id if row is None or row[0] == self._home else None
+
+    def _is_here(self, message_id: str) -> bool:
+        row = self._tx.one(_message, id=message_id)
+        return row is not None and row[0] == self._home
+
+    def _event(self, line: EventLine) -> dict[str, Params]:
+        payload, said = dict(line.payload or {}), line.said
+        here = said is not None and self._is_here(said.id)
+        if said is not None and not here:
+            # Its message is in another house: its words are kept here, with it.
+            payload |= {"text": said.text, SAID: said.model_dump()}
+        return {
+            "agent_id": self._agent_id,
+            "cycle_id": self._cycle(line.cycle),
+            "id": line.id,
+            "type": line.type,
+            "lane": line.lane,
+            "state": "done",
+            "wakes": line.wakes,
+            "hop": line.hop,
+            "attempts": line.attempts,
+            "space_id": line.space_id,
+            "message_id": said.id if said is not None and here else None,
+            "payload": json.dumps(payload) if payload else None,
+            "created_at": line.created_at,
+        }
+
+    def _passage(self, line: PassageLine) -> dict[str, Params]:
+        here = line.message_id is not None and self._is_here(line.message_id)
+        speaker = self._agent_id if line.speaker_id == self._old else self._entity(line.speaker_id)
+        return values(line) | {
+            "agent_id": self._agent_id,
+            "speaker_id": speaker,
+            "speaker": None if speaker else line.speaker,
+            "message_id": line.message_id if here else None,
+            "text": None if here else line.text,
+        }
+
+    def _entity(self, entity_id: str | None) -> str | None:
+        row = None if entity_id is None else self._tx.one(company.entity, id=entity_id)
+        return entity_id if row is not None and row[0] == self._home else None
+
+
+def _of_cycle(line: Line, cycle_id: str) -> dict[str, Any]:
+    return values(line, "cycle") | {"cycle_id": cycle_id}

@@ -1,0 +1,112 @@
+"""What is remembered, on its way out of a house and into another.
+
+With an agent go the memories between it and people, with a space those of the conversation. A person's own are nobody
+else's, and the organization's are the organization's: they are in no file.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any, Final
+from uuid import NAMESPACE_OID, uuid5
+
+from sqlalchemy import ColumnElement, Text, bindparam, cast, literal, select
+
+from denizen.ids import AgentId, SpaceId
+from denizen.memory import items
+from denizen.memory.audience import Owner
+from denizen.memory.items import Candidate, Stored
+from denizen.portability.lines import KeptOutLine, MemoryLine, OfMemory
+from denizen.portability.rows import columns, line_of
+from denizen.storage.database import Statement, Tx, statement
+from denizen.storage.schema import kept_out, memories
+
+_PERSONA: Final = "persona:"
+_id = cast(bindparam("id"), Text)
+
+
+def _kept(*where: ColumnElement[bool]) -> Statement:
+    return statement(select(*columns(MemoryLine, memories)).where(*where).order_by(memories.c.number))
+
+
+_of_agent = _kept(memories.c.agent_id == _id, memories.c.scope == "persona")
+_of_space = _kept(memories.c.space_id == _id, memories.c.scope == "conversation")
+_out = select(kept_out.c.owner, kept_out.c.hash, kept_out.c.created_at).order_by(kept_out.c.owner, kept_out.c.hash)
+_out_of_agent = statement(_out.where(kept_out.c.owner.like(literal(f"{_PERSONA}%:") + _id)))
+_out_of_space = statement(_out.where(kept_out.c.owner == literal("conversation:") + _id))
+
+
+def of_agent(tx: Tx, agent_id: AgentId) -> list[OfMemory]:
+    """What the agent alone remembers of people, and what it shall not remember again."""
+    kept = [_memory(row) for row in tx.all(_of_agent, id=agent_id)]
+    out = [
+        KeptOutLine(user_id=owner.removeprefix(_PERSONA).removesuffix(f":{agent_id}"), hash=hashed, created_at=at)
+        for owner, hashed, at in tx.all(_out_of_agent, id=agent_id)
+    ]
+    return [*kept, *out]
+
+
+def of_space(tx: Tx, space_id: SpaceId) -> list[OfMemory]:
+    """What the conversation remembers, and what it shall not remember again."""
+    kept = [_memory(row) for row in tx.all(_of_space, id=space_id)]
+    out = [
+        KeptOutLine(user_id=None, hash=hashed, created_at=at) for _, hashed, at in tx.all(_out_of_space, id=space_id)
+    ]
+    return [*kept, *out]
+
+
+def _memory(row: tuple[Any, ...]) -> MemoryLine:
+    return line_of(MemoryLine, row, {"sources": _sources, "vector": _in_base_64})
+
+
+def _sources(kept: str) -> tuple[str, ...]:
+    return tuple(json.loads(kept))
+
+
+def _in_base_64(vector: bytes) -> str:
+    return base64.b64encode(vector).decode()
+
+
+class Remembering:
+    """Memories on their way in: each of an owner, under an id of its own where somebody else has that."""
+
+    def __init__(self, tx: Tx, here: str, whose: Callable[[OfMemory], tuple[Owner, Owner]]) -> None:
+        """`whose` gives the owner as it is here and as it was there."""
+        self._tx = tx
+        self._here = here
+        self._whose = whose
+        self._ids: dict[str, str] = {}
+
+    def add(self, line: OfMemory, space_id: SpaceId | None, message: Callable[[str], str | None]) -> None:
+        """The memory is here, unless its owner has one in these words, or shall not have it."""
+        owner, before = self._whose(line)
+        if isinstance(line, MemoryLine):
+            assert space_id is not None
+            items.restore(self._tx, owner, space_id, self._stored(line, message))
+        elif owner.key == before.key:
+            # By its hash the words are known of this owner only: for another it would say nothing.
+            items.keep_out(self._tx, owner.key, line.hash, line.created_at)
+
+    def _stored(self, line: MemoryLine, message: Callable[[str], str | None]) -> Stored:
+        vector = None if line.vector is None else base64.b64decode(line.vector)
+        sources = tuple(own for each in line.sources if (own := message(each)) is not None)
+        return Stored(
+            self._own(line.id),
+            Candidate(line.category, line.text, sources, line.confidence, vector=vector),
+            kind=line.kind,
+            document=line.document,
+            embedder=line.embedder,
+            uses=line.uses,
+            used_at=line.used_at,
+            superseded_by=None if line.superseded_by is None else self._own(line.superseded_by),
+            created_at=line.created_at,
+            updated_at=line.updated_at,
+        )
+
+    def _own(self, old: str) -> str:
+        if old not in self._ids:
+            taken = items.is_there(self._tx, old)
+            self._ids[old] = str(uuid5(NAMESPACE_OID, f"{self._here} {old}")) if taken else old
+        return self._ids[old]

@@ -1,0 +1,188 @@
+"""How a panel answers and what was answered in it, on its way out of a house and into another.
+
+Only rounds that are complete leave: the others are still answered, here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection
+from typing import Any, Final
+
+from sqlalchemy import Text, bindparam, cast, select
+
+from denizen.ids import EntityId, OrganizationId, SpaceId
+from denizen.panel.context import rebuilt
+from denizen.panel.rounds import ASSISTANT, OVER, SYNTHESIS
+from denizen.panel.settings import AdvisorSettings, PanelSettings, checked
+from denizen.portability.lines import AdvisorLine, OfPanel, PanelLine, ReplyPart, RoundLine
+from denizen.portability.reading import Fault, require, require_valid
+from denizen.portability.rows import Rows, columns, into, line_of, values
+from denizen.spaces.handles import check_handle, check_name
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import advisors, panels, replies, rounds
+
+VOICES: Final = (ASSISTANT, SYNTHESIS)
+"""Those that are no advisors."""
+
+# Out
+
+_id = cast(bindparam("id"), Text)
+_ROUND: Final = columns(RoundLine, rounds, {"replies": rounds.c.id})
+_panel = statement(select(*columns(PanelLine, panels)).where(panels.c.space_id == _id))
+_advisors = statement(
+    select(*columns(AdvisorLine, advisors))
+    .where(advisors.c.space_id == _id)
+    .order_by(advisors.c.position, advisors.c.created_at, advisors.c.id)
+)
+_complete = statement(
+    select(*_ROUND)
+    .where(
+        rounds.c.space_id == _id,
+        rounds.c.state == "complete",
+        rounds.c.turn > bindparam("after"),
+        rounds.c.turn <= bindparam("until"),
+    )
+    .order_by(rounds.c.turn, rounds.c.step)
+)
+_over = statement(
+    select(*columns(ReplyPart, replies))
+    .where(replies.c.round_id == _id, replies.c.state.in_(OVER))
+    .order_by(replies.c.position, replies.c.voice, replies.c.part)
+)
+
+
+def of_space(tx: Tx, space_id: SpaceId) -> list[PanelLine | AdvisorLine]:
+    """How the panel answers, and who advises in it or has; nothing where the space is no panel."""
+    row = tx.one(_panel, id=space_id)
+    if row is None:
+        return []
+    known = [line_of(AdvisorLine, each, {"settings": json.loads}) for each in tx.all(_advisors, id=space_id)]
+    return [line_of(PanelLine, row, {"settings": json.loads}), *known]
+
+
+def rounds_of(tx: Tx, space_id: SpaceId, after: int, until: int, known: Collection[str]) -> list[RoundLine]:
+    """The complete rounds of these turns: those among the `known` ones, for others may have come since."""
+    found = [_round(tx, row) for row in tx.all(_complete, id=space_id, after=after, until=until)]
+    return [each for each in found if {each.asked_by, *(said.voice for said in each.replies)} <= {*known, *VOICES}]
+
+
+def _round(tx: Tx, row: tuple[Any, ...]) -> RoundLine:
+    said = tuple(
+        line_of(ReplyPart, each, {"result": json.loads, "recipe": json.loads}) for each in tx.all(_over, id=row[0])
+    )
+    return line_of(RoundLine, (*row[:-1], said))
+
+
+# In
+
+
+class Board:
+    """What a file has told of a panel up to a line: nothing may contradict it."""
+
+    def __init__(self, fault: Fault) -> None:
+        self._fault = fault
+        self._turns: int | None = None
+        self._voices = set[str](VOICES)
+        self._handles: set[str] = set()
+        self._places: set[tuple[int, int]] = set()
+        self._rounds: set[str] = set()
+
+    def check(self, number: int, line: OfPanel, said: Collection[str], people: Collection[str]) -> None:
+        """`said` and `people` are the messages and those of the file."""
+        match line:
+            case PanelLine():
+                self._require(number, self._turns is None, "a space is one panel")
+                self._turns = line.turns
+                require_valid(self._fault, number, lambda: checked(PanelSettings, line.settings, "a panel"))
+            case AdvisorLine():
+                self._require(number, self._turns is not None, "there is no panel in which it could advise")
+                self._check_advisor(number, line)
+            case RoundLine():
+                self._require(number, 1 <= line.turn <= (self._turns or 0), f"there was no turn {line.turn:,}")
+                self._require(number, line.message_id in said, "the message that it answers is not in the file")
+                self._require(number, line.asked_by in people, "nobody of the file has asked for it")
+                self._check_round(number, line)
+
+    def _require(self, number: int, is_so: bool, otherwise: str) -> None:
+        require(self._fault, number, is_so, otherwise)
+
+    def _check_advisor(self, number: int, line: AdvisorLine) -> None:
+        self._require(number, line.id not in self._voices, "there was an advisor of this id before")
+        self._voices.add(line.id)
+        require_valid(self._fault, number, lambda: check_name(line.name))
+        require_valid(self._fault, number, lambda: check_handle(line.handle))
+        require_valid(self._fault, number, lambda: checked(AdvisorSettings, line.settings, "an advisor"))
+        if line.removed_at is None:
+            self._require(number, line.handle not in self._handles, "there was an advisor of this handle before")
+            self._handles.add(line.handle)
+
+    def _check_round(self, number: int, line: RoundLine) -> None:
+        place = line.turn, line.step
+        self._require(number, place not in self._places, "there was this round before")
+        self._require(number, line.id not in self._rounds, "there was a round of this id before")
+        self._places.add(place)
+        self._rounds.add(line.id)
+        voices = [(each.voice, each.part) for each in line.replies]
+        self._require(number, len(set(voices)) == len(voices), "somebody answers in it twice")
+        unknown = next((voice for voice, _ in voices if voice not in self._voices), None)
+        self._require(number, unknown is None, f"there is no advisor {unknown}")
+        for each in line.replies:
+            if (made_of := each.recipe) is not None:
+                otherwise = "it does not say what its requests were made of"
+                require_valid(self._fault, number, lambda made_of=made_of: _check_recipe(made_of), otherwise)
+
+
+def _check_recipe(made_of: dict[str, Any]) -> None:
+    rebuilt(made_of, lambda _message: None, lambda _round, _voice: None)
+    if not isinstance(made_of["digest"], str):
+        raise TypeError("digest")
+
+
+_add_panel = into(panels, PanelLine, "space_id", "organization_id")
+_add_advisor = into(advisors, AdvisorLine, "space_id")
+_add_round = into(rounds, RoundLine, "space_id", "state")
+_add_reply = into(replies, ReplyPart, "round_id", "space_id", "organization_id")
+
+
+class Assembling:
+    """A panel on its way into the tables."""
+
+    def __init__(self, tx: Tx, home: OrganizationId, space_id: SpaceId, rows: Rows) -> None:
+        self._tx = tx
+        self._rows = rows
+        self._here = {"space_id": space_id}
+        self._home = {"organization_id": home}
+
+    def add(self, line: OfPanel, own: Callable[[str], str], person: Callable[[str], EntityId]) -> None:
+        """The line is the panel's, with the ids that `own` and `person` give."""
+        match line:
+            case PanelLine():
+                self._tx.run(_add_panel, **values(line), **self._here, **self._home)
+            case AdvisorLine():
+                self._rows.add(_add_advisor, values(line) | self._here | {"id": own(line.id)})
+            case RoundLine():
+                ids = {"id": own(line.id), "message_id": own(line.message_id), "asked_by": person(line.asked_by)}
+                # Before its replies, which are written many at once.
+                self._tx.run(_add_round, **values(line, "replies", *ids), **ids, **self._here, state="complete")
+                for each in line.replies:
+                    made_of = None if each.recipe is None else _renamed(each.recipe, own)
+                    said = values(each.model_copy(update={"voice": own(each.voice), "recipe": made_of}))
+                    self._rows.add(_add_reply, said | self._here | self._home | {"round_id": ids["id"]})
+
+
+def _renamed(made_of: dict[str, Any], own: Callable[[str], str]) -> dict[str, Any]:
+    """What a request was made of, with the ids that messages, rounds and voices have here."""
+    return made_of | {"lines": [_renamed_source(each, own) for each in made_of["lines"]]}
+
+
+def _renamed_source(source: dict[str, Any], own: Callable[[str], str]) -> dict[str, Any]:
+    match source:
+        case {"message": id}:
+            return {"message": own(id)}
+        case {"reply": [round_id, voice]}:
+            return {"reply": [own(round_id), own(voice)]}
+        case {"heard": heard}:
+            return source | {"heard": [[own(round_id), own(voice), name] for round_id, voice, name in heard]}
+        case _:
+            return source

@@ -1,0 +1,234 @@
+"""Taking in a space from a file, with who was there, what was said, and what it came to."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from uuid import NAMESPACE_OID, uuid5
+
+from sqlalchemy import bindparam, select, update
+
+from denizen.ids import OrganizationId, SpaceId, new_id
+from denizen.memory import documents
+from denizen.memory.audience import Owner
+from denizen.memory.policy import Policy
+from denizen.portability import panels, standing
+from denizen.portability.company import Company
+from denizen.portability.imported import Imported
+from denizen.portability.lines import (
+    AdvisorLine,
+    EntityLine,
+    KeptOutLine,
+    Line,
+    MemoryLine,
+    MessageLine,
+    OfMemory,
+    PanelLine,
+    PolicyLine,
+    RollingLine,
+    RoundLine,
+    SpaceLine,
+)
+from denizen.portability.memories import Remembering
+from denizen.portability.panels import Assembling, Board
+from denizen.portability.reading import Source, first_line, require, require_valid
+from denizen.portability.rows import Rows, into, values
+from denizen.spaces import directory
+from denizen.spaces.handles import check_handle, check_name
+from denizen.storage.database import Params, Tx, insert_ignore, insert_into, statement
+from denizen.storage.schema import memberships, memory_policies, messages, rollings, spaces
+
+# Checking
+
+
+def check_space(source: Source) -> SpaceLine:
+    """The space of the file, every line of which can be taken in. Raises `ImportInvalid` where one cannot."""
+    source.check("space")
+    first, room = first_line(source, SpaceLine), _Room(source)
+    for number, line in source.lines():
+        room.check(number, line)
+    if room.said != first.messages:
+        raise source.fault(2, f"it speaks of {first.messages:,} messages, and there are {room.said:,}")
+    return first
+
+
+class _Room:
+    """What a file has told of a space up to a line: nothing may contradict it."""
+
+    def __init__(self, source: Source) -> None:
+        self._fault = source.fault
+        self.said = 0
+        self._space: SpaceLine | None = None
+        self._people: set[str] = set()
+        self._messages: set[str] = set()
+        self._keys: set[tuple[str, str]] = set()
+        self._board = Board(source.fault)
+
+    def check(self, number: int, line: Line) -> None:
+        match line:
+            case SpaceLine() if number == 2:
+                self._space = line
+                require_valid(self._fault, number, lambda: check_name(line.name))
+            case EntityLine() if not self.said:
+                require_valid(self._fault, number, lambda: check_handle(line.handle))
+                self._people.add(line.id)
+            case MessageLine():
+                self._check_message(number, line)
+            case PanelLine() | AdvisorLine() | RoundLine():
+                is_panel = self._space is not None and self._space.kind == "panel"
+                self._require(number, is_panel, "the space is no panel")
+                self._board.check(number, line, self._messages, self._people)
+            case PolicyLine() | RollingLine() | MemoryLine() | KeptOutLine():
+                self._check_memory(number, line)
+            case _:
+                raise self._fault(number, f"a line {line.row!r} does not belong here")
+
+    def _require(self, number: int, is_so: bool, otherwise: str) -> None:
+        require(self._fault, number, is_so, otherwise)
+
+    def _check_message(self, number: int, line: MessageLine) -> None:
+        self.said += 1
+        self._require(number, line.seq == self.said, f"this should be message {self.said:,}")
+        self._require(number, line.author_id in self._people, "nobody of the file has said this")
+        self._require(number, line.id not in self._messages, "there was a message of this id before")
+        self._messages.add(line.id)
+
+    def _check_memory(self, number: int, line: PolicyLine | RollingLine | OfMemory) -> None:
+        match line:
+            case PolicyLine():
+                self._unique(number, line.row, "")
+                require_valid(self._fault, number, lambda: Policy.model_validate(line.policy), "it is no policy")
+            case RollingLine():
+                self._unique(number, line.row, line.reader_id)
+                known = self._space is not None and line.upto <= self._space.messages
+                self._require(number, known, "it sums up what was not said")
+                otherwise = "its memory cannot be read"
+                require_valid(self._fault, number, lambda: documents.Memory.model_validate(line.memory), otherwise)
+            case MemoryLine():
+                here = self._space is not None and line.space_id == self._space.id and line.user_id is None
+                self._require(number, here and line.scope == "conversation", "this space does not remember it")
+                self._unique(number, line.row, line.id)
+            case KeptOutLine():
+                self._require(number, line.user_id is None, "a space keeps nothing of one person")
+
+    def _unique(self, number: int, *key: str) -> None:
+        self._require(number, key not in self._keys, "there was one of these before")
+        self._keys.add((key[0], key[1]))
+
+
+# Writing
+
+_taken = statement(select(spaces.c.id).where(spaces.c.id == bindparam("id")))
+_take_place = statement(
+    update(spaces)
+    .where(spaces.c.id == bindparam("space"))
+    .values(kind=bindparam("of_kind"), name=bindparam("called"), private=bindparam("is_private"))
+)
+_message = statement(select(messages.c.id).where(messages.c.id == bindparam("id")))
+_add_message = into(messages, MessageLine, "space_id")
+_add_policy = insert_ignore(memory_policies)
+_add_rolling = into(rollings, RollingLine, "space_id")
+_set_last = statement(update(spaces).where(spaces.c.id == bindparam("space")).values(last_seq=bindparam("last")))
+_join = insert_into(memberships, "space_id", "entity_id", "role", "attention", "read_seq", "joined_at")
+_newest = statement(
+    select(messages.c.created_at)
+    .where(messages.c.space_id == bindparam("space_id"))
+    .order_by(messages.c.created_at.desc())
+    .limit(1)
+)
+
+
+def import_space(tx: Tx, organization_id: OrganizationId, source: Source, *, name: str | None = None) -> Imported:
+    """The space of the file, which has been checked, is here with everything that was said in it and who was there."""
+    first = first_line(source, SpaceLine)
+    space_id = _admit(tx, organization_id, first, check_name(name or first.name))
+    filling = _Filling(tx, organization_id, first.id, space_id)
+    for _, line in source.lines():
+        filling.add(line)
+    counts = filling.finish()
+    tx.run(_set_last, space=space_id, last=first.messages)
+    _seat(tx, space_id, filling.company, first.messages)
+    return Imported(
+        "space",
+        space_id,
+        name or first.name,
+        "",
+        counts,
+        people=tuple(filling.company.people),
+        absent=tuple(filling.company.absent),
+    )
+
+
+def _admit(tx: Tx, home: OrganizationId, line: SpaceLine, name: str) -> SpaceId:
+    """A space with nobody in it; where an agent came before it, the one that keeps its place."""
+    private = bool(line.private)
+    if standing.is_kept_place(tx, home, line.id):
+        tx.run(_take_place, space=line.id, of_kind=line.kind, called=name, is_private=int(private))
+        return SpaceId(line.id)
+    chosen = SpaceId(new_id() if tx.one(_taken, id=line.id) is not None else line.id)
+    return directory.create_space(tx, home, name=name, kind=line.kind, private=private, id=chosen).id
+
+
+def _seat(tx: Tx, space_id: SpaceId, company: Company, last: int) -> None:
+    newest = tx.one(_newest, space_id=space_id)
+    # After all that was said there: nobody has it in the inbox, and nobody is to be woken by it.
+    since = max(tx.now, 0 if newest is None else newest[0])
+    for at, (line, entity_id) in enumerate(company.members()):
+        membership = {"role": line.role, "attention": line.attention, "joined_at": since + at}
+        tx.run(_join, space_id=space_id, entity_id=entity_id, read_seq=min(line.read_seq, last), **membership)
+
+
+class _Filling:
+    """A space on its way into the tables, under the id that it has here."""
+
+    def __init__(self, tx: Tx, home: OrganizationId, old: str, space_id: SpaceId) -> None:
+        self._tx = tx
+        self._old = old
+        self._space_id = space_id
+        self._rows = Rows(tx)
+        self._counts: Counter[str] = Counter()
+        self.company = Company(tx, home)
+        self._board = Assembling(tx, home, space_id, self._rows)
+        here, before = Owner("conversation", home, space_id), Owner("conversation", home, SpaceId(old))
+        self._memories = Remembering(tx, space_id, lambda _line: (here, before))
+
+    def add(self, line: Line) -> None:
+        self._counts[line.row] += 1
+        here = {"space_id": self._space_id}
+        match line:
+            case EntityLine():
+                self.company.receive(line)
+            case MessageLine():
+                self._rows.add(_add_message, self._message(line))
+            case PanelLine() | AdvisorLine() | RoundLine():
+                self._board.add(line, self._own, self.company.__getitem__)
+            case PolicyLine():
+                self._tx.run(_add_policy, **values(line), **here)
+            case RollingLine():
+                self._rows.add(_add_rolling, values(line) | here | {"reader_id": self._own(line.reader_id)})
+            case MemoryLine() | KeptOutLine():
+                self._memories.add(line, self._space_id, self._own)
+            case _:
+                pass
+
+    def finish(self) -> dict[str, int]:
+        self._rows.write()
+        return dict(self._counts)
+
+    def _own(self, old: str) -> str:
+        # The same space again: what is in it has ids of its own, by which its parts know each other.
+        same = self._space_id == self._old or not old or old in panels.VOICES
+        return old if same else str(uuid5(NAMESPACE_OID, f"{self._space_id} {old}"))
+
+    def _message(self, line: MessageLine) -> dict[str, Params]:
+        id = self._own(line.id)
+        if self._tx.one(_message, id=id) is not None:
+            id = new_id()
+        return values(line) | {
+            "id": id,
+            "space_id": self._space_id,
+            "author_id": self.company[line.author_id],
+            "mentions": json.dumps(line.mentions) if line.mentions else None,
+            "reply_to": None if line.reply_to is None else self._own(line.reply_to),
+            "metadata": json.dumps(line.metadata) if line.metadata else None,
+        }

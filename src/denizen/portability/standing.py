@@ -1,0 +1,187 @@
+"""How an agent stands to its conversations, on its way out of a house and into another.
+
+A stance is to a space. Where that is not here, its place is kept: a space with nobody in it, until a file brings it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from pydantic import BaseModel
+from sqlalchemy import Table, Text, bindparam, cast, exists, select
+
+from denizen.agents.standing import check_settings
+from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId, new_id
+from denizen.portability.lines import (
+    EntityLine,
+    FeelingLine,
+    KeptOutLine,
+    Line,
+    MemoryLine,
+    OfMemory,
+    OfStanding,
+    PlaceLine,
+    ReflectionLine,
+    SignalLine,
+    StanceLine,
+    State,
+)
+from denizen.portability.reading import Fault, require, require_valid
+from denizen.portability.rows import Rows, columns, into, line_of, values
+from denizen.reflection.settings import ReflectionSettings
+from denizen.reflection.signals import Counters
+from denizen.spaces import directory
+from denizen.spaces.handles import check_handle, check_name
+from denizen.storage.database import Statement, Tx, insert_ignore, statement
+from denizen.storage.schema import (
+    entities,
+    feelings,
+    memberships,
+    panels,
+    reflections,
+    signals,
+    spaces,
+    stances,
+)
+
+# Out
+
+_id = cast(bindparam("id"), Text)
+
+
+def _kept(line: type[BaseModel], table: Table, *order: Any) -> Statement:
+    return statement(select(*columns(line, table)).where(table.c.agent_id == _id).order_by(*order))
+
+
+_KEPT: Final[tuple[tuple[type[OfStanding], Statement, Mapping[str, Callable[[Any], Any]]], ...]] = (
+    (StanceLine, _kept(StanceLine, stances, stances.c.space_id), {"imprints": json.loads, "overrides": json.loads}),
+    (FeelingLine, _kept(FeelingLine, feelings, feelings.c.space_id, feelings.c.person_id), {"counters": json.loads}),
+    (SignalLine, _kept(SignalLine, signals, signals.c.number), {}),
+    (ReflectionLine, _kept(ReflectionLine, reflections, reflections.c.number), {"state": State.model_validate_json}),
+)
+_place = statement(select(*columns(PlaceLine, spaces)).where(spaces.c.id == _id))
+_who = statement(select(entities.c.id, entities.c.kind, entities.c.handle, entities.c.name).where(entities.c.id == _id))
+
+
+def of_agent(tx: Tx, agent_id: AgentId) -> list[OfStanding]:
+    """The agent's stances, what it knows of people's feelings, and how all that came about."""
+    return [line_of(kind, row, read) for kind, query, read in _KEPT for row in tx.all(query, id=agent_id)]
+
+
+def named(tx: Tx, lines: Iterable[Line]) -> Iterator[EntityLine | PlaceLine]:
+    """Those of whom the lines speak, and the spaces."""
+    kept = list(lines)
+    for old in _ids(kept, "user_id", "person_id", "by_id"):
+        row = tx.one(_who, id=old)
+        if row is not None:
+            yield line_of(EntityLine, (*row, None, "all", 0))
+    for old in _ids(kept, "space_id"):
+        row = tx.one(_place, id=old)
+        if row is not None:
+            yield line_of(PlaceLine, row)
+
+
+def _ids(lines: Collection[Line], *fields: str) -> list[str]:
+    found = {getattr(line, field, None) for line in lines for field in fields}
+    return sorted(each for each in found if each)
+
+
+# In
+
+
+class Conversations:
+    """What a file has told of an agent's conversations up to a line: nothing may contradict it."""
+
+    def __init__(self, fault: Fault) -> None:
+        self._fault = fault
+        self.reflection = ReflectionSettings()
+        """The agent's own."""
+        self._people: set[str] = set()
+        self._places: set[str] = set()
+        self._keys: set[tuple[str, ...]] = set()
+
+    def check(self, number: int, line: EntityLine | PlaceLine | OfStanding | OfMemory) -> None:
+        match line:
+            case EntityLine():
+                self._people.add(line.id)
+                require_valid(self._fault, number, lambda: check_handle(line.handle))
+            case PlaceLine():
+                self._places.add(line.id)
+                self._unique(number, line.row, line.id)
+                require_valid(self._fault, number, lambda: check_name(line.name))
+            case MemoryLine():
+                self._unique(number, line.row, line.id)
+                known = line.scope == "persona" and line.user_id in self._people
+                self._require(number, known, "it is of nobody of whom the file speaks")
+            case KeptOutLine():
+                self._require(number, line.user_id is not None, "it is of nobody")
+            case StanceLine():
+                self._unique(number, line.row, line.space_id)
+                require_valid(self._fault, number, lambda: check_settings(line.overrides or {}, self.reflection))
+            case FeelingLine():
+                self._unique(number, line.row, line.space_id, line.person_id)
+                self._require(number, line.person_id in self._people, "it is of nobody of whom the file speaks")
+                otherwise = "its counters cannot be read"
+                require_valid(self._fault, number, lambda: Counters.from_json(json.dumps(line.counters)), otherwise)
+            case SignalLine() | ReflectionLine():
+                pass
+        if not isinstance(line, EntityLine | PlaceLine | KeptOutLine):
+            self._require(number, line.space_id in self._places, f"the file speaks of no space {line.space_id}")
+
+    def _require(self, number: int, is_so: bool, otherwise: str) -> None:
+        require(self._fault, number, is_so, otherwise)
+
+    def _unique(self, number: int, *key: str) -> None:
+        self._require(number, key not in self._keys, "there was one of these before")
+        self._keys.add(key)
+
+
+_ADD: Final[Mapping[type[OfStanding], Statement]] = {
+    StanceLine: into(stances, StanceLine, "agent_id"),
+    # Two of the file may be the same here.
+    FeelingLine: insert_ignore(feelings),
+    SignalLine: into(signals, SignalLine, "agent_id"),
+    ReflectionLine: into(reflections, ReflectionLine, "agent_id"),
+}
+_home_of = statement(select(spaces.c.organization_id).where(spaces.c.id == bindparam("id")))
+_nobody_is_in = (
+    spaces.c.last_seq == 0,
+    ~exists().where(memberships.c.space_id == spaces.c.id),
+    ~exists().where(panels.c.space_id == spaces.c.id),
+)
+_kept_place = statement(
+    select(spaces.c.id).where(
+        spaces.c.id == bindparam("id"), spaces.c.organization_id == bindparam("organization_id"), *_nobody_is_in
+    )
+)
+
+
+def find_place(tx: Tx, home: OrganizationId, line: PlaceLine) -> SpaceId:
+    """The space, if it is here; else one that keeps its place."""
+    row = tx.one(_home_of, id=line.id)
+    if row is not None and row[0] == home:
+        return SpaceId(line.id)
+    id = SpaceId(line.id if row is None else new_id())
+    return directory.create_space(tx, home, name=line.name, kind=line.kind, private=bool(line.private), id=id).id
+
+
+def is_kept_place(tx: Tx, home: OrganizationId, space_id: str) -> bool:
+    """Whether there is a space in which nobody is and nothing was ever said."""
+    return tx.one(_kept_place, id=space_id, organization_id=home) is not None
+
+
+def add(
+    rows: Rows,
+    agent_id: AgentId,
+    line: OfStanding,
+    places: Mapping[str, SpaceId],
+    person: Callable[[str | None], EntityId | None],
+) -> None:
+    """The line is the agent's, under the ids that its space and its people have here."""
+    row: dict[str, Any] = values(line) | {"agent_id": agent_id, "space_id": places[line.space_id]}
+    for name in ("person_id", "by_id"):
+        if name in row:
+            row[name] = person(getattr(line, name))
+    rows.add(_ADD[type(line)], row)
