@@ -24,10 +24,11 @@ PAGES = {
     "cycles": records._before,
     "a cycle": records._of_number,
     "the open cycle": records._open_record,
-    "a line of the ledger": unkept._line,
+    "a line of the ledger": ledger._line,
     "cycles that came to nothing": unkept._ends,
     "unread mentions": reading._mentions,
-    "what a cycle used": ledger._of_cycle,
+    "what cycles used": ledger._between,
+    "what an agent did before": ledger._kept_before,
     "log forwards": log._after,
     "log backwards": log._before,
     "crossings": guard._crossings_before,
@@ -61,7 +62,9 @@ def test_no_page_is_read_through(empty: sqlite3.Connection, page: str) -> None:
     assert page.startswith("usage") or "USE TEMP B-TREE FOR ORDER BY" not in plan
 
 
-@pytest.mark.parametrize("query", [unkept._ends, ledger._end], ids=["of a page", "of a cycle"])
+@pytest.mark.parametrize(
+    "query", [unkept._ends, ledger._end, ledger._end_before], ids=["of a page", "of a cycle", "before"]
+)
 def test_how_cycles_ended_is_found_by_agent(empty: sqlite3.Connection, query: Statement) -> None:
     """Neither what others did is read, nor what was used, which is most of the ledger."""
     assert any("USING INDEX ix_ledger_others (agent_id=?" in step for step in plan_of(empty, query))

@@ -154,7 +154,8 @@ def with_costs(tx: Tx, asked: Asked, answer: Answer) -> Answer:
     cycle = records.ended(tx, answer.cycle_id)
     if cycle is None:
         end = ledger.end_of(tx, asked.agent_id, answer.cycle_id) if answer.outcome == "skipped" else None
-        return replace(answer, spent=ledger.spent(tx, answer.cycle_id, up_to=None if end is None else end.number))
+        up_to = ledger.LAST if end is None else end.number
+        return replace(answer, spent=ledger.spent(tx, asked.agent_id, answer.cycle_id, up_to=up_to))
     used = usage_of_cycles(tx, asked.agent_id, cycle.number, cycle.number).get(cycle.number, Usage())
     spent = Charge(
         None, cycle.input_tokens, cycle.output_tokens, used.cache_read, used.cache_write, cost_micros=cycle.cost_micros

@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from sqlalchemy import bindparam, delete, func, select
+from sqlalchemy import bindparam, delete, select
 from sqlalchemy.dialects import postgresql
 
 from denizen.clock import SECOND
 from denizen.ids import AgentId, CycleId
 from denizen.storage.database import Statement, Tx, insert_into, statement, storable
-from denizen.storage.schema import agents, ledger, reservations, spending
+from denizen.storage.schema import agents, cycles, ledger, reservations, spending
 
 DAY: Final = 86_400 * SECOND
 
@@ -133,14 +133,21 @@ def settle(tx: Tx, agent_id: AgentId) -> None:
     tx.run(_settle, agent=agent_id)
 
 
-LOOKED_AT: Final = 5_000
-"""How many lines are looked through for what a cycle used: only those that tell its end are indexed, which are few."""
 RECENT_ENDS: Final = 100
 """How many ends of an agent's cycles are looked at to find that of one."""
+UNORDERED: Final = 60 * SECOND
+"""By so much the order of the ledger and that of time may differ: lines written at once are numbered as they come."""
+LAST: Final = 2**62
 
-_newest = statement(select(func.max(ledger.c.number)))
-_of_cycle = statement(
+_line = statement(
+    select(ledger.c.number, ledger.c.created_at)
+    .where(ledger.c.number <= bindparam("last"))
+    .order_by(ledger.c.number.desc())
+    .limit(1)
+)
+_between = statement(
     select(
+        ledger.c.cycle_id,
         ledger.c.model,
         ledger.c.input_tokens,
         ledger.c.output_tokens,
@@ -151,9 +158,25 @@ _of_cycle = statement(
     .where(
         ledger.c.number > bindparam("after"),
         ledger.c.number <= bindparam("last"),
-        ledger.c.cycle_id == bindparam("cycle_id"),
+        ledger.c.agent_id == bindparam("agent_id"),
     )
     .order_by(ledger.c.number)
+)
+_kept_before = statement(
+    select(cycles.c.ended_at)
+    .where(
+        cycles.c.agent_id == bindparam("agent_id"), cycles.c.number.is_not(None), cycles.c.ended_at <= bindparam("at")
+    )
+    .order_by(cycles.c.number.desc())
+    .limit(1)
+)
+_end_before = statement(
+    select(ledger.c.created_at)
+    # Word for word the condition of the partial index.
+    .where(ledger.c.agent_id == bindparam("agent_id"), ledger.c.kind != "usage")
+    .where(ledger.c.number < bindparam("number"), ledger.c.cycle_id != bindparam("cycle_id"))
+    .order_by(ledger.c.number.desc())
+    .limit(1)
 )
 _ends = (
     select(ledger.c.number, ledger.c.cycle_id, ledger.c.detail)
@@ -185,13 +208,44 @@ def end_of(tx: Tx, agent_id: AgentId, cycle_id: CycleId) -> End | None:
     return None if row is None else End(row[0], row[1] or "")
 
 
-def spent(tx: Tx, cycle_id: CycleId, *, up_to: int | None = None, lines: int = LOOKED_AT) -> Charge:
-    """What the cycle cost, by the last `lines` of the ledger up to that line, or up to the newest."""
-    last = _last(tx) if up_to is None else up_to
-    found = tx.all(_of_cycle, after=last - lines, last=last, cycle_id=cycle_id)
-    return sum((Charge(*row) for row in found), NOTHING)
+def spent(tx: Tx, agent_id: AgentId, cycle_id: CycleId, *, up_to: int = LAST) -> Charge:
+    """What a cycle that is not kept has cost, up to that line."""
+    return spent_between(tx, agent_id, line_before(tx, agent_id, cycle_id, up_to), up_to).get(cycle_id, NOTHING)
 
 
-def _last(tx: Tx) -> int:
-    newest = tx.one(_newest)
-    return 0 if newest is None or newest[0] is None else newest[0]
+def spent_between(tx: Tx, agent_id: AgentId, after: int, last: int) -> dict[CycleId, Charge]:
+    """What the agent's cycles have cost by the lines after one up to another."""
+    found: dict[CycleId, Charge] = {}
+    for cycle_id, *charge in tx.all(_between, agent_id=agent_id, after=after, last=last):
+        found[cycle_id] = found.get(cycle_id, NOTHING) + Charge(*charge)
+    return found
+
+
+def line_before(tx: Tx, agent_id: AgentId, cycle_id: CycleId, last: int) -> int:
+    """A line before all those of a cycle that is not kept, the last of which is known.
+
+    An agent does one thing after the other: they all came after the end of what it did before.
+    """
+    line = tx.one(_line, last=last)
+    if line is None:
+        return 0
+    kept = tx.one(_kept_before, agent_id=agent_id, at=line[1])
+    end = tx.one(_end_before, agent_id=agent_id, number=last, cycle_id=cycle_id)
+    since = max((row[0] for row in (kept, end) if row is not None), default=0)
+    return line_at(tx, since - UNORDERED) if since else 0
+
+
+def line_at(tx: Tx, at: int) -> int:
+    """The number of the last line that is not newer; found by halving, because lines are indexed by number only."""
+    newest = tx.one(_line, last=LAST)
+    if newest is None or newest[1] <= at:
+        return LAST if newest is None else newest[0]
+    low, high = 0, newest[0]
+    while high - low > 1:
+        middle = (low + high) // 2
+        line = tx.one(_line, last=middle)
+        if line is None or line[1] <= at:
+            low = middle
+        else:
+            high = line[0]
+    return low
