@@ -32,6 +32,30 @@ async def test_a_subject_is_one_person_until_unlinked(world: World) -> None:
     assert await db.read(tokens.find, "eyJ.a.b", "jwt") is None
 
 
+async def test_sessions_that_began_with_an_identity_end_with_it(world: World) -> None:
+    """By a login link that a token of the provider made, also when that token is long expired; others stay."""
+    db, noor = world.denizen.db, await world.person("Noor")
+    await db.write(identities.link, noor.id, ISSUER, "1")
+    own, _ = await db.write(tokens.create, noor.id, "laptop")
+    soon = Instant(world.clock.now() + 60 * SECOND)
+    first = await db.write(tokens.see, noor.id, "eyJ.a.b", ISSUER, soon)
+    assert first is not None
+    sessions: list[str] = []
+    for below in (first.id, own.id, None):
+        _, link = await db.write(tokens.create_login, noor.id, below=below)
+        opened = await db.write(tokens.open_session, link)
+        assert opened is not None
+        sessions.append(opened[1])
+    world.clock.advance(120)
+    later = Instant(world.clock.now() + 60 * SECOND)
+    assert await db.write(tokens.see, noor.id, "eyJ.c.d", ISSUER, later) is not None
+    assert first.id not in {each.id for each in await db.read(tokens.tokens_of, noor.id)}
+
+    await db.write(identities.unlink, noor.id, ISSUER, "1")
+    assert await db.read(tokens.find, "eyJ.c.d", "jwt") is None
+    assert [await db.read(tokens.find, each, "session") is not None for each in sessions] == [False, True, True]
+
+
 async def test_new_people_get_a_handle_that_is_free(world: World) -> None:
     db, noor = world.denizen.db, await world.person("Noor")
 

@@ -69,10 +69,11 @@ def link(tx: Tx, entity_id: EntityId, issuer: str, subject: str) -> Identity:
 
 
 def unlink(tx: Tx, entity_id: EntityId, issuer: str, subject: str) -> None:
-    """This subject is not that person any more, and what it has come with opens nothing."""
+    """This subject is not that person any more: neither what it has come with nor sessions begun with that open
+    anything."""
     if tx.run(_delete, by=storable(issuer), as_whom=storable(subject), entity=entity_id) == 0:
         raise NotFound("identity", subject)
-    tokens.revoke_all(tx, entity_id, "jwt")
+    tokens.revoke_foreign(tx, entity_id)
 
 
 def create_person(

@@ -92,11 +92,6 @@ _revoke_below = statement(
     )
     .values(revoked_at=bindparam("at"))
 )
-_revoke_kind = statement(
-    update(tokens)
-    .where(tokens.c.entity_id == bindparam("entity"), tokens.c.kind == bindparam("what"), tokens.c.revoked_at.is_(None))
-    .values(revoked_at=bindparam("at"))
-)
 _rotate = statement(
     update(tokens)
     .where(tokens.c.id == bindparam("token"), tokens.c.kind == "token", tokens.c.revoked_at.is_(None))
@@ -265,9 +260,14 @@ def _end_below(tx: Tx, token: Token) -> None:
     tx.run(_revoke_below, entity=token.entity_id, below=f"{token.id}.%", at=tx.now)
 
 
-def revoke_all(tx: Tx, entity_id: EntityId, kind: Kind) -> None:
-    """None of the entity's tokens of that kind opens anything any more."""
-    tx.run(_revoke_kind, entity=entity_id, what=kind, at=tx.now)
+def revoke_foreign(tx: Tx, entity_id: EntityId) -> None:
+    """No token that an identity provider gave the entity opens anything any more, nor what was opened with one."""
+    known = tokens_of(tx, entity_id)
+    # One that has expired may have been dropped: what it opened is known by the lack of what it began with.
+    ours = {each.id for each in known if each.kind != "jwt"}
+    for each in known:
+        if each.kind == "jwt" or root(each) not in ours:
+            tx.run(_revoke, token=each.id, at=tx.now)
 
 
 def note_use(tx: Tx, token_id: str) -> None:
