@@ -84,6 +84,16 @@ async def test_a_space_is_opened_changed_and_left(desk: Desk) -> None:
     assert refusal(refused.value) == "not_found"
 
 
+async def test_what_is_unread_is_told_with_what_mentions_one(desk: Desk, house: House) -> None:
+    """In the list and of one space; of a space that one has read, nothing."""
+    for text in ("@noor, tea?", "Or coffee?", "@noor?"):
+        await house.runtime.post(house.kitchen.id, house.ada, text)
+    listed = {each.id: each for each in await desk.spaces()}
+    one = await desk.space(house.kitchen.id)
+    assert [(each.unread, each.unread_mentions) for each in (listed[house.kitchen.id], one)] == [(3, 2), (3, 2)]
+    assert listed[house.cellar.id].unread_mentions == 0
+
+
 async def test_what_is_sent_is_said_and_what_happens_is_told(desk: Desk, house: House) -> None:
     first = await desk.post(house.cellar.id, "Is anyone here?", key="0190a3f5-0000-7000-8000-000000000001")
     again = await desk.post(house.cellar.id, "Is anyone here?", key="0190a3f5-0000-7000-8000-000000000001")

@@ -59,7 +59,7 @@ from denizen.spaces import directory, posting, reading
 from denizen.spaces.directory import ATTENTIONS, Attention, Entity, MemberRole
 from denizen.spaces.handles import handle_from
 from denizen.storage.database import Tx, statement
-from denizen.storage.schema import memberships, spaces
+from denizen.storage.schema import spaces
 
 
 class LocalDesk:
@@ -371,13 +371,8 @@ def _edit_agent(tx: Tx, home: OrganizationId, named: str, changes: Mapping[str, 
 
 # Spaces
 
-_place = statement(
-    select(spaces.c.created_at, spaces.c.last_seq, memberships.c.read_seq)
-    .outerjoin(
-        memberships, (memberships.c.space_id == spaces.c.id) & (memberships.c.entity_id == bindparam("entity_id"))
-    )
-    .where(spaces.c.id == bindparam("id"))
-)
+_ALL = 2**31
+_from_outside = statement(select(spaces.c.created_at, spaces.c.last_seq).where(spaces.c.id == bindparam("id")))
 
 
 def _own(tx: Tx, home: OrganizationId, space_id: str) -> directory.Space:
@@ -389,15 +384,17 @@ def _own(tx: Tx, home: OrganizationId, space_id: str) -> directory.Space:
 
 def _told(tx: Tx, space: directory.Space, entity_id: EntityId) -> Space:
     """The space as the entity finds it; one who is not in it has nothing to read there."""
-    row = tx.one(_place, id=space.id, entity_id=entity_id)
+    there = directory.members(tx, space.id)
+    if any(each.entity.id == entity_id for each in there):
+        return space_from(reading.place_of(tx, space.id, entity_id), there)
+    row = tx.one(_from_outside, id=space.id)
     assert row is not None
-    created_at, last_seq, read_seq = row
-    place = reading.Place(space, created_at, last_seq, last_seq if read_seq is None else read_seq)
-    return space_from(place, directory.members(tx, space.id))
+    created_at, last_seq = row
+    return space_from(reading.Place(space, created_at, last_seq, last_seq), there)
 
 
 def _spaces(tx: Tx, entity_id: EntityId) -> list[Space]:
-    return [_told(tx, each, entity_id) for each in directory.spaces_of(tx, entity_id)]
+    return [space_from(place, there) for place, there in reading.places_of(tx, entity_id, limit=_ALL)]
 
 
 def _spaces_named(tx: Tx, owner: Entity, name: str) -> list[Space]:
