@@ -22,12 +22,13 @@ interface Props {
   name: string;
   replyTo: Message | null;
   onReplied: () => void;
+  onSent: () => void;
   /** The arrow up, where nothing is written: to change what one said last. */
   onEditLast: () => void;
 }
 
 /** Where one writes. What is written survives a reload; `@` completes whom one means. */
-export function Composer({ ref, name, replyTo, onReplied, onEditLast }: Props): ReactNode {
+export function Composer({ ref, name, replyTo, onReplied, onSent, onEditLast }: Props): ReactNode {
   const around = useAround();
   const store = useStore();
   const id = useId();
@@ -67,6 +68,7 @@ export function Composer({ ref, name, replyTo, onReplied, onEditLast }: Props): 
     setText("");
     setWanted(null);
     onReplied();
+    onSent();
     area.current?.focus();
   };
   const onKeyDown = (event: KeyboardEvent<HTMLTextAreaElement>): void => {

@@ -1,22 +1,22 @@
 import { ArrowDown } from "lucide-react";
-import { type ReactNode, type Ref, useCallback, useEffect, useImperativeHandle, useLayoutEffect, useMemo, useRef, useState } from "react";
-import { Virtualizer, type VirtualizerHandle } from "virtua";
+import { type ReactNode, type Ref, useEffect, useEffectEvent, useImperativeHandle, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { useLive } from "../denizen/live";
-import { hasEarlier, hasLater, type SpaceState, unread } from "../denizen/store";
+import { firstSeq, hasEarlier, hasLater, lastSeq, type SpaceState, unread } from "../denizen/store";
 import { classes } from "../ui/classes";
 import { Empty, ErrorState, Skeleton } from "../ui/States";
 import { dayKey } from "../ui/Time";
 import { CallCard, DraftCard } from "./CallCard";
 import { useAround } from "./context";
 import css from "./conversation.module.css";
+import { type Held, hold, putBack, spansOf } from "./held";
 import { MessageRow, PendingRow, WritingRow } from "./MessageRow";
-import { messageRows, type Row, tailRows } from "./rows";
+import { lastSeen, messageRows, NEAR, nextPart, type Part, partAround, partBefore, type Row, rowsIn, tailRows } from "./rows";
 import type { Conversation } from "./useConversation";
 
-const NEAR_BOTTOM = 48;
-const NEAR_EDGE = 800;
-/** How long after a wheel or a key what moves is moved by the reader. */
-const HAND_MILLISECONDS = 1_000;
+/** Whoever comes this near to the end follows it from there. */
+const NEAR_END = 48;
+/** How far below the upper edge the first message stands that is not read. */
+const UNREAD_BELOW = 64;
 
 export interface ListHandle {
   toEnd: () => void;
@@ -39,124 +39,139 @@ interface Props {
   onJumpToEnd: () => void;
 }
 
-/** The conversation, of which only what is near the screen is drawn. It stays where it is when more is read above. */
+/**
+ * The conversation, of which a part is drawn: what is near the screen. More is drawn, and read, when the reader comes near
+ * an edge of it; what is far away is taken off. Whoever is at the end follows it; for all others, what they look at stays
+ * where it is, because it is put back there before anything is painted.
+ */
 export function MessageList({ ref, space, conversation, target, mark, onSeen, onJumpToEnd }: Props): ReactNode {
-  const list = useRef<VirtualizerHandle>(null);
   const scroller = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
-  const sticking = useRef(true);
+  const following = useRef(true);
   const placed = useRef(false);
   const ledTo = useRef<Target | null>(null);
-  const firstKey = useRef<number | null>(null);
-  const hand = useRef(-Infinity);
+  const held = useRef<Held>([]);
+  const lastTop = useRef(0);
   const [away, setAway] = useState(false);
   const [pointedAt, setPointedAt] = useState<number | null>(null);
+  const [chosen, setChosen] = useState<Part | null>(null);
 
   const rows = useRows(space, mark);
-  const first = space.window?.[0]?.seq ?? null;
+  const last = lastSeq(space) ?? 0;
   const later = hasLater(space);
-  // While older ones come in above, what is on the screen stays where it is.
-  const shift = firstKey.current !== null && first !== null && first < firstKey.current;
-  const generation = useGeneration(space);
+  const part = useMemo(() => chosen ?? partBefore(last), [chosen, last]);
+  const more = later || part.to < Infinity;
+  const drawn = useMemo(() => rowsIn(rows, part), [rows, part]);
 
-  const toEnd = useCallback(() => {
-    sticking.current = true;
-    const box = scroller.current;
-    if (box) box.scrollTop = box.scrollHeight;
-  }, []);
-  const touched = (): void => {
-    hand.current = performance.now();
+  const toEnd = (): void => {
+    following.current = true;
+    if (part.to < Infinity) setChosen(null);
+    else if (scroller.current) scroller.current.scrollTop = scroller.current.scrollHeight;
   };
-  const rowOf = useCallback((seq: number): number => rows.findIndex((row) => row.kind === "message" && row.message.seq === seq), [rows]);
-  const show = useCallback(
-    (seq: number) => {
-      const index = rowOf(seq);
-      if (index < 0) return;
-      sticking.current = false;
-      list.current?.scrollToIndex(index, { align: "center" });
-      setPointedAt(seq);
-    },
-    [rowOf],
-  );
-  useImperativeHandle(ref, () => ({ toEnd }), [toEnd]);
+  useImperativeHandle(ref, () => ({ toEnd }));
 
-  /** What follows from where the reader is: more is read, messages are seen, the end is followed. */
-  const look = useCallback(() => {
-    const box = scroller.current;
-    if (!box || !placed.current) return;
-    const below = box.scrollHeight - box.scrollTop - box.clientHeight;
-    if (later) sticking.current = false;
-    else if (below < NEAR_BOTTOM) sticking.current = true;
-    // Rows that turn out higher than they were thought to be are no reason to let go of the end: the reader's hand is.
-    else if (performance.now() - hand.current < HAND_MILLISECONDS) sticking.current = false;
-    setAway(!sticking.current && (later || below > box.clientHeight / 2));
-    if (box.scrollTop < NEAR_EDGE && hasEarlier(space)) conversation.loadEarlier();
-    else if (below < NEAR_EDGE && later) conversation.loadLater();
-    if (document.visibilityState === "visible") {
-      const seen = lastSeen(rows, list.current, box, below);
-      if (seen !== null) onSeen(seen);
+  /** The message stands that far below the upper edge, or in the middle. False if it is not drawn; then it will be. */
+  const show = (seq: number, below?: number): boolean => {
+    const is = (row: Row): boolean => row.kind === "message" && row.message.seq === seq;
+    const row = content.current!.children[drawn.findIndex(is)];
+    if (row === undefined) {
+      if (rows.some(is)) setChosen(partAround(seq));
+      return false;
     }
-  }, [space, later, conversation, rows, onSeen]);
+    const box = scroller.current!;
+    const { top, height } = row.getBoundingClientRect();
+    following.current = false;
+    box.scrollTop += top - box.getBoundingClientRect().top - (below ?? Math.max((box.clientHeight - height) / 2, 0));
+    return true;
+  };
+
+  /** Everything stands where it should, after whatever has changed. */
+  const place = (): void => {
+    // It may still have to be read; until then the list stays where it is.
+    const wanted = target === ledTo.current ? null : target;
+    if (wanted !== null && show(wanted.seq)) {
+      ledTo.current = wanted;
+      placed.current = true;
+      setPointedAt(wanted.seq);
+    } else if (!placed.current) {
+      if (wanted === null) begin();
+    } else if (following.current && !later) toEnd();
+    else putBack(held.current, scroller.current!);
+  };
+  /** At the first message that is not read, or at the end. */
+  const begin = (): void => {
+    const unreadAt = unread(space) > 0 ? rows.findIndex((row) => row.kind === "message" && row.firstUnread) : -1;
+    placed.current = unreadAt < 0 || show(mark! + 1, UNREAD_BELOW);
+    if (unreadAt < 0) toEnd();
+  };
+
+  /** What follows from where the reader is: more is drawn and read, messages are seen, the end is followed. */
+  const look = (): void => {
+    const box = scroller.current!;
+    const height = box.clientHeight;
+    const below = box.scrollHeight - box.scrollTop - height;
+    const spans = spansOf(content.current!.children, box);
+    held.current = hold(content.current!.children, spans, height);
+    if (!placed.current) return;
+    if (more) following.current = false;
+    else if (below <= 1) following.current = true;
+    // Nothing but the reader moves up from the end.
+    else if (box.scrollTop < lastTop.current) following.current = false;
+    else if (box.scrollTop > lastTop.current && below < NEAR_END) following.current = true;
+    lastTop.current = box.scrollTop;
+    setAway(!following.current && (more || below > height / 2));
+    const next = nextPart(part, rows, drawn, spans, height);
+    if (next !== part) setChosen(next);
+    else if (conversation.error === null) leaf(box.scrollTop < 2 * NEAR, below < 2 * NEAR);
+    const seen = document.visibilityState === "visible" ? lastSeen(drawn, spans, height) : null;
+    if (seen !== null) onSeen(seen);
+  };
+
+  /** More is read where everything that is there is drawn. */
+  const leaf = (up: boolean, down: boolean): void => {
+    if (up && hasEarlier(space) && part.from <= firstSeq(space)! + 1) conversation.loadEarlier();
+    else if (down && later && part.to === Infinity) conversation.loadLater();
+  };
 
   useLayoutEffect(() => {
-    firstKey.current = first;
     if (space.window === null) return;
-    if (target !== ledTo.current) {
-      // It may still have to be read; until then the list stays where it is.
-      if (target === null || rowOf(target.seq) < 0) return;
-      ledTo.current = target;
-      placed.current = true;
-      show(target.seq);
-    } else if (!placed.current) {
-      placed.current = true;
-      const unreadAt = mark === null ? -1 : rowOf(mark + 1);
-      if (unreadAt > 0 && unread(space) > 0) {
-        sticking.current = false;
-        list.current?.scrollToIndex(unreadAt, { align: "start", offset: -64 });
-      } else toEnd();
-    } else if (sticking.current && !later) toEnd();
+    place();
     look();
   });
+  const settle = useEffectEvent(() => {
+    place();
+    look();
+  });
+  const lookAgain = useEffectEvent(() => {
+    if (scroller.current) look();
+  });
+  const read = space.window !== null;
   useEffect(() => {
+    if (!read) return;
     // Rows grow after they are drawn: code is coloured, agents go on writing.
-    const observer = new ResizeObserver(() => {
-      if (sticking.current && placed.current) toEnd();
-    });
-    if (content.current) observer.observe(content.current);
-    if (scroller.current) observer.observe(scroller.current);
+    const observer = new ResizeObserver(settle);
+    observer.observe(content.current!);
+    observer.observe(scroller.current!);
     return () => observer.disconnect();
-  }, [toEnd, space.window === null]);
+  }, [read]);
   useEffect(() => {
-    document.addEventListener("visibilitychange", look);
-    return () => document.removeEventListener("visibilitychange", look);
-  }, [look]);
+    document.addEventListener("visibilitychange", lookAgain);
+    return () => document.removeEventListener("visibilitychange", lookAgain);
+  }, []);
 
-  if (space.window === null) return conversation.error ? <Failed conversation={conversation} /> : <Loading />;
+  if (!read) return conversation.error ? <Failed conversation={conversation} /> : <Loading />;
   return (
     <div className={css.listFrame}>
       {/* Scrolled with the keyboard as well. */}
-      <div
-        ref={scroller}
-        className={css.scroller}
-        role="log"
-        aria-label="Messages"
-        aria-live="off"
-        tabIndex={0}
-        onWheel={touched}
-        onTouchMove={touched}
-        onPointerDown={touched}
-        onKeyDown={touched}
-      >
+      <div ref={scroller} className={css.scroller} role="log" aria-label="Messages" aria-live="off" tabIndex={0} onScroll={look}>
         <div className={css.filler} />
         {rows.length === 0 && <Nothing />}
         <div ref={content} className={css.rows}>
-          <Virtualizer key={generation} ref={list} scrollRef={scroller} data={rows} shift={shift} bufferSize={600} onScroll={look}>
-            {(row: Row) => (
-              <div key={row.key} className={css.row}>
-                <RowOf row={row} pointedAt={row.kind === "message" && row.message.seq === pointedAt} />
-              </div>
-            )}
-          </Virtualizer>
+          {drawn.map((row) => (
+            <div key={row.key} className={css.row}>
+              <RowOf row={row} pointedAt={row.kind === "message" && row.message.seq === pointedAt} />
+            </div>
+          ))}
         </div>
       </div>
       {conversation.error !== null && <Failed conversation={conversation} />}
@@ -209,27 +224,6 @@ function useRows(space: SpaceState, mark: number | null): Row[] {
     );
   }, [later, space.window, around.me.id, writing, drafts, pending, id]);
   return useMemo(() => (tail.length ? [...said, ...tail] : said), [said, tail]);
-}
-
-/** Another number when the window is another one, which has nothing of the one before: what was measured is void. */
-function useGeneration({ window }: SpaceState): number {
-  const known = useRef({ first: 0, last: 0, generation: 0 });
-  const first = window?.[0]?.seq ?? 0;
-  const last = window?.at(-1)?.seq ?? 0;
-  const { generation, ...before } = known.current;
-  const apart = before.last > 0 && (first > before.last + 1 || last < before.first - 1);
-  if (first !== before.first || last !== before.last) known.current = { first, last, generation: generation + (apart ? 1 : 0) };
-  return known.current.generation;
-}
-
-/** The number of the last message that is on the screen. */
-function lastSeen(rows: Row[], list: VirtualizerHandle | null, box: HTMLElement, below: number): number | null {
-  let index = below < 4 || !list ? rows.length - 1 : list.findItemIndex(box.scrollTop + box.clientHeight) - 1;
-  for (; index >= 0; index -= 1) {
-    const row = rows[index];
-    if (row?.kind === "message") return row.message.seq;
-  }
-  return null;
 }
 
 function Loading(): ReactNode {

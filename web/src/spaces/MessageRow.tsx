@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { CornerUpLeft, Ellipsis, Link as LinkIcon, Pencil, RotateCw, Trash2, X } from "lucide-react";
 import { type KeyboardEvent, memo, type ReactNode, useDeferredValue, useState } from "react";
+import { flushSync } from "react-dom";
 import { get, inWords, type Message, patch, remove } from "../denizen/api";
 import { useStore } from "../denizen/live";
 import { sendAgain } from "../denizen/send";
@@ -48,7 +49,22 @@ export const MessageRow = memo(function MessageRow({ row, pointedAt }: Props): R
       ))}
     </>
   );
-});
+}, areSame);
+
+/** Rows are made anew with each message that comes; those that say the same are not drawn again. */
+function areSame(a: Props, b: Props): boolean {
+  const { row: was } = a;
+  const { row: is } = b;
+  return (
+    a.pointedAt === b.pointedAt &&
+    was.message === is.message &&
+    was.newDay === is.newDay &&
+    was.firstUnread === is.firstUnread &&
+    was.continued === is.continued &&
+    was.calls.length === is.calls.length &&
+    was.calls.every((call, index) => call === is.calls[index])
+  );
+}
 
 function Said({ message, continued, pointedAt }: { message: Message; continued: boolean; pointedAt: boolean }): ReactNode {
   const around = useAround();
@@ -123,7 +139,16 @@ function Text({ text }: { text: string }): ReactNode {
   return (
     <>
       <div className={whole ? undefined : css.beginning}>{body}</div>
-      <Button small variant="quiet" aria-expanded={whole} onClick={() => setWhole(!whole)}>
+      <Button
+        small
+        variant="quiet"
+        aria-expanded={whole}
+        onClick={({ currentTarget }) => {
+          // Whoever folds it together at its end is led to what is left of it.
+          flushSync(() => setWhole(!whole));
+          if (whole) currentTarget.scrollIntoView({ block: "nearest" });
+        }}
+      >
         {whole ? "Show less" : "Show all"}
       </Button>
     </>

@@ -5,7 +5,7 @@ import type { SpaceState } from "../denizen/store.ts";
 import { question } from "./calls.ts";
 import { excerpt } from "./excerpt.ts";
 import { candidates, completed, mentionAt } from "./mentions.ts";
-import { messageRows } from "./rows.ts";
+import { lastSeen, messageRows, NEAR, nextPart, type Part, partBefore, type Row, rowsIn } from "./rows.ts";
 import { names, statusWords } from "./status.ts";
 
 function message(seq: number, at: string, author = "sam"): Message {
@@ -32,6 +32,44 @@ test("messages of one author that follow each other belong together, but for a n
     [false, false, false],
     [false, false, false],
   ]);
+});
+
+test("a row that was drawn looks the same when earlier ones are known", () => {
+  const all = Array.from({ length: 40 }, (_, index) => message(index + 1, new Date(Date.UTC(2026, 0, 5, index)).toISOString(), index % 5 ? "sam" : "noor"));
+  const rowsOf = (window: Message[]): Row[] => messageRows(window, {}, null, (at) => Math.floor(Date.parse(at) / 86_400_000));
+  const whole = rowsOf(all);
+  assert.equal(whole.length, 40);
+  for (const first of [2, 6, 17, 25]) assert.deepEqual(rowsOf(all.slice(first - 1)), whole.slice(first));
+});
+
+test("what is near the screen is drawn, what is far is not, and a reader who stays has nothing drawn anew", () => {
+  const rows = messageRows(Array.from({ length: 600 }, (_, index) => message(index + 1, "2026-01-05T09:00:00Z")), {}, null, () => 0);
+  const heights = rows.map((_, index) => 24 + ((index * 7919) % 11) * (index % 97 === 0 ? 900 : 12));
+  const top = (index: number): number => heights.slice(0, index).reduce((sum, each) => sum + each, 0);
+  const screen = 700;
+  let part: Part = partBefore(600);
+  // From the end to the beginning and back, in strides; each time until nothing more is to be drawn.
+  const end = top(600) - screen;
+  const strides = Array.from({ length: Math.ceil(end / 500) }, (_, index) => Math.max(end - index * 500, 0));
+  for (const at of [...strides, 0, ...strides.reverse()]) {
+    for (let rounds = 0; ; rounds += 1) {
+      assert.ok(rounds < 20);
+      const drawn = rowsIn(rows, part);
+      const first = rows.indexOf(drawn[0]!);
+      const spans = drawn.map((_, index) => ({ top: top(first + index) - at, bottom: top(first + index + 1) - at }));
+      assert.ok(spans[0]!.top <= 0 && spans.at(-1)!.bottom >= screen, `a hole at ${at}`);
+      const next = nextPart(part, rows, drawn, spans, screen);
+      if (next === part) {
+        assert.ok(-spans[0]!.top >= NEAR || first === 0);
+        assert.ok(spans.at(-1)!.bottom - screen >= NEAR || part.to === Infinity);
+        assert.ok(drawn.length < 350, `${drawn.length} rows at ${at}`);
+        const whole = spans.filter((span) => span.bottom < screen + 4).length;
+        assert.equal(lastSeen(drawn, spans, screen), whole > 0 ? first + whole : null);
+        break;
+      }
+      part = next;
+    }
+  }
 });
 
 test("a mention is completed where the caret stands", () => {

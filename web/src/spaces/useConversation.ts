@@ -61,7 +61,9 @@ export function useConversation(id: string, at: number | null): Conversation {
     const space = store.getState().spaces[id];
     if (!space) return;
     const wanted = at ?? (unread(space) > PAGE / 2 ? space.info.read_seq : null);
-    const there = space.window !== null && (at === null || (at >= (firstSeq(space) ?? 0) && at <= (lastSeq(space) ?? 0)));
+    // The first of the window is not shown before it is known what stands above it.
+    const first = hasEarlier(space) ? firstSeq(space)! + 1 : 1;
+    const there = space.window !== null && (at === null || (at >= first && at <= (lastSeq(space) ?? 0)));
     if (!there) void run("first", () => readAround(store, id, wanted, space.window !== null));
   }, [run, store, id, at]);
   useEffect(() => {
@@ -72,7 +74,12 @@ export function useConversation(id: string, at: number | null): Conversation {
     if (stale > 0 && open) void readAgain(store, id, stale).catch(() => undefined);
   }, [stale, open, store, id]);
 
-  return useMemo(() => ({ error, loading, loadEarlier, loadLater, jump, retry: begin }), [error, loading, loadEarlier, loadLater, jump, begin]);
+  const retry = useCallback(() => {
+    setError(null);
+    begin();
+  }, [begin]);
+
+  return useMemo(() => ({ error, loading, loadEarlier, loadLater, jump, retry }), [error, loading, loadEarlier, loadLater, jump, retry]);
 }
 
 async function readAround(store: Store, id: string, seq: number | null, replace: boolean): Promise<void> {
