@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator
+from uuid import UUID, uuid5
 
 import pytest
 
@@ -59,6 +60,8 @@ async def test_posting_again_with_the_same_key_is_posting_once(house: House) -> 
 
     assert {(answer.status_code, answer.text) for answer in answers} == {(201, answers[0].text)}
     assert await world.transcript(kitchen) == ["Noor: Dear Sam"]
+    # As docs/http.md promises; clients rely on it.
+    assert answers[0].json()["id"] == str(uuid5(UUID("5f1c7f5e-94a3-4a37-8d4b-6f2c1f7f0d11"), f"{noor.id} letter 1"))
     for where, body in [(kitchen, {"text": "Dear Ada"}), (hall, {"text": "Dear Sam", "metadata": {"n": 1}})]:
         answer = await house.call("POST", f"/api/spaces/{where.id}/messages", noor, headers=key, json=body)
         assert (answer.status_code, answer.json()["code"]) == (422, "idempotency_key_reused")

@@ -1,5 +1,6 @@
 /** Saying something: it is on the screen at once, and in the space when the server has it. */
 import { ApiError, inWords, post } from "./api";
+import { messageId } from "./ids";
 import type { Store } from "./live";
 import type { Pending } from "./store";
 
@@ -27,10 +28,11 @@ function deliver(store: Store, pending: Pending): void {
 
 async function attempt(store: Store, { key, space, text, replyTo }: Pending): Promise<void> {
   try {
+    // By its id the message is known when the stream tells it before the answer comes, or when no answer comes.
+    store.dispatch({ type: "named", key, id: await messageId(store.getState().me!.id, key) });
     const message = await post("/api/spaces/{space_id}/messages", {
       path: { space_id: space },
-      // By this key the message is known when the stream tells it before the answer comes.
-      body: { text, reply_to: replyTo, urgent: false, metadata: { key } },
+      body: { text, reply_to: replyTo, urgent: false },
       key,
     });
     store.dispatch({ type: "sent", key, message });

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Call, Me, Message, Space } from "./api.ts";
 import type { StreamEvent } from "./events.ts";
+import { messageId } from "./ids.ts";
 import { type Action, EMPTY, firstSeq, hasEarlier, hasLater, lastSeq, reduce, type State, unread } from "./store.ts";
 
 const NOOR = { id: "noor", handle: "noor", name: "Noor", kind: "human", role: "owner" } as Me;
@@ -37,19 +38,34 @@ test("a page that does not adjoin the window leaves it as it is, and no hole", (
 
 test("what one says is read up to it, and takes the place of what was pending", () => {
   const pending = { key: "k", space: SPACE, text: "Hello", replyTo: null, at: "", state: "sending" as const };
-  const said = message(3, { author: { id: "noor", kind: "human", name: "Noor" }, metadata: { key: "k" } });
-  const before = state({ type: "spaces", spaces: [space(2)] }, { type: "page", space: SPACE, messages: [message(1), message(2)] }, { type: "send", pending });
+  const said = message(3, { author: { id: "noor", kind: "human", name: "Noor" } });
+  const before = state(
+    { type: "spaces", spaces: [space(2, { read_seq: 2 })] },
+    { type: "page", space: SPACE, messages: [message(1), message(2)] },
+    { type: "send", pending },
+    { type: "named", key: "k", id: "m3" },
+  );
   for (const told of [
     [{ type: "message", message: said }],
     [{ type: "sent", key: "k", message: said }],
     [{ type: "message", message: said }, { type: "sent", key: "k", message: said }],
     [{ type: "sent", key: "k", message: said }, { type: "message", message: said }],
+    // No answer came, but it was said.
+    [{ type: "unsent", key: "k", error: "" }, { type: "message", message: said }],
+    [{ type: "message", message: said }, { type: "unsent", key: "k", error: "" }],
+    [{ type: "page", space: SPACE, messages: [said] }],
   ] as Action[][]) {
     const now = told.reduce(reduce, before);
     assert.deepEqual(now.pending, []);
     assert.equal(texts(now).length, 3);
     assert.equal(unread(now.spaces[SPACE]!), 0);
   }
+  // What someone said in the same words elsewhere is not it.
+  assert.equal(reduce(before, { type: "message", message: { ...said, id: "other", text: "Hello" } }).pending.length, 1);
+});
+
+test("the id of a message is known before it is posted", async () => {
+  assert.equal(await messageId("0198c2f4-0000-7000-8000-000000000001", "letter-1"), "567ff2e0-bf81-5024-9ced-139a1accd4d0");
 });
 
 test("text grows by code points, and told twice it is the same", () => {

@@ -33,6 +33,8 @@ export interface CallDraft {
 /** Something the person said that the server has not confirmed. */
 export interface Pending {
   key: string;
+  /** Of the message it will be; known a moment after it was said. */
+  id?: string;
   space: string;
   text: string;
   replyTo: string | null;
@@ -94,6 +96,7 @@ export type Action =
   | { type: "rounds"; panel: string; rounds: Round[]; since: number; begun: number }
   | { type: "presences"; agents: { id: string; status: Status }[] }
   | { type: "send"; pending: Pending }
+  | { type: "named"; key: string; id: string }
   | { type: "sent"; key: string; message: Message }
   | { type: "unsent"; key: string; error: string }
   | { type: "dropped"; key: string };
@@ -123,9 +126,9 @@ export function reduce(state: State, action: Action): State {
     case "space":
       return withSpace(state, action.space);
     case "page":
-      return within(state, action.space, (space) => withPage(space, action.messages, action.replace ?? false));
+      return within(arrived(state, action.messages), action.space, (space) => withPage(space, action.messages, action.replace ?? false));
     case "refreshed":
-      return within(state, action.space, (space) => refreshed(space, action.messages, action.stale));
+      return within(arrived(state, action.messages), action.space, (space) => refreshed(space, action.messages, action.stale));
     case "calls":
       return within(state, action.space, (space) => action.calls.reduce(withCall, space));
     case "read":
@@ -147,6 +150,8 @@ export function reduce(state: State, action: Action): State {
       return { ...state, presence: withPresences(state.presence, action.agents) };
     case "send":
       return { ...state, pending: [...state.pending.filter((each) => each.key !== action.pending.key), action.pending] };
+    case "named":
+      return { ...state, pending: state.pending.map((each) => (each.key === action.key ? { ...each, id: action.id } : each)) };
     case "sent":
       return said({ ...state, pending: state.pending.filter((each) => each.key !== action.key) }, action.message);
     case "unsent":
@@ -290,13 +295,18 @@ function ready(state: State, ids: string[]): State {
 
 // Messages
 
+/** What is among these messages is neither pending nor being written any more. */
+function arrived(state: State, messages: Message[]): State {
+  const ids = new Set(messages.map((each) => each.id));
+  const pending = state.pending.filter((each) => each.id === undefined || !ids.has(each.id));
+  const written = Object.keys(state.writing).filter((id) => ids.has(id));
+  if (pending.length === state.pending.length && written.length === 0) return state;
+  return { ...state, pending, writing: written.reduce(without<Writing>, state.writing) };
+}
+
 function said(state: State, message: Message): State {
   const mine = state.me !== null && message.author.id === state.me.id;
-  const key = mine ? message.metadata["key"] : undefined;
-  const pending = key !== undefined && state.pending.some((each) => each.key === key) ? state.pending.filter((each) => each.key !== key) : state.pending;
-  const writing = message.id in state.writing ? without(state.writing, message.id) : state.writing;
-  const next = pending === state.pending && writing === state.writing ? state : { ...state, pending, writing };
-  return within(next, message.space_id, (space) => {
+  return within(arrived(state, [message]), message.space_id, (space) => {
     const grown = merged(space, [message]);
     const last_seq = Math.max(grown.info.last_seq, message.seq);
     // Whoever says something has read up to it.
