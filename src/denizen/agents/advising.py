@@ -7,24 +7,21 @@ because each request is made anew; whether those who read along may know them is
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import structlog
-
 from denizen.ids import SpaceId
 from denizen.memory import items, panels, reminding, rolling
 from denizen.memory.items import Remembered
 from denizen.memory.settings import Configuration
-from denizen.memory.sinks import Retriever, Wanted
+from denizen.memory.sinks import Retriever, Wanted, retrieved
 from denizen.panel.background import Ask, Told, Turned
 from denizen.profiles.presets import Presets
 from denizen.profiles.router import Cached, Choice, panel_text
 from denizen.storage.database import Database, Tx
-
-log_line = structlog.get_logger(__name__)
 
 _PANELS_KNOWN: Final = 20_000
 """Of so many panels it is known what was found last."""
@@ -60,7 +57,8 @@ class Advising:
 
     async def bring(self, turns: Sequence[Turned]) -> Mapping[str, tuple[Remembered, ...]]:
         """What long-term memory holds for each of these panels."""
-        return {each.panel_id: await self._found(each) for each in turns}
+        found = await asyncio.gather(*(self._found(each) for each in turns))
+        return {each.panel_id: memories for each, memories in zip(turns, found, strict=True)}
 
     async def _found(self, said: Turned) -> tuple[Remembered, ...]:
         if self._remembering is None or not (now := self._remembering.configuration.now()).long_term.enabled:
@@ -78,17 +76,11 @@ class Advising:
 
     async def _retrieve(self, said: Turned, top_k: Mapping[str, int]) -> list[Remembered]:
         assert self._remembering is not None
-        try:
-            allowed = (await self._db.read(panels.owners, said.panel_id, said.message_id)).owners
-            if not allowed:
-                return []
-            query = said.text[: reminding.QUERY_CHARACTERS]
-            found = await self._remembering.retriever.retrieve(Wanted(query, allowed, top_k))
-        except Exception as error:  # noqa: BLE001  somebody's own retriever, or a database: advisors answer without
-            log_line.warning("nothing remembered", panel=said.panel_id, error=repr(error))
+        allowed = (await self._db.read(panels.owners, said.panel_id, said.message_id)).owners
+        if not allowed:
             return []
-        keys = {each.key for each in allowed}
-        return [each for each in found if each.owner in keys]
+        wanted = Wanted(said.text[: reminding.QUERY_CHARACTERS], allowed, top_k)
+        return await retrieved(self._remembering.retriever, wanted, panel=said.panel_id)
 
     def tell(self, tx: Tx, ask: Ask, brought: Any) -> Told:
         """The profile of the turn, and what is remembered for it."""

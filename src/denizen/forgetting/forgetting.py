@@ -21,7 +21,7 @@ from typing import Any, Final, Literal, NoReturn
 from sqlalchemy import Text, bindparam, case, delete, or_, select, text, update
 
 from denizen.access import roles
-from denizen.bus.streams import WAKE
+from denizen.bus.streams import PANEL, WAKE
 from denizen.consciousness import lease as leases
 from denizen.consciousness import rolled
 from denizen.consciousness.recall import passages as recall
@@ -476,6 +476,21 @@ _nothing_said = {
     "error": None,
     "recipe": None,
 }
+_interrupt_replies = statement(
+    # Whoever is answering was shown what it held: it loses the reply, which is asked for anew. That is no attempt.
+    update(replies)
+    .where(replies.c.organization_id == bindparam("organization"), replies.c.state == "running")
+    .values(
+        state="waiting",
+        holder=None,
+        until=0,
+        epoch=replies.c.epoch + 1,
+        attempts=replies.c.attempts - 1,
+        recipe=None,
+        reserved_tokens=0,
+        reserved_micros=0,
+    )
+)
 _replies_to = statement(
     update(replies)
     .where(
@@ -787,6 +802,8 @@ class _Work:
             self.tx.run(_interrupt, agent=agent_id)
         if self.concerned:
             self.tx.announce(WAKE, {"agents": [*sorted(self.concerned)]})
+        if self.tx.run(_interrupt_replies, organization=self.organization_id):
+            self.tx.announce(PANEL, {"space": ""})
         if self.tx.dialect == "sqlite":
             self.tx.all(_leave_deleted)
         removed = {name: count for name, count in sorted(self.removed.items()) if count}

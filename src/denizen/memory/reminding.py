@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-import structlog
 from pydantic import JsonValue
 from pydantic_ai.messages import ModelRequest, UserPromptPart
 from sqlalchemy import bindparam, select
@@ -27,12 +26,10 @@ from denizen.inbox.format import entry_text, one_line
 from denizen.memory import granting, items
 from denizen.memory.items import Remembered
 from denizen.memory.settings import Configuration
-from denizen.memory.sinks import Retriever, Wanted
+from denizen.memory.sinks import Retriever, Wanted, retrieved
 from denizen.storage.database import Database, Tx, statement
 from denizen.storage.schema import cycles
 from denizen.storage.schema import log as log_rows
-
-log_line = structlog.get_logger(__name__)
 
 HEADER: Final = "[REMEMBERED — from long-term memory, because of this inbox; it may be out of date]"
 QUERY_CHARACTERS: Final = 2_000
@@ -114,22 +111,15 @@ class Reminder:
         owners = seen.readable.owners
         found: Sequence[Remembered] = ()
         if owners:
-            found = await self._retrieve(Wanted(seen.query, owners, configured.long_term.top_k), agent_id)
+            wanted = Wanted(seen.query, owners, configured.long_term.top_k)
+            found = await retrieved(self._retriever, wanted, agent=agent_id)
         known = shown_in(mind.past)
-        allowed = {each.key for each in owners}
-        new = [each for each in found if each.owner in allowed and each.id not in known]
+        new = [each for each in found if each.id not in known]
         self._remember(agent_id, spaces, mind, shown=bool(new))
         refused = {scope: each.read for scope, each in seen.readable.grant.decisions.items() if each.read != "yes"}
         looked_at = tuple(dict.fromkeys(each.scope for each in owners))
         characters = min(configured.long_term.max_characters, 2 * mind.budget.inbox)
         return Occasion(spaces, tuple(new), characters, why, looked_at, dict(refused))
-
-    async def _retrieve(self, wanted: Wanted, agent_id: AgentId) -> Sequence[Remembered]:
-        try:
-            return await self._retriever.retrieve(wanted)
-        except Exception as error:  # noqa: BLE001  somebody's own retriever, or a database: the agent thinks without
-            log_line.warning("nothing remembered", agent=agent_id, error=repr(error))
-            return ()
 
     def _due(self, mind: Mind, spaces: frozenset[str]) -> str | None:
         """Why it is time to be reminded; None if it is not. Counts the turn."""

@@ -6,11 +6,12 @@ neither policy nor audience is left to them.
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 import structlog
 
@@ -73,6 +74,22 @@ class Retriever(Protocol):
     """Brings back what is remembered, the best first."""
 
     async def retrieve(self, wanted: Wanted) -> Sequence[Remembered]: ...
+
+
+RETRIEVAL_SECONDS: Final = 10
+"""How long whoever wants to think waits for what is remembered."""
+
+
+async def retrieved(retriever: Retriever, wanted: Wanted, **whose: str) -> list[Remembered]:
+    """What is remembered and may be looked at; nothing where the retriever fails, or takes too long."""
+    try:
+        async with asyncio.timeout(RETRIEVAL_SECONDS):
+            found = await retriever.retrieve(wanted)
+    except Exception as error:  # noqa: BLE001  somebody's own retriever, or a database: one thinks without
+        log_line.warning("nothing remembered", error=repr(error), **whose)
+        return []
+    allowed = {each.key for each in wanted.owners}
+    return [each for each in found if each.owner in allowed]
 
 
 class DatabaseSink:

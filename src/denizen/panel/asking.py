@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Protocol, TypeVar
 
 from pydantic_ai.messages import (
     ModelMessage,
@@ -126,30 +126,42 @@ class Asked:
     settings: ModelSettings
     tool: ToolDefinition | None
     first_byte_seconds: float
+    key: str
+    """Spreads in time those who failed together."""
 
 
-async def ask(
-    clock: Clock,
-    asked: Asked,
-    hear: Callable[[ModelResponseStreamEvent], None],
-    again: Callable[[], Awaitable[None]],
-    key: str,
-) -> ModelResponse:
-    """The model's answer, asked again as often as its errors allow; `again` is awaited before each further attempt."""
+class Asking(Protocol):
+    """Whoever asks, and is told how it goes."""
+
+    def hear(self, event: ModelResponseStreamEvent) -> None:
+        """The model has written a little more."""
+        ...
+
+    def used(self, response: ModelResponse) -> None:
+        """An attempt is over, for good or broken off, of which this came."""
+        ...
+
+    async def again(self) -> None:
+        """Another attempt is about to be made: what came of the last one is void."""
+        ...
+
+
+async def ask(clock: Clock, asked: Asked, by: Asking) -> ModelResponse:
+    """The model's answer, asked again as often as its errors allow."""
     attempt = 0
     while True:
         attempt += 1
         try:
-            return await _ask_once(clock, asked, hear)
+            return await _ask_once(clock, asked, by)
         except ModelError as error:
-            delay = request.retry_delay(error, attempt, key=key)
+            delay = request.retry_delay(error, attempt, key=asked.key)
             if delay is None:
                 raise
             await clock.sleep(delay)
-            await again()
+            await by.again()
 
 
-async def _ask_once(clock: Clock, asked: Asked, hear: Callable[[ModelResponseStreamEvent], None]) -> ModelResponse:
+async def _ask_once(clock: Clock, asked: Asked, by: Asking) -> ModelResponse:
     begun = asyncio.Event()
 
     async def stream() -> ModelResponse:
@@ -157,9 +169,13 @@ async def _ask_once(clock: Clock, asked: Asked, hear: Callable[[ModelResponseStr
             tools = () if asked.tool is None else (asked.tool,)
             messages = messages_of(asked.lines)
             async with request.stream(asked.model, messages, tools=tools, settings=asked.settings) as answer:
-                async for event in answer:
-                    begun.set()
-                    hear(event)
+                try:
+                    async for event in answer:
+                        begun.set()
+                        by.hear(event)
+                finally:
+                    if begun.is_set():
+                        by.used(answer.response)
             return answer.response
         finally:
             begun.set()
@@ -231,7 +247,3 @@ def said_in(response: ModelResponse) -> tuple[str, str]:
     text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
     thinking = "\n\n".join(part.content for part in response.parts if isinstance(part, ThinkingPart) and part.content)
     return text.strip(), thinking
-
-
-def nothing_to_hear(_: Any) -> None:
-    """For requests to which nobody listens."""

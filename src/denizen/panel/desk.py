@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+
+from pydantic_ai.messages import ModelResponse, ModelResponseStreamEvent
 
 from denizen.cycles.budgets import Amount
 from denizen.cycles.ledger import Charge
@@ -10,7 +13,7 @@ from denizen.errors import BudgetSpent, ModelUnreachable
 from denizen.ids import SpaceId
 from denizen.panel import advisors, context, costs, history, panels, suggesting
 from denizen.panel.advisors import Advisor
-from denizen.panel.asking import Asked, Kit, TooLate, ask, in_time, nothing_to_hear, settings_for
+from denizen.panel.asking import Asked, Kit, TooLate, ask, in_time, settings_for
 from denizen.panel.background import Ask, Background, Told, Turned
 from denizen.panel.context import Line, Persona, Said, Turn
 from denizen.panel.costs import Foretold
@@ -36,19 +39,33 @@ async def suggest(kit: Kit, panel_id: SpaceId, topic: str, count: int = suggesti
     if refused is not None:
         raise BudgetSpent(costs.refusal(refused))
     sent = settings_for(SUGGESTING_TOKENS, reasoning=None, tool=suggesting.TOOL)
-    asked = Asked(model, lines, sent, suggesting.TOOL, settings.first_byte_seconds)
+    asked = Asked(model, lines, sent, suggesting.TOOL, settings.first_byte_seconds, panel_id)
+    asking = _Unheard()
     try:
-        response = await in_time(
-            kit.clock, settings.total_seconds, ask(kit.clock, asked, nothing_to_hear, _no_more, panel_id)
-        )
+        response = await in_time(kit.clock, settings.total_seconds, ask(kit.clock, asked, asking))
     except TooLate as error:
         raise ModelUnreachable("The model took too long to propose advisors: try again.") from error
-    await kit.db.write(_pay, panel, kit.charge(response, name))
+    finally:
+        # Also where nothing came of it, or nobody waits for it any more.
+        charges = [kit.charge(each, name) for each in asking.responses]
+        await asyncio.shield(asyncio.ensure_future(kit.db.write(_pay, panel, charges)))
     return suggesting.read(response, names, count)
 
 
-async def _no_more() -> None:
-    """Nobody has heard the last attempt."""
+class _Unheard:
+    """Asks for what is of use only when it is whole."""
+
+    def __init__(self) -> None:
+        self.responses: list[ModelResponse] = []
+
+    def hear(self, event: ModelResponseStreamEvent) -> None:
+        """Nobody listens."""
+
+    def used(self, response: ModelResponse) -> None:
+        self.responses.append(response)
+
+    async def again(self) -> None:
+        """Nobody has heard the last attempt."""
 
 
 def _panel(tx: Tx, panel_id: SpaceId) -> tuple[Panel, list[Advisor]]:
@@ -59,9 +76,10 @@ def _may_spend(tx: Tx, panel: Panel, need: Amount) -> str | None:
     return costs.lacking(tx, panel.organization_id, panel.id, panel.settings.budget, need)
 
 
-def _pay(tx: Tx, panel: Panel, charge: Charge) -> None:
+def _pay(tx: Tx, panel: Panel, charges: Sequence[Charge]) -> None:
     panels.hold(tx, panel.id)
-    costs.enter(tx, panel.organization_id, panel.id, charge)
+    for each in charges:
+        costs.enter(tx, panel.organization_id, panel.id, each)
 
 
 async def foretell(kit: Kit, panel_id: SpaceId, text: str) -> list[Foretold]:

@@ -15,6 +15,7 @@ from denizen.storage.schema import advisors, messages, replies, rounds
 
 PAGE: Final = 40
 """Turns that are read at once."""
+_LAST: Final = 2**62
 
 _asked = statement(
     select(rounds.c.turn, rounds.c.step, rounds.c.id, messages.c.id, messages.c.text, messages.c.created_at,
@@ -97,27 +98,23 @@ def past(tx: Tx, panel_id: SpaceId, turn: int, voices: Iterable[str], characters
 
 def present(tx: Tx, panel_id: SpaceId, turn: int, step: int) -> Turn:
     """The turn as it is for the round of that step: the message, and what was said in the rounds before it."""
-    (whole,) = _turns(tx, panel_id, turn, turn)
-    steps = _steps(tx, panel_id, turn)
-    before = {round_id for at, round_id in steps if at < step}
-    return Turn(whole.message, tuple(each for each in whole.exchanges if each.round_id in before))
+    (now,) = _turns(tx, panel_id, turn, turn, step)
+    return now
 
 
-def _steps(tx: Tx, panel_id: SpaceId, turn: int) -> list[tuple[int, str]]:
-    return [(row[1], row[2]) for row in tx.all(_asked, space_id=panel_id, first=turn, last=turn)]
-
-
-def _turns(tx: Tx, panel_id: SpaceId, first: int, last: int) -> list[Turn]:
+def _turns(tx: Tx, panel_id: SpaceId, first: int, last: int, before_step: int = _LAST) -> list[Turn]:
     where: dict[str, Any] = {"space_id": panel_id, "first": first, "last": last}
     words: dict[str, dict[str, Words]] = {}
     for round_id, voice, name, text in tx.all(_said, **where):
         words.setdefault(round_id, {})[voice] = Words(name, text or "")
     messages_of: dict[int, Said | None] = {}
     exchanges: dict[int, list[Exchange]] = {}
-    for number, _, round_id, message_id, text, at, deleted_at, seq in tx.all(_asked, **where):
+    for number, step, round_id, message_id, text, at, deleted_at, seq in tx.all(_asked, **where):
         there = deleted_at is None and message_id is not None
         messages_of[number] = Said(str(message_id), text, at, seq) if there else None
-        exchanges.setdefault(number, []).append(Exchange(round_id, words.get(round_id, {})))
+        spoken = exchanges.setdefault(number, [])
+        if step < before_step:
+            spoken.append(Exchange(round_id, words.get(round_id, {})))
     return [Turn(said, tuple(exchanges[number])) for number, said in sorted(messages_of.items())]
 
 

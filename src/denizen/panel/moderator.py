@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Container
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Final
 
 import structlog
@@ -19,7 +18,8 @@ from denizen import failpoints
 from denizen.bus.port import Gap
 from denizen.bus.streams import WANTED, wanted
 from denizen.cycles import budgets
-from denizen.errors import DenizenError, InvalidInput, LeaseLost, ModelError, StorageError
+from denizen.cycles.ledger import Charge
+from denizen.errors import DenizenError, InvalidInput, LeaseLost, StorageError
 from denizen.panel import assertions, costs, taking, voting
 from denizen.panel.asking import Asked, Kit, Speaking, TooLate, ask, in_time, said_in, settings_for
 from denizen.panel.taking import Claim, Outcome, Work
@@ -32,12 +32,35 @@ ADVISOR_ANSWERED: Final = failpoints.declare("advisor.answered")
 """Between an answer and its being written."""
 
 
-@dataclass
 class _Voice:
-    """One voice that is being asked here."""
+    """One voice that is being asked here: what it writes is passed on, what it uses is kept to be entered."""
 
-    speaking: Speaking
-    task: asyncio.Task[None] | None = None
+    def __init__(self, kit: Kit, claim: Claim) -> None:
+        self._kit = kit
+        self.speaking = Speaking(kit.bus, claim)
+        self.hear = self.speaking.hear
+        self.model = ""
+        """What the model is called that is being asked."""
+        self.charges: list[Charge] = []
+        """What its model calls have used, and nobody has entered yet."""
+        self.task: asyncio.Task[None] | None = None
+
+    @property
+    def claim(self) -> Claim:
+        return self.speaking.claim
+
+    def used(self, response: ModelResponse) -> None:
+        self.charges.append(self._kit.charge(response, self.model))
+
+    async def again(self) -> None:
+        claim = await self._kit.db.write(taking.begin_again, self.claim, tuple(self.charges))
+        self.charges.clear()
+        self.speaking.begin_again(claim)
+
+    def stop(self) -> None:
+        """It is asked no more. What it does to let go is not disturbed."""
+        if self.task is not None and not self.task.cancelling():
+            self.task.cancel()
 
 
 class Moderator:
@@ -63,6 +86,8 @@ class Moderator:
         self._voices: dict[tuple[str, str, str], _Voice] = {}
         self._hinted = asyncio.Event()
         self._changed = asyncio.Event()
+        self._ended = 0
+        """How many voices have ended here."""
         self._taking = asyncio.Lock()
         self._stopping = False
         self._tasks = asyncio.TaskGroup()
@@ -102,21 +127,19 @@ class Moderator:
         """Whoever is in `stop`, or will be, waits for nobody."""
         self._grace_seconds = 0
         if self._stopping:
-            for each in self._voices.values():
-                if each.task is not None:
-                    each.task.cancel()
+            self._stop(self._voices)
 
     async def run_until_idle(self) -> bool:
         """Return when nothing is left to answer here now; whether there was anything."""
-        anything = False
-        while True:
+        begun, ended = self._ended, -1
+        while self._voices or ended != self._ended:
+            # Who ends while we look may have left something to do that we did not see.
+            ended = self._ended
             await self._look()
-            if not self._voices:
-                return anything
-            anything = True
             self._changed.clear()
             if self._voices:
                 await self._changed.wait()
+        return ended != begun
 
     @property
     def speaking(self) -> int:
@@ -131,38 +154,44 @@ class Moderator:
                 await self._look()
             except StorageError as error:
                 log_line.warning("panels not looked after", error=error.code)
+            except Exception:  # the loop's boundary: who speaks goes on, and the next look may do better
+                log_line.exception("panels not looked after, by a defect")
 
     async def _look(self) -> None:
         """What may be answered is being answered, and nobody goes on who should not."""
         async with self._taking:
             if self._voices:
-                self._stop_all_but(await self._db.read(taking.held_by, self._instance))
+                await self._compare()
             room = self._most - len(self._voices)
-            if self._stopping or room <= 0 or not await self._db.read(taking.is_due):
+            if self._stopping or room <= 0 or not (due := await self._db.read(taking.turns_due)):
                 return
-            background, brought = self._kit.background, None
-            if background is not None:
-                brought = await background.bring(await self._db.read(taking.turns_due))
+            background = self._kit.background
+            brought = None if background is None else await background.bring(due)
             lease = self._lease_seconds
             for work in await self._db.write(taking.take, self._instance, lease, room, background, brought):
                 self._begin(work)
 
+    async def _compare(self) -> None:
+        """Nobody speaks who should not, and nothing is held of which nobody speaks."""
+        held = await self._db.read(taking.held_by, self._instance)
+        self._stop(self._voices.keys() - held)
+        # What could not be written is held still, and with it the round: it is asked again.
+        if left := held - self._voices.keys():
+            await self._db.write(taking.release, self._instance, left)
+
     def _begin(self, work: Work) -> None:
-        before = self._voices.get(work.claim.key)
-        if before is not None and before.task is not None:
-            before.task.cancel()
-        voice = _Voice(Speaking(self._kit.bus, work.claim))
-        self._voices[work.claim.key] = voice
+        self._stop([work.claim.key])
+        voice = self._voices[work.claim.key] = _Voice(self._kit, work.claim)
         self._speaking.set()
         # Whatever request asked, answering is no part of that.
         voice.task = self._tasks.create_task(
             self._speak(work, voice), name=f"{work.claim.part} of {work.claim.voice}", context=self._context.copy()
         )
 
-    def _stop_all_but(self, held: Container[tuple[str, str, str]]) -> None:
-        for key, voice in list(self._voices.items()):
-            if key not in held and voice.task is not None:
-                voice.task.cancel()
+    def _stop(self, keys: Iterable[tuple[str, str, str]]) -> None:
+        for key in keys:
+            if (voice := self._voices.get(key)) is not None:
+                voice.stop()
 
     async def _keep_leases(self) -> None:
         while True:
@@ -177,10 +206,7 @@ class Moderator:
             except StorageError as error:
                 log_line.warning("leases of panels not renewed", error=error.code)
                 continue
-            for key in before - held.keys():
-                voice = self._voices.get(key)
-                if voice is not None and voice.task is not None:
-                    voice.task.cancel()
+            self._stop(before - held)
 
     async def _repeat(self) -> None:
         async with self._kit.bus.subscribe(WANTED, limit=100_000) as asked:
@@ -189,70 +215,68 @@ class Moderator:
                     continue
                 spaces = set(wanted(item.payload))
                 for voice in self._voices.values():
-                    if voice.speaking.claim.panel_id in spaces:
+                    if voice.claim.panel_id in spaces:
                         voice.speaking.say_again()
 
     async def _speak(self, work: Work, voice: _Voice) -> None:
         try:
-            outcome = await self._answer(work, voice.speaking)
+            outcome = await self._answer(work, voice)
             failpoints.reach(ADVISOR_ANSWERED)
-            await self._db.write(taking.end_reply, voice.speaking.claim, outcome)
+            await self._db.write(taking.end_reply, voice.claim, outcome, tuple(voice.charges))
         except LeaseLost:
-            log_line.info("another voice was given up", voice=work.claim.voice, part=work.claim.part)
-        except StorageError as error:
-            # When its lease has run out, it is taken up again, here or elsewhere.
+            log_line.info("a voice was given up", voice=work.claim.voice, part=work.claim.part)
+            await self._let_go(voice)
+        except DenizenError as error:
+            # It is asked again, here or elsewhere, when someone looks, or when its lease has run out.
             log_line.warning("reply not written", voice=work.claim.voice, error=error.code)
         except asyncio.CancelledError:
-            await self._hand_back(voice.speaking.claim)
+            await self._let_go(voice)
             raise
+        except Exception:  # one advisor's misfortune must not end the others
+            log_line.exception("reply not written, by a defect", voice=work.claim.voice)
         finally:
             if self._voices.get(work.claim.key) is voice:
                 del self._voices[work.claim.key]
+            self._ended += 1
             self._changed.set()
             self._hinted.set()
 
-    async def _hand_back(self, claim: Claim) -> None:
-        # Where it is another's by now, or nobody's, this changes nothing.
+    async def _let_go(self, voice: _Voice) -> None:
+        """Somebody else may ask it, and what was used here is entered, whoever is answering now."""
+        letting_go = asyncio.ensure_future(self._db.write(taking.hand_back, voice.claim, tuple(voice.charges)))
         try:
             async with asyncio.timeout(5):
-                await asyncio.shield(asyncio.ensure_future(self._db.write(taking.hand_back, claim)))
+                await asyncio.shield(letting_go)
         except (StorageError, TimeoutError):
-            log_line.warning("reply not handed back", voice=claim.voice)
+            log_line.warning("reply not handed back", voice=voice.claim.voice)
 
-    async def _answer(self, work: Work, speaking: Speaking) -> Outcome:
+    async def _answer(self, work: Work, voice: _Voice) -> Outcome:
         """What came of asking, good or bad. Only what is no answer at all is raised."""
         settings = work.panel.settings
         try:
-            return await in_time(self._clock, settings.total_seconds, self._ask(work, speaking))
+            return await in_time(self._clock, settings.total_seconds, self._ask(work, voice))
         except TooLate:
             return Outcome(
                 error_code="timed_out", error=f"There was no answer within {settings.total_seconds:g} seconds."
             )
         except (LeaseLost, StorageError):
             raise
-        except ModelError as error:
-            return Outcome(error_code=error.code, error=str(error))
         except DenizenError as error:
             return Outcome(error_code=error.code, error=str(error))
         except Exception as error:  # one advisor's misfortune must not end the others
             log_line.exception("advisor failed by a defect", voice=work.claim.voice)
             return Outcome(error_code="internal", error=f"Something is wrong here: {type(error).__name__}.")
 
-    async def _ask(self, work: Work, speaking: Speaking) -> Outcome:
+    async def _ask(self, work: Work, voice: _Voice) -> Outcome:
         claim = work.claim
-        name, model = await self._kit.model_for(claim.organization_id, work.model)
-        refused = await self._reserve(work, name, model)
+        voice.model, model = await self._kit.model_for(claim.organization_id, work.model)
+        refused = await self._reserve(work, voice.model, model)
         if refused is not None:
             return Outcome(error_code="budget_spent", error=refused)
         sent = settings_for(work.max_tokens, reasoning=work.reasoning, tool=work.tool)
-        asked = Asked(model, work.lines, sent, work.tool, work.panel.settings.first_byte_seconds)
-
-        async def again() -> None:
-            speaking.begin_again(await self._db.write(taking.begin_again, speaking.claim))
-
         key = f"{claim.round_id}:{claim.voice}"
-        response = await ask(self._clock, asked, speaking.hear, again, key)
-        return _read(work, response, self._kit, name)
+        asked = Asked(model, work.lines, sent, work.tool, work.panel.settings.first_byte_seconds, key)
+        return _read(work, await ask(self._clock, asked, voice))
 
     async def _reserve(self, work: Work, name: str, model: Model) -> str | None:
         """Why there is no room in the budgets, if there is none. No limits, no transaction."""
@@ -274,14 +298,13 @@ class Moderator:
         return None if scope is None else costs.refusal(scope)
 
 
-def _read(work: Work, response: ModelResponse, kit: Kit, name: str) -> Outcome:
+def _read(work: Work, response: ModelResponse) -> Outcome:
     text, thinking = said_in(response)
-    charge = kit.charge(response, name)
     result = None
     if work.claim.part == "vote":
         result = voting.read(response)
     elif work.claim.part == "check":
         result = assertions.read(response, work.expected)
     if (work.tool is not None and result is None) or (work.tool is None and not text):
-        return Outcome(error_code="no_answer", error="The model gave no answer that could be used.", charge=charge)
-    return Outcome(text or None, thinking, result, charge=charge)
+        return Outcome(error_code="no_answer", error="The model gave no answer that could be used.")
+    return Outcome(text or None, thinking, result)

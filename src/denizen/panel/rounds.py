@@ -39,6 +39,8 @@ SYNTHESIS: Final = "synthesis"
 SPOKEN: Final[tuple[Part, ...]] = ("reply", "crosstalk", "vote")
 """What the voices of a round answer: it is complete when all of these are."""
 OVER: Final[tuple[State, ...]] = ("done", "failed", "cancelled")
+UNFINISHED: Final = replies.c.state.in_(("waiting", "running"))
+"""Word for word the condition of the index by which what is to be done is found."""
 PART_OF: Final[Mapping[Kind, Part]] = {"ask": "reply", "crosstalk": "crosstalk", "vote": "vote"}
 QUESTION_CHARACTERS: Final = 4_000
 
@@ -160,13 +162,7 @@ _before = statement(
 )
 _under_way = statement(
     select(*_round)
-    .where(
-        rounds.c.id.in_(
-            select(replies.c.round_id).where(
-                replies.c.state.in_(("waiting", "running")), replies.c.space_id == bindparam("space_id")
-            )
-        )
-    )
+    .where(rounds.c.id.in_(select(replies.c.round_id).where(UNFINISHED, replies.c.space_id == bindparam("space_id"))))
     .order_by(rounds.c.turn, rounds.c.step)
 )
 _replies = statement(
@@ -279,7 +275,7 @@ def want_synthesis(tx: Tx, panel_id: SpaceId, round_id: str) -> Round:
         _add(tx, panel, round_id, SYNTHESIS, "synthesis", _LAST, "Synthesis")
     else:
         tx.run(_again, round=round_id, of=SYNTHESIS, which="synthesis")
-    _tell_reply(tx, panel_id, round_id, SYNTHESIS, "synthesis")
+    tell_all(tx, panel_id, round_id, SYNTHESIS, "synthesis")
     return get(tx, panel_id, round_id)
 
 
@@ -403,15 +399,14 @@ def _as_reply(row: tuple[Any, ...]) -> Reply:
 # Ending and beginning again
 
 
-_RUNNING = replies.c.state.in_(("waiting", "running"))
+_this_one = (
+    replies.c.round_id == bindparam("round"),
+    replies.c.voice == bindparam("of"),
+    replies.c.part == bindparam("which"),
+)
 _cancel_one = statement(
     update(replies)
-    .where(
-        replies.c.round_id == bindparam("round"),
-        replies.c.voice == bindparam("of"),
-        replies.c.part == bindparam("which"),
-        _RUNNING,
-    )
+    .where(*_this_one, UNFINISHED)
     .values(
         state="cancelled",
         holder=None,
@@ -436,16 +431,12 @@ _begin_anew = {
     "started_at": None,
     "ended_at": None,
 }
-_this_one = (
-    replies.c.round_id == bindparam("round"),
-    replies.c.voice == bindparam("of"),
-    replies.c.part == bindparam("which"),
-)
 _retry_one = statement(
     update(replies).where(*_this_one, replies.c.state.in_(("failed", "cancelled"))).values(_begin_anew)
 )
 _again = statement(update(replies).where(*_this_one, replies.c.state.in_(OVER)).values(_begin_anew))
 _anew = statement(update(replies).where(*_this_one).values(_begin_anew))
+_void = statement(update(replies).where(*_this_one).values({**_begin_anew, "state": "cancelled"}))
 _reopen = statement(update(rounds).where(rounds.c.id == bindparam("round")).values(state="open", completed_at=None))
 _complete = statement(
     update(rounds)
@@ -460,7 +451,7 @@ def cancel(tx: Tx, panel_id: SpaceId, round_id: str, voice: str | None = None) -
     meant = _meant(get(tx, panel_id, round_id), voice)
     for each in meant:
         if tx.run(_cancel_one, round=round_id, of=each.voice, which=each.part, now=tx.now):
-            _tell_reply(tx, panel_id, round_id, each.voice, each.part)
+            tell_all(tx, panel_id, round_id, each.voice, each.part)
     advance(tx, panel_id, round_id, follow=voice is not None)
     return get(tx, panel_id, round_id)
 
@@ -471,18 +462,23 @@ def retry(tx: Tx, panel_id: SpaceId, round_id: str, voice: str | None = None) ->
     A voice that has answered, and is named, answers anew: what it said is gone.
     """
     panels.hold(tx, panel_id)
-    meant = _meant(get(tx, panel_id, round_id), voice)
+    wanted = get(tx, panel_id, round_id)
+    meant = _meant(wanted, voice)
     changed = [each for each in meant if tx.run(_retry_one, round=round_id, of=each.voice, which=each.part)]
     if not changed and voice is not None:
         said = [each for each in meant if each.part != "check"]
         changed = [each for each in said if tx.run(_again, round=round_id, of=each.voice, which=each.part)]
     if not changed:
         raise InvalidInput("There is nothing to try again: nobody meant has failed, was cancelled or has answered.")
-    if any(each.part in SPOKEN for each in changed):
+    if again := [each.voice for each in changed if each.part in SPOKEN]:
+        for check in [each for each in wanted.replies if each.part == "check" and each.voice in again]:
+            # It was about what the voice had said before.
+            tx.run(_void, round=round_id, of=check.voice, which="check")
+            tell_all(tx, panel_id, round_id, check.voice, "check")
         tx.run(_reopen, round=round_id)
         tx.announce(space_topic(panel_id), RoundChanged(panel_id, round_id).to_payload())
     for each in changed:
-        _tell_reply(tx, panel_id, round_id, each.voice, each.part)
+        tell_all(tx, panel_id, round_id, each.voice, each.part)
     return get(tx, panel_id, round_id)
 
 
@@ -516,7 +512,7 @@ def _follow(tx: Tx, panel_id: SpaceId, now: Round) -> None:
         _begin(tx, panel, place, "crosstalk", now.message_id, now.asked_by, voices, now.crosstalk - 1, synthesis)
     elif now.wants_synthesis and voices and now.part("synthesis", SYNTHESIS) is None and not later:
         _add(tx, panel, now.id, SYNTHESIS, "synthesis", _LAST, "Synthesis")
-        _tell_reply(tx, panel_id, now.id, SYNTHESIS, "synthesis")
+        tell_all(tx, panel_id, now.id, SYNTHESIS, "synthesis")
 
 
 def want_check(tx: Tx, panel: Panel, round_id: str, advisor: Advisor) -> None:
@@ -525,14 +521,15 @@ def want_check(tx: Tx, panel: Panel, round_id: str, advisor: Advisor) -> None:
         return
     if not tx.run(_anew, round=round_id, of=advisor.id, which="check"):
         _add(tx, panel, round_id, advisor.id, "check", _AFTER_REPLIES + advisor.position, advisor.name)
-    _tell_reply(tx, panel.id, round_id, advisor.id, "check")
-
-
-def _tell_reply(tx: Tx, panel_id: SpaceId, round_id: str, voice: str, part: str) -> None:
-    tx.announce(space_topic(panel_id), ReplyChanged(panel_id, round_id, voice, part).to_payload())
-    tx.announce(PANEL, {"space": panel_id})
+    tell_all(tx, panel.id, round_id, advisor.id, "check")
 
 
 def tell_reply(tx: Tx, panel_id: SpaceId, round_id: str, voice: str, part: str) -> None:
     """Readers hear that this reply is in another state."""
     tx.announce(space_topic(panel_id), ReplyChanged(panel_id, round_id, voice, part).to_payload())
+
+
+def tell_all(tx: Tx, panel_id: SpaceId, round_id: str, voice: str, part: str) -> None:
+    """So do those who answer: there is something to take, or something not to go on with."""
+    tell_reply(tx, panel_id, round_id, voice, part)
+    tx.announce(PANEL, {"space": panel_id})

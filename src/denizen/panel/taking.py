@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from pydantic_ai.tools import ToolDefinition
 from sqlalchemy import bindparam, exists, func, or_, select, update
 
 from denizen.clock import SECOND
-from denizen.cycles.ledger import NOTHING, Charge
+from denizen.cycles.ledger import Charge
 from denizen.errors import LeaseLost, NotFound
 from denizen.ids import OrganizationId, SpaceId
 from denizen.panel import advisors, assertions, costs, crosstalk, history, panels, rounds, synthesis, voting
@@ -37,14 +37,21 @@ from denizen.panel.context import (
 )
 from denizen.panel.panels import Panel
 from denizen.panel.phases import Stage, stage_at
-from denizen.panel.rounds import ASSISTANT, SYNTHESIS, Part, Round
+from denizen.panel.rounds import ASSISTANT, SYNTHESIS, UNFINISHED, Part, Round
 from denizen.spaces import posting
 from denizen.storage.database import Tx, statement, storable
 from denizen.storage.schema import messages, replies
 from denizen.storage.schema import rounds as rounds_table
 
+Key = tuple[str, str, str]
+"""Which reply: of which round, in which voice, which part."""
+
+AT_A_LOOK: Final = 200
+"""How many replies are looked at to find those that may be taken."""
 MOST_ATTEMPTS: Final = 5
 """How often a reply may be taken up before it is given up: a process may have died of it each time."""
+DIED_OF_IT: Final = "It was begun several times, and the process ended each time before it was done."
+GONE: Final = "The message was deleted before it was answered."
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +67,7 @@ class Claim:
     organization_id: OrganizationId
 
     @property
-    def key(self) -> tuple[str, str, str]:
+    def key(self) -> Key:
         return self.round_id, self.voice, self.part
 
 
@@ -94,10 +101,11 @@ _BLOCKED = exists(
     )
 )
 _free = (
-    replies.c.state.in_(("waiting", "running")),
+    UNFINISHED,
     replies.c.until < bindparam("now"),
     or_(replies.c.part.in_(("synthesis", "check")), ~_BLOCKED),
 )
+_IN_ORDER: Final = (replies.c.created_at, replies.c.round_id, replies.c.position)
 _due = statement(
     select(
         replies.c.round_id,
@@ -110,14 +118,12 @@ _due = statement(
     )
     .select_from(replies.join(rounds_table, rounds_table.c.id == replies.c.round_id))
     .where(*_free)
-    .order_by(replies.c.created_at, replies.c.round_id, replies.c.position)
-    .limit(bindparam("limit"))
+    .order_by(*_IN_ORDER)
+    .limit(AT_A_LOOK)
 )
 _running = statement(
     select(replies.c.space_id, func.count())
-    .where(
-        replies.c.state.in_(("waiting", "running")), replies.c.state == "running", replies.c.until >= bindparam("now")
-    )
+    .where(UNFINISHED, replies.c.state == "running", replies.c.until >= bindparam("now"))
     .group_by(replies.c.space_id)
 )
 _this = (
@@ -128,12 +134,12 @@ _this = (
 _held = (*_this, replies.c.epoch == bindparam("at_epoch"), replies.c.holder == bindparam("by"))
 _take = statement(
     update(replies)
-    .where(*_this, replies.c.epoch == bindparam("at_epoch"), replies.c.state.in_(("waiting", "running")))
+    .where(*_this, replies.c.epoch == bindparam("at_epoch") - 1, UNFINISHED)
     .values(
         state="running",
         holder=bindparam("by"),
         until=bindparam("then"),
-        epoch=replies.c.epoch + 1,
+        epoch=bindparam("at_epoch"),
         attempts=replies.c.attempts + 1,
         recipe=bindparam("made_of"),
         started_at=bindparam("now"),
@@ -141,18 +147,17 @@ _take = statement(
 )
 _renew = statement(
     update(replies)
-    .where(replies.c.holder == bindparam("by"), replies.c.state.in_(("waiting", "running")))
+    .where(replies.c.holder == bindparam("by"), UNFINISHED)
     .values(until=bindparam("then"))
-    .returning(replies.c.round_id, replies.c.voice, replies.c.part, replies.c.epoch)
+    .returning(replies.c.round_id, replies.c.voice, replies.c.part)
 )
 _begin_again = statement(update(replies).where(*_held).values(epoch=replies.c.epoch + 1).returning(replies.c.epoch))
-_hand_back = statement(
-    update(replies)
-    .where(*_held)
-    .values(
-        state="waiting", holder=None, until=0, attempts=replies.c.attempts - 1, reserved_tokens=0, reserved_micros=0
-    )
+_to_be_taken = {"state": "waiting", "holder": None, "until": 0, "reserved_tokens": 0, "reserved_micros": 0}
+_hand_back = statement(update(replies).where(*_held).values(attempts=replies.c.attempts - 1, **_to_be_taken))
+_release = statement(
+    update(replies).where(*_this, replies.c.holder == bindparam("by"), UNFINISHED).values(_to_be_taken)
 )
+_at_epoch = statement(select(replies.c.epoch).where(*_this, replies.c.epoch == bindparam("at_epoch")))
 _end = statement(
     update(replies)
     .where(*_held)
@@ -165,55 +170,55 @@ _end = statement(
         result=bindparam("new_result"),
         error_code=bindparam("new_code"),
         error=bindparam("new_error"),
-        model=bindparam("by_model"),
-        input_tokens=replies.c.input_tokens + bindparam("input"),
-        output_tokens=replies.c.output_tokens + bindparam("output"),
-        cache_read_tokens=replies.c.cache_read_tokens + bindparam("cache_read"),
-        cache_write_tokens=replies.c.cache_write_tokens + bindparam("cache_write"),
-        cost_micros=bindparam("cost"),
         reserved_tokens=0,
         reserved_micros=0,
         ended_at=bindparam("now"),
     )
 )
-
-
-_held_by = statement(
-    select(replies.c.round_id, replies.c.voice, replies.c.part).where(
-        replies.c.state.in_(("waiting", "running")), replies.c.holder == bindparam("by")
+_cost = bindparam("cost", type_=replies.c.cost_micros.type)
+_count = statement(
+    update(replies)
+    .where(*_this)
+    .values(
+        model=bindparam("by_model"),
+        input_tokens=replies.c.input_tokens + bindparam("input"),
+        output_tokens=replies.c.output_tokens + bindparam("output"),
+        cache_read_tokens=replies.c.cache_read_tokens + bindparam("cache_read"),
+        cache_write_tokens=replies.c.cache_write_tokens + bindparam("cache_write"),
+        # What is unknown adds nothing, and stays unknown only if all of it is.
+        cost_micros=func.coalesce(replies.c.cost_micros + _cost, _cost, replies.c.cost_micros),
     )
+)
+_held_by = statement(
+    select(replies.c.round_id, replies.c.voice, replies.c.part).where(UNFINISHED, replies.c.holder == bindparam("by"))
 )
 
 
-def held_by(tx: Tx, holder: str) -> set[tuple[str, str, str]]:
+def held_by(tx: Tx, holder: str) -> set[Key]:
     """What this holder works on."""
     return {(row[0], row[1], row[2]) for row in tx.all(_held_by, by=holder)}
 
 
-def is_due(tx: Tx) -> bool:
-    """Whether there is anything to take."""
-    return tx.one(_due, now=tx.now, limit=1) is not None
-
-
 _turns_due = statement(
     select(replies.c.space_id, rounds_table.c.turn, messages.c.id, messages.c.text, messages.c.deleted_at)
-    .distinct()
     .select_from(
         replies.join(rounds_table, rounds_table.c.id == replies.c.round_id).outerjoin(
             messages, messages.c.id == rounds_table.c.message_id
         )
     )
     .where(*_free)
-    .limit(200)
+    .order_by(*_IN_ORDER)
+    .limit(AT_A_LOOK)
 )
 
 
 def turns_due(tx: Tx) -> list[Turned]:
-    """The turns of which there is anything to take."""
-    return [
+    """The turns of what `take` looks at; none: there is nothing to take."""
+    found = (
         Turned(row[0], row[1], row[2], "" if row[3] is None or row[4] is not None else row[3])
         for row in tx.all(_turns_due, now=tx.now)
-    ]
+    )
+    return list(dict.fromkeys(found))
 
 
 def take(
@@ -228,60 +233,91 @@ def take(
 
     With a background, only panels for which it was asked what it brings: the others are looked at next.
     """
-    rows = tx.all(_due, now=tx.now, limit=200)
-    for space_id in sorted({row[4] for row in rows}):
-        # Who takes and who ends wait for each other: so nobody passes what a panel may have under way at once.
-        panels.hold(tx, space_id)
+    reading = _Reading(tx, background, brought or {})
+    claims = _claims(tx, holder)
+    while hopeless := [(claim, *why) for claim, attempts in claims if (why := reading.is_hopeless(claim, attempts))]:
+        for each in hopeless:
+            _give_up(tx, *each)
+        # What has waited for them may be taken now.
+        claims = _claims(tx, holder)
     under_way: Counter[str] = Counter(dict(tx.all(_running, now=tx.now)))  # pyright: ignore[reportArgumentType]
     taken: list[Work] = []
-    reading = _Reading(tx, background, brought or {})
-    for round_id, voice, part, epoch, space_id, organization_id, attempts in rows:
+    for claim, _ in claims:
+        panel_id = claim.panel_id
         if len(taken) >= most:
             break
-        panel = reading.panel(space_id)
-        claim = Claim(round_id, voice, part, epoch + 1, holder, space_id, organization_id)
-        if under_way[space_id] >= panel.settings.at_once or (brought is not None and space_id not in brought):
+        if under_way[panel_id] >= reading.panel(panel_id).settings.at_once:
             continue
-        if attempts >= MOST_ATTEMPTS:
-            _give_up(tx, claim, epoch)
+        if brought is not None and panel_id not in brought:
             continue
         work, stage = reading.work(claim)
-        if tx.run(
-            _take,
-            round=round_id,
-            of=voice,
-            which=part,
-            at_epoch=epoch,
-            by=holder,
-            then=tx.now + int(seconds * SECOND),
-            made_of=_recipe(work, stage),
-            now=tx.now,
-        ):
-            under_way[space_id] += 1
+        until = tx.now + int(seconds * SECOND)
+        if tx.run(_take, **_whose(claim), then=until, made_of=_recipe(work, stage), now=tx.now):
+            under_way[panel_id] += 1
             taken.append(work)
-            rounds.tell_reply(tx, space_id, round_id, voice, part)
+            rounds.tell_reply(tx, panel_id, claim.round_id, claim.voice, claim.part)
     return taken
 
 
-def renew(tx: Tx, holder: str, seconds: float) -> dict[tuple[str, str, str], int]:
-    """Every lease of this holder runs anew; gives what it still holds, with the epochs."""
-    rows = tx.all(_renew, by=holder, then=tx.now + int(seconds * SECOND))
-    return {(row[0], row[1], row[2]): row[3] for row in rows}
+def _claims(tx: Tx, holder: str) -> list[tuple[Claim, int]]:
+    """What may be taken, as it would be this holder's, and how often it was taken before."""
+    rows = tx.all(_due, now=tx.now)
+    for space_id in sorted({row[4] for row in rows}):
+        # Who takes and who ends wait for each other: so nobody passes what a panel may have under way at once.
+        panels.hold(tx, space_id)
+    return [
+        (Claim(round_id, voice, part, epoch + 1, holder, space_id, organization_id), attempts)
+        for round_id, voice, part, epoch, space_id, organization_id, attempts in rows
+    ]
 
 
-def begin_again(tx: Tx, claim: Claim) -> Claim:
-    """A new attempt under the same lease: what was written in the last one is void."""
+def renew(tx: Tx, holder: str, seconds: float) -> set[Key]:
+    """Every lease of this holder runs anew; gives what it still holds."""
+    return {(row[0], row[1], row[2]) for row in tx.all(_renew, by=holder, then=tx.now + int(seconds * SECOND))}
+
+
+def begin_again(tx: Tx, claim: Claim, charges: Sequence[Charge] = ()) -> Claim:
+    """A new attempt under the same lease: what was written in the last one is void, and what it used is entered."""
     row = tx.one(_begin_again, **_whose(claim))
     if row is None:
         raise LeaseLost("Another process answers in this voice now, or nobody is to.")
+    _enter(tx, claim, charges)
     rounds.tell_reply(tx, claim.panel_id, claim.round_id, claim.voice, claim.part)
     return replace(claim, epoch=row[0])
 
 
-def hand_back(tx: Tx, claim: Claim) -> None:
-    """The reply waits for another to take it; that was no attempt."""
+def hand_back(tx: Tx, claim: Claim, charges: Sequence[Charge] = ()) -> None:
+    """The reply waits for another to take it; that was no attempt.
+
+    Where it is another's by now, or nobody's, only what was used is entered; where this holder has ended it, that was.
+    """
     if tx.run(_hand_back, **_whose(claim)):
-        rounds.tell_reply(tx, claim.panel_id, claim.round_id, claim.voice, claim.part)
+        rounds.tell_all(tx, claim.panel_id, claim.round_id, claim.voice, claim.part)
+    elif tx.one(_at_epoch, **_which(claim), at_epoch=claim.epoch) is not None:
+        return
+    _enter(tx, claim, charges)
+
+
+def release(tx: Tx, holder: str, left: Iterable[Key]) -> None:
+    """What this holder has still, but does not work on, waits for someone to take it."""
+    for round_id, voice, part in left:
+        tx.run(_release, round=round_id, of=voice, which=part, by=holder)
+
+
+def _enter(tx: Tx, claim: Claim, charges: Sequence[Charge]) -> None:
+    """What model calls have used counts as the reply's and the panel's, whatever came of them."""
+    for each in charges:
+        costs.enter(tx, claim.organization_id, claim.panel_id, each)
+        tx.run(
+            _count,
+            **_which(claim),
+            by_model=each.model,
+            input=each.input_tokens,
+            output=each.output_tokens,
+            cache_read=each.cache_read_tokens,
+            cache_write=each.cache_write_tokens,
+            cost=each.cost_micros,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,14 +329,13 @@ class Outcome:
     result: Mapping[str, Any] | None = None
     error_code: str | None = None
     error: str | None = None
-    charge: Charge = NOTHING
 
 
-def end_reply(tx: Tx, claim: Claim, outcome: Outcome) -> None:
+def end_reply(tx: Tx, claim: Claim, outcome: Outcome, charges: Sequence[Charge] = ()) -> None:
     """The reply is done or has failed, for good; the round goes on. Raises `LeaseLost` where it is another's."""
     panel = panels.hold(tx, claim.panel_id)
     _end_as(tx, claim, outcome)
-    costs.enter(tx, claim.organization_id, claim.panel_id, outcome.charge)
+    _enter(tx, claim, charges)
     rounds.tell_reply(tx, claim.panel_id, claim.round_id, claim.voice, claim.part)
     if claim.part == "reply" and outcome.error_code is None and claim.voice != ASSISTANT:
         rounds.want_check(tx, panel, claim.round_id, advisors.get(tx, claim.panel_id, claim.voice))
@@ -308,7 +343,6 @@ def end_reply(tx: Tx, claim: Claim, outcome: Outcome) -> None:
 
 
 def _end_as(tx: Tx, claim: Claim, outcome: Outcome) -> None:
-    charge = outcome.charge
     changed = tx.run(
         _end,
         **_whose(claim),
@@ -318,35 +352,29 @@ def _end_as(tx: Tx, claim: Claim, outcome: Outcome) -> None:
         new_result=None if outcome.result is None else storable(json.dumps(outcome.result, ensure_ascii=False)),
         new_code=outcome.error_code,
         new_error=None if outcome.error is None else storable(outcome.error)[:1_000],
-        by_model=charge.model,
-        input=charge.input_tokens,
-        output=charge.output_tokens,
-        cache_read=charge.cache_read_tokens,
-        cache_write=charge.cache_write_tokens,
-        cost=charge.cost_micros,
         now=tx.now,
     )
     if not changed:
         raise LeaseLost("Another process answers in this voice now, or nobody is to.")
 
 
-def _give_up(tx: Tx, claim: Claim, epoch: int) -> None:
-    """A reply of which process after process has died: it has failed, and the round goes on."""
-    tx.run(_abandon, round=claim.round_id, of=claim.voice, which=claim.part, at_epoch=epoch, now=tx.now)
+def _give_up(tx: Tx, claim: Claim, code: str, why: str) -> None:
+    """A reply that is not to be taken has failed, and the round goes on."""
+    tx.run(_abandon, **_which(claim), at_epoch=claim.epoch, code=code, why=why, now=tx.now)
     rounds.tell_reply(tx, claim.panel_id, claim.round_id, claim.voice, claim.part)
     rounds.advance(tx, claim.panel_id, claim.round_id)
 
 
 _abandon = statement(
     update(replies)
-    .where(*_this, replies.c.epoch == bindparam("at_epoch"))
+    .where(*_this, replies.c.epoch == bindparam("at_epoch") - 1)
     .values(
         state="failed",
         holder=None,
         until=0,
-        epoch=replies.c.epoch + 1,
-        error_code="interrupted",
-        error="It was begun several times, and the process ended each time before it was done.",
+        epoch=bindparam("at_epoch"),
+        error_code=bindparam("code"),
+        error=bindparam("why"),
         reserved_tokens=0,
         reserved_micros=0,
         ended_at=bindparam("now"),
@@ -354,14 +382,12 @@ _abandon = statement(
 )
 
 
+def _which(claim: Claim) -> dict[str, Any]:
+    return {"round": claim.round_id, "of": claim.voice, "which": claim.part}
+
+
 def _whose(claim: Claim) -> dict[str, Any]:
-    return {
-        "round": claim.round_id,
-        "of": claim.voice,
-        "which": claim.part,
-        "at_epoch": claim.epoch,
-        "by": claim.holder,
-    }
+    return {**_which(claim), "at_epoch": claim.epoch, "by": claim.holder}
 
 
 def _recipe(work: Work, stage: Stage | None) -> str:
@@ -382,11 +408,20 @@ class _Reading:
         self._panels: dict[str, Panel] = {}
         self._rounds: dict[str, Round] = {}
         self._past: dict[str, list[Turn]] = {}
+        self._presents: dict[tuple[str, int], Turn] = {}
 
     def panel(self, panel_id: SpaceId) -> Panel:
         if panel_id not in self._panels:
             self._panels[panel_id] = panels.get(self._tx, panel_id)
         return self._panels[panel_id]
+
+    def is_hopeless(self, claim: Claim, attempts: int) -> tuple[str, str] | None:
+        """Why it is of no use to take this, where it is of none: a code, and a sentence."""
+        if attempts >= MOST_ATTEMPTS:
+            return "interrupted", DIED_OF_IT
+        if claim.part == "reply" and self._present(claim, 0).message is None:
+            return "question_gone", GONE
+        return None
 
     def work(self, claim: Claim) -> tuple[Work, Stage | None]:
         """The whole request, and where its advisor is in its phases."""
@@ -399,8 +434,7 @@ class _Reading:
         advisor = _advisor(tx, claim)
         told = Told()
         if claim.part == "synthesis":
-            said = history.present(tx, panel.id, asked.turn, asked.step + 1)
-            lines = synthesis.lines(said, reference)
+            lines = synthesis.lines(self._present(claim, asked.step + 1), reference)
         elif claim.part == "check":
             assert advisor is not None
             expected = advisor.settings.assertions
@@ -410,8 +444,7 @@ class _Reading:
             tool = assertions.TOOL
         else:
             persona, stage, told = self._persona(claim, asked, advisor)
-            past = self._past_of(claim, asked)
-            present = history.present(tx, panel.id, asked.turn, asked.step)
+            past, present = self._past_of(claim, asked), self._present(claim, asked.step)
             if claim.part == "crosstalk":
                 lines = crosstalk.lines(persona, past, present, characters, reference)
             elif claim.part == "vote":
@@ -455,6 +488,12 @@ class _Reading:
         before = history.last_kept(self._tx, claim.panel_id, claim.voice, asked.turn)
         ask = Ask(said, claim.voice, handle, had, before)
         return self._background.tell(self._tx, ask, self._brought.get(claim.panel_id))
+
+    def _present(self, claim: Claim, step: int) -> Turn:
+        key = claim.round_id, step
+        if key not in self._presents:
+            self._presents[key] = history.present(self._tx, claim.panel_id, self._round(claim).turn, step)
+        return self._presents[key]
 
     def _past_of(self, claim: Claim, asked: Round) -> list[Turn]:
         if claim.round_id not in self._past:

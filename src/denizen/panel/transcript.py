@@ -13,8 +13,6 @@ from denizen.panel.voting import tally
 from denizen.spaces import posting
 from denizen.storage.database import Tx
 
-PAGE = 100
-
 _TITLES = {"crosstalk": "They answer each other", "vote": "A vote"}
 _STATES = {"waiting": "has not begun", "running": "is answering", "failed": "failed", "cancelled": "was cancelled"}
 

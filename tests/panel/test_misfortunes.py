@@ -1,0 +1,221 @@
+"""What can go wrong around a round: models that do not begin, writes that fail, questions that are gone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+from pydantic_ai.messages import ModelMessage
+
+from denizen import failpoints
+from denizen.clock import SECOND
+from denizen.errors import DatabaseUnavailable, ModelRejected
+from denizen.models.scripted import Info, Turn, call
+from tests.panel.test_rounds import a_panel, answered, echoing, in_words, until, voices
+from tests.world import World, as_text
+
+
+async def test_a_model_has_fifteen_seconds_to_begin(small_world: World) -> None:
+    """Then it is tried again, as what is unreachable is; who has begun may take longer."""
+    world, asked_at = small_world, list[float]()
+    hanging, writing, slow = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def decide(who: str, _messages: list[ModelMessage], _info: Info) -> Turn:
+        if who == "Slow":
+            return "Slow but sure."
+        asked_at.append(world.clock.now() / SECOND)
+        if len(asked_at) == 1:
+            await hanging.wait()
+        return "At last."
+
+    async def hesitate() -> None:
+        writing.set()
+        await slow.wait()
+
+    noor, panel = await a_panel(world, voices(decide), "Seth", {"name": "Slow", "model": "slow"})
+    world.denizen.models.register("slow", voices(decide, pause=hesitate))
+    async with world.denizen.living():
+        asked = await world.denizen.ask_panel(panel, noor, "Well?")
+        await writing.wait()
+        await until(world.denizen.round, asked, lambda _: len(asked_at) == 1)
+        world.clock.advance(14.5)
+        while not (now := await world.denizen.round(asked)).spoken[0].is_over:
+            world.clock.advance(0.02)
+        assert [each.state for each in now.spoken] == ["done", "running"]
+        slow.set()
+        await until(world.denizen.round, asked, lambda now: now.all_completed)
+    assert await answered(world, asked) == {"Seth": "At last.", "Slow": "Slow but sure."}
+    # Half a second passes before what is unreachable is tried again; all of it may take 240 seconds.
+    assert 15.5 <= asked_at[1] - asked_at[0] < 240
+    assert (panel.settings.first_byte_seconds, panel.settings.total_seconds) == (15, 240)
+
+
+async def test_what_could_not_be_written_is_asked_again(world: World) -> None:
+    """While others speak, too: whoever holds a reply that it does not work on lets go of it."""
+    broken, speaking, may_go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    loop, times = asyncio.get_running_loop(), list[str]()
+
+    def fail() -> None:
+        failpoints.disarm()
+        loop.call_soon_threadsafe(broken.set)
+        raise DatabaseUnavailable("away")
+
+    async def decide(who: str, _messages: list[ModelMessage], _info: Info) -> Turn:
+        times.append(who)
+        if who == "Buber":
+            speaking.set()
+            await may_go_on.wait()
+        else:
+            await speaking.wait()
+        return f"{who} says."
+
+    noor, panel = await a_panel(world, voices(decide), "Seth", "Buber")
+    failpoints.arm("commit:end_reply", fail)
+    try:
+        async with world.denizen.living():
+            asked = await world.denizen.ask_panel(panel, noor, "Well?")
+            await broken.wait()
+            now = await until(world.denizen.round, asked, lambda now: now.spoken[0].is_over)
+            assert [each.state for each in now.spoken] == ["done", "running"]
+            may_go_on.set()
+            await until(world.denizen.round, asked, lambda now: now.all_completed)
+    finally:
+        failpoints.disarm()
+    assert await answered(world, asked) == {"Seth": "Seth says.", "Buber": "Buber says."}
+    assert sorted(times) == ["Buber", "Seth", "Seth"]
+
+
+async def test_a_message_that_is_deleted_before_its_turn_is_not_answered(world: World) -> None:
+    """The round ends and holds up nobody; what follows is answered without it."""
+    begun, may_go_on = asyncio.Event(), asyncio.Event()
+
+    async def decide(who: str, messages: list[ModelMessage], info: Info) -> Turn:
+        begun.set()
+        await may_go_on.wait()
+        return echoing(who, messages, info)
+
+    model = voices(decide)
+    noor, panel = await a_panel(world, model, "Seth", synthesis="always", crosstalk=1)
+    async with world.denizen.living():
+        await world.denizen.ask_panel(panel, noor, "One")
+        await begun.wait()
+        second = await world.denizen.ask_panel(panel, noor, "Two")
+        await world.denizen.ask_panel(panel, noor, "Three")
+        await world.denizen.delete_message(second.message_id, by=noor)
+        may_go_on.set()
+        await world.run()
+    assert await in_words(world, panel) == [
+        "1.0 ask complete: Seth reply done",
+        "2.0 ask complete: Seth reply failed",
+        "3.0 ask complete: Seth reply done",
+    ]
+    assert await answered(world, second) == {"Seth": "question_gone"}
+    assert len(model.requests) == 2
+
+
+async def test_what_is_forgotten_while_it_is_being_answered_is_not_written(world: World) -> None:
+    """Whoever was shown it loses the reply; those who answer another message are asked anew, without it."""
+    secret = "the blue heron nests behind the old mill by the river"
+    begun, may_go_on = asyncio.Event(), asyncio.Event()
+
+    async def decide(_who: str, messages: list[ModelMessage], info: Info) -> Turn:
+        heard = "".join(map(as_text, messages))
+        if info.number == 1:
+            begun.set()
+            await may_go_on.wait()
+        return f"I know: {secret}!" if secret in heard else "I know nothing."
+
+    noor, panel = await a_panel(world, voices(decide), "Seth")
+    async with world.denizen.living():
+        first = await world.denizen.ask_panel(panel, noor, f"Listen: {secret}.")
+        await until(world.denizen.round, first, lambda now: now.all_completed)
+        second = await world.denizen.ask_panel(panel, noor, "What do you know?")
+        await begun.wait()
+        await world.denizen.forget_message(first.message_id, by=noor)
+        may_go_on.set()
+        now = await until(world.denizen.round, second, lambda now: now.all_completed)
+    assert await answered(world, second) == {"Seth": "I know nothing."}
+    assert "heron" not in json.dumps([now.spoken[0].text, now.spoken[0].recipe])
+    assert "heron" not in await world.denizen.panel_transcript(panel)
+
+
+async def test_a_check_is_of_what_was_said_last(small_world: World) -> None:
+    """Who is asked anew and fails has no verdict on what is gone."""
+    world, answers = small_world, ["Good.", ModelRejected("no"), "Better."]
+
+    def decide(_who: str, _messages: list[ModelMessage], info: Info) -> Turn:
+        if info.tools:
+            return call("report", verdicts=[{"passed": True, "why": "It is."}])
+        return answers.pop(0)
+
+    noor, panel = await a_panel(world, voices(decide), {"name": "Seth", "assertions": ["is good"]})
+    asked = await world.denizen.ask_panel(panel, noor, "Well?")
+    seth, told = asked.spoken[0].voice, list[tuple[str, object]]()
+    for _ in range(3):
+        await world.run()
+        now = await world.denizen.round(asked)
+        check = now.part("check", seth)
+        assert check is not None
+        told.append((f"{now.spoken[0].state} {check.state}", check.result and check.result["passed"]))
+        if answers:
+            await world.denizen.retry_round(asked, seth)
+    assert told == [("done done", True), ("failed cancelled", None), ("done done", True)]
+
+
+async def test_whoever_stops_hands_back_what_it_has_begun(world: World) -> None:
+    """That is no attempt; the next to look takes it at once, and what was used is on the account."""
+    begun = asyncio.Event()
+
+    async def hesitate() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    noor, panel = await a_panel(world, voices(echoing, pause=hesitate), "Seth")
+    async with world.denizen.living():
+        asked = await world.denizen.ask_panel(panel, noor, "Well?")
+        await begun.wait()
+        world.denizen.hurry()
+    [reply] = (await world.denizen.round(asked)).spoken
+    assert (reply.state, reply.attempts) == ("waiting", 0)
+    assert reply.input_tokens > 0
+    world.denizen.models.register("m", voices(echoing))
+    await world.run()
+    assert await answered(world, asked) == {"Seth": "Seth: Well?"}
+
+
+async def test_a_panel_as_a_document(small_world: World) -> None:
+    """All that was asked and said, in order, with what came to nothing told as such."""
+    world = small_world
+
+    def decide(who: str, messages: list[ModelMessage], info: Info) -> Turn:
+        if info.tools == ("vote",):
+            return call("vote", position="Go" if who == "Seth" else "stay", confidence=0.75, reason=f"{who} knows.")
+        if as_text(messages[0]).startswith("Several"):
+            return "## Agreements\nNone."
+        return ModelRejected("no key") if who == "Pema" and info.number < 3 else echoing(who, messages, info)
+
+    noor, panel = await a_panel(world, voices(decide), "Seth", "Buber", "Pema")
+    first = await world.denizen.ask_panel(panel, noor, "Shall I?\n\n*Really?*")
+    await world.run()
+    await world.denizen.synthesize(first)
+    await world.run()
+    await world.denizen.vote(first, "Go?", by=noor)
+    await world.run()
+    second = await world.denizen.ask_panel(panel, noor, "@seth Gone?")
+    await world.denizen.cancel_round(second)
+    await world.denizen.delete_message(second.message_id, by=noor)
+    assert await world.denizen.panel_transcript(panel) == (
+        "# Board\n\n"
+        "## Turn 1\n\n> **Noor**, 2026-01-05 09:00 UTC\n>\n> Shall I?\n>\n> *Really?*\n\n"
+        "**Seth**\n\nSeth: Shall I?\n\n*Really?*\n\n"
+        "**Buber**\n\nBuber: Shall I?\n\n*Really?*\n\n"
+        "**Pema**\n\n_(failed: no key)_\n\n"
+        "### Synthesis\n\n## Agreements\nNone.\n\n"
+        "### A vote\n\n> Go?\n\n"
+        "**Seth**\n\nGo (75 % sure): Seth knows.\n\n"
+        "**Buber**\n\nstay (75 % sure): Buber knows.\n\n"
+        "**Pema**\n\nstay (75 % sure): Pema knows.\n\n"
+        "- stay: Buber, Pema\n- Go: Seth\n\n"
+        "## Turn 2\n\n> **Noor**, 2026-01-05 09:00 UTC\n>\n> (deleted)\n\n"
+        "**Seth**\n\n_(was cancelled)_\n"
+    )
