@@ -9,6 +9,7 @@ from pydantic_ai.messages import ModelMessage
 
 from denizen.client import Client
 from denizen.models.scripted import Info, Turn, call, forever, think
+from denizen.server.paneling import STOPPING
 from tests.hesitation import Hesitation
 from tests.server.conftest import House
 from tests.world import as_text
@@ -144,25 +145,82 @@ async def test_a_panel_as_a_model(small_house: House) -> None:
     assert [each["id"] for each in listed["data"]] == [name]
     assert (await house.call("GET", f"/v1/models/{name}", sam)).status_code == 404
     body = {"model": "panel:the-board", "messages": [{"role": "user", "content": "Well?"}]}
-    both = [
-        "## Seth\n\nSeth says: this is what there is to say.",
-        "## Buber\n\nBuber says: this is what there is to say.",
-    ]
+    path, once = "/v1/chat/completions", {"Idempotency-Key": "1"}
     async with house.world.denizen.living():
-        answer = (await house.call("POST", "/v1/chat/completions", noor, json=body)).json()
-        assert sorted(_blocks(answer["choices"][0]["message"]["content"])) == sorted(both)
-        assert answer["usage"]["completion_tokens"] > 0
-        streamed = await house.call("POST", "/v1/chat/completions", noor, json={**body, "model": name, "stream": True})
-    lines = [line[6:] for line in streamed.text.splitlines() if line.startswith("data: ")]
-    assert lines[-1] == "[DONE]"
-    chunks = [json.loads(line)["choices"][0]["delta"].get("content", "") for line in lines[:-1]]
-    assert sorted(_blocks("".join(chunks))) == sorted(both)
-    refused = await house.call("POST", "/v1/chat/completions", sam, json=body)
+        answer = (await house.call("POST", path, noor, json=body, headers=once)).json()
+        again = (await house.call("POST", path, noor, json=body, headers=once)).json()
+        other = {**body, "messages": [{"role": "user", "content": "Else?"}]}
+        reused = await house.call("POST", path, noor, json=other, headers=once)
+    assert answer["choices"][0]["message"]["content"] == BOTH
+    assert answer["usage"]["completion_tokens"] > 0
+    assert (again["id"], again["choices"]) == (answer["id"], answer["choices"])
+    assert reused.json()["error"]["code"] == "idempotency_key_reused"
+    refused = await house.call("POST", path, sam, json=body)
     assert refused.status_code == 404
 
 
-def _blocks(text: str) -> list[str]:
-    return [f"## {each.strip()}" for each in text.split("## ") if each.strip()]
+BOTH = "## Seth\n\nSeth says: this is what there is to say.\n\n## Buber\n\nBuber says: this is what there is to say."
+
+
+async def test_a_panel_as_a_model_streams_while_it_is_written(small_house: House) -> None:
+    """The first as it writes, in the panel's order, though the second is done before it; no thinking."""
+    house = small_house
+    noor = await house.world.person("Noor")
+    hesitation, others = Hesitation(), forever(speaking)
+    house.world.denizen.models.register("slow", forever(speaking, pause=hesitation))
+    house.world.denizen.models.register("m", others)
+    advisors = [{"name": "Seth", "model": "slow"}, "Buber"]
+    panel = await house.world.denizen.create_panel("Board", [noor], advisors=advisors, model="m")
+    body = {"model": f"panel:{panel.id}", "messages": [{"role": "user", "content": "Well?"}], "stream": True}
+    body["stream_options"] = {"include_usage": True}
+    headers, path = await house.headers(noor), "/v1/chat/completions"
+    async with house.world.denizen.living():
+        async with house.client.stream("POST", path, json=body, headers=headers) as response:
+            lines, told = response.aiter_lines(), ""
+            while not told.startswith("## Seth\n\nSeth says"):
+                told += _content(await anext(lines))
+            assert told in BOTH
+            [asked] = await house.world.denizen.rounds(panel)
+            while (await house.world.denizen.round(asked)).spoken[1].state != "done":
+                pass
+            hesitation.may_go_on.set()
+            rest = [line async for line in lines if line]
+        assert told + "".join(map(_content, rest)) == BOTH
+        *_, end, usage, last = [line.removeprefix("data: ") for line in rest]
+        assert json.loads(end)["choices"][0]["finish_reason"] == "stop"
+        assert json.loads(end)["denizen"]["outcome"] == "acted"
+        assert json.loads(usage)["usage"]["completion_tokens"] > 0
+        assert last == "[DONE]"
+
+
+async def test_who_waits_for_a_panel_is_told_that_the_server_stops(small_house: House) -> None:
+    house = small_house
+    noor = await house.world.person("Noor")
+    hesitation = Hesitation()
+    house.world.denizen.models.register("slow", forever(speaking, pause=hesitation))
+    panel = await house.world.denizen.create_panel("Board", [noor], advisors=["Seth"], model="slow")
+    body = {"model": f"panel:{panel.id}", "messages": [{"role": "user", "content": "Well?"}], "stream": True}
+    headers = await house.headers(noor)
+    async with house.world.denizen.living():
+        async with house.client.stream("POST", "/v1/chat/completions", json=body, headers=headers) as response:
+            lines, told = response.aiter_lines(), ""
+            while not told.startswith("## Seth\n\nSeth says"):
+                told += _content(await anext(lines))
+            house.stop.set()
+            rest = [line async for line in lines if line]
+        hesitation.may_go_on.set()
+        await house.world.run()
+    assert "".join(map(_content, rest)) == f"\n\n{STOPPING}"
+    assert json.loads(rest[-2].removeprefix("data: "))["choices"][0]["finish_reason"] == "length"
+    assert "this is what there is to say" in await house.world.denizen.panel_transcript(panel)
+
+
+def _content(line: str) -> str:
+    """What a line of a stream adds to the answer."""
+    data = line.removeprefix("data: ")
+    if not line.startswith("data: {") or not (choices := json.loads(data)["choices"]):
+        return ""
+    return choices[0]["delta"].get("content", "")
 
 
 async def test_the_client_knows_panels(small_house: House) -> None:

@@ -6,7 +6,8 @@ The agent does not depend on anyone waiting: who leaves, or waits no longer, fin
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -54,15 +55,31 @@ async def wait(
 ) -> Answer:
     """What has become of the message when that is settled, when the time is over, or when the server ends."""
     waiting = _Waiting(context, asked, pass_on)
-    topics = {space_topic(asked.space_id), agent_topic(asked.agent_id)}
     until = context.runtime.clock.now() + int(seconds * SECOND)
+    async with listening(context, {space_topic(asked.space_id), agent_topic(asked.agent_id)}) as ear:
+        answer = await waiting.until(ear, until)
+        await waiting.end("" if last_words is None else await last_words(answer))
+        return answer
+
+
+@asynccontextmanager
+async def listening(context: Context, topics: Iterable[str]) -> AsyncGenerator[Ear]:
+    """Inside, what is told on these topics is heard. What goes wrong is raised as it is."""
     try:
         async with hearing(context.runtime.bus, context.limits.stream_frames, topics) as ear:
-            answer = await waiting.until(ear, until)
-            await waiting.end("" if last_words is None else await last_words(answer))
-            return answer
+            yield ear
     except BaseExceptionGroup as errors:
         raise _first(errors) from None
+
+
+async def something_came(context: Context, ear: Ear, seconds: float) -> bool:
+    """Whether something came in that time; a server that ends does not wait for it."""
+    ending = asyncio.ensure_future(context.ending.wait())
+    ending.add_done_callback(lambda _: ear.arrived.set())
+    try:
+        return await context.runtime.clock.wait(ear.arrived, seconds)
+    finally:
+        ending.cancel()
 
 
 async def wait_while_there(context: Context, asked: Asked, seconds: float, receive: Receive) -> Answer | None:
@@ -117,7 +134,7 @@ class _Waiting:
             seconds = min((deadline - clock.now()) / SECOND, limits.heartbeat_seconds)
             if seconds <= 0:
                 break
-            if not await self._heard(ear, seconds):
+            if not await something_came(self._context, ear, seconds):
                 answer = await self._look()
                 await self._pass("", alive=True)
             elif (item := ear.take()) is not None:
@@ -132,15 +149,6 @@ class _Waiting:
     async def end(self, note: str) -> None:
         """The client knows all there is."""
         await self._pass(self._telling.end(note))
-
-    async def _heard(self, ear: Ear, seconds: float) -> bool:
-        """Whether something came in that time; a server that ends does not wait for it."""
-        ending = asyncio.ensure_future(self._context.ending.wait())
-        ending.add_done_callback(lambda _: ear.arrived.set())
-        try:
-            return await self._context.runtime.clock.wait(ear.arrived, seconds)
-        finally:
-            ending.cancel()
 
     async def _hear(self, item: StreamFrame | Gap, answer: Answer) -> Answer:
         match item:

@@ -6,26 +6,30 @@ from typing import Final
 from uuid import UUID, uuid5
 
 from denizen.bus.port import Gap
-from denizen.bus.streams import PanelDelta, space_topic
-from denizen.clock import SECOND, Clock
+from denizen.bus.streams import WANTED, PanelDelta, ReplyChanged, RoundChanged, StreamFrame, space_topic, wanted_payload
+from denizen.clock import SECOND
 from denizen.cycles.ledger import Charge
 from denizen.errors import NotFound
 from denizen.ids import MessageId
 from denizen.panel import panels
 from denizen.panel.panels import Panel
-from denizen.panel.rounds import ASSISTANT, Reply, Round
-from denizen.panel.transcript import said
-from denizen.server.answering import Pass
+from denizen.panel.rounds import SPOKEN, Round
+from denizen.server.answering import Pass, listening, something_came
 from denizen.server.auth import Caller
 from denizen.server.context import Context
-from denizen.server.sse import Ear, hearing
+from denizen.server.problems import Problem
+from denizen.server.round_text import RoundText
+from denizen.server.sse import Ear
+from denizen.server.streams.panel import PanelLive
+from denizen.spaces import posting
 from denizen.spaces.handles import handle_from
 from denizen.storage.database import Tx, storable
 
 MODEL: Final = "panel:"
 """What the name of a panel as a model begins with."""
-_KEYS: Final = UUID("1d9b7c52-8a3e-4f64-b0f1-6a2d9e5c7b13")
-MOST_FRAMES: Final = 100_000
+STOPPING: Final = "This server is stopping. What you wrote is kept, and will be answered in the panel."
+_KEYS: Final = UUID("8d2f0c6e-51b7-4f0a-9b7d-0c3e5a7f9d21")
+"""Under which idempotency keys become the ids of messages."""
 
 
 def named(tx: Tx, model: str, caller: Caller) -> Panel:
@@ -46,47 +50,83 @@ def shown(panel: Panel) -> str:
 
 
 async def ask(context: Context, caller: Caller, panel: Panel, text: str, key: str | None) -> Round:
-    """The message stands in the panel, and everyone has it to answer."""
-    id = None if key is None else MessageId(str(uuid5(_KEYS, f"{caller.entity.id} {panel.id} {key}")))
-    return await context.runtime.ask_panel(panel, caller.entity.id, text, id=id)
+    """The message stands in the panel, and everyone has it to answer; with the same key, once."""
+    if key is None:
+        return await context.runtime.ask_panel(panel, caller.entity.id, text)
+    id = MessageId(str(uuid5(_KEYS, f"{caller.entity.id} {panel.id} {key}")))
+    begun = await context.runtime.ask_panel(panel, caller.entity.id, text, id=id)
+    if (await context.runtime.db.read(posting.get_message, id)).text != storable(text):
+        raise Problem("idempotency_key_reused", "You asked something else with this Idempotency-Key: choose a new one.")
+    return begun
 
 
-async def answer(context: Context, asked: Round, pass_on: Pass) -> Round:
-    """Each answer is passed on when it is there, under its name; an empty text says that all is well.
+async def answer(context: Context, asked: Round, pass_on: Pass | None = None) -> Round:
+    """The round when it is complete, when the time is over, or when the server ends.
 
-    Gives the round when it is complete, when the time is over, or when the server ends.
+    What the voices write meanwhile is passed on in the order of the panel; an empty text says that all is well.
     """
-    clock, limits = context.runtime.clock, context.limits
-    until = clock.now() + int(limits.completion_seconds * SECOND)
-    told: set[str] = set()
-    async with hearing(context.runtime.bus, MOST_FRAMES, {space_topic(asked.panel_id)}) as ear:
-        while True:
-            now = await context.runtime.round(asked)
-            for each in now.spoken:
-                if each.is_over and each.voice not in told:
-                    told.add(each.voice)
-                    await pass_on(block(each))
-            seconds = min((until - clock.now()) / SECOND, limits.heartbeat_seconds)
-            if now.all_completed or seconds <= 0 or ear.over or context.ending.is_set():
-                return now
-            if not await _something(clock, ear, seconds):
-                await pass_on("")
+    until = context.runtime.clock.now() + int(context.limits.completion_seconds * SECOND)
+    async with listening(context, {space_topic(asked.panel_id)}) as ear:
+        return await _Following(context, asked, pass_on).until(ear, until)
 
 
-async def _something(clock: Clock, ear: Ear, seconds: float) -> bool:
-    """Whether something but more text has happened before the time is over."""
-    while await clock.wait(ear.arrived, seconds):
-        item = ear.take()
-        if item is not None and (isinstance(item, Gap) or not isinstance(item[1], PanelDelta)):
-            return True
-        if ear.over:
-            return True
-    return False
+class _Following:
+    """One round being answered."""
 
+    def __init__(self, context: Context, asked: Round, pass_on: Pass | None) -> None:
+        self._context = context
+        self._asked = asked
+        self._pass_on = pass_on
+        self._live = PanelLive()
+        self._text = RoundText()
 
-def block(reply: Reply) -> str:
-    """One answer under its name; the plain assistant has none."""
-    return said(reply) if reply.voice == ASSISTANT else f"## {reply.name}\n\n{said(reply)}"
+    async def until(self, ear: Ear, deadline: int) -> Round:
+        clock, limits, ending = self._context.runtime.clock, self._context.limits, self._context.ending
+        now = await self._look()
+        if any(each.state == "running" for each in now.spoken):
+            # It is being answered already: what is being written is heard from its beginning.
+            self._want_again()
+        while not (now.all_completed or ear.over or ending.is_set()):
+            seconds = min((deadline - clock.now()) / SECOND, limits.heartbeat_seconds)
+            if seconds <= 0:
+                break
+            if not await something_came(self._context, ear, seconds):
+                now = await self._look()
+                await self._pass("", alive=True)
+            elif (item := ear.take()) is not None:
+                now = await self._hear(item if isinstance(item, Gap) else item[1], now)
+        stopped = not now.all_completed and (ear.over or ending.is_set())
+        await self._pass(self._text.end(STOPPING if stopped else ""))
+        return now
+
+    async def _hear(self, item: StreamFrame | Gap, now: Round) -> Round:
+        match item:
+            case Gap():
+                return await self._look()
+            case RoundChanged() | ReplyChanged() if item.round == self._asked.id:
+                return await self._look()
+            case PanelDelta() if item.round == self._asked.id and item.part in SPOKEN:
+                piece = self._live.hear(item)
+                if piece is not None and not item.thinking:
+                    await self._pass(self._text.hear(item.voice, item.epoch, str(piece["text"])))
+                if self._live.wanted():
+                    self._want_again()
+            case _:
+                pass
+        return now
+
+    async def _look(self) -> Round:
+        now = await self._context.runtime.round(self._asked)
+        self._live.seen(now.spoken)
+        await self._pass(self._text.see(now.spoken))
+        return now
+
+    def _want_again(self) -> None:
+        self._context.runtime.bus.publish(WANTED, wanted_payload([self._asked.panel_id]))
+
+    async def _pass(self, text: str, *, alive: bool = False) -> None:
+        if self._pass_on is not None and (text or alive):
+            await self._pass_on(text)
 
 
 def spent(now: Round) -> Charge:

@@ -9,7 +9,8 @@ it says there until its cycle ends is the answer.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -21,18 +22,20 @@ from starlette.types import Receive
 from denizen.agents import registry
 from denizen.agents.chatting import Answer, Asked
 from denizen.clock import SECOND
+from denizen.cycles.ledger import Charge
 from denizen.errors import DenizenError, InvalidInput, NotFound
-from denizen.ids import AgentId, SpaceId
+from denizen.ids import SpaceId
 from denizen.models.tokens import estimate
 from denizen.panel import panels
 from denizen.panel.rounds import Round
 from denizen.server import paneling
-from denizen.server.answering import wait, wait_while_there, while_there
+from denizen.server.answering import Pass, wait, wait_while_there, while_there
 from denizen.server.auth import Caller, Person
 from denizen.server.context import Context, context_of
 from denizen.server.errors_of_openai import error_body
 from denizen.server.idempotency import IdempotencyKey
 from denizen.server.problems import KINDS
+from denizen.server.round_text import text_of
 from denizen.server.routes.chat import Question, ask, seen_by
 from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.chat import final_response, waiting_note
@@ -129,26 +132,17 @@ async def complete_chat(
         return await _complete_panel(context, caller, asked_for, key, request.receive)
     question = await context.runtime.db.read(_question, caller, asked_for, key)
     asked = await ask(context.runtime, caller, question)
-    if asked_for.stream:
-        telling = _Chunks(context, caller, asked_for, asked)
-        return EventStream(context, telling.tell, has_last_words=True)
     seconds = context.limits.completion_seconds
+
+    async def told(pass_on: Pass) -> _End:
+        answer = await wait(context, asked, seconds, pass_on, partial(_note, context, caller))
+        return _ended(asked, answer)
+
+    if asked_for.stream:
+        return EventStream(context, _Chunks(context, asked_for, asked.message_id, told).tell, has_last_words=True)
     answer = await wait_while_there(context, asked, seconds, request.receive) or Answer("working")
-    note = await _note(context, caller, answer)
-    said = [final_response(answer).markdown, note]
-    return Completion(
-        id=f"chatcmpl-{asked.message_id}",
-        created=context.runtime.clock.now() // SECOND,
-        model=asked_for.model,
-        choices=[
-            Choice(
-                message=AssistantMessage(content=BETWEEN.join(each for each in said if each)),
-                finish_reason=_finish_reason(answer),
-            )
-        ],
-        usage=Usage.of(answer.spent),
-        denizen=_about(asked, answer),
-    )
+    said = [final_response(answer).markdown, await _note(context, caller, answer)]
+    return _completion(context, asked_for, BETWEEN.join(each for each in said if each), _ended(asked, answer))
 
 
 async def _complete_panel(
@@ -156,33 +150,45 @@ async def _complete_panel(
 ) -> Completion | Response:
     panel = await context.runtime.db.read(paneling.named, asked_for.model, caller)
     begun = await paneling.ask(context, caller, panel, _last_of_user(asked_for.messages), key)
-    asked = Asked(begun.message_id, panel.id, 0, AgentId(""), None)
+
+    async def told(pass_on: Pass) -> _End:
+        return _ended_round(await paneling.answer(context, begun, pass_on))
+
     if asked_for.stream:
-        return EventStream(context, _PanelChunks(context, caller, asked_for, asked, begun).tell)
-    blocks: list[str] = []
+        return EventStream(context, _Chunks(context, asked_for, begun.message_id, told).tell, has_last_words=True)
+    now = await while_there(paneling.answer(context, begun), receive) or begun
+    return _completion(context, asked_for, text_of(now.spoken), _ended_round(now))
 
-    async def keep(text: str) -> None:
-        blocks.extend([text] if text else [])
 
-    now = await while_there(paneling.answer(context, begun, keep), receive) or begun
+@dataclass(frozen=True, slots=True)
+class _End:
+    """How an answer ended."""
+
+    reason: FinishReason
+    about: About
+    spent: Charge
+
+
+def _ended(asked: Asked, answer: Answer) -> _End:
+    about = About(outcome=answer.outcome, space_id=asked.space_id, message_id=asked.message_id, cycle=answer.cycle)
+    return _End("length" if answer.outcome == "working" else "stop", about, answer.spent)
+
+
+def _ended_round(now: Round) -> _End:
+    outcome = "acted" if now.all_completed else "working"
+    about = About(outcome=outcome, space_id=now.panel_id, message_id=now.message_id, cycle=None)
+    return _End("stop" if now.all_completed else "length", about, paneling.spent(now))
+
+
+def _completion(context: Context, asked_for: CompletionRequest, text: str, end: _End) -> Completion:
     return Completion(
-        id=f"chatcmpl-{begun.message_id}",
+        id=f"chatcmpl-{end.about.message_id}",
         created=context.runtime.clock.now() // SECOND,
         model=asked_for.model,
-        choices=[
-            Choice(
-                message=AssistantMessage(content=BETWEEN.join(blocks)),
-                finish_reason="stop" if now.all_completed else "length",
-            )
-        ],
-        usage=Usage.of(paneling.spent(now)),
-        denizen=_about_panel(asked, now),
+        choices=[Choice(message=AssistantMessage(content=text), finish_reason=end.reason)],
+        usage=Usage.of(end.spent),
+        denizen=end.about,
     )
-
-
-def _about_panel(asked: Asked, now: Round) -> About:
-    outcome = "acted" if now.all_completed else "working"
-    return About(outcome=outcome, space_id=asked.space_id, message_id=asked.message_id, cycle=None)
 
 
 def _question(tx: Tx, caller: Caller, asked_for: CompletionRequest, key: str | None) -> Question:
@@ -223,14 +229,6 @@ def _last_of_user(messages: Sequence[ChatMessage]) -> str:
     return "\n".join(part.text or "" for part in parts)
 
 
-def _finish_reason(answer: Answer) -> FinishReason:
-    return "length" if answer.outcome == "working" else "stop"
-
-
-def _about(asked: Asked, answer: Answer) -> About:
-    return About(outcome=answer.outcome, space_id=asked.space_id, message_id=asked.message_id, cycle=answer.cycle)
-
-
 async def _note(context: Context, caller: Caller, answer: Answer) -> str:
     waiting = await context.runtime.db.read(seen_by, caller, answer)
     return waiting_note(answer.note, waiting) if answer.note else ""
@@ -239,14 +237,18 @@ async def _note(context: Context, caller: Caller, answer: Answer) -> str:
 class _Chunks:
     """An answer as chunks of a chat completion."""
 
-    def __init__(self, context: Context, caller: Caller, asked_for: CompletionRequest, asked: Asked) -> None:
-        self._context = context
-        self._caller = caller
-        self._asked = asked
+    def __init__(
+        self,
+        context: Context,
+        asked_for: CompletionRequest,
+        message_id: str,
+        told: Callable[[Pass], Awaitable[_End]],
+    ) -> None:
+        self._told = told
         options = asked_for.stream_options
         self._with_usage = options is not None and options.include_usage
         self._common: dict[str, JsonValue] = {
-            "id": f"chatcmpl-{asked.message_id}",
+            "id": f"chatcmpl-{message_id}",
             "object": _CHUNK,
             "created": context.runtime.clock.now() // SECOND,
             "model": asked_for.model,
@@ -255,53 +257,23 @@ class _Chunks:
     async def tell(self, say: Say) -> None:
         await say(self._chunk({"role": "assistant", "content": ""}))
         try:
-            seconds = self._context.limits.completion_seconds
-            answer = await wait(self._context, self._asked, seconds, partial(self._pass, say), self._last_words)
+            end = await self._told(partial(self._pass, say))
         except DenizenError as error:
             # The answer has begun: what went wrong can only be said in it.
             await say(_data(error_body(_as_problem(error))))
             return
-        about = _about(self._asked, answer).model_dump(mode="json")
-        await say(self._chunk({}, _finish_reason(answer), denizen=about))
+        await say(self._chunk({}, end.reason, denizen=end.about.model_dump(mode="json")))
         if self._with_usage:
-            usage = Usage.of(answer.spent).model_dump(mode="json")
+            usage = Usage.of(end.spent).model_dump(mode="json")
             await say(_data({**self._common, "choices": [], "usage": usage}))
         await say(b"data: [DONE]\n\n")
 
     async def _pass(self, say: Say, text: str) -> None:
         await say(self._chunk({"content": text}) if text else HEARTBEAT)
 
-    async def _last_words(self, answer: Answer) -> str:
-        return await _note(self._context, self._caller, answer)
-
     def _chunk(self, delta: dict[str, JsonValue], finish: FinishReason | None = None, **more: JsonValue) -> bytes:
         choice: dict[str, JsonValue] = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
         return _data({**self._common, "choices": [choice], **more})
-
-
-class _PanelChunks(_Chunks):
-    """The answers of a panel as chunks of a chat completion."""
-
-    def __init__(
-        self, context: Context, caller: Caller, asked_for: CompletionRequest, asked: Asked, begun: Round
-    ) -> None:
-        super().__init__(context, caller, asked_for, asked)
-        self._begun = begun
-        self._said = False
-
-    async def tell(self, say: Say) -> None:
-        await say(self._chunk({"role": "assistant", "content": ""}))
-        now = await paneling.answer(self._context, self._begun, partial(self._pass_block, say))
-        about = _about_panel(self._asked, now).model_dump(mode="json")
-        await say(self._chunk({}, "stop" if now.all_completed else "length", denizen=about))
-        if self._with_usage:
-            usage = Usage.of(paneling.spent(now)).model_dump(mode="json")
-            await say(_data({**self._common, "choices": [], "usage": usage}))
-        await say(b"data: [DONE]\n\n")
-
-    async def _pass_block(self, say: Say, text: str) -> None:
-        between, self._said = BETWEEN if self._said else "", self._said or bool(text)
-        await self._pass(say, f"{between}{text}" if text else "")
 
 
 def _data(value: Mapping[str, object]) -> bytes:

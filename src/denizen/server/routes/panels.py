@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Concatenate, Final, ParamSpec, TypeVar
 from uuid import UUID, uuid5
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 
 from denizen.cycles import organization
 from denizen.errors import NotFound
-from denizen.ids import EntityId, MessageId, SpaceId
+from denizen.ids import EntityId, SpaceId
 from denizen.panel import advisors, panels, rounds, taking, transcript
 from denizen.panel.panels import Panel
 from denizen.panel.rounds import Part
+from denizen.server import paneling
 from denizen.server.auth import Authenticated, Caller, Person, require
-from denizen.server.context import context_of
-from denizen.server.problems import Problem
+from denizen.server.context import Context, context_of
 from denizen.server.routes.entities import find_present
 from denizen.server.routes.messages import IdempotencyKey
 from denizen.server.shapes.panels import (
@@ -51,10 +53,50 @@ router = APIRouter()
 
 LONGEST_PAGE: Final = 100
 _LAST: Final = 2**62
-_KEYS: Final = UUID("8d2f0c6e-51b7-4f0a-9b7d-0c3e5a7f9d21")
-"""Under which idempotency keys become the ids of messages."""
-_NAMES_KEYS: Final = UUID("b6f1a3c0-6e0d-4c66-8f53-1f9e7b2d4a58")
-"""Under which they become the ids of panels."""
+_KEYS: Final = UUID("b6f1a3c0-6e0d-4c66-8f53-1f9e7b2d4a58")
+"""Under which idempotency keys become the ids of panels."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class AtPanel:
+    """A caller at the door of a panel. Whatever is done there is done with the panel that it is let into."""
+
+    context: Context
+    caller: Caller
+    panel_id: str
+
+    async def read(self, fn: Callable[Concatenate[Tx, Panel, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.context.runtime.db.read(self._inside, fn, *args, **kwargs)
+
+    async def write(self, fn: Callable[Concatenate[Tx, Panel, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.context.runtime.db.write(self._inside, fn, *args, **kwargs)
+
+    async def enter(self) -> Panel:
+        return await self.context.runtime.db.read(self._enter)
+
+    def _inside(self, tx: Tx, fn: Callable[Concatenate[Tx, Panel, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return fn(tx, self._enter(tx), *args, **kwargs)
+
+    def _enter(self, tx: Tx) -> Panel:
+        """The panel, if the caller is in it: the door of every route below a panel."""
+        return panels.require(tx, SpaceId(storable(self.panel_id)), self.caller.entity.id)
+
+
+async def _reads(request: Request, caller: Authenticated, panel_id: str) -> AtPanel:
+    return AtPanel(context_of(request), caller, panel_id)
+
+
+async def _asks(request: Request, caller: Person, panel_id: str) -> AtPanel:
+    return AtPanel(context_of(request), caller, panel_id)
+
+
+Reader = Annotated[AtPanel, Depends(_reads)]
+"""A route's parameter: someone who reads in the panel of the path."""
+Member = Annotated[AtPanel, Depends(_asks)]
+"""A person who asks it something, or changes it."""
 
 
 @router.get("/api/panels", summary="The panels you are in")
@@ -65,118 +107,104 @@ async def list_panels(request: Request, caller: Authenticated) -> PanelList:
 @router.post("/api/panels", status_code=201, summary="Open a panel")
 async def create_panel(request: Request, caller: Person, wanted: PanelCreate, key: IdempotencyKey = None) -> PanelOut:
     """You are in it as its owner, and so are the members that you name. Its id is that of its space."""
-    chosen = None if key is None else SpaceId(str(uuid5(_NAMES_KEYS, f"{caller.entity.id} {key}")))
+    chosen = None if key is None else SpaceId(str(uuid5(_KEYS, f"{caller.entity.id} {key}")))
     return await context_of(request).runtime.db.write(_create, caller, wanted, chosen)
 
 
 @router.get("/api/panels/{panel_id}", summary="One of them")
-async def get_panel(request: Request, caller: Authenticated, panel_id: str) -> PanelOut:
-    return await context_of(request).runtime.db.read(_one, panel_id, caller.entity.id)
+async def get_panel(here: Reader) -> PanelOut:
+    return await here.read(_one)
 
 
 @router.patch("/api/panels/{panel_id}", summary="Change how a panel answers")
-async def change_panel(request: Request, caller: Person, panel_id: str, change: PanelChange) -> PanelOut:
+async def change_panel(here: Member, change: PanelChange) -> PanelOut:
     """What is being answered goes on as it was begun."""
-    return await context_of(request).runtime.db.write(_change, panel_id, caller.entity.id, change)
+    return await here.write(_change, change)
 
 
 # Advisors
 
 
 @router.get("/api/panels/{panel_id}/advisors", summary="Who advises")
-async def list_advisors(request: Request, caller: Authenticated, panel_id: str) -> AdvisorList:
+async def list_advisors(here: Reader) -> AdvisorList:
     """Switched off or on, in order."""
-    return await context_of(request).runtime.db.read(_advisors, panel_id, caller.entity.id)
+    return await here.read(_advisors)
 
 
 @router.post("/api/panels/{panel_id}/advisors", status_code=201, summary="Add an advisor")
-async def add_advisor(request: Request, caller: Person, panel_id: str, wanted: AdvisorIn) -> AdvisorOut:
-    return await context_of(request).runtime.db.write(_add, panel_id, caller.entity.id, wanted)
+async def add_advisor(here: Member, wanted: AdvisorIn) -> AdvisorOut:
+    return await here.write(_add, wanted)
 
 
 @router.put("/api/panels/{panel_id}/advisors/order", summary="Put the advisors in order")
-async def order_advisors(request: Request, caller: Person, panel_id: str, wanted: AdvisorOrder) -> AdvisorList:
-    return await context_of(request).runtime.db.write(_reorder, panel_id, caller.entity.id, wanted.advisors)
+async def order_advisors(here: Member, wanted: AdvisorOrder) -> AdvisorList:
+    return await here.write(_reorder, wanted.advisors)
 
 
 @router.put("/api/panels/{panel_id}/advisors/group", summary="Switch a group of advisors on or off")
-async def switch_group(request: Request, caller: Person, panel_id: str, wanted: GroupChange) -> AdvisorList:
-    return await context_of(request).runtime.db.write(_switch, panel_id, caller.entity.id, wanted)
+async def switch_group(here: Member, wanted: GroupChange) -> AdvisorList:
+    return await here.write(_switch, wanted)
 
 
 @router.get("/api/panels/{panel_id}/advisors/export", summary="The advisors, to take along")
-async def export_advisors(request: Request, caller: Authenticated, panel_id: str) -> AdvisorFile:
-    return await context_of(request).runtime.db.read(_export, panel_id, caller.entity.id)
+async def export_advisors(here: Reader) -> AdvisorFile:
+    return await here.read(_export)
 
 
 @router.post("/api/panels/{panel_id}/advisors/import", status_code=201, summary="Bring advisors in")
-async def import_advisors(request: Request, caller: Person, panel_id: str, given: AdvisorImport) -> AdvisorList:
+async def import_advisors(here: Member, given: AdvisorImport) -> AdvisorList:
     """All of them, or with an error none."""
-    return await context_of(request).runtime.db.write(_import, panel_id, caller.entity.id, given)
+    return await here.write(_import, given)
 
 
 @router.post("/api/panels/{panel_id}/advisors/suggest", summary="Have advisors suggested")
-async def suggest_advisors(request: Request, caller: Person, panel_id: str, asked: SuggestRequest) -> SuggestionList:
+async def suggest_advisors(here: Member, asked: SuggestRequest) -> SuggestionList:
     """A model proposes them from a topic, each with a reason. Nothing is changed."""
-    runtime = context_of(request).runtime
-    panel = await runtime.db.read(enter, panel_id, caller.entity.id)
-    found = await runtime.suggest_advisors(panel, asked.topic, count=asked.count)
+    panel = await here.enter()
+    found = await here.context.runtime.suggest_advisors(panel, asked.topic, count=asked.count)
     return SuggestionList(suggestions=[SuggestionOut.of(each) for each in found])
 
 
 @router.patch("/api/panels/{panel_id}/advisors/{advisor_id}", summary="Change an advisor")
-async def change_advisor(
-    request: Request, caller: Person, panel_id: str, advisor_id: str, change: AdvisorChange
-) -> AdvisorOut:
+async def change_advisor(here: Member, advisor_id: str, change: AdvisorChange) -> AdvisorOut:
     """What it has said stays its own, under whatever name."""
-    return await context_of(request).runtime.db.write(_edit, panel_id, caller.entity.id, advisor_id, change)
+    return await here.write(_edit, advisor_id, change)
 
 
 @router.delete("/api/panels/{panel_id}/advisors/{advisor_id}", status_code=204, summary="Remove an advisor")
-async def remove_advisor(request: Request, caller: Person, panel_id: str, advisor_id: str) -> None:
+async def remove_advisor(here: Member, advisor_id: str) -> None:
     """It is asked no more. What it has said stays."""
-    await context_of(request).runtime.db.write(_remove, panel_id, caller.entity.id, advisor_id)
+    await here.write(_remove, advisor_id)
 
 
 # Rounds
 
 
 @router.post("/api/panels/{panel_id}/rounds", status_code=201, summary="Ask a panel")
-async def ask_panel(
-    request: Request, caller: Person, panel_id: str, asked: AskPanel, key: IdempotencyKey = None
-) -> RoundOut:
+async def ask_panel(here: Member, asked: AskPanel, key: IdempotencyKey = None) -> RoundOut:
     """The message stands in the panel's space, and everyone it is for has it to answer, when this answers.
 
     A message posted to the space of the panel does the same. Follow the stream of the space, or read the round again.
     """
-    runtime = context_of(request).runtime
-    panel = await runtime.db.read(enter, panel_id, caller.entity.id)
-    chosen = None if key is None else MessageId(str(uuid5(_KEYS, f"{caller.entity.id} {panel.id} {key}")))
-    begun = await runtime.ask_panel(panel, caller.entity.id, asked.text, id=chosen)
-    told = await runtime.db.read(round_out, begun)
-    if told.message is not None and told.message.text != storable(asked.text):
-        raise Problem("idempotency_key_reused", "You asked something else with this Idempotency-Key: choose a new one.")
-    return told
+    begun = await paneling.ask(here.context, here.caller, await here.enter(), asked.text, key)
+    return await here.context.runtime.db.read(round_out, begun)
 
 
 @router.get("/api/panels/{panel_id}/rounds", summary="What was asked and answered")
 async def list_rounds(
-    request: Request,
-    caller: Authenticated,
-    panel_id: str,
+    here: Reader,
     before: Annotated[int | None, Query(ge=1, le=_LAST, description="Only turns before this one.")] = None,
     limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE, description="Turns.")] = 20,
 ) -> RoundPage:
     """The rounds of the last turns, the oldest first, with those of cross-talk and votes."""
-    return await context_of(request).runtime.db.read(_page, panel_id, caller.entity.id, before, limit)
+    return await here.read(_page, before, limit)
 
 
 @router.post("/api/panels/{panel_id}/cost", summary="What a message would cost")
-async def foretell_cost(request: Request, caller: Person, panel_id: str, asked: AskPanel) -> CostOut:
+async def foretell_cost(here: Member, asked: AskPanel) -> CostOut:
     """Voice by voice. Nothing is asked."""
-    runtime = context_of(request).runtime
-    panel = await runtime.db.read(enter, panel_id, caller.entity.id)
-    return CostOut.of(await runtime.foretell(panel, storable(asked.text)))
+    panel = await here.enter()
+    return CostOut.of(await here.context.runtime.foretell(panel, storable(asked.text)))
 
 
 @router.get(
@@ -185,72 +213,61 @@ async def foretell_cost(request: Request, caller: Person, panel_id: str, asked: 
     response_class=Response,
     responses={200: {"description": "Markdown.", "content": {"text/markdown": {"schema": {"type": "string"}}}}},
 )
-async def get_transcript(request: Request, caller: Authenticated, panel_id: str) -> Response:
-    text = await context_of(request).runtime.db.read(_transcript, panel_id, caller.entity.id)
+async def get_transcript(here: Reader) -> Response:
+    text = await here.read(_transcript)
     return Response(text, media_type="text/markdown; charset=utf-8")
 
 
 @router.get("/api/panels/{panel_id}/rounds/{round_id}", summary="One round")
-async def get_round(request: Request, caller: Authenticated, panel_id: str, round_id: str) -> RoundOut:
-    return await context_of(request).runtime.db.read(_round, panel_id, caller.entity.id, round_id)
+async def get_round(here: Reader, round_id: str) -> RoundOut:
+    return await here.read(_round, round_id)
 
 
 @router.post("/api/panels/{panel_id}/rounds/{round_id}/cancel", summary="Have one or all answer no more")
-async def cancel_round(request: Request, caller: Person, panel_id: str, round_id: str, whom: VoiceChoice) -> RoundOut:
+async def cancel_round(here: Member, round_id: str, whom: VoiceChoice) -> RoundOut:
     """What is done stays."""
-    return await context_of(request).runtime.db.write(_cancel, panel_id, caller.entity.id, round_id, whom.advisor)
+    return await here.write(_cancel, round_id, whom.advisor)
 
 
 @router.post("/api/panels/{panel_id}/rounds/{round_id}/retry", summary="Ask one or all again")
-async def retry_round(request: Request, caller: Person, panel_id: str, round_id: str, whom: VoiceChoice) -> RoundOut:
+async def retry_round(here: Member, round_id: str, whom: VoiceChoice) -> RoundOut:
     """Those who have failed or were cancelled. Who has answered, and is named, answers anew: what it said is gone."""
-    return await context_of(request).runtime.db.write(_retry, panel_id, caller.entity.id, round_id, whom.advisor)
+    return await here.write(_retry, round_id, whom.advisor)
 
 
 @router.post("/api/panels/{panel_id}/rounds/{round_id}/synthesis", summary="Have it put together")
-async def want_synthesis(request: Request, caller: Person, panel_id: str, round_id: str) -> RoundOut:
+async def want_synthesis(here: Member, round_id: str) -> RoundOut:
     """Agreements, disagreements, what to decide: it streams as the part `synthesis` of the round."""
-    return await context_of(request).runtime.db.write(_synthesis, panel_id, caller.entity.id, round_id)
+    return await here.write(_synthesis, round_id)
 
 
 @router.post(
     "/api/panels/{panel_id}/rounds/{round_id}/crosstalk", status_code=201, summary="Let them answer each other"
 )
-async def begin_crosstalk(
-    request: Request, caller: Person, panel_id: str, round_id: str, wanted: CrosstalkRequest
-) -> RoundOut:
+async def begin_crosstalk(here: Member, round_id: str, wanted: CrosstalkRequest) -> RoundOut:
     """Gives the first round of it; the others follow by themselves. For the last turn, when it is over."""
-    return await context_of(request).runtime.db.write(_crosstalk, panel_id, caller.entity.id, round_id, wanted.rounds)
+    return await here.write(_crosstalk, round_id, here.caller.entity.id, wanted.rounds)
 
 
 @router.post("/api/panels/{panel_id}/rounds/{round_id}/vote", status_code=201, summary="Have them vote")
-async def begin_vote(request: Request, caller: Person, panel_id: str, round_id: str, wanted: VoteRequest) -> RoundOut:
+async def begin_vote(here: Member, round_id: str, wanted: VoteRequest) -> RoundOut:
     """Gives the round of the vote; its `tally` says what it came to."""
-    return await context_of(request).runtime.db.write(_vote, panel_id, caller.entity.id, round_id, wanted.question)
+    return await here.write(_vote, round_id, here.caller.entity.id, wanted.question)
 
 
 @router.get(
     "/api/panels/{panel_id}/rounds/{round_id}/replies/{advisor_id}/context", summary="What an advisor was shown"
 )
-async def get_reply_context(
-    request: Request, caller: Authenticated, panel_id: str, round_id: str, advisor_id: str, part: Part | None = None
-) -> ContextOut:
+async def get_reply_context(here: Reader, round_id: str, advisor_id: str, part: Part | None = None) -> ContextOut:
     """Message by message, as it was sent to the model. `assistant` and `synthesis` stand for advisors too."""
-    return await context_of(request).runtime.db.read(_context, panel_id, caller.entity.id, round_id, advisor_id, part)
-
-
-def enter(tx: Tx, panel_id: str, entity_id: EntityId) -> Panel:
-    """The panel, if the caller is in it: the door of every route below a panel."""
-    return panels.require(tx, SpaceId(storable(panel_id)), entity_id)
+    return await here.read(_context, round_id, advisor_id, part)
 
 
 def _mine(tx: Tx, entity_id: EntityId) -> PanelList:
-    mine = panels.panels_of(tx, entity_id)
-    return PanelList(panels=[PanelOut.of(each, advisors.list_of(tx, each.id)) for each in mine])
+    return PanelList(panels=[_one(tx, each) for each in panels.panels_of(tx, entity_id)])
 
 
-def _one(tx: Tx, panel_id: str, entity_id: EntityId) -> PanelOut:
-    panel = enter(tx, panel_id, entity_id)
+def _one(tx: Tx, panel: Panel) -> PanelOut:
     return PanelOut.of(panel, advisors.list_of(tx, panel.id))
 
 
@@ -261,7 +278,7 @@ def _create(tx: Tx, caller: Caller, wanted: PanelCreate, chosen: SpaceId | None)
         # Two requests with the same key at the same time: the second finds what the first has made.
         directory.hold(tx, me)
         try:
-            return _one(tx, chosen, me)
+            return _one(tx, panels.require(tx, chosen, me))
         except NotFound:
             pass
     joining = [find_present(tx, each, caller).id for each in wanted.members]
@@ -276,97 +293,84 @@ def _fields(given: AdvisorIn) -> dict[str, Any]:
     return given.model_dump(mode="json", exclude_unset=True)
 
 
-def _change(tx: Tx, panel_id: str, entity_id: EntityId, change: PanelChange) -> PanelOut:
-    panel = enter(tx, panel_id, entity_id)
+def _change(tx: Tx, panel: Panel, change: PanelChange) -> PanelOut:
     if change.name is not None:
         directory.rename_space(tx, panel.id, change.name)
     if change.settings:
         panels.edit(tx, panel.id, change.settings)
-    return _one(tx, panel_id, entity_id)
+    return _one(tx, panels.get(tx, panel.id))
 
 
-def _advisors(tx: Tx, panel_id: str, entity_id: EntityId) -> AdvisorList:
-    return AdvisorList.of(advisors.list_of(tx, enter(tx, panel_id, entity_id).id))
+def _advisors(tx: Tx, panel: Panel) -> AdvisorList:
+    return AdvisorList.of(advisors.list_of(tx, panel.id))
 
 
-def _add(tx: Tx, panel_id: str, entity_id: EntityId, wanted: AdvisorIn) -> AdvisorOut:
-    panel = enter(tx, panel_id, entity_id)
+def _add(tx: Tx, panel: Panel, wanted: AdvisorIn) -> AdvisorOut:
     [made] = advisors.add(tx, panel.id, [advisors.drafted(_fields(wanted))])
     return AdvisorOut.of(made)
 
 
-def _reorder(tx: Tx, panel_id: str, entity_id: EntityId, order: list[str]) -> AdvisorList:
-    return AdvisorList.of(advisors.reorder(tx, enter(tx, panel_id, entity_id).id, order))
+def _reorder(tx: Tx, panel: Panel, order: list[str]) -> AdvisorList:
+    return AdvisorList.of(advisors.reorder(tx, panel.id, order))
 
 
-def _switch(tx: Tx, panel_id: str, entity_id: EntityId, wanted: GroupChange) -> AdvisorList:
-    panel = enter(tx, panel_id, entity_id)
+def _switch(tx: Tx, panel: Panel, wanted: GroupChange) -> AdvisorList:
     advisors.set_group_active(tx, panel.id, storable(wanted.group), wanted.active)
-    return AdvisorList.of(advisors.list_of(tx, panel.id))
+    return _advisors(tx, panel)
 
 
-def _export(tx: Tx, panel_id: str, entity_id: EntityId) -> AdvisorFile:
-    listed = advisors.list_of(tx, enter(tx, panel_id, entity_id).id)
-    return AdvisorFile.model_validate(advisors.taken_out(listed))
+def _export(tx: Tx, panel: Panel) -> AdvisorFile:
+    return AdvisorFile.model_validate(advisors.taken_out(advisors.list_of(tx, panel.id)))
 
 
-def _import(tx: Tx, panel_id: str, entity_id: EntityId, given: AdvisorImport) -> AdvisorList:
-    panel = enter(tx, panel_id, entity_id)
+def _import(tx: Tx, panel: Panel, given: AdvisorImport) -> AdvisorList:
     document = {"format": given.format, "advisors": given.advisors}
     return AdvisorList.of(advisors.bring_in(tx, panel.id, document, replace=given.replace))
 
 
-def _edit(tx: Tx, panel_id: str, entity_id: EntityId, advisor_id: str, change: AdvisorChange) -> AdvisorOut:
-    panel = enter(tx, panel_id, entity_id)
+def _edit(tx: Tx, panel: Panel, advisor_id: str, change: AdvisorChange) -> AdvisorOut:
     changes = change.model_dump(mode="json", exclude_unset=True)
     return AdvisorOut.of(advisors.edit(tx, panel.id, storable(advisor_id), changes))
 
 
-def _remove(tx: Tx, panel_id: str, entity_id: EntityId, advisor_id: str) -> None:
-    advisors.remove(tx, enter(tx, panel_id, entity_id).id, storable(advisor_id))
+def _remove(tx: Tx, panel: Panel, advisor_id: str) -> None:
+    advisors.remove(tx, panel.id, storable(advisor_id))
 
 
-def _page(tx: Tx, panel_id: str, entity_id: EntityId, before: int | None, limit: int) -> RoundPage:
-    panel = enter(tx, panel_id, entity_id)
+def _page(tx: Tx, panel: Panel, before: int | None, limit: int) -> RoundPage:
     last = panel.turns if before is None else min(before - 1, panel.turns)
     first = max(last - limit + 1, 1)
     told = [each for turn in range(first, last + 1) for each in rounds.of_turn(tx, panel.id, turn)]
     return RoundPage(rounds=[round_out(tx, each) for each in told], next=first if first > 1 else None)
 
 
-def _transcript(tx: Tx, panel_id: str, entity_id: EntityId) -> str:
-    return transcript.markdown(tx, enter(tx, panel_id, entity_id).id)
+def _transcript(tx: Tx, panel: Panel) -> str:
+    return transcript.markdown(tx, panel.id)
 
 
-def _round(tx: Tx, panel_id: str, entity_id: EntityId, round_id: str) -> RoundOut:
-    return round_out(tx, rounds.get(tx, enter(tx, panel_id, entity_id).id, storable(round_id)))
+def _round(tx: Tx, panel: Panel, round_id: str) -> RoundOut:
+    return round_out(tx, rounds.get(tx, panel.id, storable(round_id)))
 
 
-def _cancel(tx: Tx, panel_id: str, entity_id: EntityId, round_id: str, voice: str | None) -> RoundOut:
-    panel = enter(tx, panel_id, entity_id)
+def _cancel(tx: Tx, panel: Panel, round_id: str, voice: str | None) -> RoundOut:
     return round_out(tx, rounds.cancel(tx, panel.id, storable(round_id), voice))
 
 
-def _retry(tx: Tx, panel_id: str, entity_id: EntityId, round_id: str, voice: str | None) -> RoundOut:
-    panel = enter(tx, panel_id, entity_id)
+def _retry(tx: Tx, panel: Panel, round_id: str, voice: str | None) -> RoundOut:
     return round_out(tx, rounds.retry(tx, panel.id, storable(round_id), voice))
 
 
-def _synthesis(tx: Tx, panel_id: str, entity_id: EntityId, round_id: str) -> RoundOut:
-    panel = enter(tx, panel_id, entity_id)
+def _synthesis(tx: Tx, panel: Panel, round_id: str) -> RoundOut:
     return round_out(tx, rounds.want_synthesis(tx, panel.id, storable(round_id)))
 
 
-def _crosstalk(tx: Tx, panel_id: str, entity_id: EntityId, round_id: str, times: int) -> RoundOut:
-    panel = enter(tx, panel_id, entity_id)
-    return round_out(tx, rounds.begin_crosstalk(tx, panel.id, storable(round_id), entity_id, times))
+def _crosstalk(tx: Tx, panel: Panel, round_id: str, by: EntityId, times: int) -> RoundOut:
+    return round_out(tx, rounds.begin_crosstalk(tx, panel.id, storable(round_id), by, times))
 
 
-def _vote(tx: Tx, panel_id: str, entity_id: EntityId, round_id: str, question: str) -> RoundOut:
-    panel = enter(tx, panel_id, entity_id)
-    return round_out(tx, rounds.begin_vote(tx, panel.id, storable(round_id), entity_id, question))
+def _vote(tx: Tx, panel: Panel, round_id: str, by: EntityId, question: str) -> RoundOut:
+    return round_out(tx, rounds.begin_vote(tx, panel.id, storable(round_id), by, question))
 
 
-def _context(tx: Tx, panel_id: str, entity_id: EntityId, round_id: str, voice: str, part: Part | None) -> ContextOut:
-    panel = enter(tx, panel_id, entity_id)
+def _context(tx: Tx, panel: Panel, round_id: str, voice: str, part: Part | None) -> ContextOut:
     return ContextOut.of(taking.context_of(tx, panel.id, storable(round_id), storable(voice), part))
