@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from io import StringIO
 from pathlib import Path
 
 from rich.console import Console
 
 from denizen.cli.panel.columns import Columns, draw
-from denizen.client import Happened
+from denizen.cli.panel.command import Heard
+from denizen.client import Connected, Happened
 from denizen.client.shapes import Panel, Reply, Round
+from denizen.client.streaming import LifeEvent
 from tests.cli.conftest import Run
 
 
@@ -24,6 +29,9 @@ def test_a_panel_on_this_machine(run: Run, tmp_path: Path) -> None:
         in run("panel", "advisors", "edit", "board", "@seth-godin", "--inactive").stdout
         + run("panel", "advisors", "reorder", "board", "martin buber").stdout
     )
+    cost = json.loads(run("panel", "cost", "board", "Well?", "--json").stdout)
+    assert [each["name"] for each in cost["advisors"]] == ["Martin Buber"]
+    assert "about $0.0000, $0.0000 at most" in run("panel", "cost", "board", "Well?").stdout
     asked = run("panel", "ask", "board", "Well?", "--vote", "Go?", "--json")
     told = json.loads(asked.stdout)
     assert [(each["kind"], each["all_completed"]) for each in told] == [("ask", True), ("vote", True)]
@@ -51,28 +59,66 @@ def test_columns_grow_with_what_is_heard() -> None:
         delta = {"round": "r", "advisor": "1", "part": "reply", "epoch": epoch, "offset": offset, "text": text}
         columns.hear(Happened("panel.delta", {**delta, "thinking": False}))
     assert columns.voices["r", "1", "reply"].text == "Now whole"
-    assert not columns.over
+    assert not columns.all_said
     failed = {"state": "failed", "completed": True, "error": {"code": "timed_out", "message": "Too slow."}}
     for reply in (
         seth.model_copy(update={"state": "done", "completed": True, "content": "Now whole.", "epoch": 2}),
         Reply.model_validate({**buber.model_dump(), **failed}),
     ):
         columns.hear(Happened("panel.reply", {"round": "r", "reply": reply.model_dump(mode="json")}))
-    assert columns.over
+    assert columns.all_said
     for width, rows in ((60, 2), (120, 1)):
-        console = Console(width=width, record=True, file=StringIO())
-        console.print(draw(columns, width))
-        shown = console.export_text()
+        shown = _drawn(columns, width)
         assert "Now whole." in shown
         assert "Too slow. [timed_out]" in shown
         assert len([line for line in shown.splitlines() if line.startswith("╭")]) == rows
+
+
+def test_while_it_grows_no_more_is_drawn_than_fits_on_the_screen() -> None:
+    """The end of what each says; whole in the end, with what was expected of it and how it was voted."""
+    panel = Panel(id="p", name="Board", private=False, turns=1, settings={}, advisors=())
+    columns = Columns(panel, 1)
+    long = "word " * 500 + "end."
+    voices = [_reply(str(number), f"A{number}").model_copy(update={"content": long}) for number in range(4)]
+    done = [each.model_copy(update={"state": "done", "completed": True}) for each in voices]
+    verdicts = {"verdicts": [{"expected": "is brief", "passed": False, "why": ""}], "passed": False}
+    check = done[0].model_copy(update={"part": "check", "result": verdicts})
+    camps = [{"position": "go", "advisors": ["0", "3"], "confidence": 1.0, "weight": 2.0}]
+    tally = {"leading": "go", "camps": camps, "dissent": {}}
+    columns.see(_round(*done, checks={"0": check.model_dump()}, tally=tally))
+    growing, whole = _drawn(columns, 100, height=24), _drawn(columns, 100)
+    assert len(growing.splitlines()) <= 24
+    assert growing.count("end.") == whole.count("end.") == 4
+    assert whole.count("word") == 4 * 500
+    assert "✗ is brief" in whole
+    assert "go: A0, A3" in whole
+
+
+async def test_what_is_not_heard_in_time_is_heard_later() -> None:
+    """Waiting ends, the stream goes on."""
+    may_go_on = asyncio.Event()
+
+    async def events() -> AsyncGenerator[LifeEvent]:
+        await may_go_on.wait()
+        yield Connected()
+
+    async with aclosing(Heard(events())) as heard:
+        assert await heard.next(0) is None
+        may_go_on.set()
+        assert await heard.next() == Connected()
+
+
+def _drawn(columns: Columns, width: int, height: int | None = None) -> str:
+    console = Console(width=width, record=True, file=StringIO())
+    console.print(draw(columns, width, height=height))
+    return console.export_text()
 
 
 def _reply(id: str, name: str) -> Reply:
     return Reply(advisor=id, part="reply", name=name, state="running", completed=False, content="", epoch=1)
 
 
-def _round(*replies: Reply) -> Round:
+def _round(*replies: Reply, **more: object) -> Round:
     return Round.model_validate(
         {
             "id": "r",
@@ -93,5 +139,6 @@ def _round(*replies: Reply) -> Round:
             "cost_micros": 0,
             "created_at": "2026-01-05T09:00:00Z",
             "completed_at": None,
+            **more,
         }
     )

@@ -851,9 +851,23 @@ class ReplyContext(Value):
     exact: bool
 
 
+class VoiceCost(Value):
+    """What asking one voice would cost."""
+
+    advisor: str
+    name: str
+    model: str
+    input_tokens: int
+    output_tokens: int
+    most_output_tokens: int
+    cost_micros: int | None
+    most_micros: int | None
+
+
 class PanelCost(Value):
     """What a message would cost."""
 
+    advisors: tuple[VoiceCost, ...]
     input_tokens: int
     output_tokens: int
     cost_micros: int | None

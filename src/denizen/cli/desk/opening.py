@@ -48,9 +48,13 @@ def at_desk(
 async def _work(
     loaded: Loaded, url: str | None, token: str | None, work: Callable[[Desk], Awaitable[T]], equipped: bool
 ) -> T:
-    address, secret = url or loaded.dotenv.get("DENIZEN_URL"), token or loaded.dotenv.get("DENIZEN_TOKEN")
-    async with opened(loaded.settings, address, secret, equipped=equipped) as desk:
+    async with opened(loaded.settings, *named(loaded, url, token), equipped=equipped) as desk:
         return await work(desk)
+
+
+def named(loaded: Loaded, url: str | None, token: str | None) -> tuple[str | None, str | None]:
+    """The server that is meant and the token for it, by an option, the environment or .env."""
+    return url or loaded.dotenv.get("DENIZEN_URL"), token or loaded.dotenv.get("DENIZEN_TOKEN")
 
 
 @asynccontextmanager
@@ -69,11 +73,16 @@ async def opened(
         async with open_records(settings) as (runtime, world):
             yield LocalDesk(runtime, world.owner)
         return
+    async with client_for(settings, url, token) as client:
+        yield client
+
+
+def client_for(settings: Settings, url: str, token: str | None) -> Client:
+    """A client of that server, with the token that was given, or with the one that this machine keeps."""
     secret = token or kept_token(settings)
     if secret is None:
         raise TokenRefused(f"The server at {url} wants an access token: give it with --token or DENIZEN_TOKEN.")
-    async with Client(url, secret) as client:
-        yield client
+    return Client(url, secret)
 
 
 def kept_token(settings: Settings) -> str | None:

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from rich.console import Group, RenderableType
+from rich.live import Live
 from rich.markdown import Markdown
 from rich.panel import Panel as Box
 from rich.table import Table
 from rich.text import Text
 
 from denizen.cli.chat.rendering import printable
+from denizen.cli.console import stdout
 from denizen.client import Happened
-from denizen.client.shapes import Panel, Reply, Round
+from denizen.client.shapes import Panel, Reply, Round, Rounds
 
 NARROW, MIDDLE = 90, 150
 """Below the first, one column; below the second, two; else three."""
 _STATES = {"waiting": "waits", "running": "…", "failed": "failed", "cancelled": "cancelled", "done": ""}
-_TALK = ("reply", "crosstalk")
 _TITLES = {"ask": "", "crosstalk": "They answer each other", "vote": "They vote"}
 
 
@@ -39,8 +41,6 @@ class Columns:
 
     panel: Panel
     turn: int
-    least_step: int = 0
-    """Up to which step cross-talk was asked for."""
     rounds: dict[str, Round] = field(default_factory=dict[str, Round])
     voices: dict[tuple[str, str, str], Voice] = field(default_factory=dict[tuple[str, str, str], Voice])
 
@@ -90,38 +90,86 @@ class Columns:
         else:
             voice.text = voice.text[: data["offset"]] + data["text"]
 
+    def look(self, page: Rounds) -> None:
+        """These are rounds as they are now; others than of this turn may be among them."""
+        for each in page.rounds:
+            self.see(each)
+
     @property
-    def over(self) -> bool:
-        """Whether all of the turn is said that begins by itself."""
-        if not all(each.reply.completed for each in self.voices.values()):
-            return False
-        talk = [each for each in self.rounds.values() if each.kind != "vote"]
-        newest = max(talk, key=lambda each: each.step)
-        last = newest.step
-        here = [voice for (round_id, _, part), voice in self.voices.items() if round_id == newest.id and part in _TALK]
-        spoke = [each for each in here if each.reply.state == "done" and each.reply.advisor != "assistant"]
-        if len(spoke) < 2:
-            return True
-        settings = self.panel.settings
-        talks, puts = int(str(settings.get("crosstalk") or 0)), settings.get("synthesis") == "always"
-        said = any(each.reply.part == "synthesis" for each in self.voices.values())
-        return last >= max(talks, self.least_step) and (said or not puts)
+    def in_order(self) -> list[Round]:
+        return sorted(self.rounds.values(), key=lambda each: each.step)
+
+    @property
+    def all_said(self) -> bool:
+        """Whether everything of the turn that was heard of is said."""
+        return all(each.reply.completed for each in self.voices.values())
 
 
-def draw(columns: Columns, width: int, *, thinking: bool = False) -> RenderableType:
-    """The turn as it stands, in one, two or three columns by the width of the terminal."""
+@contextmanager
+def showing(columns: Columns, *, thinking: bool, quiet: bool) -> Generator[Callable[[], None]]:
+    """Inside, what is given shows how the columns have grown; in the end they stand there whole.
+
+    Nothing is shown where only the result is wanted, and nothing before the end where nobody looks at a terminal.
+    """
+    console = stdout()
+    if quiet:
+        yield lambda: None
+        return
+    if console.is_terminal:
+        # Rich cannot draw over what has left the screen: while it grows, only so much is shown as fits.
+        with Live(console=console, refresh_per_second=8, transient=True, vertical_overflow="crop") as live:
+            yield lambda: live.update(draw(columns, console.width, height=console.height, thinking=thinking))
+    else:
+        yield lambda: None
+    console.print(draw(columns, console.width, thinking=thinking))
+
+
+def draw(columns: Columns, width: int, *, height: int | None = None, thinking: bool = False) -> RenderableType:
+    """The turn as it stands, in one, two or three columns by the width of the terminal.
+
+    With a height, only rounds that are not over, or the last, and the end of each text: as much as fits.
+    """
     count = 1 if width < NARROW else 2 if width < MIDDLE else 3
-    parts: list[RenderableType] = []
+    shown = columns.in_order if height is None else columns.in_order[-1:]
+    characters = None
+    if height is not None:
+        rows = sum(-(-len(each.advisor_responses) // count) for each in shown) + 1
+        characters = max(height // rows - 2, 1) * max(width // count - 4, 1)
     colours = {each.id: each.colour for each in columns.panel.advisors}
-    for each in sorted(columns.rounds.values(), key=lambda now: now.step):
-        if title := _TITLES.get(each.kind, ""):
-            parts.append(Text(f"\n{title}", style="bold"))
-        spoken = [columns.voices[each.id, voice, reply.part] for voice, reply in each.advisor_responses.items()]
-        parts.append(_grid([_box(voice, colours, thinking) for voice in spoken], count))
-        together = columns.voices.get((each.id, "synthesis", "synthesis"))
-        if together is not None:
-            parts.append(_box(together, colours, thinking))
+    parts: list[RenderableType] = []
+    for each in shown:
+        parts += _round(columns, each, count, _Look(colours, thinking, characters))
     return Group(*parts)
+
+
+@dataclass(frozen=True)
+class _Look:
+    """How boxes are drawn."""
+
+    colours: Mapping[str, str]
+    thinking: bool
+    characters: int | None
+    """Of each text, from its end; None: all of it."""
+
+    def text(self, text: str) -> str:
+        return text if self.characters is None else text[-self.characters :]
+
+
+def _round(columns: Columns, now: Round, count: int, look: _Look) -> Iterator[RenderableType]:
+    if title := _TITLES.get(now.kind, ""):
+        yield Text(f"\n{title}", style="bold")
+    keys = [(now.id, voice, reply.part) for voice, reply in now.advisor_responses.items()]
+    checks = [columns.voices.get((now.id, voice, "check")) for voice in now.advisor_responses]
+    boxes = [_box(columns.voices[key], look, check) for key, check in zip(keys, checks, strict=True)]
+    yield _grid(boxes, count)
+    if now.tally is not None:
+        names = {voice: reply.name for voice, reply in now.advisor_responses.items()}
+        for camp in now.tally.camps:
+            who = ", ".join(names.get(each, each) for each in camp.advisors)
+            yield Text.assemble((f"  {printable(camp.position)}", "bold"), f": {printable(who)}")
+    together = columns.voices.get((now.id, "synthesis", "synthesis"))
+    if together is not None:
+        yield _box(together, look, None)
 
 
 def _grid(boxes: Sequence[RenderableType], count: int) -> Table:
@@ -134,19 +182,29 @@ def _grid(boxes: Sequence[RenderableType], count: int) -> Table:
     return grid
 
 
-def _box(voice: Voice, colours: Mapping[str, str], thinking: bool) -> Box:
+def _box(voice: Voice, look: _Look, check: Voice | None) -> Box:
     reply = voice.reply
     phase = reply.phase
     of = f" {phase.name} {phase.turn} of {phase.of}" if phase is not None and phase.name and phase.of else ""
     title = Text.assemble((printable(reply.name), "bold"), (of, "dim"), (f" {_STATES[reply.state]}".rstrip(), "dim"))
     parts: list[RenderableType] = []
-    if thinking and voice.thinking:
-        parts.append(Text(printable(voice.thinking), style="dim italic"))
-    parts.append(said(voice))
-    return Box(Group(*parts), title=title, title_align="left", border_style=colours.get(reply.advisor) or "dim")
+    if look.thinking and voice.thinking:
+        parts.append(Text(look.text(printable(voice.thinking)), style="dim italic"))
+    parts.append(_said(voice, look))
+    parts += [] if check is None else _verdicts(check.reply)
+    colour = look.colours.get(reply.advisor) or "dim"
+    return Box(Group(*parts), title=title, title_align="left", border_style=colour)
 
 
-def said(voice: Voice) -> RenderableType:
+def _verdicts(check: Reply) -> Iterator[Text]:
+    """What was expected of the reply, and whether it holds."""
+    verdicts: Any = (check.result or {}).get("verdicts", ())
+    for each in verdicts:
+        mark, style = ("✓", "green") if each["passed"] else ("✗", "red")
+        yield Text(f"{mark} {printable(each['expected'])}", style=style)
+
+
+def _said(voice: Voice, look: _Look) -> RenderableType:
     """What the voice says, or why it does not."""
     reply = voice.reply
     if reply.error is not None:
@@ -155,5 +213,5 @@ def said(voice: Voice) -> RenderableType:
         sure = round(float(str(reply.result.get("confidence") or 0)) * 100)
         head = (f"{printable(str(reply.result.get('position')))} ({sure} % sure)\n", "bold")
         return Text.assemble(head, printable(str(reply.result.get("reason") or "")))
-    text = printable(voice.text)
-    return Markdown(text) if reply.completed else Text(text)
+    text = look.text(printable(voice.text))
+    return Markdown(text) if reply.completed and look.characters is None else Text(text)

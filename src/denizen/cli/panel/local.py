@@ -1,9 +1,9 @@
-"""What the commands need of panels. A `Client` is one way to them, the database of this machine the other."""
+"""Panels by way of the database of this machine."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -11,92 +11,17 @@ from denizen.app import Runtime
 from denizen.bus.port import Gap
 from denizen.bus.streams import PanelDelta, ReplyChanged, RoundChanged, from_payload, space_topic
 from denizen.client import Connected, Happened
-from denizen.client.shapes import Advisor, Panel, Round, Suggestion
+from denizen.client.shapes import Advisor, Panel, PanelCost, Round, Rounds, Suggestion
 from denizen.client.streaming import LifeEvent
-from denizen.errors import InvalidInput, NotFound
 from denizen.ids import SpaceId
 from denizen.panel import advisors, panels, rounds
-from denizen.server.shapes.panels import AdvisorOut, PanelOut, ReplyOut, RoundOut
+from denizen.server.shapes.panels import AdvisorOut, CostOut, PanelOut, ReplyOut, RoundOut
 from denizen.spaces.directory import Entity
-
-
-class Panels(Protocol):
-    """One person's way to the panels that they are in. Everything is named by its id."""
-
-    async def panels(self) -> list[Panel]: ...
-
-    async def panel(self, panel_id: str) -> Panel: ...
-
-    async def create_panel(
-        self,
-        name: str,
-        advisors: Iterable[Mapping[str, JsonValue]] = (),
-        *,
-        members: Iterable[str] = (),
-        private: bool = False,
-        settings: Mapping[str, JsonValue] | None = None,
-    ) -> Panel: ...
-
-    async def change_panel(self, panel_id: str, *, name: str | None = None, **settings: JsonValue) -> Panel: ...
-
-    async def add_advisor(self, panel_id: str, fields: Mapping[str, JsonValue]) -> Advisor: ...
-
-    async def change_advisor(self, panel_id: str, advisor_id: str, **changes: JsonValue) -> Advisor: ...
-
-    async def remove_advisor(self, panel_id: str, advisor_id: str) -> None: ...
-
-    async def order_advisors(self, panel_id: str, advisor_ids: Iterable[str]) -> list[Advisor]: ...
-
-    async def export_advisors(self, panel_id: str) -> dict[str, Any]: ...
-
-    async def import_advisors(
-        self, panel_id: str, document: Mapping[str, Any], *, replace: bool = False
-    ) -> list[Advisor]: ...
-
-    async def suggest_advisors(self, panel_id: str, topic: str, *, count: int = 8) -> list[Suggestion]: ...
-
-    async def ask_panel(self, panel_id: str, text: str) -> Round: ...
-
-    async def round(self, panel_id: str, round_id: str) -> Round: ...
-
-    async def synthesize(self, panel_id: str, round_id: str) -> Round: ...
-
-    async def crosstalk(self, panel_id: str, round_id: str, *, rounds: int = 1) -> Round: ...
-
-    async def vote(self, panel_id: str, round_id: str, question: str = "") -> Round: ...
-
-    async def panel_transcript(self, panel_id: str) -> str: ...
-
-    def stream_panel(self, panel_id: str) -> AsyncGenerator[LifeEvent]: ...
-
-
-async def find(desk: Panels, wanted: str) -> Panel:
-    """The panel of this id, name or beginning of a name."""
-    mine = await desk.panels()
-    asked = wanted.strip().casefold()
-    for found in (
-        [each for each in mine if each.id == asked or each.name.casefold() == asked],
-        [each for each in mine if each.name.casefold().startswith(asked)],
-    ):
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise InvalidInput(f"Several panels are called that: {', '.join(each.id for each in found)}. Give an id.")
-    names = ", ".join(each.name for each in mine) or "none yet: `denizen panel create NAME` opens one"
-    raise InvalidInput(f"You are in no panel {wanted!r}. There are: {names}.")
-
-
-def advisor_in(panel: Panel, named: str) -> Advisor:
-    """The advisor of this id, handle or name."""
-    asked = named.strip().removeprefix("@").casefold()
-    for each in panel.advisors:
-        if asked in (each.id, each.handle, each.name.casefold()):
-            return each
-    raise NotFound("advisor", named)
+from denizen.storage.database import Tx
 
 
 class LocalPanels:
-    """Panels by way of the database itself, as its owner."""
+    """The panels of the house's owner."""
 
     def __init__(self, runtime: Runtime, owner: Entity) -> None:
         self._runtime = runtime
@@ -104,10 +29,6 @@ class LocalPanels:
 
     async def panels(self) -> list[Panel]:
         return [await self._told(each.id) for each in await self._runtime.panels(self._owner)]
-
-    async def panel(self, panel_id: str) -> Panel:
-        await self._runtime.db.read(panels.require, SpaceId(panel_id), self._owner.id)
-        return await self._told(SpaceId(panel_id))
 
     async def create_panel(
         self,
@@ -128,12 +49,6 @@ class LocalPanels:
             **dict(settings or {}),
         )
         return await self._told(made.id)
-
-    async def change_panel(self, panel_id: str, *, name: str | None = None, **settings: JsonValue) -> Panel:
-        if name is not None:
-            raise InvalidInput("Rename a panel as the space that it is: `denizen spaces edit`.")
-        await self._runtime.edit_panel(SpaceId(panel_id), **settings)
-        return await self._told(SpaceId(panel_id))
 
     async def add_advisor(self, panel_id: str, fields: Mapping[str, JsonValue]) -> Advisor:
         [made] = await self._runtime.add_advisors(SpaceId(panel_id), fields)
@@ -164,8 +79,9 @@ class LocalPanels:
     async def ask_panel(self, panel_id: str, text: str) -> Round:
         return _round(await self._runtime.ask_panel(SpaceId(panel_id), self._owner, text))
 
-    async def round(self, panel_id: str, round_id: str) -> Round:
-        return _round(await self._get(panel_id, round_id))
+    async def rounds(self, panel_id: str, *, before: int | None = None, limit: int = 20) -> Rounds:
+        found = await self._runtime.db.read(_of_turns, SpaceId(panel_id), before, limit)
+        return Rounds(rounds=tuple(map(_round, found)), next=None)
 
     async def synthesize(self, panel_id: str, round_id: str) -> Round:
         return _round(await self._runtime.synthesize(await self._get(panel_id, round_id)))
@@ -176,6 +92,10 @@ class LocalPanels:
 
     async def vote(self, panel_id: str, round_id: str, question: str = "") -> Round:
         return _round(await self._runtime.vote(await self._get(panel_id, round_id), question, by=self._owner))
+
+    async def panel_cost(self, panel_id: str, text: str) -> PanelCost:
+        out = CostOut.of(await self._runtime.foretell(SpaceId(panel_id), text))
+        return PanelCost.model_validate(out.model_dump(mode="json"))
 
     async def panel_transcript(self, panel_id: str) -> str:
         return await self._runtime.panel_transcript(SpaceId(panel_id))
@@ -206,6 +126,11 @@ class LocalPanels:
 
     async def _get(self, panel_id: str, round_id: str) -> rounds.Round:
         return await self._runtime.db.read(rounds.get, SpaceId(panel_id), round_id)
+
+
+def _of_turns(tx: Tx, panel_id: SpaceId, before: int | None, limit: int) -> list[rounds.Round]:
+    last = panels.get(tx, panel_id).turns if before is None else before - 1
+    return [each for turn in range(max(last - limit + 1, 1), last + 1) for each in rounds.of_turn(tx, panel_id, turn)]
 
 
 def _advisor(made: advisors.Advisor) -> Advisor:

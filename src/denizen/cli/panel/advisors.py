@@ -1,0 +1,233 @@
+"""`denizen panel advisors`: who advises in a panel."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from denizen.cli.chat.rendering import printable
+from denizen.cli.console import print_json, stderr, stdout
+from denizen.cli.desk.opening import AsJson, Token, Url
+from denizen.cli.panel.opening import PanelName, in_panel
+from denizen.cli.panel.port import Panels, advisor_in
+from denizen.client.shapes import Advisor, Panel, Suggestion
+from denizen.errors import InvalidInput
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Choose who advises in a panel.")
+
+AdvisorName = Annotated[str, typer.Argument(metavar="ADVISOR", help="Its @handle, name or id.")]
+_Active = Annotated[
+    bool | None, typer.Option("--active/--inactive", help="Whether it answers when nobody is addressed.")
+]
+_Description = Annotated[str | None, typer.Option(help="Who it is, said to itself; `-` reads it from stdin.")]
+_Model = Annotated[str | None, typer.Option(help="Its own model, as `provider:name`.")]
+_MaxTokens = Annotated[int | None, typer.Option(min=1, help="How long a reply may be.")]
+_Reasoning = Annotated[
+    bool | None, typer.Option("--reasoning/--no-reasoning", help="Whether it thinks before it speaks.")
+]
+_Expect = Annotated[list[str] | None, typer.Option(help="What is expected of each of its replies; several times.")]
+
+
+@app.command("list")
+def list_advisors(
+    context: typer.Context, panel: PanelName, as_json: AsJson = False, url: Url = None, token: Token = None
+) -> None:
+    """Show who advises in a panel, in order."""
+
+    async def work(_desk: Panels, there: Panel) -> tuple[Advisor, ...]:
+        return there.advisors
+
+    _tell(in_panel(context, panel, url, token, work), as_json)
+
+
+@app.command()
+def add(
+    context: typer.Context,
+    panel: PanelName,
+    name: Annotated[str, typer.Argument(help="What it is called.")],
+    description: _Description = None,
+    group: Annotated[str, typer.Option(help="`@group` addresses all of it.")] = "",
+    colour: Annotated[str, typer.Option(help="`#rrggbb`.")] = "",
+    model: _Model = None,
+    max_tokens: _MaxTokens = None,
+    reasoning: _Reasoning = None,
+    expect: _Expect = None,
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
+) -> None:
+    """Add an advisor to a panel."""
+    fields = {"name": name, "group": group, "colour": colour}
+    fields |= _given(description, model, max_tokens, reasoning, expect)
+
+    async def work(desk: Panels, there: Panel) -> Advisor:
+        return await desk.add_advisor(there.id, fields)
+
+    _tell([in_panel(context, panel, url, token, work)], as_json)
+
+
+@app.command()
+def edit(
+    context: typer.Context,
+    panel: PanelName,
+    advisor: AdvisorName,
+    name: Annotated[str | None, typer.Option(help="What it is called from now on.")] = None,
+    description: _Description = None,
+    group: Annotated[str | None, typer.Option(help="`@group` addresses all of it.")] = None,
+    colour: Annotated[str | None, typer.Option(help="`#rrggbb`.")] = None,
+    active: _Active = None,
+    model: _Model = None,
+    max_tokens: _MaxTokens = None,
+    reasoning: _Reasoning = None,
+    expect: _Expect = None,
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
+) -> None:
+    """Change an advisor. What it has said stays its own."""
+    changes = _given(description, model, max_tokens, reasoning, expect)
+    more = {"name": name, "group": group, "colour": colour, "active": active}
+    changes |= {key: value for key, value in more.items() if value is not None}
+    if not changes:
+        raise InvalidInput("Say what shall be different, for instance --name or --inactive.")
+
+    async def work(desk: Panels, there: Panel) -> Advisor:
+        return await desk.change_advisor(there.id, advisor_in(there, advisor).id, **changes)
+
+    _tell([in_panel(context, panel, url, token, work)], as_json)
+
+
+@app.command()
+def remove(
+    context: typer.Context, panel: PanelName, advisor: AdvisorName, url: Url = None, token: Token = None
+) -> None:
+    """Remove an advisor. What it has said stays."""
+
+    async def work(desk: Panels, there: Panel) -> Advisor:
+        gone = advisor_in(there, advisor)
+        await desk.remove_advisor(there.id, gone.id)
+        return gone
+
+    gone = in_panel(context, panel, url, token, work)
+    stderr().print(Text(f"{printable(gone.name)} is asked no more.", style="dim"))
+
+
+@app.command()
+def reorder(
+    context: typer.Context,
+    panel: PanelName,
+    advisors: Annotated[list[str], typer.Argument(metavar="ADVISOR...", help="In this order; the others follow.")],
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
+) -> None:
+    """Put the advisors of a panel in order."""
+
+    async def work(desk: Panels, there: Panel) -> list[Advisor]:
+        return await desk.order_advisors(there.id, [advisor_in(there, each).id for each in advisors])
+
+    _tell(in_panel(context, panel, url, token, work), as_json)
+
+
+@app.command()
+def export(context: typer.Context, panel: PanelName, url: Url = None, token: Token = None) -> None:
+    """Print the advisors of a panel as JSON, to take them to another."""
+
+    async def work(desk: Panels, there: Panel) -> dict[str, Any]:
+        return await desk.export_advisors(there.id)
+
+    print_json(in_panel(context, panel, url, token, work))
+
+
+@app.command("import")
+def import_(
+    context: typer.Context,
+    panel: PanelName,
+    file: Annotated[Path, typer.Argument(help="What `export` printed; `-` reads it from stdin.")],
+    replace: Annotated[bool, typer.Option("--replace", help="Remove those that are there.")] = False,
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
+) -> None:
+    """Bring exported advisors into a panel: all of them, or with an error none."""
+    document = _document(file)
+
+    async def work(desk: Panels, there: Panel) -> list[Advisor]:
+        return await desk.import_advisors(there.id, document, replace=replace)
+
+    _tell(in_panel(context, panel, url, token, work), as_json)
+
+
+@app.command()
+def suggest(
+    context: typer.Context,
+    panel: PanelName,
+    topic: Annotated[str, typer.Argument(help="What they shall help to think about.")],
+    count: Annotated[int, typer.Option(min=1, max=20, help="How many.")] = 8,
+    take: Annotated[bool, typer.Option("--add", help="Add all of them to the panel.")] = False,
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
+) -> None:
+    """Have a model propose advisors for a topic, each with a reason."""
+
+    async def work(desk: Panels, there: Panel) -> list[Suggestion]:
+        found = await desk.suggest_advisors(there.id, topic, count=count)
+        for each in found if take else ():
+            await desk.add_advisor(there.id, {"name": each.name, "description": each.description})
+        return found
+
+    found = in_panel(context, panel, url, token, work, answering=True)
+    if as_json:
+        print_json([each.model_dump(mode="json") for each in found])
+        return
+    for each in found:
+        stdout().print(Text.assemble((printable(each.name), "bold"), (f"  {each.kind}", "dim")))
+        stdout().print(Text(f"  {printable(each.description)}"))
+        stdout().print(Text(f"  {printable(each.reason)}", style="dim"))
+
+
+def _given(
+    description: str | None,
+    model: str | None,
+    max_tokens: int | None,
+    reasoning: bool | None,
+    expect: list[str] | None,
+) -> dict[str, Any]:
+    text = sys.stdin.read() if description == "-" else description
+    given = {"description": text, "model": model, "max_tokens": max_tokens, "reasoning": reasoning}
+    given["assertions"] = expect  # pyright: ignore[reportArgumentType]
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _document(file: Path) -> dict[str, Any]:
+    try:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+        document = json.loads(text)
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"{file} cannot be read as JSON: {error}.") from error
+    if not isinstance(document, dict):
+        raise InvalidInput(f"{file}: what `denizen panel advisors export` printed is expected.")
+    return document  # pyright: ignore[reportUnknownVariableType]
+
+
+def _tell(listed: Iterable[Advisor], as_json: bool) -> None:
+    if as_json:
+        print_json([each.model_dump(mode="json") for each in listed])
+        return
+    for each in listed:
+        state = "" if each.active else "  switched off"
+        head = (
+            (f"@{each.handle}", "cyan"),
+            (f"  {printable(each.name)}", "bold"),
+            (f"  {printable(each.group)}{state}", "dim"),
+        )
+        stdout().print(Text.assemble(*head))
+        if each.description:
+            stdout().print(Text(f"  {printable(each.description)}", style="dim"))
