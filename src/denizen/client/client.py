@@ -294,7 +294,7 @@ class Client:
     async def post(self, space_id: str, text: str, *, key: str | None = None, **more: JsonValue) -> Message:
         """The message stands in the space. Posting again with the same key is posting once.
 
-        `more`: `reply_to`, `urgent`, `metadata`.
+        `more`: `reply_to`, `urgent`, `metadata`, `organizationId`.
         """
         said = {"text": text, **more}
         return await self._ask(Message, "POST", _path("spaces", space_id, "messages"), json=said, headers=_keyed(key))
@@ -838,10 +838,12 @@ class Client:
         path = _path("panels", panel_id, "advisors", "suggest")
         return (await self._ask(_Suggestions, "POST", path, json=body, timeout=waiting)).suggestions
 
-    async def ask_panel(self, panel_id: str, text: str, *, key: str | None = None) -> Round:
+    async def ask_panel(
+        self, panel_id: str, text: str, *, key: str | None = None, organization_id: str | None = None
+    ) -> Round:
         """The message stands in the panel, and everyone it is for has it to answer."""
-        path = _path("panels", panel_id, "rounds")
-        return await self._ask(Round, "POST", path, json={"text": text}, headers=_keyed(key))
+        path, said = _path("panels", panel_id, "rounds"), _given(text=text, organizationId=organization_id)
+        return await self._ask(Round, "POST", path, json=said, headers=_keyed(key))
 
     async def rounds(self, panel_id: str, *, before: int | None = None, limit: int = 20) -> Rounds:
         """The rounds of the last turns before that one."""

@@ -102,6 +102,8 @@ def audience(tx: Tx, space_ids: Iterable[str]) -> Audience | None:
 class Speaker:
     """Somebody who said something, and whether their request named the organization."""
 
+    message_id: str
+    """What they said."""
     id: EntityId
     kind: str
     role: Role
@@ -110,7 +112,7 @@ class Speaker:
 
 _MESSAGES = [f"m{at}" for at in range(50)]
 _spoken = statement(
-    select(entities.c.id, entities.c.kind, entities.c.role, messages.c.metadata)
+    select(messages.c.id, entities.c.id, entities.c.kind, entities.c.role, messages.c.metadata)
     .join(entities, entities.c.id == messages.c.author_id)
     .where(
         messages.c.id.in_([bindparam(name, type_=messages.c.id.type) for name in _MESSAGES]),
@@ -125,7 +127,7 @@ def speakers(tx: Tx, message_ids: Sequence[str]) -> list[Speaker]:
     for first in range(0, len(message_ids), len(_MESSAGES)):
         some = message_ids[first : first + len(_MESSAGES)]
         rows += tx.all(_spoken, **{name: some[at] if at < len(some) else None for at, name in enumerate(_MESSAGES)})
-    return [Speaker(id, kind, role, asserts(metadata)) for id, kind, role, metadata in rows]
+    return [Speaker(message, id, kind, role, asserts(metadata)) for message, id, kind, role, metadata in rows]
 
 
 def asserts(metadata: str | None) -> bool:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from denizen.access.roles import Role
+from denizen.access.roles import PERSONAL, Role, reaches
 from denizen.ids import AgentId, SpaceId
 from denizen.memory import audience, settled
 from denizen.memory.audience import Owner, Speaker
@@ -24,16 +24,25 @@ class Grant:
     categories: tuple[str, ...] = SHARED
     """What may become the organization's."""
 
-    def candidates(self, scope: Scope, given: Iterable[Candidate]) -> list[Candidate] | None:
-        """Those that may be written to the scope; None if nothing may."""
-        if self.decisions[scope].write != "yes":
-            return None
-        return [each for each in given if scope != "organization" or each.category in self.categories]
+    def may_write(self, scope: Scope) -> bool:
+        return self.decisions[scope].write == "yes"
 
 
 def for_writing(tx: Tx, space_id: SpaceId, message_ids: Sequence[str]) -> Grant:
     """What may be remembered of a conversation from these messages of it."""
     return _grant(tx, [space_id], audience.speakers(tx, message_ids))
+
+
+def publishable(tx: Tx, grant: Grant, given: Sequence[Candidate]) -> list[Candidate]:
+    """Those that may become the organization's: of its categories, and said by an admin who named it.
+
+    So nobody publishes what others said by speaking in the same conversation.
+    """
+    heard = audience.speakers(tx, list(dict.fromkeys(source for each in given for source in each.sources)))
+    theirs = {
+        each.message_id for each in heard if each.kind == "human" and each.asserted and reaches(each.role, "admin")
+    }
+    return [each for each in given if each.category in grant.categories and theirs.intersection(each.sources)]
 
 
 def for_reading(tx: Tx, space_ids: Sequence[SpaceId], message_ids: Sequence[str]) -> Grant:
@@ -57,9 +66,8 @@ def _grant(tx: Tx, space_ids: Sequence[SpaceId], heard: Sequence[Speaker]) -> Gr
 
 
 def _mightiest(asserting: Sequence[Speaker]) -> Role | None:
-    roles: list[Role] = [each.role for each in asserting]
-    order: tuple[Role, ...] = ("owner", "admin", "member")
-    return next((role for role in order if role in roles), None)
+    roles = {each.role for each in asserting}
+    return next((role for role in PERSONAL if role in roles), None)
 
 
 def _both(one: Decision | None, other: Decision) -> Decision:

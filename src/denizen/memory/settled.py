@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 from sqlalchemy import bindparam, select, update
 from sqlalchemy.dialects.postgresql import insert
 
@@ -31,9 +31,12 @@ _settle = statement(
 
 
 def policy_of(tx: Tx, space_id: SpaceId) -> Policy:
-    """What was said of this conversation."""
+    """What was said of this conversation; where that cannot be read, it is opted out."""
     row = tx.one(_policy, space_id=space_id)
-    return Policy() if row is None else Policy.model_validate_json(row[0])
+    try:
+        return Policy() if row is None else Policy.model_validate_json(row[0])
+    except ValidationError:
+        return Policy(enabled=False)
 
 
 def settle(tx: Tx, space_id: SpaceId, said: Policy) -> Policy:
@@ -43,6 +46,17 @@ def settle(tx: Tx, space_id: SpaceId, said: Policy) -> Policy:
     policy = said.over(policy_of(tx, space_id))
     tx.run(_settle, space_id=space_id, policy=policy.model_dump_json(exclude_none=True), at=tx.now)
     return policy
+
+
+def asserting(
+    metadata: dict[str, JsonValue] | None, named: str | None, home: OrganizationId
+) -> dict[str, JsonValue] | None:
+    """The metadata of a message whose request may have named the organization: they say whether it has, not which."""
+    if named is None:
+        return metadata
+    if named != home:
+        raise NotFound("organization", named)
+    return {**(metadata or {}), ASSERTED: {"organization": True}}
 
 
 _settings = select(organizations.c.settings).where(organizations.c.id == bindparam("id"))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 from uuid import UUID, uuid5
+
+from pydantic import JsonValue
 
 from denizen.bus.port import Gap
 from denizen.bus.streams import WANTED, PanelDelta, ReplyChanged, RoundChanged, StreamFrame, space_topic, wanted_payload
@@ -49,12 +52,19 @@ def shown(panel: Panel) -> str:
     return f"{MODEL}{panel.id}"
 
 
-async def ask(context: Context, caller: Caller, panel: Panel, text: str, key: str | None) -> Round:
+async def ask(
+    context: Context,
+    caller: Caller,
+    panel: Panel,
+    text: str,
+    key: str | None,
+    metadata: Mapping[str, JsonValue] | None = None,
+) -> Round:
     """The message stands in the panel, and everyone has it to answer; with the same key, once."""
     if key is None:
-        return await context.runtime.ask_panel(panel, caller.entity.id, text)
+        return await context.runtime.ask_panel(panel, caller.entity.id, text, metadata=metadata)
     id = MessageId(str(uuid5(_KEYS, f"{caller.entity.id} {panel.id} {key}")))
-    begun = await context.runtime.ask_panel(panel, caller.entity.id, text, id=id)
+    begun = await context.runtime.ask_panel(panel, caller.entity.id, text, id=id, metadata=metadata)
     if (await context.runtime.db.read(posting.get_message, id)).text != storable(text):
         raise Problem("idempotency_key_reused", "You asked something else with this Idempotency-Key: choose a new one.")
     return begun

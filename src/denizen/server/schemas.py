@@ -63,11 +63,21 @@ class FieldError(BaseModel):
     message: str
 
 
+NamedOrganization = Annotated[
+    str | None,
+    Field(
+        alias="organizationId",
+        description="Your organization: with it, what is remembered for all of it may be used. It is not kept.",
+    ),
+]
+
+
 class PostMessage(BaseModel):
     """Something to say in a space."""
 
     model_config = ConfigDict(
         extra="forbid",
+        populate_by_name=True,
         json_schema_extra={"examples": [{"text": "Good morning, @ada. **Did the build pass?**", "urgent": False}]},
     )
 
@@ -75,6 +85,7 @@ class PostMessage(BaseModel):
     reply_to: Annotated[str | None, Field(description="The id of a message in the same space.")] = None
     urgent: Annotated[bool, Field(description="Agents see it at their next step instead of after their cycle.")] = False
     metadata: Annotated[dict[str, JsonValue] | None, Field(description="Kept with the message as it is.")] = None
+    organization_id: NamedOrganization = None
 
     @field_validator("metadata")
     @classmethod

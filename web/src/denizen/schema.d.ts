@@ -2811,6 +2811,11 @@ export interface components {
          */
         AskPanel: {
             /**
+             * Organizationid
+             * @description Your organization: with it, what is remembered for all of it may be used. It is not kept.
+             */
+            organizationId?: string | null;
+            /**
              * Text
              * @description Markdown. `@handle` of advisors or groups: only those answer.
              */
@@ -6563,6 +6568,11 @@ export interface components {
             metadata?: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
+            /**
+             * Organizationid
+             * @description Your organization: with it, what is remembered for all of it may be used. It is not kept.
+             */
+            organizationId?: string | null;
             /**
              * Reply To
              * @description The id of a message in the same space.

@@ -32,7 +32,8 @@ async function attempt(store: Store, { key, space, text, replyTo }: Pending): Pr
     store.dispatch({ type: "named", key, id: await messageId(store.getState().me!.id, key) });
     const message = await post("/api/spaces/{space_id}/messages", {
       path: { space_id: space },
-      body: { text, reply_to: replyTo, urgent: false },
+      // The organization has to be named each time: without it, nothing that is remembered for all its people is used.
+      body: { text, reply_to: replyTo, urgent: false, organizationId: store.getState().me?.organization.id ?? null },
       key,
     });
     store.dispatch({ type: "sent", key, message });

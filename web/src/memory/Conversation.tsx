@@ -127,7 +127,7 @@ const SCOPES: { name: ScopeName; label: string; hint: string; usual: boolean }[]
   { name: "conversation", label: "For this conversation", hint: "Those in it are reminded of it here.", usual: true },
   { name: "user", label: "Of people", hint: "Each person's own: wherever they talk with agents alone.", usual: true },
   { name: "persona", label: "Between a person and an agent", hint: "Only the two of them.", usual: true },
-  { name: "organization", label: "For the organization", hint: "Of messages that name it, as programs can through the API; what is written here does not.", usual: false },
+  { name: "organization", label: "For the organization", hint: "Brought back to all its people; written only if it is shared, too.", usual: false },
 ];
 
 /** What may be remembered of this conversation, and brought back to it. It holds from the next message on. */
@@ -160,7 +160,7 @@ function Policy({ came }: { came: Came }): ReactNode {
         ))}
         <Checkbox
           label="Share with the organization"
-          hint="Publishes for everyone what admins and owners say in such messages."
+          hint="Publishes for everyone what admins and owners say here, not what others say."
           checked={policy.share_with_organization === true}
           disabled={off("organization") || switches.data?.publish === false}
           onChange={(event) => change({ share_with_organization: event.target.checked })}

@@ -69,7 +69,7 @@ export function Composer(): ReactNode {
     if (key.current?.text !== said) key.current = { text: said, key: crypto.randomUUID() };
     const sent = key.current.key;
     try {
-      await answered(store, panel.id, () => post("/api/panels/{panel_id}/rounds", { path: { panel_id: panel.id }, body: { text: said }, key: sent }), (round) => [round]);
+      await answered(store, panel.id, () => post("/api/panels/{panel_id}/rounds", { path: { panel_id: panel.id }, body: { text: said, organizationId: me.organization.id }, key: sent }), (round) => [round]);
       key.current = null;
       setText("");
       setWanted(null);

@@ -67,7 +67,7 @@ async def chat(request: Request, caller: Person, said: ChatRequest, key: Idempot
     """
     context = context_of(request)
     policy = None if said.memory_control is None else said.memory_control.as_policy()
-    metadata = _asserting(caller, said)
+    metadata = settled.asserting(said.metadata, said.organization_id, caller.entity.organization_id)
     question = Question(said.agent, said.text, said.space, metadata=metadata, key=key, policy=policy)
     asked = await ask(context.runtime, caller, question)
     answer = await wait_while_there(context, asked, said.seconds, request.receive)
@@ -89,15 +89,6 @@ async def chat(request: Request, caller: Person, said: ChatRequest, key: Idempot
             **await context.runtime.db.read(_remembered, asked, answer),
         },
     )
-
-
-def _asserting(caller: Caller, said: ChatRequest) -> dict[str, JsonValue] | None:
-    """The metadata of the message: they say that the organization was named, not which."""
-    if said.organization_id is None:
-        return said.metadata
-    if said.organization_id != caller.entity.organization_id:
-        raise NotFound("organization", said.organization_id)
-    return {**(said.metadata or {}), settled.ASSERTED: {"organization": True}}
 
 
 def _remembered(tx: Tx, asked: Asked, answer: Answer) -> dict[str, JsonValue]:

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import EntityId, MessageId, SpaceId
+from denizen.memory import settled
 from denizen.server.auth import Authenticated
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
@@ -39,6 +40,7 @@ async def post_message(
     """The message stands in the space, and in the inbox of every agent there that attends to it, when this answers."""
     runtime = context_of(request).runtime
     chosen = None if key is None else MessageId(str(uuid5(_KEYS, f"{caller.entity.id} {key}")))
+    metadata = settled.asserting(said.metadata, said.organization_id, caller.entity.organization_id)
     space = await runtime.db.read(_may_say, space_id, caller.entity.id, said, chosen)
     posted = await runtime.post(
         space,
@@ -47,10 +49,10 @@ async def post_message(
         id=chosen,
         reply_to=None if said.reply_to is None else MessageId(said.reply_to),
         urgent=said.urgent,
-        metadata=said.metadata,
+        metadata=metadata,
     )
     message = await runtime.db.read(posting.get_message, posted.id)
-    if (message.text, message.reply_to, message.metadata) != (storable(said.text), said.reply_to, said.metadata or {}):
+    if (message.text, message.reply_to, message.metadata) != (storable(said.text), said.reply_to, metadata or {}):
         raise _reused()
     return MessageOut.of(message)
 

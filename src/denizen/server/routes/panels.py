@@ -12,6 +12,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from denizen.cycles import organization
 from denizen.errors import NotFound
 from denizen.ids import EntityId, SpaceId
+from denizen.memory import settled
 from denizen.panel import advisors, panels, rounds, taking, transcript
 from denizen.panel.panels import Panel
 from denizen.panel.rounds import Part
@@ -186,7 +187,8 @@ async def ask_panel(here: Member, asked: AskPanel, key: IdempotencyKey = None) -
 
     A message posted to the space of the panel does the same. Follow the stream of the space, or read the round again.
     """
-    begun = await paneling.ask(here.context, here.caller, await here.enter(), asked.text, key)
+    metadata = settled.asserting(None, asked.organization_id, here.caller.entity.organization_id)
+    begun = await paneling.ask(here.context, here.caller, await here.enter(), asked.text, key, metadata)
     return await here.context.runtime.db.read(round_out, begun)
 
 

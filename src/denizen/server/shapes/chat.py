@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 from denizen.agents.chatting import Answer, Outcome
 from denizen.cycles.ledger import Charge
 from denizen.server.answering import LONGEST_SECONDS, USUAL_SECONDS
-from denizen.server.schemas import METADATA_CHARACTERS, CallOut, MessageOut
+from denizen.server.schemas import METADATA_CHARACTERS, CallOut, MessageOut, NamedOrganization
 from denizen.server.shapes.memory import MemoryControl
 from denizen.server.telling import BETWEEN
 from denizen.spaces.posting import MESSAGE_CHARACTERS
@@ -49,13 +49,7 @@ class ChatRequest(BaseModel):
         str | None, Field(description="A space that you and the agent are in; else the private one of you two.")
     ] = None
     metadata: Annotated[Metadata | None, Field(description="Kept with your message as it is.")] = None
-    organization_id: Annotated[
-        str | None,
-        Field(
-            alias="organizationId",
-            description="Your organization: with it, what is remembered for all of it may be used. It is not kept.",
-        ),
-    ] = None
+    organization_id: NamedOrganization = None
     memory_control: Annotated[
         MemoryControl | None,
         Field(alias="memoryControl", description="What shall be remembered of this conversation. It is kept."),

@@ -19,7 +19,7 @@ from denizen.panel.settings import MOST_ADVISORS, MOST_CROSSTALK, PanelSettings
 from denizen.panel.suggesting import COUNT, MOST, Sort, Suggestion
 from denizen.panel.taking import Shown
 from denizen.panel.voting import tally
-from denizen.server.schemas import MessageOut
+from denizen.server.schemas import MessageOut, NamedOrganization
 from denizen.server.shapes.examples import KITCHEN, NINE, NOOR, THING
 from denizen.server.shapes.given import Given, example, given_example
 from denizen.spaces.posting import MESSAGE_CHARACTERS, Message
@@ -260,6 +260,7 @@ class AskPanel(Given):
             description="Markdown. `@handle` of advisors or groups: only those answer.",
         ),
     ]
+    organization_id: NamedOrganization = None
 
 
 class PhaseOut(BaseModel):
