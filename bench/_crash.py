@@ -20,13 +20,14 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
-from bench._crash_child import HastyClock, Life, Post, append_line, live, read_journal
+from bench._crash_child import AT_ONCE, HastyClock, Life, Post, append_line, live, read_journal, was_said
 from denizen.checker import Violation, check_database
+from denizen.memory import rolling
 from denizen.storage.database import Database, Tx, statement
 from denizen.storage.opening import open_database
-from denizen.storage.schema import cycles, entities, messages
+from denizen.storage.schema import cycles, entities, ledger, memories, messages, rollings
 
 KILLED: Final = -9
 PRELOADED: Final = [
@@ -144,6 +145,8 @@ class Verdict:
     """Cycle and step of model calls that were made again although their response was stored."""
     outside: list[str]
     """What the world outside saw and should not have, or the other way round."""
+    memory: list[str]
+    """What is wrong with what conversations came to."""
     violations: list[Violation]
     defects: list[str]
     """What a process logged as an error."""
@@ -159,6 +162,7 @@ class Verdict:
             *(f"#{number} is duplicated" for number in self.duplicated),
             *(f"step {step} of cycle {cycle} was asked for again" for cycle, step in self.asked_again),
             *self.outside,
+            *self.memory,
             *map(str, self.violations),
             *self.defects,
         ]
@@ -201,11 +205,38 @@ async def _judged(town: Town, db: Database) -> Verdict:
         duplicated=sorted(n for n in set(questions) | set(times) if questions[n] > 1 or times[n] > 1),
         asked_again=_asked_again(journal),
         outside=[*_outside(town.folder, [(int(a[1]), a[2], a[3]) for a in answers])],
+        memory=[*await db.read(_misremembered)],
         violations=await check_database(db),
         defects=_text(town.folder / "defects").splitlines(),
         answered=len(times),
         resumed=_resumed(journal, await db.read(_ended_cycles)),
     )
+
+
+_rolled = statement(select(rollings.c.space_id, rollings.c.summary, rollings.c.upto, rollings.c.passes))
+_kept = statement(
+    select(memories.c.owner, memories.c.text).where(memories.c.kind == "item", memories.c.superseded_by.is_(None))
+)
+_paid = statement(select(func.count()).select_from(ledger).where(ledger.c.detail == "memory"))
+
+
+def _misremembered(tx: Tx) -> list[str]:
+    """Each message was summed up once, in order, and what it says is remembered once; each pass was paid once."""
+    wrong: list[str] = []
+    remembered = Counter(tx.all(_kept))
+    rolled = tx.all(_rolled)
+    for space_id, summary, upto, _ in rolled:
+        if summary.split() != [str(number) for number in range(1, upto + 1)]:
+            wrong.append(f"{space_id} was summed up as {summary}, not as 1 to {upto}")
+        times = [remembered[f"conversation:{space_id}", was_said(number)] for number in range(1, upto + 1)]
+        if times != [1] * upto:
+            wrong.append(f"{space_id}: its messages are remembered {times} times")
+    waiting = rolling.long_unsummed(tx, AT_ONCE) if rolled else []
+    wrong += [f"{space_id} was not summed up" for space_id in waiting]
+    paid, passes = tx.one(_paid), sum(row[3] for row in rolled)
+    if paid is not None and paid[0] != passes:
+        wrong.append(f"{passes} passes were paid {paid[0]} times")
+    return wrong
 
 
 def _asked_again(journal: list[dict[str, Any]]) -> list[tuple[str, int]]:

@@ -32,6 +32,8 @@ from denizen.clock import Instant, SystemClock
 from denizen.cycles.records import calls_of, open_cycle_id
 from denizen.errors import AlreadySettled, ModelRejected, ModelUnreachable, NotFound
 from denizen.ids import AgentId, MessageId, SpaceId
+from denizen.memory import rolling
+from denizen.memory.settings import MemoryOptions
 from denizen.models.scripted import Call, Info, Piece, ScriptedModel, Turn, call, forever, reply, skip
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity
@@ -106,6 +108,8 @@ class Life:
     """Die at this point, when it is passed for the so-manieth time."""
     patient: bool = True
     """Wait between bursts, and end when all is quiet. Otherwise live until killed."""
+    remembers: bool = False
+    """Whether conversations are summed up, and what they came to is remembered."""
 
 
 @dataclass(frozen=True)
@@ -292,6 +296,47 @@ def _answer(task: _Task, handle: str, outcome: str) -> str:
     return f"re #{task.number} by {handle}, {task.kind}: {outcome}. " + "And some more words, to be streamed. " * 3
 
 
+# What conversations come to
+
+MEMORY_MODEL: Final = "script:memory"
+AT_ONCE: Final = 2
+"""Messages of a pass: a question and its answer."""
+PRESETS: Final[dict[str, Any]] = {
+    "memoryCompaction": {
+        "profiles": {
+            "hasty": {
+                "cooldownMs": 0,
+                "tailTurnsToKeep": 0,
+                "minTurnsToSummarize": AT_ONCE,
+                "maxTurnsToSummarizePerPass": AT_ONCE,
+                "modelId": MEMORY_MODEL,
+            }
+        },
+        "defaultProfile": "hasty",
+    }
+}
+_NUMBERED = re.compile(r"^\[(\d+)\] ", re.MULTILINE)
+_SUMMARY = re.compile(r'^summary_markdown: "([\d ]*)"$', re.MULTILINE)
+_MEMORY = re.compile(r"^memory_json: (.*)$", re.MULTILINE)
+_CARRIED: Final = 40
+"""Things that a pass carries over from the one before."""
+
+
+def sum_up(messages: list[ModelMessage], _info: Info) -> str:
+    """The numbers of all messages so far, and of each that it was said: so it can be counted what was summed up."""
+    told = _prompt(messages[1])
+    numbers = [int(each) for each in _NUMBERED.findall(told)]
+    summary, memory = _SUMMARY.search(told), _MEMORY.search(told)
+    known = json.loads(memory[1]).get("facts", []) if memory else []
+    facts = [*known, *({"text": was_said(number), "sources": [number]} for number in numbers)]
+    said = " ".join([*([summary[1]] if summary else []), *map(str, numbers)])
+    return json.dumps({"summary_markdown": said, "memory_json": {"facts": facts[-_CARRIED:]}})
+
+
+def was_said(number: int) -> str:
+    return f"Message {number} was said."
+
+
 # The town
 
 
@@ -310,7 +355,11 @@ class Town:
         self.scripts = {handle: Script(handle, self) for handle in AGENTS}
         self.runtime = Runtime(
             life.url,
-            models={f"script:{handle}": script.model() for handle, script in self.scripts.items()},
+            models={
+                MEMORY_MODEL: forever(sum_up, record=False),
+                **{f"script:{handle}": script.model() for handle, script in self.scripts.items()},
+            },
+            memory=MemoryOptions(presets=lambda: PRESETS) if life.remembers else None,
             tools=outside_tools(life.folder),
             clock=self.clock,
             pace=Pace(grace_seconds=0),
@@ -354,7 +403,7 @@ class Town:
 
     async def quiet(self) -> None:
         """No agent has anything to do, nor will have. Meanwhile people answer what they are asked."""
-        while await self.runtime.db.read(_unsettled):
+        while await self.runtime.db.read(_unsettled, self.life.remembers):
             for person in self.people.values():
                 await self._answer(person)
             await self.clock.sleep(1)
@@ -433,9 +482,10 @@ _open_calls = statement(select(func.count()).select_from(calls).where(calls.c.st
 _open_plans = statement(select(func.count()).select_from(plans).where(plans.c.state == "waiting"))
 
 
-def _unsettled(tx: Tx) -> int:
+def _unsettled(tx: Tx, remembers: bool) -> int:
     queries = (_open_cycles, _open_events, _open_calls, _open_plans)
-    return sum(row[0] for query in queries if (row := tx.one(query)) is not None)
+    to_sum_up = len(rolling.long_unsummed(tx, AT_ONCE)) if remembers else 0
+    return to_sum_up + sum(row[0] for query in queries if (row := tx.one(query)) is not None)
 
 
 _responses = statement(select(log.c.cycle_id, func.count()).where(log.c.kind == "response").group_by(log.c.cycle_id))

@@ -54,6 +54,7 @@ def main(arguments: list[str]) -> int:
                 "duplicated": len(verdict.duplicated),
                 "asked_again": len(verdict.asked_again),
                 "outside_wrong": len(verdict.outside),
+                "memory_wrong": len(verdict.memory),
                 "resumed": verdict.resumed,
                 "violations": len(verdict.violations),
                 "defects": len(verdict.defects),
@@ -68,7 +69,7 @@ def run(town: Town, kills: int, chance: random.Random) -> Verdict:
     """Kill so many processes, then let one finish."""
     questions = _questions(chance)
     asked = [next(questions) for _ in range(len(KINDS))]
-    assert town.live((tuple(asked),)) == 0
+    assert town.live((tuple(asked),), remembers=True) == 0
     points = sorted(town.points())
     for done in range(kills):
         asked += [next(questions) for _ in range(chance.randint(1, 4))]
@@ -76,7 +77,7 @@ def run(town: Town, kills: int, chance: random.Random) -> Verdict:
         _live_and_die(town, _unacknowledged(town, asked), point, chance.uniform(0, LONGEST_SECONDS))
         if (done + 1) % 20 == 0:
             print(f"{done + 1} of {kills} kills", file=sys.stderr, flush=True)
-    assert town.live((_unacknowledged(town, asked),)) == 0
+    assert town.live((_unacknowledged(town, asked),), remembers=True) == 0
     return town.verdict()
 
 
@@ -97,7 +98,7 @@ def _unacknowledged(town: Town, asked: list[Post]) -> tuple[Post, ...]:
 
 def _live_and_die(town: Town, posts: tuple[Post, ...], point: tuple[str, int] | None, seconds: float) -> None:
     """One life, killed at the point, after so many seconds, or when it has nothing left to do: whatever is first."""
-    process, hearing = town.begin((posts,), kill=point, patient=False)
+    process, hearing = town.begin((posts,), kill=point, patient=False, remembers=True)
     with hearing:
         word = _hear(process, hearing, DEADLINE_SECONDS)
         if word is not None:

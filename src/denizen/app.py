@@ -18,7 +18,7 @@ from denizen.access.secrets import Place, Secret
 from denizen.access.signatures import Scheme
 from denizen.access.vault import Keys, Vault, given_keys, keys_in_file, keys_in_memory, no_keys
 from denizen.access.webhooks import Webhook
-from denizen.agents import applying, forking, gauges, registry, standing
+from denizen.agents import applying, forking, gauges, paying, registry, standing
 from denizen.agents.advising import Advising, Remembering
 from denizen.agents.differences import Change
 from denizen.agents.equipping import Equipment
@@ -38,9 +38,8 @@ from denizen.consciousness.recall.embedding import following
 from denizen.consciousness.recall.fetching import Found as Recalled
 from denizen.consciousness.recall.passages import RECALLABLE
 from denizen.consciousness.replay import Rebuilt
-from denizen.cycles import budgets, catching_up, ledger
-from denizen.cycles.budgets import Amount, BudgetSettings, Resting, Spending
-from denizen.cycles.ledger import Charge
+from denizen.cycles import budgets, catching_up
+from denizen.cycles.budgets import BudgetSettings, Resting, Spending
 from denizen.cycles.records import CycleRecord, cycles_of
 from denizen.cycles.reflecting import Afterthoughts, Tried, try_metaprompt
 from denizen.cycles.rethinking import Rethought, rethink
@@ -48,17 +47,16 @@ from denizen.cycles.routing import Choose
 from denizen.cycles.speaking import Voices, heard_by_latecomers
 from denizen.cycles.stopping import BUILT_IN, Stop
 from denizen.cycles.triage import Judge
-from denizen.errors import BudgetSpent, InvalidInput, NotFound, OutcomeUnknown, StorageError
+from denizen.errors import InvalidInput, NotFound, OutcomeUnknown, StorageError
 from denizen.forgetting import changing, forgetting
 from denizen.forgetting.erasing import empty_write_ahead_log
 from denizen.forgetting.forgetting import Receipt, Rehearsed
-from denizen.ids import AgentId, CycleId, EntityId, MessageId, OrganizationId, SpaceId, new_id
+from denizen.ids import AgentId, EntityId, MessageId, OrganizationId, SpaceId, new_id
 from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
 from denizen.inbox.events import Event
 from denizen.inbox.outside import storable_data
 from denizen.memory import hygiene, items, rolling, settled, sinks
-from denizen.memory.asking import Spent
 from denizen.memory.hygiene import Report
 from denizen.memory.items import Remembered
 from denizen.memory.keeping import Keeper, Means, Rolling
@@ -67,11 +65,11 @@ from denizen.memory.reminding import Reminder
 from denizen.memory.rolling import House, Rolled
 from denizen.memory.searching import Found as FoundMemory
 from denizen.memory.settings import Configuration, MemoryOptions
-from denizen.memory.sinks import DatabaseRetriever, DatabaseSink
+from denizen.memory.sinks import DatabaseRetriever
 from denizen.models.catalog import Models
 from denizen.models.embedders import NONE, Embedder, Reader, make_embedder
 from denizen.models.prices import Price
-from denizen.panel import advisors, costs, desk, panels, rounds, taking, transcript
+from denizen.panel import advisors, desk, panels, rounds, taking, transcript
 from denizen.panel.advisors import Advisor, AdvisorDraft
 from denizen.panel.asking import Kit
 from denizen.panel.costs import Foretold
@@ -216,7 +214,7 @@ class Runtime:
     def _begin_remembering(self, options: MemoryOptions) -> None:
         configuration = Configuration(options.presets, options.switches)
         configuration.now()  # what is wrong with it is said at the start
-        sink = DatabaseSink if options.sink is None else sinks.load(options.sink, "memory.sink", "keep")
+        sink = None if options.sink is None else sinks.load(options.sink, "memory.sink", "keep")
         retriever = DatabaseRetriever
         if options.retriever is not None:
             retriever = sinks.load(options.retriever, "memory.retriever", "retrieve")
@@ -228,8 +226,10 @@ class Runtime:
             self.clock,
             configuration,
             self._utility_model,
-            _pay_for_memory,
-            sink(self.db, self.embedder),
+            paying.Purse(self.db, self._prices).room_for,
+            paying.pay,
+            None if sink is None else sink(self.db, self.embedder),
+            self.embedder,
             self._prices,
             options.prompts,
         )
@@ -239,9 +239,6 @@ class Runtime:
     async def _utility_model(self, house: House, name: str) -> tuple[str, Model]:
         if house.kind != "panel":
             return await self._equipment().model_for(await self.get_agent(house.agents[0][0]), name)
-        refused = await self.db.write(_lacking, house.space_id)
-        if refused is not None:
-            raise BudgetSpent(costs.refusal(refused))
         return await self._kit().model_for(house.organization_id, name)
 
     async def __aexit__(self, *error: object) -> None:
@@ -770,10 +767,16 @@ class Runtime:
         return await desk.suggest(self._kit(), _id(panel), topic, count)
 
     async def ask_panel(
-        self, panel: Panel | Space | SpaceId, author: Who | EntityId, text: str, *, id: MessageId | None = None
+        self,
+        panel: Panel | Space | SpaceId,
+        author: Who | EntityId,
+        text: str,
+        *,
+        id: MessageId | None = None,
+        metadata: Mapping[str, JsonValue] | None = None,
     ) -> Round:
         """The message stands in the panel, and everyone it is for has it to answer. `round` gives what came of it."""
-        posted = await self.post(_id(panel), author, text, id=id)
+        posted = await self.post(_id(panel), author, text, id=id, metadata=metadata)
         begun = await self.db.read(rounds.begun_by, posted.id)
         if begun is None:
             raise InvalidInput("Only what a person says to a panel is answered.")
@@ -1279,28 +1282,6 @@ def _keys(given: str | None, file: Path | None, database_url: str) -> Keys:
         return keys_in_file(file)
     # What is gone with the process needs no key that outlives it.
     return keys_in_memory() if database_url in ("sqlite://", "sqlite:///", "sqlite:///:memory:") else no_keys
-
-
-def _lacking(tx: Tx, panel_id: SpaceId) -> str | None:
-    """The limit of which a panel has nothing left, if there is one."""
-    panel = panels.get(tx, panel_id)
-    return costs.lacking(tx, panel.organization_id, panel.id, panel.settings.budget, Amount(1, 1))
-
-
-def _pay_for_memory(tx: Tx, house: House, spent: Spent) -> None:
-    """What summing a conversation up has used goes to the account of an agent in it, or of the panel."""
-    charge = Charge(
-        spent.model,
-        spent.input_tokens,
-        spent.output_tokens,
-        spent.cache_read_tokens,
-        spent.cache_write_tokens,
-        spent.cost_micros,
-    )
-    if house.kind == "panel":
-        costs.enter(tx, house.organization_id, house.space_id, charge)
-    else:
-        ledger.enter(tx, house.agents[0][0], CycleId(new_id()), "usage", charge, "memory")
 
 
 def _make_bus(redis_url: str | None, clock: Clock) -> Bus:

@@ -8,7 +8,7 @@ import pytest
 
 from bench._crash import KILLED, Town
 from bench._crash_child import Post
-from tests.crash.towns import OUTSIDE, SCENARIO, Founded
+from tests.crash.towns import OUTSIDE, REMEMBERING, SCENARIO, Founded
 
 SETTING_UP = ["_only_organization", "create_entity", "create", "_create_space", "attend"]
 """Writes that found the town."""
@@ -36,6 +36,9 @@ LIVING = [
 WITH_OTHERS = ["answer", "answer_as", "fire_due"]
 """Writes of a town whose agents ask people, run on and set timers."""
 
+SUMMING_UP = ["claim", "keep_pass"]
+"""Writes of a town whose conversations are summed up: what each pass found is remembered with it."""
+
 BETWEEN = ["model.answered", "tool.called"]
 """Points between writes."""
 
@@ -44,10 +47,10 @@ def around(writes: list[str]) -> list[str]:
     return [f"{when}:{write}" for write in writes for when in ("commit", "committed")]
 
 
-def passed(founded: Founded, folder: Path, scenario: tuple[tuple[Post, ...], ...]) -> dict[str, int]:
+def passed(founded: Founded, folder: Path, scenario: tuple[tuple[Post, ...], ...], **how: bool) -> dict[str, int]:
     """How often each point is passed when nobody is killed."""
     with founded.copy(folder / "town") as town:
-        assert town.live(scenario) == 0
+        assert town.live(scenario, **how) == 0
         verdict = town.verdict()
         assert (verdict.wrong, verdict.answered) == ([], sum(map(len, scenario)))
         return town.points()
@@ -63,10 +66,18 @@ def passes_outside(founded: Founded, tmp_path_factory: pytest.TempPathFactory) -
     return passed(founded, tmp_path_factory.mktemp("outside"), OUTSIDE)
 
 
-def test_every_point_is_known(passes: dict[str, int], passes_outside: dict[str, int]) -> None:
+@pytest.fixture(scope="module")
+def passes_remembering(founded: Founded, tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
+    return passed(founded, tmp_path_factory.mktemp("remembering"), REMEMBERING, remembers=True)
+
+
+def test_every_point_is_known(
+    passes: dict[str, int], passes_outside: dict[str, int], passes_remembering: dict[str, int]
+) -> None:
     """The tests below kill at each of them, and at no point that is never passed."""
-    known = {*around(LIVING), *around(WITH_OTHERS), *BETWEEN}
-    assert {*passes, *passes_outside} - set(around(SETTING_UP)) == known
+    known = {*around(LIVING), *around(WITH_OTHERS), *around(SUMMING_UP), *BETWEEN}
+    assert {*passes, *passes_outside, *passes_remembering} - set(around(SETTING_UP)) == known
+    assert {passes_remembering[point] for point in around(SUMMING_UP)} == {3}
     assert set(passes) - set(around(SETTING_UP)) == {*around(LIVING), *BETWEEN}
 
 
@@ -86,10 +97,19 @@ def test_killed_among_others(point: str, founded: Founded, passes_outside: dict[
         killed_once(founded, tmp_path / str(nth), OUTSIDE, point, nth)
 
 
-def killed_once(founded: Founded, folder: Path, scenario: tuple[tuple[Post, ...], ...], point: str, nth: int) -> None:
+@pytest.mark.parametrize("point", around(SUMMING_UP))
+def test_killed_while_summing_up(point: str, founded: Founded, tmp_path: Path) -> None:
+    """No message is left out of the summary or summed up twice, and what it says is remembered and paid for once."""
+    for nth in (1, 3):  # the last one as well: what it found comes again in no other
+        killed_once(founded, tmp_path / str(nth), REMEMBERING, point, nth, remembers=True)
+
+
+def killed_once(
+    founded: Founded, folder: Path, scenario: tuple[tuple[Post, ...], ...], point: str, nth: int, **how: bool
+) -> None:
     with founded.copy(folder) as town:
-        assert town.live(scenario, kill=(point, nth)) == KILLED
-        assert town.live(scenario) == 0
+        assert town.live(scenario, kill=(point, nth), **how) == KILLED
+        assert town.live(scenario, **how) == 0
         verdict = town.verdict()
         assert verdict.wrong == []
         # The one question that was being asked may have been lost, unacknowledged.

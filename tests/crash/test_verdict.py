@@ -29,7 +29,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Town:
     folder = tmp_path_factory.mktemp("judged")
     town = Town(f"sqlite:///{folder / 'denizen.db'}", folder)
     posts = (Post(1, "desk", "noor", "ada", "note"), Post(2, "den", "finn", "bo", "mark"))
-    assert town.live((posts,)) == 0
+    assert town.live((posts,), remembers=True) == 0
     assert town.verdict().wrong == []
     return town
 
@@ -81,6 +81,20 @@ def test_a_model_call_made_again_is_seen(town: Town) -> None:
     assert town.verdict().asked_again == []
     journal.write("asked", cycle="cycle", step=0)
     assert town.verdict().asked_again == [("cycle", 0)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("UPDATE rollings SET summary = '1 1 2'", "was summed up as 1 1 2, not as 1 to 2"),
+        ("DELETE FROM memories WHERE text LIKE 'Message 2 %'", "its messages are remembered [1, 0] times"),
+        ("UPDATE ledger SET detail = 'memory' WHERE kind = 'usage'", "passes were paid"),
+        ("UPDATE rollings SET summary = '', upto = 0", "was not summed up"),
+    ],
+)
+async def test_a_conversation_that_came_to_something_else_is_seen(town: Town, sql: str, said: str) -> None:
+    await do(town, sql)
+    assert said in "\n".join((await judge(town)).memory)
 
 
 def test_a_defect_is_seen(town: Town) -> None:

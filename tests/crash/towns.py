@@ -41,6 +41,10 @@ OUTSIDE = (
 """What a cycle has to do with others: questions to people, calls that nobody waits for, timers, requests over HTTP."""
 
 
+REMEMBERING = tuple((Post(number, "desk", "noor", "ada", "plain"),) for number in range(1, 4))
+"""A conversation of six messages, summed up in three passes while it goes on."""
+
+
 @dataclass(frozen=True, slots=True)
 class Founded:
     """A town in which nothing was asked yet."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from sqlalchemy import select
@@ -62,8 +63,14 @@ async def test_what_is_true_no_more_is_linked_and_not_found(world: World):
     assert await found(world, owner, "when is tea") == ["Tea is at five."]
     new, old = await world.denizen.memories(owner=owner.key)
     assert (old.superseded_by, new.superseded_by) == (new.id, None)
-    assert await remember(world, owner, space, fact("Tea is at four.", "m3")) == {"again": 1}
-    assert sorted(await found(world, owner, "tea")) == ["Tea is at five.", "Tea is at four."]
+    # A pass carries over what it knew: that is no new reason.
+    assert await remember(world, owner, space, fact("Tea is at four.")) == {"known": 1}
+    assert await found(world, owner, "tea") == ["Tea is at five."]
+    again = fact("Tea is at four.", "m3", replaces=("Tea is at five.",))
+    assert await remember(world, owner, space, again) == {"again": 1}
+    assert await found(world, owner, "tea") == ["Tea is at four."]
+    new, old = await world.denizen.memories(owner=owner.key)
+    assert (old.superseded_by, new.superseded_by) == (None, old.id)
 
 
 async def test_what_is_forgotten_leaves_no_word_and_does_not_come_again(world: World):
@@ -78,6 +85,19 @@ async def test_what_is_forgotten_leaves_no_word_and_does_not_come_again(world: W
     assert await world.denizen.db.read(lambda tx: tx.all(_sizes)) == [(1, 2)]
     assert await remember(world, owner, space, fact("the xylophone is VIOLET!")) == {"kept out": 1}
     assert await world.denizen.forget_memory(memory.id) == receipt
+
+
+async def test_two_conversations_of_one_person_remember_the_same_thing_once(world: World):
+    """At the same moment, and in any order: the owner is held until the commit."""
+    owner, space = await owner_in(world)
+    facts = [fact(f"Thing {n} is so.", "m1") for n in range(5)]
+    write = world.denizen.db.write
+    await asyncio.gather(
+        write(items.remember, owner, space, facts), write(items.remember, owner, space, list(reversed(facts)))
+    )
+    assert sorted(each.text for each in await world.denizen.memories(owner=owner.key)) == [
+        f"Thing {n} is so." for n in range(5)
+    ]
 
 
 async def test_forgetting_forgets_what_it_took_the_place_of(world: World):
@@ -107,6 +127,12 @@ async def test_the_same_meaning_is_one_memory_where_an_embedder_says_so(small_wo
     assert await remember(small_world, owner, space, same, embedder="e") == {"same meaning": 1}
     assert await remember(small_world, owner, space, fact("The cat purrs.", vector=cat), embedder="e") == {"new": 1}
     assert await remember(small_world, owner, space, same, embedder="other") == {"new": 1}
+    # What sounds alike may be what it contradicts, or takes the place of.
+    five = fact("Tea is at 5 pm.", "m3", vector=drink)
+    assert await remember(small_world, owner, space, fact("Tea is at 4 pm.", vector=tea), embedder="e2") == {"new": 1}
+    assert await remember(small_world, owner, space, five, embedder="e2") == {"new": 1}
+    moved = fact("Tea is later.", "m4", vector=drink, replaces=("Tea is at 4 pm.", "Tea is at 5 pm."))
+    assert await remember(small_world, owner, space, moved, embedder="e2") == {"superseding": 1}
     assert await found(small_world, owner, "beverage", vector=drink, embedder="e") == ["Tea is at four."]
 
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 from typing import Any
 
 import pytest
 
 from denizen import forever
 from denizen.errors import ModelUnreachable
+from denizen.ids import AgentId
 from denizen.memory import rolling
+from denizen.memory.policy import Policy, Scopes
 from denizen.memory.settings import MemoryOptions
-from denizen.models.scripted import Info
+from denizen.memory.sinks import Batch
+from denizen.models.scripted import Info, ScriptedModel
 from denizen.spaces.directory import Entity, Space
 from tests.memory.conftest import PRESETS, answering, known, utility, written
 from tests.world import World, as_text, open_world
-
-NO_CYCLES = {"silent_reply": "ignore"}
 
 
 async def a_conversation(world: World, messages: int, **more: Any) -> tuple[Entity, Space]:
@@ -62,7 +65,23 @@ async def test_what_is_unusable_twice_keeps_the_last_good_state(small_world: Wor
         assert (now.summary, now.memory, now.upto) == (good.summary, good.memory, good.upto)
     small_world.clock.advance(3_600)
     assert await small_world.denizen.roll(kitchen) == "done"
-    assert (await small_world.denizen.conversation_memory(kitchen)).upto == 6
+    assert (await small_world.denizen.conversation_memory(kitchen)).upto == 4
+
+
+async def test_what_a_model_cannot_take_at_once_it_may_take_in_parts(small_world: World):
+    """After each failure half as many messages are asked for, and after a success as many as ever."""
+    model = utility(small_world, *[ModelUnreachable("too long")] * 2, written("A little."), written("The rest."))
+    _, kitchen = await a_conversation(small_world, 12)
+    for _ in range(4):
+        await small_world.denizen.roll(kitchen)
+        small_world.clock.advance(3_600)
+    asked = [as_text(request[1]) for request in model.requests]
+    assert [re.findall(r"^\[MESSAGES .*\]$", each, re.MULTILINE)[0] for each in asked] == [
+        "[MESSAGES 1–8]",
+        "[MESSAGES 1–4]",
+        "[MESSAGES 1–2]",
+        "[MESSAGES 3–10]",
+    ]
 
 
 async def test_a_model_that_cannot_be_had_is_no_reason_to_stop(small_world: World):
@@ -89,10 +108,53 @@ async def test_at_most_one_pass_in_a_cool_down(ready_sqlite_url: str):
 
 
 async def test_two_processes_make_one_pass(world: World):
-    """Whoever claims it first makes it."""
+    """Whoever claims it first makes it, however short the cool-down; who dies over it holds it up for a while."""
     _, kitchen = await a_conversation(world, 4)
-    claims = [await world.denizen.db.write(rolling.claim, kitchen.id, "", 60_000) for _ in range(2)]
-    assert claims == [True, False]
+
+    async def claim() -> bool:
+        return await world.denizen.db.write(rolling.claim, kitchen.id, "", 0, 120)
+
+    assert [await claim(), await claim()] == [True, False]
+    world.clock.advance(119)
+    assert not await claim()
+    world.clock.advance(1)
+    assert await claim()
+
+
+async def test_one_slow_model_does_not_hold_up_other_conversations(small_world: World):
+    """The first pass ends only when that of another conversation has been asked for."""
+    both = asyncio.Event()
+    asked = 0
+
+    async def slowly(_messages: object, _info: Info) -> str:
+        nonlocal asked
+        asked += 1
+        if asked == 2:
+            both.set()
+        await both.wait()
+        return written("They talked.")
+
+    small_world.denizen.models.register("utility", forever(slowly))
+    noor, kitchen = await a_conversation(small_world, 4)
+    study = await small_world.space("Study", noor)
+    await small_world.denizen.join(study, await small_world.agent("Bee"), attention="none")
+    await talk(small_world, noor, study, 4)
+    await small_world.run()
+    summed = [(await small_world.denizen.conversation_memory(each)).upto for each in (kitchen, study)]
+    assert summed == [2, 2]
+
+
+async def test_a_message_that_is_deleted_while_the_model_writes_is_not_summed_up(small_world: World):
+    """Not only what is forgotten: whatever has changed."""
+    noor, kitchen = await a_conversation(small_world, 4)
+
+    async def slowly(_messages: object, _info: Info) -> str:
+        await small_world.denizen.delete_message((await small_world.denizen.messages(kitchen))[0], by=noor)
+        return written("They spoke of remark 0.", facts=[known("Remark 0 was made.", 1)])
+
+    utility(small_world, slowly)
+    assert await small_world.denizen.roll(kitchen) == "changed"
+    assert await small_world.denizen.memories() == []
 
 
 async def test_a_message_that_is_forgotten_while_the_model_writes_does_not_come_back(world: World):
@@ -118,6 +180,86 @@ async def test_what_it_costs_goes_to_the_account_of_an_agent_there(small_world: 
     await small_world.denizen.roll(kitchen)
     [spent] = await small_world.denizen.spending(days=1)
     assert (spent.model, spent.calls, spent.input_tokens > 0) == ("utility", 1, True)
+
+
+async def test_a_pass_is_made_only_where_the_budget_has_room_for_it(small_world: World):
+    """As a cycle's own calls are: for the most that it may use. When there is room again, it is made."""
+    model = utility(small_world, written("They talked."))
+    _noor, kitchen = await a_conversation(small_world, 4, budget={"tokens_per_day": 900})
+    assert await small_world.denizen.roll(kitchen) == "failed"
+    assert (model.requests, await small_world.denizen.spending(days=1)) == ([], [])
+    ada = await small_world.denizen.find("ada")
+    await small_world.denizen.edit_agent(AgentId(ada.id), budget={"tokens_per_day": 9_000})
+    assert await small_world.denizen.roll(kitchen) == "done"
+
+
+async def test_the_repair_of_an_answer_needs_room_as_well(small_world: World):
+    """What the first answer used counts, though it is not entered yet."""
+    model = utility(small_world, "No.", written("They talked."))
+    _noor, kitchen = await a_conversation(small_world, 4)
+    await small_world.denizen.set_budget(tokens_per_day=1_400)
+    assert await small_world.denizen.roll(kitchen) == "failed"
+    assert len(model.requests) == 1
+    [spent] = await small_world.denizen.spending(days=1)
+    assert (spent.model, spent.calls) == ("utility", 1)
+
+
+async def test_a_pass_of_a_panel_is_made_only_where_its_budget_has_room_for_it(small_world: World):
+    model = utility(small_world, written("They talked."))
+    small_world.denizen.models.register("m", forever(lambda _messages, _info: "Well."))
+    noor = await small_world.person("Noor")
+    panel = await small_world.denizen.create_panel("Board", [noor], model="m", budget={"tokens_per_day": 900})
+    for _ in range(4):
+        await small_world.denizen.post(panel.id, noor, "And now?")
+    assert await small_world.denizen.roll(panel.id) == "failed"
+    assert model.requests == []
+
+
+async def test_a_budget_in_dollars_needs_a_price(small_world: World):
+    """A model of no price list is not asked: nobody could say what is left."""
+
+    class Foreign(ScriptedModel):
+        @property
+        def system(self) -> str:
+            return "nowhere"
+
+    model = utility(small_world, written("They talked."))
+    model.__class__ = Foreign
+    _noor, kitchen = await a_conversation(small_world, 4)
+    await small_world.denizen.set_budget(dollars_per_day=1)
+    assert await small_world.denizen.roll(kitchen) == "failed"
+    assert model.requests == []
+
+
+class Elsewhere:
+    """A sink of somebody's own."""
+
+    handed: list[Batch] = []  # noqa: RUF012  the test reads it
+
+    def __init__(self, _db: object, _embedder: object) -> None:
+        self.handed.clear()
+
+    async def keep(self, batch: Batch) -> None:
+        self.handed.append(batch)
+        raise ConnectionError("It is away.")
+
+
+async def test_a_sink_of_ones_own_is_handed_only_what_is_allowed(ready_sqlite_url: str):
+    """Who may have what remembered is not left to it; where it fails, the summary is kept all the same."""
+    options = MemoryOptions(presets=lambda: PRESETS, sink=f"{__name__}:Elsewhere")
+    async with open_world(ready_sqlite_url, memory=options) as world:
+        utility(world, *[written("They talked.", facts=[known("A.", 1)])] * 3)
+        noor, kitchen = await a_conversation(world, 4)
+        await world.denizen.set_memory_policy(kitchen, Policy(scopes=Scopes(conversation=False, persona=False)))
+        assert await world.denizen.roll(kitchen) == "done"
+        [batch] = Elsewhere.handed
+        assert [share.owner.scope for share in batch.shares] == ["user"]
+        assert (batch.summary, batch.document) == ("", "")
+        assert await world.denizen.memories() == []
+        await world.denizen.set_memory_policy(kitchen, Policy(enabled=False))
+        await talk(world, noor, kitchen, 2)
+        assert await world.denizen.roll(kitchen) == "done"
+        assert len(Elsewhere.handed) == 1
 
 
 async def test_a_conversation_without_agents_or_with_the_profile_off_is_let_be(small_world: World):

@@ -112,6 +112,22 @@ def test_what_is_wrong_is_told_with_its_place(presets: dict[str, Any], said: str
         read(presets)
 
 
+def test_a_scope_whose_top_k_is_not_named_has_the_usual_one() -> None:
+    top_k = read({"longTermMemory": {"topKByScope": {"user": 1}}}).long_term.top_k
+    assert top_k == {"conversation": 4, "user": 1, "persona": 6, "organization": 6}
+
+
+def test_presets_that_become_wrong_leave_what_they_said_before() -> None:
+    """An agent does not stop to think because somebody mistypes a number."""
+    said: list[dict[str, Any]] = [{"longTermMemory": {"maxCharacters": 300}}]
+    configuration = Configuration(lambda: said[0])
+    assert configuration.now().long_term.max_characters == 300
+    said[0] = {"longTermMemory": {"maxCharacters": "many"}}
+    assert configuration.now().long_term.max_characters == 300
+    with pytest.raises(SettingsError, match=r"longTermMemory\.maxCharacters"):
+        Configuration(lambda: said[0]).now()
+
+
 def test_retrieval_is_reviewed_as_often_as_profiles_are() -> None:
     routing = read({"routing": {"reviewEveryNTurns": 3, "forceReviewOnCompaction": False}}).routing
     assert (routing.every_turns, routing.on_compaction) == (3, False)

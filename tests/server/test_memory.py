@@ -126,8 +126,11 @@ async def test_members_see_the_organizations_switches_and_admins_change_them(hou
 
 
 async def test_admin_publishes_for_the_organization_and_a_member_does_not(house: House) -> None:
-    """Asked where it is written: id, scope and share set, admin-only, four categories."""
-    memory = {"facts": [known("The launch is in May.", 1)], "preferences": [known("They like May.", 1)]}
+    """Asked where it is written: id, scope and share set, admin-only, four categories, and what admins said."""
+    memory = {
+        "facts": [known("The launch is in May.", 1, 5), known("Sam has a secret.", 1)],
+        "preferences": [known("They like May.", 5)],
+    }
     utility(house.world, *[written("They met.", **memory)] * 4)
     noor, sam, kitchen = await cast(house)
     home = kitchen.organization_id
@@ -145,6 +148,69 @@ async def test_admin_publishes_for_the_organization_and_a_member_does_not(house:
                 await house.world.denizen.run_until_idle()
         published = await house.world.denizen.memories(owner=f"organization:{home}")
         assert {each.text for each in published} == expected
+
+
+async def test_what_an_admin_says_in_a_space_can_become_the_organizations(house: House) -> None:
+    """As the web client says it: each message names the organization, and what is shared is settled beforehand."""
+    memory = {"facts": [known("The launch is in May.", 1)]}
+    utility(house.world, *[written("They met.", **memory)] * 4)
+    noor, sam, kitchen = await cast(house)
+    home = kitchen.organization_id
+    path = f"/api/spaces/{kitchen.id}"
+    policy = {"scopes": {"organization": True}, "share_with_organization": True}
+    assert (await house.call("PATCH", f"{path}/memory", sam, json=policy)).status_code == 200
+    async with house.world.denizen.living():
+        for text in ("The launch is in May.", "Well.", "So."):
+            said = {"text": text, "organizationId": home}
+            answer = await house.call("POST", f"{path}/messages", noor, json=said)
+            assert (answer.status_code, answer.json()["metadata"]) == (201, {"memory": {"organization": True}})
+            await house.world.denizen.run_until_idle()
+    published = await house.world.denizen.memories(owner=f"organization:{home}")
+    assert [each.text for each in published] == ["The launch is in May."]
+    other = await house.call("POST", f"{path}/messages", noor, json={"text": "Hm.", "organizationId": "elsewhere"})
+    assert (other.status_code, other.json()["code"]) == (404, "not_found")
+
+
+async def test_a_question_to_a_panel_can_name_the_organization(house: House) -> None:
+    noor, _, _ = await cast(house)
+    panel = await house.world.denizen.create_panel("Board", [noor], model="m")
+    asked = {"text": "What now?", "organizationId": noor.organization_id}
+    told = await house.call("POST", f"/api/panels/{panel.id}/rounds", noor, json=asked)
+    assert told.json()["message"]["metadata"] == {"memory": {"organization": True}}
+
+
+async def test_a_correction_is_one_for_whoever_else_has_it_and_for_the_summary(house: House) -> None:
+    """And it stays: the next pass, which carries the old text over, does not bring it back."""
+    facts = [known("Noor lives in Bern.", 1), known("Noor sings.", 1)]
+    utility(house.world, *[written("They met.", facts=facts)] * 2)
+    world = house.world
+    noor, ada = await world.person("Noor"), await world.agent("Ada")
+    kitchen = await world.space("Kitchen", noor)
+    await world.denizen.join(kitchen, ada, attention="none")
+    for _ in range(4):
+        await world.say(noor, "Hm.", kitchen)
+    assert await world.denizen.roll(kitchen) == "done"
+    hers = next(each for each in await world.denizen.memories(owner=f"user:{noor.id}") if "Bern" in each.text)
+    await house.call("PATCH", f"/api/memory/{hers.id}", noor, json={"text": "Noor lives in Basel."})
+    state = await world.denizen.conversation_memory(kitchen)
+    assert [each.text for each in state.memory.facts] == ["Noor lives in Basel.", "Noor sings."]
+    for _ in range(2):
+        await world.say(noor, "Hm.", kitchen)
+    assert await world.denizen.roll(kitchen) == "done"
+    live = [each for each in await world.denizen.memories() if each.superseded_by is None and "lives" in each.text]
+    assert {each.text for each in live} == {"Noor lives in Basel."}
+    assert {each.scope for each in live} == {"conversation", "user", "persona"}
+    spelt = await house.call("PATCH", f"/api/memory/{live[0].id}", noor, json={"text": "Noor lives in BASEL!"})
+    assert (spelt.json()["id"], spelt.json()["text"]) == (live[0].id, "Noor lives in BASEL!")
+
+
+async def test_what_was_forgotten_cannot_come_back_by_a_correction(house: House) -> None:
+    noor, _, kitchen = await cast(house)
+    gone = await remembered(house, kitchen, "Noor sings.", scope="user", user_id=noor.id)
+    await house.call("DELETE", f"/api/memory/{gone}", noor)
+    other = await remembered(house, kitchen, "Noor dances.", scope="user", user_id=noor.id)
+    refused = await house.call("PATCH", f"/api/memory/{other}", noor, json={"text": "Noor sings!"})
+    assert (refused.status_code, refused.json()["code"]) == (422, "invalid_input")
 
 
 async def test_the_report_tells_what_is_wrong_and_not_what_it_says(house: House) -> None:

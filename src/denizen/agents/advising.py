@@ -16,6 +16,7 @@ from typing import Any, Final
 from denizen.ids import SpaceId
 from denizen.memory import items, panels, reminding, rolling
 from denizen.memory.items import Remembered
+from denizen.memory.policy import Scope
 from denizen.memory.settings import Configuration
 from denizen.memory.sinks import Retriever, Wanted, retrieved
 from denizen.panel.background import Ask, Told, Turned
@@ -74,7 +75,7 @@ class Advising:
             self._last.popitem(last=False)
         return tuple(found)
 
-    async def _retrieve(self, said: Turned, top_k: Mapping[str, int]) -> list[Remembered]:
+    async def _retrieve(self, said: Turned, top_k: Mapping[Scope, int]) -> list[Remembered]:
         assert self._remembering is not None
         allowed = (await self._db.read(panels.owners, said.panel_id, said.message_id)).owners
         if not allowed:

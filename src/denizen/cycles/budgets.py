@@ -229,6 +229,14 @@ _kept_for_others = (
     )
     .subquery()
 )
+_kept_for_cycle = statement(
+    select(reservations.c.tokens, reservations.c.cost_micros)
+    .join(
+        leases_table,
+        (leases_table.c.agent_id == reservations.c.agent_id) & (leases_table.c.epoch == reservations.c.epoch),
+    )
+    .where(reservations.c.agent_id == bindparam("agent_id"), leases_table.c.until >= bindparam("now"))
+)
 # One statement, and so one snapshot: what is settled meanwhile is seen as kept or as spent, never as neither.
 _of_organization = statement(
     select(
@@ -285,16 +293,19 @@ def reserve(tx: Tx, lease: Lease, under: Allowance, need: Amount) -> Refusal | N
 
 
 def affordable(tx: Tx, agent_id: AgentId, under: Allowance, need: Amount) -> Refusal | None:
-    """Whether there is room for a small model call beside the cycle under way; nothing is kept for it.
+    """Whether there is room for a model call beside the cycle under way; nothing is kept for it.
 
-    What is kept for an agent is kept for its cycle. So a limit may be passed by what one such call uses, not by more.
+    What is kept for an agent is kept for its cycle, and counts. So a limit may be passed by what one such call uses
+    beside a cycle that began meanwhile, not by more.
     """
     limits = _applying(under.own, "agent")
     if under.shared:
         limits += _applying(organization_budget(tx, under.organization_id), "organization")
     for limit in limits:
         spent, kept = _used(tx, limit, under.organization_id, agent_id)
-        if limit.is_passed_by(spent + kept + need):
+        row = tx.one(_kept_for_cycle, agent_id=agent_id, now=tx.now)
+        own = Amount() if row is None else Amount(*row)
+        if limit.is_passed_by(spent + kept + own + need):
             return Refusal(limit.scope, None)
     return None
 

@@ -244,8 +244,7 @@ def forget_memory(tx: Tx, memory_id: str, by: EntityId | None = None) -> Receipt
         return before
     memory = items.get(tx, memory_id)
     work = _Work(tx, memory.organization_id)
-    work.forget_memories([memory, *items.copies_of(tx, memory)])
-    work.take_out_of_summaries(memory)
+    work.take_out_of_summaries(work.forget_memories([memory, *items.copies_of(tx, memory)]))
     return work.finish("memory", memory_id, by)
 
 
@@ -576,11 +575,12 @@ class _Work:
         self._forget_passages(far, close, near)
         self._forget_what_rests_on(some, far, close, near)
 
-    def forget_memories(self, what: Iterable[Remembered]) -> None:
-        """These are remembered no more, and nobody was ever reminded of them."""
+    def forget_memories(self, what: Iterable[Remembered]) -> list[Remembered]:
+        """These are remembered no more, and nobody was ever reminded of them; gives all that went."""
         gone = items.forget(self.tx, what)
         self.removed["memories"] += len(gone)
         self._take_out_of_reminders(gone)
+        return gone
 
     def _take_out_of_reminders(self, gone: Sequence[Remembered]) -> None:
         if not gone:
@@ -633,14 +633,18 @@ class _Work:
             self.removed["selves"] += 1
             self.concerned.add(agent_id)
 
-    def take_out_of_summaries(self, memory: Remembered) -> None:
-        """No summary says it, and none that an agent has read."""
-        self.removed["rollings"] += rolling.take_out(self.tx, memory.space_id, memory.text)
+    def take_out_of_summaries(self, gone: Iterable[Remembered]) -> None:
+        """No summary of the conversations in which these were learned says them, and none that an agent has read."""
+        for space_id, words in dict.fromkeys((each.space_id, each.text) for each in gone):
+            self._take_out_of_summary(space_id, words)
+
+    def _take_out_of_summary(self, space_id: SpaceId, words: str) -> None:
+        self.removed["rollings"] += rolling.take_out(self.tx, space_id, words)
         quotes = Quotes()
-        quotes.add(memory.text)
-        redactor = Redactor(quotes, ((one_line(memory.text), FORGOTTEN),))
-        self._retell_advisors(redactor.text, memory.space_id)
-        for (agent_id,) in self.tx.all(_agents_in, space_id=memory.space_id):
+        quotes.add(words)
+        redactor = Redactor(quotes, ((one_line(words), FORGOTTEN),))
+        self._retell_advisors(redactor.text, space_id)
+        for (agent_id,) in self.tx.all(_agents_in, space_id=space_id):
             for era, told in self.tx.all(_rolled_selves, agent_id=agent_id, mark=f"%{rolled.MARK}%"):
                 left = redactor.text(told)
                 if left != told:

@@ -2,42 +2,61 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from denizen.access.roles import Role, reaches
-from denizen.errors import NotFound
+from denizen.errors import InvalidInput, NotFound
 from denizen.ids import EntityId, OrganizationId, SpaceId
-from denizen.memory import items
+from denizen.memory import items, rolling
 from denizen.memory.audience import Owner
-from denizen.memory.items import Candidate, Remembered
+from denizen.memory.items import SNAPSHOT, Remembered
 from denizen.spaces import directory
 from denizen.storage.database import Tx
 
 
-def may_see(tx: Tx, memory: Remembered, who: EntityId, home: OrganizationId, role: Role) -> bool:
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Whoever wants to see a memory."""
+
+    id: EntityId
+    organization_id: OrganizationId
+    role: Role
+    """What they may do now: of themselves, and of the token they came with."""
+
+
+def may_see(tx: Tx, memory: Remembered, who: Visitor) -> bool:
     """A conversation's those in it; a person's that person; between a person and an agent that person, and whoever
     looks after agents; the organization's its people."""
-    if memory.organization_id != home:
+    if memory.organization_id != who.organization_id:
         return False
     match memory.scope:
         case "conversation":
-            return directory.is_member(tx, memory.space_id, who)
+            return directory.is_member(tx, memory.space_id, who.id)
         case "user":
-            return memory.user_id == who
+            return memory.user_id == who.id
         case "persona":
-            return memory.user_id == who or reaches(role, "admin")
+            return memory.user_id == who.id or reaches(who.role, "admin")
         case "organization":
-            return reaches(role, "member")
+            return reaches(who.role, "member")
 
 
-def may_change(tx: Tx, memory: Remembered, who: EntityId, home: OrganizationId, role: Role) -> bool:
+def may_change(tx: Tx, memory: Remembered, who: Visitor) -> bool:
     """Whoever may see it; the organization's only its admins."""
-    allowed = may_see(tx, memory, who, home, role)
-    return allowed and (memory.scope != "organization" or reaches(role, "admin"))
+    return may_see(tx, memory, who) and (memory.scope != "organization" or reaches(who.role, "admin"))
 
 
-def find(tx: Tx, memory_id: str, who: EntityId, home: OrganizationId, role: Role) -> Remembered:
+def find(tx: Tx, memory_id: str, who: Visitor) -> Remembered:
     """The memory, if they may see it."""
     memory = items.get(tx, memory_id)
-    if not may_see(tx, memory, who, home, role):
+    if not may_see(tx, memory, who):
+        raise NotFound("memory", memory_id)
+    return memory
+
+
+def find_changeable(tx: Tx, memory_id: str, who: Visitor) -> Remembered:
+    """The memory, if they may change it."""
+    memory = find(tx, memory_id, who)
+    if not may_change(tx, memory, who):
         raise NotFound("memory", memory_id)
     return memory
 
@@ -46,9 +65,25 @@ def owner_of(memory: Remembered) -> Owner:
     return Owner(memory.scope, memory.organization_id, SpaceId(memory.space_id), memory.user_id, memory.agent_id)
 
 
-def correct(tx: Tx, memory: Remembered, text: str) -> Remembered:
-    """The memory says this from now on; what it said before is linked to it, and is not found any more."""
-    what = Candidate(memory.category, text, memory.sources, 100, (memory.text,))
-    owner = owner_of(memory)
-    items.remember(tx, owner, memory.space_id, [what])
-    return items.by_text(tx, owner.key, text) or memory
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """What a memory shall say, and what that means where an embedder says so."""
+
+    text: str
+    vector: bytes | None = None
+    embedder: str = ""
+
+
+def correct(tx: Tx, memory_id: str, by: Visitor, what: Correction) -> Remembered:
+    """The memory says this from now on, whoever else has it, as far as they may change that.
+
+    What it said before is linked to it, and is not found any more; what the conversation came to says it as well.
+    """
+    memory = find_changeable(tx, memory_id, by)
+    if memory.kind == SNAPSHOT:
+        raise InvalidInput("This is what a whole conversation came to: correct one of the things that it came to.")
+    for copy in items.copies_of(tx, memory):
+        if may_change(tx, copy, by):
+            items.correct(tx, owner_of(copy), copy, what.text, what.vector, what.embedder)
+    rolling.reword(tx, memory.space_id, memory.text, what.text)
+    return items.correct(tx, owner_of(memory), memory, what.text, what.vector, what.embedder)

@@ -7,7 +7,7 @@ and what was known before stays.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -17,7 +17,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 
 from denizen.clock import Instant, moment
-from denizen.errors import SettingsError
+from denizen.errors import SettingsError, StorageError
 from denizen.inbox.format import plain_name, quote
 from denizen.memory import documents
 from denizen.memory.documents import Unusable, Written
@@ -25,13 +25,17 @@ from denizen.memory.rolling import Pass
 from denizen.memory.settings import PROMPT, CompactionProfile
 from denizen.models import request
 from denizen.models.demo.compacting import MARK
-from denizen.models.prices import Price, cost, usage_of
+from denizen.models.prices import Price, Usage, cost, usage_of
+from denizen.models.tokens import estimate_message
 from denizen.spaces.posting import Message
 
 SECONDS: Final = 120
 """How long the model may take for a pass."""
 MESSAGE_CHARACTERS: Final = 4_000
 """Of a longer message the model is shown so much."""
+
+Room = Callable[[Usage], Awaitable[str | None]]
+"""Why there is no room for a request that uses so much, if there is none."""
 
 INSTRUCTIONS: Final = f"""{MARK}
 You keep the memory of a conversation. You are given what was known of it so far, and the messages that came next. \
@@ -134,14 +138,21 @@ async def ask(
     instructions: str,
     profile: CompactionProfile,
     prices: Mapping[str, Price],
+    room: Room,
 ) -> Answered:
-    """What the model makes of the conversation, asked a second time where its first answer is unusable."""
+    """What the model makes of the conversation, asked a second time where its first answer is unusable.
+
+    It is asked only where there is room for the most that it may use, beside what it has used for this already.
+    """
     messages = question(made, instructions, profile)
     known = range(1, made.last + 1)
     spent, problem = Spent(name), ""
     try:
         async with asyncio.timeout(SECONDS):
             for _ in range(2):
+                refused = await room(_most(messages, profile, spent))
+                if refused is not None:
+                    return Answered(None, spent, f"{refused} {problem}".strip())
                 response = await _ask_once(model, messages, profile)
                 spent += _price(response, name, prices)
                 try:
@@ -149,9 +160,17 @@ async def ask(
                 except Unusable as error:
                     problem = str(error)
                     messages = [*messages, *_again(response, problem)]
+    except StorageError:
+        raise
     except Exception as error:  # noqa: BLE001  whatever a provider raises: what was known before stays
         problem = f"{type(error).__name__}: {error}"
     return Answered(None, spent, problem)
+
+
+def _most(messages: Sequence[ModelMessage], profile: CompactionProfile, spent: Spent) -> Usage:
+    """What the next request may use at most, with what was used before it."""
+    read = sum(map(estimate_message, messages))
+    return Usage(read + spent.input_tokens, profile.max_summary_tokens + spent.output_tokens)
 
 
 def _again(response: ModelResponse, problem: str) -> Sequence[ModelMessage]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import Annotated, Any, Final, Literal, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -86,6 +86,14 @@ class Memory(BaseModel):
         }
         return self.model_copy(update={**kept, "tags": tuple(each for each in self.tags if not unwanted(each))})
 
+    def reworded(self, how: Callable[[str], str]) -> Memory:
+        """The same with the texts of its items as this says."""
+        said = {
+            category: tuple(each.model_copy(update={"text": how(each.text)}) for each in self.of(category))
+            for category in CATEGORIES
+        }
+        return self.model_copy(update=said)
+
     def items(self) -> Iterator[tuple[Category, Item]]:
         """Everything that is known, each with its category."""
         for category in CATEGORIES:
@@ -101,11 +109,31 @@ class Written(BaseModel):
     summary_markdown: str = Field(min_length=1)
     memory_json: Memory
 
+    def without(self, unwanted: Callable[[str], bool]) -> Written:
+        """The same without the items, and the lines and sentences of the summary, that are unwanted."""
+        lines = (_kept_of(line, unwanted) for line in self.summary_markdown.splitlines())
+        summary = "\n".join(line for line in lines if line is not None)
+        return Written(summary_markdown=summary or "…", memory_json=self.memory_json.without(unwanted))
+
+
+_SENTENCE_ENDS = re.compile(r"(?<=[.!?…]) +")
+
+
+def _kept_of(line: str, unwanted: Callable[[str], bool]) -> str | None:
+    """What stays of a line of a summary; None: nothing does."""
+    if not line.strip():
+        return line
+    sentences = _SENTENCE_ENDS.split(line)
+    kept = [each for each in sentences if not unwanted(each)]
+    if not kept or unwanted(line):
+        return None
+    return line if len(kept) == len(sentences) else " ".join(kept)
+
 
 _FENCED = re.compile(r"^\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*$", re.DOTALL)
 
 
-def read(text: str, known: Iterable[int]) -> Written:
+def read(text: str, known: Container[int]) -> Written:
     """What a model wrote, with sources among the `known` messages only. Raises `Unusable` if it is not whole."""
     fenced = _FENCED.match(text)
     try:
@@ -119,14 +147,14 @@ def read(text: str, known: Iterable[int]) -> Written:
         raise Unusable(f"It has not the shape that was asked for. {said}.") from error
     if not written.summary_markdown.strip():
         raise Unusable("summary_markdown says nothing.")
-    return written.model_copy(update={"memory_json": _resting_on(written.memory_json, frozenset(known))})
+    return written.model_copy(update={"memory_json": _resting_on(written.memory_json, known)})
 
 
-def _resting_on(memory: Memory, known: frozenset[int]) -> Memory:
+def _resting_on(memory: Memory, known: Container[int]) -> Memory:
     kept: dict[str, Any] = {}
     for category in CATEGORIES:
         items = [
-            each.model_copy(update={"sources": tuple(sorted(known.intersection(each.sources)))})
+            each.model_copy(update={"sources": tuple(sorted({number for number in each.sources if number in known}))})
             for each in memory.of(category)
         ]
         kept[category] = tuple(each for each in items if each.sources)[:MOST_ITEMS]

@@ -5,7 +5,6 @@ It finds; it removes nothing. `examine` is pure.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from denizen.clock import SECOND
 from denizen.consciousness.recall.terms import count_terms
 from denizen.memory import items
 from denizen.memory.items import SNAPSHOT, Remembered
+from denizen.memory.likeness import contradiction
 from denizen.storage.database import Tx
 
 Problem = Literal["duplicate", "junk", "never used", "contradiction"]
@@ -28,8 +28,6 @@ UNSURE: Final = 30
 _ALIKE: Final = 0.6
 _RARE: Final = 40
 """A word that more items of an owner have does not bring two of them together."""
-_NEGATIONS = re.compile(r"\b(?:not|no|never|none|nobody|nothing|without|n't|no longer)\b|n't\b", re.IGNORECASE)
-_NUMBERS = re.compile(r"\d+(?:[.,:]\d+)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +110,7 @@ def _pairs(some: Sequence[Remembered]) -> Iterator[Finding]:
         two = by_number[one], by_number[other]
         if len(shared) < _ALIKE * most:
             continue
-        if (why := _contradicting(two[0].text, two[1].text)) is not None:
+        if (why := contradiction(two[0].text, two[1].text)) is not None:
             yield Finding("contradiction", two[0].scope, two, why)
         elif terms[one] == terms[other]:
             yield Finding("duplicate", two[0].scope, two, "they have the same words")
-
-
-def _contradicting(one: str, other: str) -> str | None:
-    if bool(_NEGATIONS.search(one)) != bool(_NEGATIONS.search(other)):
-        return "one says that it is not so"
-    numbers = set(_NUMBERS.findall(one)), set(_NUMBERS.findall(other))
-    return "their numbers differ" if all(numbers) and numbers[0] != numbers[1] else None

@@ -18,9 +18,10 @@ from sqlalchemy.dialects.postgresql import insert
 
 from denizen.consciousness.recall.postings import shape
 from denizen.consciousness.recall.terms import count_terms
-from denizen.errors import NotFound
+from denizen.errors import InvalidInput, NotFound
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId, new_id
 from denizen.memory.audience import Owner
+from denizen.memory.likeness import contradiction
 from denizen.memory.policy import Scope
 from denizen.spaces.quotes import said
 from denizen.storage.database import Tx, insert_ignore, statement, storable
@@ -146,6 +147,7 @@ _known_rows = (
     memories.c.confidence,
     memories.c.superseded_by,
     memories.c.text,
+    memories.c.id,
 )
 _known = statement(
     select(*_known_rows).where(memories.c.owner == bindparam("owner"), memories.c.hash == bindparam("hash"))
@@ -217,7 +219,7 @@ _measure = statement(
     )
 )
 _vectors = statement(
-    select(memories.c.number, memories.c.vector)
+    select(memories.c.number, memories.c.vector, memories.c.text)
     .where(
         memories.c.owner == bindparam("owner"),
         memories.c.category == bindparam("category"),
@@ -241,8 +243,9 @@ def remember(
     by_hash = {hash_of(key, storable(each.text)): each for each in candidates}
     hashes = list(by_hash)
     index = _Index(tx, key)
-    gone: set[str] = set()
-    """The hashes of what is known to be superseded."""
+    if hashes:
+        # Held until the commit: another conversation of the same owner may be summed up at the same moment.
+        tx.run(_measure, owner=key, items=0, length=0)
     for at in range(0, len(hashes), len(_HASHES)):
         some = hashes[at : at + len(_HASHES)]
         asked = {name: some[n] if n < len(some) else None for n, name in enumerate(_HASHES)}
@@ -253,22 +256,30 @@ def remember(
                 done["kept out"] += 1
             elif hashed in known:
                 done[_know(tx, index, known[hashed], by_hash[hashed])] += 1
-                gone.discard(hashed)
             else:
-                done[_learn(tx, index, owner, space_id, by_hash[hashed], hashed, embedder, gone)] += 1
+                done[_learn(tx, index, owner, space_id, by_hash[hashed], hashed, embedder)] += 1
     index.settle()
     return done
 
 
 def _know(tx: Tx, index: _Index, row: tuple[Any, ...], what: Candidate) -> Outcome:
-    """What is known already; true again, if it was superseded."""
-    _, number, sources, confidence, superseded, text = row
-    _merge(tx, number, sources, confidence, what)
-    if superseded is None:
+    """What is known already; true again, if it was superseded and somebody has said it anew.
+
+    A pass carries over what was known before: that alone is nothing new.
+    """
+    hashed, number, sources, confidence, superseded, text, id = row
+    if not _merge(tx, number, sources, confidence, what):
         return "known"
+    if superseded is not None:
+        _revive_item(tx, index, hashed, number, text)
+    _take_place(tx, index, what, number, id)
+    return "known" if superseded is None else "again"
+
+
+def _revive_item(tx: Tx, index: _Index, hashed: str, number: int, text: str) -> None:
     tx.run(_revive, item=number)
     index.add(number, count_terms(text))
-    return "again"
+    index.gone.discard(hashed)
 
 
 def _learn(
@@ -279,30 +290,37 @@ def _learn(
     what: Candidate,
     hashed: str,
     embedder: str,
-    gone: set[str],
 ) -> Outcome:
-    key, text = owner.key, storable(what.text)
-    near = _same_meaning(tx, key, what, embedder)
+    near = _same_meaning(tx, owner.key, what, embedder)
     if near is not None:
         found = tx.one(_one, number=near)
         assert found is not None
         _merge(tx, near, found[12], found[11], what)
         return "same meaning"
+    number, id = _add_item(tx, index, owner, space_id, what, hashed, embedder)
+    return "superseding" if _take_place(tx, index, what, number, id) else "new"
+
+
+def _add_item(
+    tx: Tx, index: _Index, owner: Owner, space_id: SpaceId, what: Candidate, hashed: str, embedder: str
+) -> tuple[int, str]:
+    text = storable(what.text)
     counts = count_terms(text)
     new = Stored(new_id(), replace(what, text=text), tx.now, tx.now, embedder="" if what.vector is None else embedder)
     number = _insert(tx, owner, space_id, new, hashed, sum(counts.values()))
     index.add(number, counts)
-    return "superseding" if _take_place(tx, index, what, number, new.id, gone) else "new"
+    return number, new.id
 
 
-def _merge(tx: Tx, number: int, sources: str, confidence: int, what: Candidate) -> None:
-    """One more reason for what is known already."""
+def _merge(tx: Tx, number: int, sources: str, confidence: int, what: Candidate) -> bool:
+    """One more reason for what is known already; gives whether it is one that was not known."""
     before = json.loads(sources)
     merged = list(dict.fromkeys([*before, *what.sources]))
     if merged == before and what.confidence <= confidence:
-        return
+        return False
     tx.run(_touch, item=number, new_sources=json.dumps(merged), sure=what.confidence, at=tx.now)
     _rest_on(tx, number, what.sources)
+    return merged != before
 
 
 def _rest_on(tx: Tx, number: int, sources: Iterable[str]) -> None:
@@ -312,10 +330,12 @@ def _rest_on(tx: Tx, number: int, sources: Iterable[str]) -> None:
 def _same_meaning(tx: Tx, owner: str, what: Candidate, embedder: str) -> int | None:
     if what.vector is None or not embedder:
         return None
+    replaced = {hash_of(owner, each) for each in what.replaces}
     best, nearest = SAME_MEANING, None
-    for number, vector in tx.all(_vectors, owner=owner, category=what.category, embedder=embedder):
+    for number, vector, text in tx.all(_vectors, owner=owner, category=what.category, embedder=embedder):
         near = nearness(what.vector, vector)
-        if near >= best:
+        # What sounds alike may be what it contradicts: tea at four, tea at five.
+        if near >= best and contradiction(what.text, text) is None and hash_of(owner, text) not in replaced:
             best, nearest = near, number
     return nearest
 
@@ -387,6 +407,8 @@ class _Index:
 
     def __init__(self, tx: Tx, owner: str) -> None:
         self.owner = owner
+        self.gone: set[str] = set()
+        """The hashes of what is known to be superseded."""
         self._tx = tx
         self._terms: Counter[str] = Counter()
         self._items = self._length = 0
@@ -425,19 +447,45 @@ class _Index:
             self._tx.run(_measure, owner=self.owner, items=self._items, length=self._length)
 
 
-def _take_place(tx: Tx, index: _Index, what: Candidate, number: int, id: str, gone: set[str]) -> bool:
-    """What this replaces is linked to it, and found no more; `gone` are the hashes of what need not be looked for."""
+def _take_place(tx: Tx, index: _Index, what: Candidate, number: int, id: str) -> bool:
+    """What this replaces is linked to it, and found no more."""
     replaced = False
     for hashed in {hash_of(index.owner, text): None for text in what.replaces}:
-        row = None if hashed in gone else tx.one(_known, owner=index.owner, hash=hashed)
+        row = None if hashed in index.gone else tx.one(_known, owner=index.owner, hash=hashed)
         if row is None or row[1] == number:
             continue
-        gone.add(hashed)
+        index.gone.add(hashed)
         if row[4] is None:
             tx.run(_supersede, item=row[1], by=id)
             index.remove(row[1], count_terms(row[5]))
             replaced = True
     return replaced
+
+
+_reword = statement(update(memories).where(memories.c.number == bindparam("item")).values(text=bindparam("new_text")))
+
+
+def correct(
+    tx: Tx, owner: Owner, memory: Remembered, text: str, vector: bytes | None = None, embedder: str = ""
+) -> Remembered:
+    """The memory says this from now on; what it said before is linked to it, and is not found any more."""
+    key, text = owner.key, storable(text)
+    hashed = hash_of(key, text)
+    if tx.one(_is_kept_out, owner=key, hash=hashed) is not None:
+        raise InvalidInput("This was forgotten before, and is kept out: say it in other words.")
+    what = Candidate(memory.category, text, memory.sources, 100, (memory.text,), vector)
+    row, index = tx.one(_known, owner=key, hash=hashed), _Index(tx, key)
+    if row is None:
+        number, id = _add_item(tx, index, owner, memory.space_id, what, hashed, embedder)
+    else:
+        number, id = row[1], row[6]
+        # The same words, perhaps spelt otherwise.
+        tx.run(_reword, item=number, new_text=text)
+        if row[4] is not None:
+            _revive_item(tx, index, hashed, number, text)
+    _take_place(tx, index, what, number, id)
+    index.settle()
+    return get(tx, id)
 
 
 _resnap = statement(
@@ -463,11 +511,38 @@ def snapshot(tx: Tx, owner: Owner, space_id: SpaceId, summary: str, document: st
     tx.run(_resnap, item=row[1], new_text=summary, new_document=storable(document), at=tx.now)
 
 
+_document = statement(select(memories.c.document).where(memories.c.number == bindparam("number")))
+
+
+def take_out_of_snapshot(tx: Tx, space_id: str, left: Callable[[str, str], tuple[str, str]]) -> int:
+    """The conversation's snapshot is what is left of it, summary and document; gives whether it has changed."""
+    row = tx.one(_known, owner=f"conversation:{space_id}", hash=SNAPSHOT)
+    stored = None if row is None else tx.one(_document, number=row[1])
+    if row is None or stored is None:
+        return 0
+    before = row[5], stored[0] or "{}"
+    summary, document = left(*before)
+    if (summary, document) == before:
+        return 0
+    return tx.run(_resnap, item=row[1], new_text=summary, new_document=document, at=tx.now)
+
+
+_drop_snapshot = statement(delete(memories).where(memories.c.owner == bindparam("whose"), memories.c.hash == SNAPSHOT))
+
+
+def drop_snapshot(tx: Tx, space_id: str) -> None:
+    """There is no snapshot of the conversation, until it has been summed up again."""
+    tx.run(_drop_snapshot, whose=f"conversation:{space_id}")
+
+
 # Reading
 
 _by_id = statement(select(*COLUMNS).where(memories.c.id == bindparam("id")))
 _by_ids = statement(
     select(*COLUMNS).where(memories.c.id.in_([bindparam(name, type_=memories.c.id.type) for name in _IDS]))
+)
+_by_numbers = statement(
+    select(*COLUMNS).where(memories.c.number.in_([bindparam(name, type_=memories.c.number.type) for name in _IDS]))
 )
 _LATEST: Final = 2**62
 
@@ -493,17 +568,15 @@ def of_ids(tx: Tx, ids: Iterable[str]) -> list[Remembered]:
     return found
 
 
-def by_text(tx: Tx, owner: str, text: str) -> Remembered | None:
-    """What this owner remembers in these words, if it does."""
-    row = tx.one(_known, owner=owner, hash=hash_of(owner, storable(text)))
-    found = None if row is None else tx.one(_one, number=row[1])
-    return None if found is None else as_remembered(found)
-
-
 def find(tx: Tx, numbers: Sequence[int]) -> list[Remembered]:
     """Those of these numbers that are there and not superseded, in that order."""
-    rows = [row for number in numbers if (row := tx.one(_one, number=number)) is not None]
-    return [each for each in map(as_remembered, rows) if each.superseded_by is None]
+    found: dict[int, Remembered] = {}
+    for at in range(0, len(numbers), len(_IDS)):
+        some = numbers[at : at + len(_IDS)]
+        asked = {name: some[n] if n < len(some) else None for n, name in enumerate(_IDS)}
+        found |= {row[0]: as_remembered(row) for row in tx.all(_by_numbers, **asked)}
+    there = (found.get(number) for number in numbers)
+    return [each for each in there if each is not None and each.superseded_by is None]
 
 
 def _page(*where: Any) -> Any:
@@ -620,10 +693,16 @@ def _forget(tx: Tx, each: Remembered) -> None:
 
 
 def copies_of(tx: Tx, memory: Remembered) -> list[Remembered]:
-    """The same memory, as it belongs to others: the same words, from the same messages."""
+    """The same memory, as it belongs to others: the same words, from the same messages, or from those of a copy."""
     same = hash_of("", memory.text)
-    found = {each.number: each for each in resting_on(tx, memory.sources)}
-    return [each for each in found.values() if hash_of("", each.text) == same and each.number != memory.number]
+    found, waiting = {memory.number: memory}, [memory]
+    while waiting:
+        for each in resting_on(tx, waiting.pop().sources):
+            if each.number not in found and hash_of("", each.text) == same:
+                found[each.number] = each
+                waiting.append(each)
+    del found[memory.number]
+    return list(found.values())
 
 
 def resting_on(tx: Tx, message_ids: Iterable[str]) -> list[Remembered]:

@@ -1,17 +1,19 @@
 """Summing conversations up, in the background: when a pass is due, asking for it, keeping it, and what it leaves.
 
 Hints say where to look, and lost ones are made up for by looking at the start. A pass that fails costs nothing but
-itself: what was known stays, the messages after it are still shown, and it is tried again, later each time.
+itself: what was known stays, the messages after it are still shown, and it is tried again, later each time and with
+fewer messages. What a pass found is remembered in the transaction that keeps it: a process that dies leaves both or
+neither.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import structlog
 from pydantic_ai.models import Model
@@ -20,13 +22,14 @@ from sqlalchemy import bindparam, select
 from denizen.clock import SECOND, Clock
 from denizen.errors import InvalidInput, SettingsError, StorageError
 from denizen.ids import EntityId, SpaceId
-from denizen.memory import asking, audience, documents, passing, rolling, sharing
+from denizen.memory import asking, audience, documents, passing, rolling, sharing, sinks
 from denizen.memory.asking import Answered, Spent
 from denizen.memory.documents import Written
 from denizen.memory.rolling import EVERYONE, House, Pass, Rolled
 from denizen.memory.settings import CompactionProfile, Configuration
 from denizen.memory.sinks import Batch, Sink
-from denizen.models.prices import Price
+from denizen.models.embedders import Embedder
+from denizen.models.prices import Price, Usage
 from denizen.storage.database import Database, Tx, statement
 from denizen.storage.schema import entities, messages
 
@@ -37,9 +40,15 @@ Rolling = Literal["done", "off", "not due", "cooling down", "failed", "changed"]
 
 ModelFor = Callable[[House, str], Awaitable[tuple[str, Model]]]
 """The model of a name, paid as the first agent's own is, or a panel's, with its real name."""
+RoomFor = Callable[[House, str, Model, Usage], Awaitable[str | None]]
+"""Why the budgets of whoever pays have no room for a call of that model, if they have none."""
 Pay = Callable[[Tx, House, Spent], None]
 """What was used goes to the account of the first agent, or of the panel."""
 
+AT_ONCE: Final = 8
+"""Conversations that are summed up at the same time: one slow model holds up few others."""
+_SPACES_KNOWN: Final = 50_000
+"""Of so many conversations it is known when their next pass is due; others are looked at when something is said."""
 _RETRY_SECONDS: Final = 60
 _MOST_DOUBLED: Final = 6
 """A pass that fails again and again waits twice as long each time, up to 64 times."""
@@ -53,9 +62,11 @@ class Means:
     clock: Clock
     configuration: Configuration
     model_for: ModelFor
+    room_for: RoomFor
     pay: Pay
-    sink: Sink | None
-    """None: nothing is remembered beyond the conversation."""
+    sink: Sink | None = None
+    """Where what was found is put instead of our database; None: there."""
+    embedder: Embedder | None = None
     prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
     prompts: Path | None = None
     """The folder with prompts of one's own."""
@@ -133,18 +144,14 @@ class Keeper:
 
     def _least(self) -> int:
         """With fewer messages than this, no profile wants a pass."""
-        compaction = self._with.configuration.now().compaction
-        profiles = [compaction.named(compaction.default_profile), *compaction.profiles.values()]
-        return min(passing.due_at(0, each) for each in profiles)
+        return min(passing.due_at(0, each) for each in self._with.configuration.profiles())
 
     async def _follow(self) -> None:
         while True:
             now = self._with.clock.now()
-            ready = [space_id for space_id, at in self._waiting.items() if at <= now]
-            for space_id in ready:
-                del self._waiting[space_id]
-                await self._look(space_id)
+            ready = [space_id for space_id, at in self._waiting.items() if at <= now][:AT_ONCE]
             if ready:
+                await self._look_at_all(ready)
                 continue
             self._idle.set()
             self._something.clear()
@@ -154,14 +161,20 @@ class Keeper:
             else:
                 await self._with.clock.wait(self._something, max((soonest - now) / SECOND, 0.001))
 
+    async def _look_at_all(self, space_ids: Iterable[SpaceId]) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for space_id in space_ids:
+                del self._waiting[space_id]
+                tasks.create_task(self._look(space_id), name=f"summing up {space_id}")
+
     async def _look(self, space_id: SpaceId) -> None:
         try:
             await self._roll_for_all(space_id)
-        except StorageError:
-            self._look_at(space_id, self._with.clock.now() + _RETRY_SECONDS * SECOND)
-            raise
         except (InvalidInput, SettingsError) as error:
             log_line.warning("conversation not summed up", space=space_id, problem=str(error))
+        except Exception as error:  # noqa: BLE001  one conversation's misfortune shall not end the passes of others
+            log_line.warning("conversation not summed up", space=space_id, error=repr(error))
+            self._look_at(space_id, self._with.clock.now() + _RETRY_SECONDS * SECOND)
 
     # One conversation
 
@@ -173,9 +186,16 @@ class Keeper:
         for voice in () if place is None else place.advisors:
             came.add(await self._roll(space_id, voice, place, profile))
             due = min(due, self._next[space_id])
-        self._next[space_id] = due
+        self._expect(space_id, due)
         if self._heard.get(space_id, 0) < due or came == {"off"}:
             self._heard.pop(space_id, None)
+
+    def _expect(self, space_id: SpaceId, seq: int) -> None:
+        """With that message a pass of the conversation is due."""
+        self._next.pop(space_id, None)
+        self._next[space_id] = seq
+        if len(self._next) > _SPACES_KNOWN:
+            del self._next[next(iter(self._next))]
 
     async def _profile_of(self, space_id: SpaceId) -> tuple[House | None, CompactionProfile]:
         """The place of a conversation, and by which profile it is summed up."""
@@ -192,15 +212,15 @@ class Keeper:
     ) -> Rolling:
         if place is None or not place.has_readers or not profile.enabled:
             # Nobody in it would read the summary.
-            self._next[space_id] = 0
+            self._expect(space_id, 0)
             return "off"
         state, made = await self._with.db.read(rolling.look, space_id, reader_id, profile)
         if reader_id == EVERYONE or place.advisors:
-            self._next[space_id] = passing.due_at(state.upto, profile)
+            self._expect(space_id, passing.due_at(state.upto, profile))
         if made is None:
             return "not due"
         cooling = profile.cooldown_ms << min(max(state.failures - 1, 0), _MOST_DOUBLED)
-        if not await self._with.db.write(rolling.claim, space_id, reader_id, cooling):
+        if not await self._with.db.write(rolling.claim, space_id, reader_id, cooling, asking.SECONDS):
             self._look_again(place, reader_id, state.tried_at + cooling * 1_000)
             return "cooling down"
         return await self._pass(place, made, profile)
@@ -212,7 +232,8 @@ class Keeper:
     async def _pass(self, place: House, made: Pass, profile: CompactionProfile) -> Rolling:
         space_id, reader_id = made.before.space_id, made.before.reader_id
         answered = await self._ask(place, made, profile)
-        kept = await self._with.db.write(_keep_pass, made, answered, place, self._with.pay)
+        leaving = await self._leaving(made, answered)
+        kept, left = await self._with.db.write(keep_pass, made, answered, place, self._with.pay, leaving)
         self._look_again(place, reader_id, self._with.clock.now() + profile.cooldown_ms * 1_000)
         if answered.written is None:
             log_line.warning("conversation not summed up", space=space_id, problem=answered.problem)
@@ -223,9 +244,9 @@ class Keeper:
         for tell in self.compacted:
             tell(space_id)
         if reader_id == EVERYONE or place.advisors:
-            self._next[space_id] = passing.due_at(made.last, profile)
-        if reader_id == EVERYONE:
-            await self._leave(place, made, answered.written)
+            self._expect(space_id, passing.due_at(made.last, profile))
+        if left is not None and self._with.sink is not None:
+            await self._hand_over(self._with.sink, left)
         return "done"
 
     async def _ask(self, place: House, made: Pass, profile: CompactionProfile) -> Answered:
@@ -236,39 +257,89 @@ class Keeper:
             raise
         except Exception as error:  # noqa: BLE001  a model that cannot be had: what was known stays
             return Answered(None, Spent(profile.model), f"{type(error).__name__}: {error}")
-        return await asking.ask(made, model, name, instructions, profile, self._with.prices)
 
-    async def _leave(self, place: House, made: Pass, written: Written) -> None:
-        """What the pass found is remembered beyond the conversation, as far as that is allowed."""
-        if self._with.sink is None or not self._with.configuration.now().long_term.enabled:
-            return
-        batch = await self._with.db.read(_batch, place, made, written)
+        async def room(need: Usage) -> str | None:
+            return await self._with.room_for(place, name, model, need)
+
+        return await asking.ask(made, model, name, instructions, profile, self._with.prices, room)
+
+    async def _leaving(self, made: Pass, answered: Answered) -> Leaving | None:
+        """How what the pass found is remembered beyond the conversation; None: it is not."""
+        long_term = self._with.configuration.now().long_term.enabled
+        if answered.written is None or made.before.reader_id != EVERYONE or not long_term:
+            return None
+        if self._with.sink is not None:
+            return Leaving(elsewhere=True)
+        embedder = self._with.embedder
+        texts = [each.text for _, each in answered.written.memory_json.items()]
+        vectors = await sinks.vectors_of(embedder, texts)
+        return Leaving(vectors, "" if embedder is None else embedder.name)
+
+    async def _hand_over(self, sink: Sink, batch: Batch) -> None:
         try:
-            await self._with.sink.keep(batch)
-        except StorageError:
-            raise
+            await sink.keep(batch)
         except Exception as error:  # noqa: BLE001  somebody's own sink: the next pass brings it again
             log_line.warning("memories not kept", space=batch.space_id, error=repr(error))
 
 
-def _keep_pass(tx: Tx, made: Pass, answered: Answered, place: House, pay: Pay) -> bool:
-    """The pass is kept, if it can be, and paid for in any case."""
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """How what a pass found is remembered beyond the conversation."""
+
+    vectors: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    """What the items mean, by text."""
+    embedder: str = ""
+    elsewhere: bool = False
+    """Whether somebody's own sink takes it."""
+
+
+def keep_pass(
+    tx: Tx, made: Pass, answered: Answered, place: House, pay: Pay, leaving: Leaving | None
+) -> tuple[bool, Batch | None]:
+    """The pass is kept, if it can be, with what is to be remembered of it, and is paid for in any case.
+
+    Gives whether it is, and what may be remembered. Who may have what remembered is asked here.
+    """
+    kept = None
+    if answered.written is not None:
+        kept = rolling.keep(tx, made, answered.written, answered.spent.model)
+    if kept is None:
+        rolling.give_up(tx, made)
     if answered.spent.input_tokens or answered.spent.output_tokens:
         pay(tx, place, answered.spent)
-    return answered.written is not None and rolling.keep(tx, made, answered.written, answered.spent.model)
+    if kept is None or leaving is None:
+        return kept is not None, None
+    batch = sinks.allowed(tx, _batch(tx, place, made, kept))
+    if batch is not None and not leaving.elsewhere:
+        sinks.keep_memories(tx, batch, leaving.vectors, leaving.embedder)
+    return True, batch
 
 
-_ids = statement(
+_NUMBERS: Final = [f"n{at}" for at in range(60)]
+_said = statement(
     select(messages.c.seq, messages.c.id, messages.c.author_id, entities.c.kind)
     .join(entities, entities.c.id == messages.c.author_id)
-    .where(messages.c.space_id == bindparam("space_id"), messages.c.seq == bindparam("seq"))
+    .where(
+        messages.c.space_id == bindparam("space_id"),
+        messages.c.seq.in_([bindparam(name, type_=messages.c.seq.type) for name in _NUMBERS]),
+    )
 )
+
+
+def _sources(tx: Tx, space_id: SpaceId, written: Written) -> list[tuple[Any, ...]]:
+    """The messages that the memory rests on: number, id, author, and what the author is."""
+    wanted = sorted({number for _, each in written.memory_json.items() for number in each.sources})
+    rows: list[tuple[Any, ...]] = []
+    for first in range(0, len(wanted), len(_NUMBERS)):
+        some = wanted[first : first + len(_NUMBERS)]
+        asked = {name: some[at] if at < len(some) else None for at, name in enumerate(_NUMBERS)}
+        rows += tx.all(_said, space_id=space_id, **asked)
+    return rows
 
 
 def _batch(tx: Tx, place: House, made: Pass, written: Written) -> Batch:
     space_id = made.before.space_id
-    wanted = sorted({number for _, each in written.memory_json.items() for number in each.sources})
-    rows = [row for number in wanted if (row := tx.one(_ids, space_id=space_id, seq=number)) is not None]
+    rows = _sources(tx, space_id, written)
     found = sharing.candidates(made.before.memory, written.memory_json, {row[0]: row[1] for row in rows})
     here = audience.audience(tx, [space_id])
     people: frozenset[EntityId] = frozenset() if here is None else here.people

@@ -19,13 +19,15 @@ def wanted(profile: CompactionProfile) -> int:
     return profile.tail_turns + max(profile.min_turns, profile.max_turns)
 
 
-def head(unsummed: Sequence[T], profile: CompactionProfile) -> Sequence[T]:
+def head(unsummed: Sequence[T], profile: CompactionProfile, failures: int = 0) -> Sequence[T]:
     """Of the messages after the cursor, in order, those that are summed up next; none if they are too few.
 
-    The newest `tail_turns` never are. The cursor moves to the last of these, and no further.
+    The newest `tail_turns` never are. The cursor moves to the last of these, and no further. After each failure they
+    are half as many: what a model cannot take at once it may take in parts.
     """
     beyond = len(unsummed) - profile.tail_turns
-    return unsummed[: min(beyond, profile.max_turns)] if beyond >= profile.min_turns else unsummed[:0]
+    most = max(profile.max_turns >> failures, 1)
+    return unsummed[: min(beyond, most)] if beyond >= profile.min_turns else unsummed[:0]
 
 
 def due_at(upto: int, profile: CompactionProfile) -> int:

@@ -16,6 +16,7 @@ from sqlalchemy import bindparam, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from denizen.bus.streams import MetadataUpdated, space_topic
+from denizen.clock import SECOND
 from denizen.ids import AgentId, OrganizationId, SpaceId
 from denizen.memory import documents, items, passing
 from denizen.memory.documents import Memory, Written
@@ -55,6 +56,7 @@ class Rolled:
     passes: int = 0
     model: str = ""
     tried_at: int = 0
+    """When a pass last ended; while one is under way, when it has to have ended."""
     failures: int = 0
     updated_at: int = 0
 
@@ -228,7 +230,7 @@ def _answered(tx: Tx, space_id: SpaceId, said: Sequence[Message]) -> list[Messag
 def look(tx: Tx, space_id: SpaceId, reader_id: str, profile: CompactionProfile) -> tuple[Rolled, Pass | None]:
     """What the conversation came to, and what is to be summed up next, if something is: also while it cools down."""
     state = find(tx, space_id, reader_id)
-    chosen = passing.head(unsummed(tx, state, profile), profile)
+    chosen = passing.head(unsummed(tx, state, profile), profile, state.failures)
     return state, Pass(state, tuple(chosen), _digest(state, chosen)) if chosen else None
 
 
@@ -245,7 +247,7 @@ _claim = insert(rollings).values(
     memory="{}",
     upto=0,
     model="",
-    tried_at=bindparam("at"),
+    tried_at=bindparam("until"),
     failures=1,
     updated_at=bindparam("at"),
 )
@@ -259,15 +261,30 @@ _claim_pass = statement(
 )
 
 
-def claim(tx: Tx, space_id: SpaceId, reader_id: str, cooldown_ms: int) -> bool:
-    """Nobody else begins a pass over this conversation until it has cooled down; False if somebody has."""
-    since = tx.now - cooldown_ms * 1_000
-    return tx.run(_claim_pass, space_id=space_id, reader_id=reader_id, at=tx.now, not_since=since) > 0
+def claim(tx: Tx, space_id: SpaceId, reader_id: str, cooldown_ms: int, seconds: int) -> bool:
+    """Nobody else begins a pass over this conversation while this one may take, nor until it has cooled down.
+
+    False if somebody has begun one.
+    """
+    since, until = tx.now - cooldown_ms * 1_000, tx.now + seconds * SECOND
+    return tx.run(_claim_pass, space_id=space_id, reader_id=reader_id, at=tx.now, until=until, not_since=since) > 0
 
 
+_this = (rollings.c.space_id == bindparam("space"), rollings.c.reader_id == bindparam("reader"))
+_give_up = statement(
+    update(rollings).where(*_this, rollings.c.tried_at > bindparam("at")).values(tried_at=bindparam("at"))
+)
+
+
+def give_up(tx: Tx, made: Pass) -> None:
+    """The pass came to nothing: the conversation begins to cool down."""
+    tx.run(_give_up, space=made.before.space_id, reader=made.before.reader_id, at=tx.now)
+
+
+_hold = statement(select(spaces.c.id).where(spaces.c.id == bindparam("space_id")).with_for_update())
 _keep = statement(
     update(rollings)
-    .where(rollings.c.space_id == bindparam("space"), rollings.c.reader_id == bindparam("reader"))
+    .where(*_this)
     .values(
         summary=bindparam("new_summary"),
         memory=bindparam("new_memory"),
@@ -275,34 +292,40 @@ _keep = statement(
         model=bindparam("by_model"),
         passes=rollings.c.passes + 1,
         failures=0,
+        tried_at=bindparam("at"),
         updated_at=bindparam("at"),
     )
 )
 
 
-def keep(tx: Tx, made: Pass, written: Written, model: str) -> bool:
-    """The conversation is told so from now on; False, and nothing is changed, if what it was made from has changed."""
+def keep(tx: Tx, made: Pass, written: Written, model: str) -> Written | None:
+    """The conversation is told so from now on, without what was forgotten before: gives that.
+
+    None, and nothing is changed, if what it was made from has changed.
+    """
     space_id, reader_id = made.before.space_id, made.before.reader_id
+    # Whoever posts, edits, deletes or forgets waits: what is compared here is so until the commit.
+    tx.one(_hold, space_id=space_id)
     state = find(tx, space_id, reader_id)
     numbers = {each.seq for each in made.messages}
     first = made.messages[0].seq
     found = _said(tx, space_id, reader_id, first - 1, made.last - first + 1)
     said = [each for each in found if each.seq in numbers]
     if _digest(state, said) != made.digest:
-        return False
-    known = written.memory_json.without(items.keeping_out(tx, f"conversation:{space_id}"))
+        return None
+    left = written.without(items.keeping_out(tx, f"conversation:{space_id}"))
     tx.run(
         _keep,
         space=space_id,
         reader=reader_id,
-        new_summary=storable(written.summary_markdown),
-        new_memory=storable(documents.dump(known)),
+        new_summary=storable(left.summary_markdown),
+        new_memory=storable(documents.dump(left.memory_json)),
         new_upto=made.last,
         by_model=model,
         at=tx.now,
     )
     tx.announce(space_topic(space_id), MetadataUpdated(space_id, "rolling_memory").to_payload())
-    return True
+    return left
 
 
 # Forgetting
@@ -313,23 +336,36 @@ _all_there = statement(
     )
 )
 _rewrite = statement(
-    update(rollings)
-    .where(rollings.c.space_id == bindparam("space"), rollings.c.reader_id == bindparam("reader"))
-    .values(summary=bindparam("new_summary"), memory=bindparam("new_memory"))
+    update(rollings).where(*_this).values(summary=bindparam("new_summary"), memory=bindparam("new_memory"))
 )
 
 
 def take_out(tx: Tx, space_id: str, text: str) -> int:
-    """No summary of the conversation holds this, in these words."""
+    """No summary of the conversation holds this, in these words, and its snapshot does not."""
     quotes, hashed, changed = Quotes(), items.hash_of("", text), 0
     quotes.add(text)
-    for reader_id, summary, stored in tx.all(_all_there, space_id=space_id):
+
+    def left(summary: str, stored: str) -> tuple[str, str]:
         memory = documents.load(stored).without(lambda each: items.hash_of("", each) == hashed or quotes.occur_in(each))
-        left = quotes.redacted(summary)
-        if (left, documents.dump(memory)) != (summary, stored):
-            tx.run(_rewrite, space=space_id, reader=reader_id, new_summary=left, new_memory=documents.dump(memory))
+        return quotes.redacted(summary), documents.dump(memory)
+
+    for reader_id, summary, stored in tx.all(_all_there, space_id=space_id):
+        new_summary, new_memory = left(summary, stored)
+        if (new_summary, new_memory) != (summary, stored):
+            tx.run(_rewrite, space=space_id, reader=reader_id, new_summary=new_summary, new_memory=new_memory)
             changed += 1
+    items.take_out_of_snapshot(tx, space_id, left)
     return changed
+
+
+def reword(tx: Tx, space_id: str, text: str, new: str) -> None:
+    """Where the memory of the conversation says the one, it says the other."""
+    hashed = items.hash_of("", text)
+    for reader_id, summary, stored in tx.all(_all_there, space_id=space_id):
+        memory = documents.load(stored)
+        said = memory.reworded(lambda each: new if items.hash_of("", each) == hashed else each)
+        if said != memory:
+            tx.run(_rewrite, space=space_id, reader=reader_id, new_summary=summary, new_memory=documents.dump(said))
 
 
 _covering = statement(
@@ -352,6 +388,7 @@ def covers(tx: Tx, space_id: str, seq: int) -> bool:
 
 def begin_anew(tx: Tx, space_id: str) -> int:
     """Nothing of the conversation is summed up: it is told by its messages, until it has been summed up again."""
+    items.drop_snapshot(tx, space_id)
     return tx.run(_reset, space=space_id, at=tx.now)
 
 

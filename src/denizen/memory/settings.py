@@ -11,9 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar, cast
 
+import structlog
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from denizen.errors import SettingsError
+from denizen.memory.policy import Scope
+
+log_line = structlog.get_logger(__name__)
 
 Presets = Callable[[], Mapping[str, JsonValue]]
 """What the presets file says now."""
@@ -86,13 +90,21 @@ class Routing(_Part):
     on_compaction: bool = Field(default=True, alias="forceReviewOnCompaction")
 
 
+_TOP_K: Final[dict[Scope, int]] = {"conversation": 4, "user": 6, "persona": 6, "organization": 6}
+
+
+def _of_every_scope(given: dict[Scope, int]) -> dict[Scope, int]:
+    return {**_TOP_K, **given}
+
+
 class LongTerm(_Part):
     """How much is remembered at once."""
 
     enabled: bool = True
-    top_k: dict[str, int] = Field(
-        default={"conversation": 4, "user": 6, "persona": 6, "organization": 6}, alias="topKByScope"
+    top_k: Annotated[dict[Scope, Annotated[int, Field(ge=0, le=60)]], AfterValidator(_of_every_scope)] = Field(
+        default=_TOP_K, alias="topKByScope"
     )
+    """How many of each scope; of one that is not named, as many as ever."""
     max_characters: int = Field(default=2_800, ge=200, le=40_000, alias="maxCharacters")
 
 
@@ -163,7 +175,9 @@ def _part(presets: Mapping[str, JsonValue], key: str, shape: type[T]) -> T:
 
 
 def _near_misses(presets: Mapping[str, JsonValue]) -> Iterable[str]:
-    found = presets.get("memoryCompaction")
+    long_term, found = presets.get("longTermMemory"), presets.get("memoryCompaction")
+    if isinstance(long_term, dict):
+        yield from _unlike("longTermMemory", long_term, LongTerm)
     if not isinstance(found, dict):
         return
     yield from _unlike("memoryCompaction", found, Compaction)
@@ -206,10 +220,23 @@ class Configuration:
         self._read = read({})
 
     def now(self) -> Configured:
+        """What the presets say; where they are wrong, what they said when they were right. Raises the first time."""
         found = self._presets()
         if found is not self._from:
-            self._read, self._from = read(found), found
+            first, self._from = self._from is None, found
+            try:
+                self._read = read(found)
+            except SettingsError as error:
+                if first:
+                    raise
+                log_line.warning("presets not read: what they said before holds", problem=str(error))
         return self._read
+
+    def profiles(self) -> list[CompactionProfile]:
+        """Those by which conversations may be summed up, as they hold here."""
+        compaction = self.now().compaction
+        named = [compaction.named(compaction.default_profile), *compaction.profiles.values()]
+        return [self._switches.applied(each) for each in named]
 
     def profile(self, modes: Iterable[str]) -> tuple[str, CompactionProfile]:
         """The profile for a conversation of these modes, and its name."""

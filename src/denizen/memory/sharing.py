@@ -53,7 +53,10 @@ def shares(
     people: frozenset[EntityId],
     agents: Sequence[AgentId],
 ) -> Iterator[Share]:
-    """What each owner is to remember. `said_by`: the people among the authors, by message."""
+    """What each owner is to remember. `said_by`: the people among the authors, by message.
+
+    Always in the same order: passes over several conversations of one person lock one owner after the other.
+    """
     everything = tuple(what)
     yield Share(Owner("conversation", organization_id, space_id=space_id), everything)
     by_person: defaultdict[EntityId, list[Candidate]] = defaultdict(list)
@@ -65,6 +68,6 @@ def shares(
             by_person[next(iter(whose))].append(each)
     for person, theirs in sorted(by_person.items()):
         yield Share(Owner("user", organization_id, user_id=person), tuple(theirs))
-        for agent_id in agents:
+        for agent_id in sorted(agents):
             yield Share(Owner("persona", organization_id, user_id=person, agent_id=agent_id), tuple(theirs))
     yield Share(Owner("organization", organization_id), everything)

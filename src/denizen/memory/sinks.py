@@ -1,15 +1,14 @@
-"""Where long-term memories are put, and from where they are brought back: two ports, each with ours as an adapter.
+"""Where long-term memories are put, and from where they are brought back: here, or where an import path says.
 
-Others are named by import path. What they are handed is allowed already, and what they hand back is checked again:
-neither policy nor audience is left to them.
+Ours are written with the pass that found them, in one transaction. What others are handed is allowed already, and what
+they hand back is checked again: neither policy nor audience is left to them.
 """
 
 from __future__ import annotations
 
 import asyncio
 import importlib
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, cast
 
@@ -19,7 +18,8 @@ from denizen.errors import SettingsError
 from denizen.ids import OrganizationId, SpaceId
 from denizen.memory import granting, items, searching
 from denizen.memory.audience import Owner
-from denizen.memory.items import Candidate, Outcome, Remembered
+from denizen.memory.items import Candidate, Remembered
+from denizen.memory.policy import Scope
 from denizen.memory.searching import Asked
 from denizen.models.embedders import Embedder
 from denizen.storage.database import Database, Tx
@@ -49,14 +49,13 @@ class Batch:
     shares: tuple[Share, ...]
 
 
-Kept = Mapping[str, Mapping[Outcome, int]]
-"""What became of how many, by owner."""
-
-
 class Sink(Protocol):
-    """Takes what is to be remembered."""
+    """Takes what is to be remembered elsewhere than in our database, after the pass that found it was kept.
 
-    async def keep(self, batch: Batch) -> Kept: ...
+    What a pass found comes again with the next one, so whoever misses a batch has it then.
+    """
+
+    async def keep(self, batch: Batch) -> object: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ class Wanted:
     query: str
     owners: tuple[Owner, ...]
     """Whose memories may be looked at, and no others."""
-    top_k: Mapping[str, int]
+    top_k: Mapping[Scope, int]
     """How many at most, by scope."""
 
 
@@ -92,53 +91,40 @@ async def retrieved(retriever: Retriever, wanted: Wanted, **whose: str) -> list[
     return [each for each in found if each.owner in allowed]
 
 
-class DatabaseSink:
-    """Memories in Denizen's own database."""
-
-    def __init__(self, db: Database, embedder: Embedder | None = None) -> None:
-        self._db = db
-        self._embedder = embedder
-
-    async def keep(self, batch: Batch) -> Kept:
-        shares = await self._with_vectors(batch.shares)
-        name = "" if self._embedder is None else self._embedder.name
-        return await self._db.write(keep_memories, replace(batch, shares=shares), name)
-
-    async def _with_vectors(self, shares: Sequence[Share]) -> tuple[Share, ...]:
-        texts = list(dict.fromkeys(each.text for share in shares for each in share.candidates))
-        vectors = await _vectors(self._embedder, texts)
-        return tuple(
-            replace(
-                share,
-                candidates=tuple(replace(each, vector=vectors.get(each.text)) for each in share.candidates),
-            )
-            for share in shares
-        )
-
-
-async def _vectors(embedder: Embedder | None, texts: Sequence[str], *, asking: bool = False) -> dict[str, bytes]:
+async def vectors_of(embedder: Embedder | None, texts: Iterable[str], *, asking: bool = False) -> dict[str, bytes]:
     """What each text means; nothing where the embedder fails, which leaves us the words."""
-    if embedder is None or not texts:
+    wanted = list(dict.fromkeys(texts))
+    if embedder is None or not wanted:
         return {}
     try:
-        return dict(zip(texts, await embedder.embed(texts, asking=asking), strict=True))
+        return dict(zip(wanted, await embedder.embed(wanted, asking=asking), strict=True))
     except Exception as error:  # noqa: BLE001  whatever a provider raises
         log_line.warning("remembering by words only", error=repr(error))
         return {}
 
 
-def keep_memories(tx: Tx, batch: Batch, embedder: str) -> Kept:
-    """What is allowed now is remembered: who may have what remembered is asked here, where it is written."""
+def allowed(tx: Tx, batch: Batch) -> Batch | None:
+    """Of the batch, what may be remembered now; None if nothing may. Asked in the transaction that writes it."""
     grant = granting.for_writing(tx, batch.space_id, batch.message_ids)
-    kept: dict[str, Counter[Outcome]] = {}
+    shares = [share for share in batch.shares if grant.may_write(share.owner.scope)]
+    if not shares:
+        return None
+    for at, share in enumerate(shares):
+        if share.owner.scope == "organization":
+            shares[at] = replace(share, candidates=tuple(granting.publishable(tx, grant, share.candidates)))
+    if not grant.may_write("conversation"):
+        # The whole of it belongs to the conversation.
+        batch = replace(batch, summary="", document="")
+    return replace(batch, shares=tuple(shares))
+
+
+def keep_memories(tx: Tx, batch: Batch, vectors: Mapping[str, bytes], embedder: str) -> None:
+    """What is in the batch is remembered in Denizen's own database."""
     for share in batch.shares:
-        allowed = grant.candidates(share.owner.scope, share.candidates)
-        if allowed is None:
-            continue
-        kept[share.owner.key] = items.remember(tx, share.owner, batch.space_id, allowed, embedder)
+        what = [replace(each, vector=vectors.get(each.text)) for each in share.candidates]
+        items.remember(tx, share.owner, batch.space_id, what, embedder)
         if share.owner.scope == "conversation":
             items.snapshot(tx, share.owner, batch.space_id, batch.summary, batch.document)
-    return kept
 
 
 class DatabaseRetriever:
@@ -149,7 +135,7 @@ class DatabaseRetriever:
         self._embedder = embedder
 
     async def retrieve(self, wanted: Wanted) -> Sequence[Remembered]:
-        vectors = await _vectors(self._embedder, [wanted.query], asking=True)
+        vectors = await vectors_of(self._embedder, [wanted.query], asking=True)
         name = "" if self._embedder is None else self._embedder.name
         return await self._db.read(_retrieve, wanted, Asked(wanted.query, vectors.get(wanted.query), name))
 
@@ -184,7 +170,7 @@ async def look(
     db: Database, embedder: Embedder | None, query: str, owners: Sequence[str], limit: int
 ) -> list[searching.Found]:
     """What these owners' memories hold on the question, the best first. For whoever looks into them."""
-    vectors = await _vectors(embedder, [query], asking=True)
+    vectors = await vectors_of(embedder, [query], asking=True)
     asked = Asked(query, vectors.get(query), "" if embedder is None else embedder.name)
     return await db.read(_look, asked, owners, limit)
 

@@ -711,7 +711,7 @@ rollings = Table(
     _int("upto"),  # the number of the last message that is in it
     _int("passes", 0),
     _text("model"),  # what wrote it
-    _int("tried_at", 0),  # when a pass was last begun, whatever came of it
+    _int("tried_at", 0),  # when a pass last ended; while one is under way, when it has to have ended
     _int("failures", 0),  # passes that came to nothing since the last good one
     _int("updated_at"),
     sqlite_with_rowid=False,

@@ -8,9 +8,10 @@ from typing import Annotated, Final, Literal
 from fastapi import APIRouter, Query, Request
 
 from denizen.access.roles import reaches
-from denizen.errors import InvalidInput, NotFound
+from denizen.errors import InvalidInput
 from denizen.ids import SpaceId
 from denizen.memory import access, hygiene, items, rolling, settled, sinks
+from denizen.memory.access import Correction, Visitor
 from denizen.memory.audience import Owner
 from denizen.memory.items import Remembered
 from denizen.server.auth import Admin, Caller, Person
@@ -90,36 +91,29 @@ async def memory_report(request: Request, caller: Admin) -> ReportOut:
 
 @router.get("/api/memory/{memory_id}", summary="One memory", openapi_extra=_EXTRA)
 async def get_memory(request: Request, caller: Person, memory_id: str) -> MemoryOut:
-    return MemoryOut.of(await context_of(request).runtime.db.read(_find, caller, storable(memory_id)))
+    return MemoryOut.of(await context_of(request).runtime.db.read(access.find, storable(memory_id), _visitor(caller)))
 
 
 @router.patch("/api/memory/{memory_id}", summary="Correct a memory", openapi_extra=_EXTRA)
 async def change_memory(request: Request, caller: Person, memory_id: str, change: MemoryChange) -> MemoryOut:
     """What it said before is linked to what it says now, and is not found any more."""
-    return MemoryOut.of(await context_of(request).runtime.db.write(_correct, caller, storable(memory_id), change.text))
+    runtime = context_of(request).runtime
+    text = storable(change.text)
+    vectors = await sinks.vectors_of(runtime.embedder, [text])
+    what = Correction(text, vectors.get(text), "" if runtime.embedder is None else runtime.embedder.name)
+    return MemoryOut.of(await runtime.db.write(access.correct, storable(memory_id), _visitor(caller), what))
 
 
 @router.delete("/api/memory/{memory_id}", status_code=204, summary="Forget a memory", openapi_extra=_EXTRA)
 async def forget_memory(request: Request, caller: Person, memory_id: str) -> None:
     """It is gone, whoever else has it, and does not come again. The messages it rests on stay."""
     runtime = context_of(request).runtime
-    memory = await runtime.db.read(_changeable, caller, storable(memory_id))
+    memory = await runtime.db.read(access.find_changeable, storable(memory_id), _visitor(caller))
     await runtime.forget_memory(memory, by=caller.entity.id)
 
 
-def _find(tx: Tx, caller: Caller, memory_id: str) -> Remembered:
-    return access.find(tx, memory_id, caller.entity.id, caller.entity.organization_id, caller.role)
-
-
-def _changeable(tx: Tx, caller: Caller, memory_id: str) -> Remembered:
-    memory = _find(tx, caller, memory_id)
-    if not access.may_change(tx, memory, caller.entity.id, caller.entity.organization_id, caller.role):
-        raise NotFound("memory", memory_id)
-    return memory
-
-
-def _correct(tx: Tx, caller: Caller, memory_id: str, text: str) -> Remembered:
-    return access.correct(tx, _changeable(tx, caller, memory_id), storable(text))
+def _visitor(caller: Caller) -> Visitor:
+    return Visitor(caller.entity.id, caller.entity.organization_id, caller.role)
 
 
 @router.get("/api/spaces/{space_id}/memory", summary="What a conversation came to")

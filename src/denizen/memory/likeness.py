@@ -1,0 +1,16 @@
+"""Whether two memories that sound alike can both be true. Pure."""
+
+from __future__ import annotations
+
+import re
+
+_NEGATIONS = re.compile(r"\b(?:not|no|never|none|nobody|nothing|without|n't|no longer)\b|n't\b", re.IGNORECASE)
+_NUMBERS = re.compile(r"\d+(?:[.,:]\d+)*")
+
+
+def contradiction(one: str, other: str) -> str | None:
+    """Why the two, which have most of their words in common, cannot both be true; None if they can."""
+    if bool(_NEGATIONS.search(one)) != bool(_NEGATIONS.search(other)):
+        return "one says that it is not so"
+    numbers = set(_NUMBERS.findall(one)), set(_NUMBERS.findall(other))
+    return "their numbers differ" if all(numbers) and numbers[0] != numbers[1] else None
