@@ -38,9 +38,14 @@ def test_it_is_listed_searched_reported_and_forgotten(run: Run, memory_ids: list
     found = json.loads(run("memory", "search", "violin", "--limit", "1", "--json").stdout)
     assert len(found) == 1
     report = run("memory", "report").stdout
-    assert "duplicate, user: Noor plays the violin. / The violin Noor plays." in " ".join(report.split())
-    refused = run("memory", "forget", memory_ids[0])
+    newest, first = memory_ids
+    told = f"duplicate, user: they have the same words Noor plays the violin. {first} The violin Noor plays. {newest}"
+    assert told in " ".join(report.split())
+    shown = run("memory", "list", "--limit", "1").stdout
+    assert "The violin Noor plays. of @noor · facts · never used · 20" in " ".join(shown.split())
+    refused = run("memory", "forget", newest)
     assert (refused.exit_code, "say --yes" in refused.output) == (1, True)
+    assert "The violin Noor plays." in refused.output
     assert "Removed: 1 memories." in run("memory", "forget", memory_ids[0], "--yes").stdout
     assert [each["id"] for each in json.loads(run("memory", "list", "--json").stdout)] == memory_ids[1:]
 

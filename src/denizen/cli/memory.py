@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import typer
 from rich import box
@@ -18,6 +18,8 @@ from denizen.cli.console import begin, print_json, stdout
 from denizen.cli.house import open_records
 from denizen.clock import Instant, moment
 from denizen.errors import InvalidInput
+from denizen.forgetting.forgetting import Receipt
+from denizen.forgetting.subjects import find_subject
 from denizen.ids import OrganizationId
 from denizen.inbox.format import one_line
 from denizen.memory import items
@@ -59,20 +61,20 @@ def list_(
     """What is remembered, the newest first."""
     wanted = _checked(scope)
 
-    async def work(runtime: Runtime, home: OrganizationId) -> list[Remembered]:
+    async def work(runtime: Runtime, home: OrganizationId) -> list[Known]:
         return await runtime.db.read(_listed, home, wanted, person, limit)
 
     _show(_work(context, work), as_json)
 
 
-def _listed(tx: Tx, home: OrganizationId, scope: str | None, person: str | None, limit: int) -> list[Remembered]:
+def _listed(tx: Tx, home: OrganizationId, scope: str | None, person: str | None, limit: int) -> list[Known]:
     found: list[Remembered] = []
     whose = None if person is None else directory.find_entity(tx, home, person).id
     before: int | None = None
     while len(found) < limit and (page := items.all_of(tx, home, before=before, limit=500)):
         found += [each for each in page if scope in (None, each.scope) and whose in (None, each.user_id)]
         before = page[-1].number
-    return found[:limit]
+    return _known(tx, found[:limit])
 
 
 @app.command()
@@ -86,9 +88,10 @@ def search(
     """What is remembered on something, the best first."""
     wanted = _checked(scope)
 
-    async def work(runtime: Runtime, home: OrganizationId) -> list[Remembered]:
+    async def work(runtime: Runtime, home: OrganizationId) -> list[Known]:
         owners = await runtime.db.read(_owners, home, wanted)
-        return [each.item for each in await runtime.search_memories(query, owners, limit=limit)]
+        found = [each.item for each in await runtime.search_memories(query, owners, limit=limit)]
+        return await runtime.db.read(_known, found)
 
     _show(_work(context, work), as_json)
 
@@ -104,26 +107,58 @@ def _checked(scope: str | None) -> str | None:
     return scope
 
 
-def _show(found: list[Remembered], as_json: bool) -> None:
+class Known(NamedTuple):
+    """A memory, and whose it is, for people."""
+
+    memory: Remembered
+    whose: str
+
+
+def _known(tx: Tx, found: Iterable[Remembered]) -> list[Known]:
+    names: dict[str, str] = {}
+    for each in found:
+        for id in (each.user_id, each.agent_id):
+            if id is not None and id not in names:
+                names[id] = f"@{directory.get_entity(tx, id).handle}"
+        if each.space_id not in names:
+            names[each.space_id] = directory.get_space(tx, each.space_id).name
+    return [Known(each, _whose(each, names)) for each in found]
+
+
+def _whose(memory: Remembered, names: Mapping[str, str]) -> str:
+    match memory.scope:
+        case "conversation":
+            return f"of the conversation {names[memory.space_id]!r}"
+        case "user":
+            return f"of {names[memory.user_id or '']}"
+        case "persona":
+            return f"between {names[memory.user_id or '']} and {names[memory.agent_id or '']}"
+        case "organization":
+            return "of the organization"
+
+
+def _show(found: list[Known], as_json: bool) -> None:
     if as_json:
-        print_json([_fields(each) for each in found])
+        print_json([_fields(*each) for each in found])
         return
     if not found:
         stdout().print("Nothing is remembered.")
-        return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("id", "scope", "category", "used", "since", "memory"):
-        table.add_column(name, overflow="fold" if name == "memory" else "ellipsis", no_wrap=name == "id")
     for each in found:
-        text = one_line(printable(each.text))
-        shown = f"{text} (superseded)" if each.superseded_by else text
-        since = f"{moment(Instant(each.created_at)):%Y-%m-%d}"
-        table.add_row(each.id, each.scope, each.category, str(each.uses), since, Text(shown))
-    stdout().print(table)
+        stdout().print(_told(*each))
 
 
-def _fields(memory: Remembered) -> dict[str, Any]:
+def _told(memory: Remembered, whose: str) -> Text:
+    """What is remembered, and below it whose it is, and its id."""
+    used = "never used" if not memory.uses else f"used {memory.uses}×"
+    since = f"{moment(Instant(memory.created_at)):%Y-%m-%d}"
+    about = [printable(whose), memory.category, used, since, *(["superseded"] if memory.superseded_by else [])]
+    text = Text(one_line(printable(memory.text)))
+    return text.append(f"\n  {' · '.join(about)}\n  {memory.id}", "dim")
+
+
+def _fields(memory: Remembered, whose: str) -> dict[str, Any]:
     return {
+        "whose": whose,
         "id": memory.id,
         "scope": memory.scope,
         "category": memory.category,
@@ -173,8 +208,10 @@ def report(context: typer.Context, as_json: _Json = False) -> None:
     stdout().print(table)
     stdout().print(f"Superseded: {found.superseded:,}.")
     for each in found.findings[:_MOST]:
-        texts = " / ".join(one_line(printable(one.text)) for one in each.memories)
-        stdout().print(Text(f"{each.problem}, {each.scope}: {texts} ({each.why})"))
+        line = Text(f"{each.problem}, {each.scope}: {each.why}")
+        for one in each.memories:
+            line.append(f"\n  {one_line(printable(one.text))}").append(f"\n  {one.id}", "dim")
+        stdout().print(line)
     if len(found.findings) > _MOST:
         stdout().print(f"… and {len(found.findings) - _MOST} more: --json shows all.")
 
@@ -188,18 +225,26 @@ def forget(
     as_json: _Json = False,
 ) -> None:
     """Forget a memory, whoever has it. It does not come again; the messages it rests on stay."""
-    if not (yes or dry_run) and (not sys.stdin.isatty() or not typer.confirm("Forget it, for good?")):
-        raise InvalidInput("Nothing was forgotten: say --yes.")
 
-    async def work(runtime: Runtime, home: OrganizationId) -> Any:
-        found = await runtime.db.read(items.get, memory)
-        if found.organization_id != home:
-            raise InvalidInput(f"There is no memory {memory}.")
-        return await runtime.forget_memory(found, dry_run=dry_run)
+    async def find(runtime: Runtime, home: OrganizationId) -> Known:
+        return await runtime.db.read(_found, home, memory)
 
+    async def work(runtime: Runtime, _home: OrganizationId) -> Receipt:
+        return await runtime.forget_memory(memory, dry_run=dry_run)
+
+    known = _work(context, find)
+    if not (yes or dry_run):
+        stdout().print(_told(*known))
+        if not sys.stdin.isatty() or not typer.confirm("Forget it, for good?"):
+            raise InvalidInput("Nothing was forgotten: say --yes.")
     receipt = _work(context, work)
     if as_json:
         print_json({"removed": dict(receipt.removed), "dry_run": dry_run})
         return
     many = ", ".join(f"{count} {name}" for name, count in receipt.removed.items())
     stdout().print(f"{'Would be removed' if dry_run else 'Removed'}: {many or 'nothing'}.")
+
+
+def _found(tx: Tx, home: OrganizationId, memory_id: str) -> Known:
+    [known] = _known(tx, [items.get(tx, find_subject(tx, home, "memory", memory_id))])
+    return known
