@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from denizen.agents.outlook import Outlook
 from denizen.errors import InvalidInput
 from denizen.profiles import presets
 from denizen.profiles.files import PresetFile
@@ -144,3 +145,69 @@ def test_a_key_is_no_way_out_of_the_folder(tmp_path: Path):
     path.write_text(json.dumps({"presets": [{"id": "x", "addonPromptKeys": ["../../secret"]}]}))
     with pytest.raises(InvalidInput, match="there is no add-on"):
         Library(path, tmp_path / "prompts").current()
+
+
+def test_an_add_on_that_is_used_no_more_may_change_without_a_word(tmp_path: Path):
+    """It once made the presets be read, and warned about, again and again."""
+    path, own = tmp_path / "presets.json", tmp_path / "prompts" / "_meta"
+    own.mkdir(parents=True)
+    (own / "old.md").write_text("Old.")
+    path.write_text(json.dumps({"presets": [{"id": "x", "addonPromptKeys": ["old"]}]}))
+    library = Library(path, tmp_path / "prompts")
+    library.current()
+    path.write_text(json.dumps({"presets": [{"id": "x", "addonPromptKeys": ["concise"]}]}))
+    found = library.current()
+    (own / "old.md").unlink()
+    assert library.current() is found
+
+
+def test_an_add_on_that_cannot_be_read_leaves_what_was_good_in_force(tmp_path: Path):
+    path, own = tmp_path / "presets.json", tmp_path / "prompts" / "_meta"
+    own.mkdir(parents=True)
+    path.write_text(json.dumps({"presets": [{"id": "x", "addonPromptKeys": ["mine"]}]}))
+    (own / "mine.md").write_text("Mine.")
+    library = Library(path, tmp_path / "prompts")
+    good = library.current()
+    assert good is not None
+    (own / "mine.md").write_bytes(b"\xff\xfe\xff")
+    assert library.current() is good
+    (own / "mine.md").unlink()
+    assert library.current() is good
+    (own / "mine.md").write_text("Mine again.")
+    again = library.current()
+    assert again is not None
+    assert again.text("x") == "Mine again."
+    (own / "mine.md").write_bytes(b"\xff\xfe")
+    with pytest.raises(InvalidInput, match=r"mine\.md is not UTF-8 text"):
+        Library(path, tmp_path / "prompts").current()
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"\xff\xff", "is not UTF-8 text"),
+        (b"[" * 100_000, "cannot be read"),
+        (b'{"n": ' + b"9" * 5_000 + b"}", "cannot be read"),
+        (b'{"presets": [{"id": "x", "addonPromptKeys": ["a\\u0000b"]}]}', "there is no add-on"),
+    ],
+    ids=["bytes", "deep", "digits", "nul"],
+)
+def test_whatever_stands_in_the_file_is_right_or_an_error(tmp_path: Path, content: bytes, told: str):
+    path = tmp_path / "presets.json"
+    path.write_bytes(content)
+    with pytest.raises(InvalidInput, match=told):
+        Library(path, tmp_path).current()
+
+
+def test_metaprompts_and_quick_start_profiles_are_read_again_when_the_file_changes(tmp_path: Path):
+    """And what was good last stays in force while it is not."""
+    path = tmp_path / "presets.json"
+    outlook = Outlook(path)
+    assert "mine" not in outlook.configuration().profiles
+    path.write_text(json.dumps({"sentimentTracking": {"profiles": {"mine": {"enabled": True}}}}))
+    good = outlook.configuration()
+    assert good.profiles["mine"].enabled
+    path.write_text(json.dumps({"sentimentTracking": {"profiles": {"mine": {"enabled": "perhaps"}}}}))
+    assert outlook.configuration() is good
+    path.write_text(json.dumps({"metaPrompts": []}))
+    assert "mine" not in outlook.configuration().profiles

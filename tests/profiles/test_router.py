@@ -81,6 +81,29 @@ def test_rules_are_by_priority_then_as_they_stand():
 
 
 @pytest.mark.parametrize(
+    ("rule", "message", "holds"),
+    [
+        (Rule("r", "a", least=5), "four", False),
+        (Rule("r", "a", least=5), "fives", True),
+        (Rule("r", "a", most=5), "fives", True),
+        (Rule("r", "a", most=5), "sixsix", False),
+        (Rule("r", "a", most=0), "", True),
+        (Rule("r", "a", any=("plan", "steps")), "the steps", True),
+        (Rule("r", "a", any=("plan", "steps")), "the step", False),
+        (Rule("r", "a", all=("plan", "steps")), "the plan", False),
+        (Rule("r", "a", all=("plan", "steps")), "steps of a plan", True),
+        (Rule("r", "a", any=("now",), all=("plan",), least=8, most=8), "plan now", True),
+        (Rule("r", "a"), "", True),
+        (Rule("r", "a", modes=("ad",)), "", True),
+        (Rule("r", "a", modes=("bea",)), "", False),
+    ],
+)
+def test_rules_match_by_mode_length_and_keywords(rule: Rule, message: str, holds: bool):
+    """Length at the boundary; any keyword or all of them; what is not said does not matter."""
+    assert (route(presets(rule), "ada", message).preset == "a") is holds
+
+
+@pytest.mark.parametrize(
     ("mode", "preset", "reason"),
     [
         ("coding", "a", "default of the mode 'coding'"),

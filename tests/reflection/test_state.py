@@ -10,12 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from denizen.agents import registry
+from denizen.cycles.reflecting import Felt, values
 from denizen.errors import InvalidInput
+from denizen.ids import SpaceId
 from denizen.profiles.library import shipped_file
 from denizen.reflection import configuration
 from denizen.reflection.configuration import effective, merged
 from denizen.reflection.records import Run, Stance, settle
+from denizen.reflection.sentiment import Reading
 from denizen.reflection.settings import ReflectionSettings, SentimentSettings
+from denizen.reflection.signals import Counters
 from denizen.reflection.state import IMPRINTS, Adjustment, StateOfMind, read_adjustment, schema
 from denizen.reflection.templates import VARIABLES, check_template, fill
 
@@ -108,6 +112,31 @@ def test_a_custom_metaprompt_with_the_id_of_a_preset_replaces_it():
     )
 
 
+LOOK_BACK: dict[str, Any] = {
+    "id": "look_back",
+    "promptTemplate": "Reflect on the conversation: {{evidence}}",
+    "trigger": {"type": "turn_interval", "intervalTurns": 5},
+}
+
+
+@pytest.mark.parametrize(
+    ("named", "model"),
+    [
+        ({"modelId": "gpt-4o-mini", "providerId": "openai"}, "openai:gpt-4o-mini"),
+        ({"modelId": "openai/gpt-4o-mini"}, "openai:gpt-4o-mini"),
+        ({"modelId": "ollama:llama3.2"}, "ollama:llama3.2"),
+        ({"providerId": "openai"}, None),
+        ({}, None),
+    ],
+)
+def test_a_model_may_be_named_as_the_seed_does_by_profiles_and_by_metaprompts(named: dict[str, Any], model: str | None):
+    """Without one, it is the agent's own."""
+    own: dict[str, Any] = {"sentimentTracking": {"profiles": {"x": named}}, "metaPrompts": [{**LOOK_BACK, **named}]}
+    found = configuration.read(shipped_file(), own)
+    assert (found.profiles["x"].model, found.metaprompts["look_back"].model) == (model, model)
+    assert found.warnings == ()
+
+
 def test_the_file_of_the_house_may_say_it_as_the_seed_does():
     own: dict[str, Any] = {
         "sentimentTracking": {
@@ -131,21 +160,38 @@ def test_the_file_of_the_house_may_say_it_as_the_seed_does():
 
 
 def test_other_fields_of_profiles_and_metaprompts_are_ignored_and_near_misses_are_warned_about():
-    own: dict[str, Any] = {"sentimentTracking": {"profiles": {"x": {"label": "X", "historyWindows": 3}}}}
+    trigger = {**LOOK_BACK["trigger"], "note": "mine", "intervalTurn": 9}
+    own: dict[str, Any] = {
+        "sentimentTracking": {"profiles": {"x": {"label": "X", "historyWindows": 3}}, "profile": {}},
+        "metaPrompts": [{**LOOK_BACK, "version": 2, "maxOutputToken": 9, "trigger": trigger}],
+    }
     found = configuration.read(shipped_file(), own)
     assert found.profiles["x"].history_window == 10
-    assert found.warnings == ("sentimentTracking.profiles.x.historyWindows is ignored: did you mean historyWindow?",)
+    assert found.metaprompts["look_back"].trigger.model_dump()["interval_turns"] == 5
+    assert found.warnings == (
+        "sentimentTracking.profile is ignored: did you mean profiles?",
+        "sentimentTracking.profiles.x.historyWindows is ignored: did you mean historyWindow?",
+        "metaPrompts[0].maxOutputToken is ignored: did you mean maxOutputTokens?",
+        "metaPrompts[0].trigger.intervalTurn is ignored: did you mean intervalTurns?",
+    )
 
 
 @pytest.mark.parametrize(
     ("own", "told"),
     [
-        ({"sentimentTracking": {"profiles": {"x": {"presets": ["no"]}}}}, "profiles.x.presets: there is no metaprompt"),
+        (
+            {"sentimentTracking": {"profiles": {"x": {"presets": ["no"]}}}},
+            "profiles.x.presets[0]: there is no metaprompt",
+        ),
         ({"sentimentTracking": {"profiles": {"x": {"method": "tarot"}}}}, "sentimentTracking.profiles.x.method"),
         ({"metaPrompts": [{"id": "x", "promptTemplate": "{{curent_mood}}"}]}, "did you mean {{current_mood}}?"),
         ({"metaPrompts": {}}, "metaPrompts has to be a list."),
+        ({"metaPrompts": [LOOK_BACK, LOOK_BACK]}, "metaPrompts[1].id: 'look_back' is there twice."),
+        ({"sentimentTracking": []}, "sentimentTracking has to be an object."),
+        ({"sentimentTracking": {"profiles": []}}, "sentimentTracking.profiles has to be an object."),
+        ({"metaPrompts": [{**LOOK_BACK, "trigger": {"type": "weekly"}}]}, "metaPrompts[0].trigger"),
     ],
-    ids=["preset", "method", "variable", "list"],
+    ids=["preset", "method", "variable", "list", "twice", "section", "profiles", "trigger"],
 )
 def test_what_is_wrong_in_the_file_is_an_error_that_says_where(own: dict[str, Any], told: str):
     with pytest.raises(InvalidInput) as error:
@@ -162,9 +208,46 @@ def test_what_a_conversation_says_is_stronger_than_what_the_agent_says():
         merged(agent, {"sentiment": {"method": "tarot"}})
 
 
+SEED = (
+    "current_mood user_skill task_complexity current_sentiment recent_conversation recent_errors evidence "
+    "sentiment_score consecutive_frustration consecutive_confusion consecutive_satisfaction confusion_keywords "
+    "consecutive_neutral"
+)
+
+
+def test_the_variables_are_those_of_the_seed():
+    assert SEED.split() == list(VARIABLES)
+
+
+def test_every_variable_stands_for_what_is_known():
+    counters = Counters(9, 2, 3, 4, 5, (0.1, -0.42), (10, 20))
+    stance = Stance(SpaceId("s"), None, "", 0, StateOfMind("patient", "novice", "simple"), {"tea": "green"})
+    felt = Felt(counters, Reading(-0.42, 0.5, 1, ("unclear", "huh")))
+    assert values(stance, felt, "| Noor: {{current_mood}}", ["lookup failed", "again"], 7) == {
+        "current_mood": "patient",
+        "user_skill": "novice",
+        "task_complexity": "simple",
+        "current_sentiment": "negative (-0.42, intensity 0.50)",
+        "recent_conversation": "| Noor: {{current_mood}}",
+        "recent_errors": "| lookup failed\n| again",
+        "evidence": "Turn 7. Scores of late: 0.10, -0.42. Kept from before: tea: green.\n| Noor: {{current_mood}}",
+        "sentiment_score": "-0.42",
+        "consecutive_frustration": "2",
+        "consecutive_confusion": "3",
+        "consecutive_satisfaction": "4",
+        "confusion_keywords": "unclear, huh",
+        "consecutive_neutral": "5",
+    }
+
+
+def test_every_variable_has_a_word_where_nothing_is_known():
+    found = values(Stance(SpaceId("s"), None, "", 0), Felt(), "", [], 1)
+    assert set(found) == set(VARIABLES)
+    assert all(found.values())
+
+
 def test_every_variable_of_the_seed_can_be_used():
     template = " ".join(f"{{{{{name}}}}}" for name in VARIABLES)
-    assert len(VARIABLES) == 13
     assert fill(check_template(template), {name: name.upper() for name in VARIABLES}) == template.upper().replace(
         "{{", ""
     ).replace("}}", "")
@@ -206,7 +289,7 @@ ANSWERS = st.one_of(
 @given(ANSWERS)
 def test_nonsense_of_the_utility_model_leaves_the_state_as_it_was(answer: object):
     """Whatever it answers, the state is the same or one of the enumeration, and nothing else is touched."""
-    before = Stance("space", None, "", 0, StateOfMind("curious", "expert", "simple"), {"a": "b"})  # pyright: ignore[reportArgumentType]
+    before = Stance(SpaceId("space"), None, "", 0, StateOfMind("curious", "expert", "simple"), {"a": "b"})
     found = read_adjustment(answer)
     run = Run("m", "interval", None, found) if isinstance(found, str) else Run("m", "interval", found)
     after = settle(before, run)
@@ -219,7 +302,7 @@ def test_nonsense_of_the_utility_model_leaves_the_state_as_it_was(answer: object
 
 def test_keys_that_the_model_chooses_live_in_their_own_namespace():
     """Elsewhere they overwrote internal state."""
-    before = Stance("space", None, "", 0)  # pyright: ignore[reportArgumentType]
+    before = Stance(SpaceId("space"), None, "", 0)
     found = read_adjustment({"imprints": {"mood": "angry", "status": "processing", "turns": "0"}})
     assert isinstance(found, Adjustment)
     after = settle(before, Run("m", "interval", found))

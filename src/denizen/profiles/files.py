@@ -48,21 +48,29 @@ def stamp_of(path: Path) -> Stamp:
     """The stamp of the file as it is now."""
     try:
         found = path.stat()
-    except OSError:
+    except (OSError, ValueError):  # the latter of a name that no file can have
         return None
     return found.st_mtime_ns, found.st_size
+
+
+def read_text(path: Path) -> str:
+    """What stands in the file. Raises `InvalidInput` where that cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{path} is not UTF-8 text.") from error
 
 
 def read_json(path: Path) -> Mapping[str, JsonValue]:
     """The object in the file. Raises `InvalidInput` that says where it is wrong."""
     try:
-        found: object = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"{path} is not UTF-8 text.") from error
+        found: object = json.loads(read_text(path))
     except json.JSONDecodeError as error:
         raise InvalidInput(f"{path}:{error.lineno}:{error.colno}: this is no JSON: {error.msg}.") from error
+    except (ValueError, RecursionError) as error:  # numbers of thousands of digits, lists in lists in lists
+        raise InvalidInput(f"{path} cannot be read: {error}.") from error
     if not isinstance(found, dict):
         raise InvalidInput(f"{path} has to hold a JSON object, {{ … }}.")
     return cast("Mapping[str, JsonValue]", found)

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from denizen.errors import InvalidInput
 from denizen.profiles import presets
-from denizen.profiles.files import PresetFile, Stamp, read_json, stamp_of
+from denizen.profiles.files import PresetFile, Stamp, read_json, read_text, stamp_of
 from denizen.profiles.presets import Presets, plain_key
 
 log_line = structlog.get_logger(__name__)
@@ -60,14 +60,16 @@ class Library:
         if self._read is not None and given is self._read and not self._addons_changed():
             return self._presets
         first = self._read is None
-        self._read = given
+        self._stamps = {}
         try:
             self._presets = presets.read(given, self._find)
         except InvalidInput as error:
             if first:
-                self._read = None
                 raise
+            self._read = given
             log_line.warning("presets are wrong", path=str(self.path), message=str(error))
+            return self._presets
+        self._read = given
         for warning in self._presets.warnings if self._presets is not None else ():
             log_line.warning("preset file", path=str(self.path), message=warning)
         return self._presets
@@ -79,7 +81,7 @@ class Library:
             path = folder / f"{plain_key(key)}.md"
             self._stamps[path] = stamp_of(path)
             if self._stamps[path] is not None:
-                return path.read_text(encoding="utf-8")
+                return read_text(path)
         return None
 
     def _addons_changed(self) -> bool:

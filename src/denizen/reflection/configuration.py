@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -15,7 +15,15 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from pydantic.alias_generators import to_camel
 
 from denizen.errors import InvalidInput
-from denizen.reflection.settings import ALL, Metaprompt, ReflectionSettings, SentimentSettings
+from denizen.reflection.settings import (
+    ALL,
+    EventBased,
+    Manual,
+    Metaprompt,
+    ReflectionSettings,
+    SentimentSettings,
+    TurnInterval,
+)
 
 SECTION: Final = "sentimentTracking"
 _CAPITAL: Final = re.compile(r"(?<=[a-z0-9])([A-Z])")
@@ -57,34 +65,56 @@ def read(shipped: Mapping[str, JsonValue], own: Mapping[str, JsonValue]) -> Conf
         section = given.get(SECTION, {})
         if not isinstance(section, Mapping):
             raise InvalidInput(f"{SECTION} has to be an object.")
+        warnings += _near_misses(section, ("profiles", "presets"), SECTION)
         for name, each in _items(section, "profiles", problems):
             where = f"{SECTION}.profiles.{name}"
-            known = _known(SentimentSettings, _profile(each), where, warnings)
-            _keep(profiles, name, SentimentSettings, known, where, problems)
-        for where, each in _listed(section, "presets", SECTION, problems):
-            _keep_metaprompt(metaprompts, _known(Metaprompt, snake(each), where, warnings), where, problems)
-        for where, each in _listed(given, "metaPrompts", "", problems):
-            _keep_metaprompt(metaprompts, _known(Metaprompt, snake(each), where, warnings), where, problems)
-    for name, profile in profiles.items():
-        problems += [
-            f"{SECTION}.profiles.{name}.presets: there is no metaprompt {preset!r}."
-            for preset in profile.presets
-            if preset != ALL and preset not in metaprompts
-        ]
+            _keep(profiles, name, SentimentSettings, _known(SentimentSettings, each, where, warnings), where, problems)
+        found = [*_listed(section, "presets", SECTION, problems), *_listed(given, "metaPrompts", "", problems)]
+        ids: set[str] = set()
+        for where, each in found:
+            known = _known(Metaprompt, each, where, warnings)
+            id = str(known.get("id")) if isinstance(known, Mapping) else ""
+            problems += [f"{where}.id: {id!r} is there twice."] if id in ids else []
+            ids.add(id)
+            _keep(metaprompts, id, Metaprompt, known, where, problems)
+    problems += _dangling(profiles, metaprompts)
     if problems:
         raise InvalidInput("What is said of reflection cannot be read. " + " ".join(problems))
     return Configuration(profiles, metaprompts, tuple(warnings))
 
 
+def _dangling(profiles: Mapping[str, SentimentSettings], metaprompts: Mapping[str, Metaprompt]) -> Iterator[str]:
+    for name, profile in profiles.items():
+        for at, preset in enumerate(profile.presets):
+            if preset != ALL and preset not in metaprompts:
+                yield f"{SECTION}.profiles.{name}.presets[{at}]: there is no metaprompt {preset!r}."
+
+
 def _known(shape: type[BaseModel], given: JsonValue, where: str, warnings: list[str]) -> JsonValue:
-    """Without the fields that are not ours; one that is nearly ours is warned about."""
-    if not isinstance(given, Mapping):
-        return given
+    """As Python names it, without the fields that are not ours; one that is nearly ours is warned about."""
+    found = _with_model(snake(given))
+    if not isinstance(found, Mapping):
+        return found
     names = list(shape.model_fields)
+    warnings += _near_misses(found, names, where)
+    known = {name: value for name, value in found.items() if name in names}
+    trigger = known.get("trigger")
+    if isinstance(trigger, Mapping) and (kind := _TRIGGERS.get(str(trigger.get("type")))) is not None:
+        known["trigger"] = _known(kind, trigger, f"{where}.trigger", warnings)
+    return known
+
+
+_TRIGGERS: Final[Mapping[str, type[BaseModel]]] = {
+    "turn_interval": TurnInterval,
+    "event_based": EventBased,
+    "manual": Manual,
+}
+
+
+def _near_misses(given: Iterable[str], names: Sequence[str], where: str) -> Iterator[str]:
     for name in given:
         near = [] if name in names else difflib.get_close_matches(name, names, n=1, cutoff=0.8)
-        warnings += [f"{where}.{to_camel(name)} is ignored: did you mean {to_camel(each)}?" for each in near]
-    return {name: value for name, value in given.items() if name in names}
+        yield from (f"{where}.{to_camel(name)} is ignored: did you mean {to_camel(each)}?" for each in near)
 
 
 def _items(section: Mapping[str, JsonValue], name: str, problems: list[str]) -> Iterator[tuple[str, JsonValue]]:
@@ -105,11 +135,6 @@ def _listed(
         problems.append(f"{where} has to be a list.")
 
 
-def _keep_metaprompt(kept: dict[str, Metaprompt], given: JsonValue, where: str, problems: list[str]) -> None:
-    id = given.get("id") if isinstance(given, Mapping) else None
-    _keep(kept, str(id), Metaprompt, given, where, problems)
-
-
 def _keep(kept: dict[str, Any], name: str, shape: Any, given: JsonValue, where: str, problems: list[str]) -> None:
     try:
         kept[name] = shape.model_validate(given)
@@ -120,14 +145,12 @@ def _keep(kept: dict[str, Any], name: str, shape: Any, given: JsonValue, where: 
         ]
 
 
-def _profile(given: JsonValue) -> JsonValue:
+def _with_model(given: JsonValue) -> JsonValue:
     """With our one name of a model for the two that the file may have."""
-    found = snake(given)
-    if isinstance(found, dict):
-        model, provider = found.pop("model_id", None), found.pop("provider_id", None)
-        if isinstance(model, str):
-            found["model"] = model.replace("/", ":", 1) if provider is None else f"{provider}:{model}"
-    return found
+    if not isinstance(given, dict) or not isinstance(given.get("model_id"), str):
+        return given
+    model, provider = str(given["model_id"]), given.get("provider_id")
+    return {**given, "model": model.replace("/", ":", 1) if provider is None else f"{provider}:{model}"}
 
 
 def snake(value: JsonValue) -> JsonValue:
