@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from denizen.errors import InvalidInput
 from denizen.reflection.sentiment import Reading, by_classifier, by_lexicon, checked, load_classifier
 from denizen.reflection.settings import SentimentSettings
-from denizen.reflection.signals import Counters, count, detect, errors_exceed
+from denizen.reflection.signals import Counters, count, detect, errors_exceed, is_disengaged
 
 USUAL = SentimentSettings(enabled=True)
 
@@ -31,45 +31,123 @@ def test_the_lexicon_knows_known_sentences():
     assert by_lexicon("The meeting is at nine.").score == 0
     assert by_lexicon("").score == 0
     assert by_lexicon("I don't understand, this is unclear.").confusion == ("don't understand", "unclear")
-    assert by_lexicon("The nuclear plant is unclearly marked.").confusion == ()
 
 
 def test_a_huge_message_is_looked_at_where_it_begins_and_where_it_ends():
     assert by_lexicon("I hate it. " + "word " * 100_000 + "Terrible, awful.").score < -0.6
 
 
-def test_user_frustrated_is_a_strong_score_or_consecutive_negative_turns():
-    assert signals(Reading(-0.7, 0.7)) == [["user_frustrated"]]
-    assert signals(Reading(-0.4, 0.4), Reading(-0.4, 0.4)) == [[], ["user_frustrated"]]
-    assert signals(Reading(-0.4, 0.4), Reading(0, 0), Reading(-0.4, 0.4)) == [[], [], []]
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I do not follow.",
+        "You\u2019ve lost me there.",
+        "I don't really get it.",
+        "I'm not sure what to press.",
+        "Wait, so it is the second one?",
+        "I thought it was done?",
+        "what??",
+        "Could you please rephrase that?",
+        "Explain it to me again.",
+        "That does not make any sense.",
+        "What am I supposed to do now?",
+        "I am baffled.",
+    ],
+)
+def test_confusion_keywords_tell_that_somebody_is_confused(text: str):
+    assert by_lexicon(text).confusion
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The nuclear plant is unclearly marked.",
+        "I did not get the parcel.",
+        "I thought it was lovely.",
+        "Follow the river, then wait.",
+        "I'm not sure I can come on Friday.",
+        "What does the function return?",
+        "Explain recursion.",
+        "",
+    ],
+)
+def test_what_only_looks_like_a_confusion_keyword_is_none(text: str):
+    assert by_lexicon(text).confusion == ()
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(max_size=700))
+def test_the_lexicon_makes_a_reading_of_any_text(text: str):
+    found = by_lexicon(text)
+    assert -1 <= found.score <= 1
+    assert found.intensity == abs(found.score)
+    assert all(each and each == each.lower() for each in found.confusion)
+
+
+# The five signals, at their boundaries
+
+
+def test_user_frustrated_is_a_score_below_the_threshold_and_an_intensity_above_0_6():
+    assert signals(Reading(-0.31, 0.61)) == [["user_frustrated"]]
     assert signals(Reading(-0.31, 0.6)) == [[]]
     assert signals(Reading(-0.3, 0.9)) == [[]]
 
 
-def test_user_satisfied_is_a_strong_score_or_consecutive_positive_turns():
-    assert signals(Reading(0.6, 0.6)) == [["user_satisfied"]]
-    assert signals(Reading(0.4, 0.4), Reading(0.4, 0.4)) == [[], ["user_satisfied"]]
+def test_user_frustrated_is_also_consecutive_negative_turns_however_mild():
+    assert signals(*[Reading(-0.31, 0.31)] * 2) == [[], ["user_frustrated"]]
+    assert signals(*[Reading(-0.3, 0.3)] * 2) == [[], []]
+    assert signals(Reading(-0.4, 0.4), Reading(0, 0), Reading(-0.4, 0.4)) == [[], [], []]
+
+
+def test_user_satisfied_is_a_score_above_the_threshold_and_an_intensity_above_0_5():
+    assert signals(Reading(0.31, 0.51)) == [["user_satisfied"]]
     assert signals(Reading(0.31, 0.5)) == [[]]
     assert signals(Reading(0.3, 0.9)) == [[]]
+
+
+def test_user_satisfied_is_also_consecutive_positive_turns_however_mild():
+    assert signals(*[Reading(0.31, 0.31)] * 2) == [[], ["user_satisfied"]]
+    assert signals(*[Reading(0.3, 0.3)] * 2) == [[], []]
+    assert signals(Reading(0.4, 0.4), Reading(-0.4, 0.4), Reading(0.4, 0.4)) == [[], [], []]
 
 
 def test_user_confused_is_confusion_keywords_or_neutral_with_many_negative_words():
     assert signals(Reading(0, 0, 0, ("unclear",))) == [["user_confused"]]
     assert signals(Reading(0, 0, 2)) == [["user_confused"]]
     assert signals(Reading(0, 0, 1)) == [[]]
-    assert signals(Reading(-0.5, 0.5, 3)) == [[]]
+    assert signals(Reading(-0.3, 0.3, 2), Reading(0.3, 0.3, 2)) == [["user_confused"]] * 2
+    assert signals(Reading(-0.31, 0.31, 3)) == [[]]
 
 
-def test_low_engagement_is_four_consecutive_neutral_turns_with_short_answers():
+def test_low_engagement_is_four_or_more_consecutive_neutral_turns_of_less_than_50_characters_on_average():
     assert signals(*[Reading(0, 0)] * 5, characters=49) == [[], [], [], ["low_engagement"], ["low_engagement"]]
     assert signals(*[Reading(0, 0)] * 5, characters=50) == [[], [], [], [], []]
+    lengths = (199, 0, 0, 0)
+    counters = Counters()
+    for characters in lengths:
+        counters = count(counters, Reading(0, 0), characters, USUAL)
+    assert [each.name for each in detect(counters, Reading(0, 0), USUAL)] == ["low_engagement"]
+    assert is_disengaged(count(counters, Reading(0, 0), 51, USUAL)) is None
 
 
-def test_error_threshold_exceeded_is_two_errors_in_the_last_ten_results():
+def test_error_threshold_exceeded_is_two_or_more_errors_in_the_last_ten_results():
     assert errors_exceed([True, False, True], 1) is not None
-    assert errors_exceed([True, False, False], 3) is None
+    assert errors_exceed([True, *[False] * 8, True], 1) is not None
     assert errors_exceed([True, *[False] * 9, True], 1) is None
+    assert errors_exceed([True, False, False], 3) is None
     assert errors_exceed([False, True, True], 1) is None, "an old pair is a signal once"
+
+
+def test_a_rule_is_a_signal_on_every_turn_on_which_it_holds():
+    """The seed knows no cool-down: "4+ consecutive neutral turns" are four, and five, and six."""
+    assert signals(*[Reading(-0.9, 0.9)] * 3) == [["user_frustrated"]] * 3
+    assert signals(*[Reading(0, 0)] * 6, characters=9)[3:] == [["low_engagement"]] * 3
+
+
+def test_the_thresholds_are_those_of_the_settings():
+    tutor = SentimentSettings(frustration_threshold=-0.2, satisfaction_threshold=0.2)
+    assert signals(Reading(-0.21, 0.7), Reading(0.21, 0.7), by=tutor) == [["user_frustrated"], ["user_satisfied"]]
+    assert signals(Reading(-0.2, 0.7), Reading(0.2, 0.7), by=tutor) == [[], []]
 
 
 def test_neutral_turns_are_not_counted_as_confusion():
