@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
+import httpx2
 import pytest
 
 from denizen.client import (
@@ -16,13 +17,18 @@ from denizen.client import (
     Delta,
     Lost,
     Message,
+    Stands,
     Started,
     Status,
     StreamEvent,
     frame_from,
 )
+from denizen.client.streaming import decode
 from denizen.errors import InvalidInput, RequestRefused, ServerError, ServerUnreachable, TokenRefused
-from denizen.ids import new_id
+from denizen.ids import SpaceId, new_id
+from denizen.reflection import records
+from denizen.server.shapes.stances import StanceOut
+from denizen.server.streams.events import AgentStance
 from tests.cli.chat.houses import CONFIRM, House, asking, open_house
 
 
@@ -144,3 +150,15 @@ def test_frames_are_read_and_unknown_ones_left_out() -> None:
     assert frame_from({"type": "agent.status", **told, "status": "alive"}) == Status("a", "alive")
     assert frame_from({"type": "agent.dreams", **told}) is None
     assert frame_from({"type": "stream.delta", **told, "offset": "3", "text": "x"}) is None
+
+
+def test_a_stance_comes_typed() -> None:
+    """As the server tells it; what is none is refused."""
+    shape = AgentStance(agent="a", stance=StanceOut.of(records.Stance(SpaceId("s"), "short", "default", 3)))
+    sent = httpx2.ServerSentEvent("agent.stance", shape.model_dump_json())
+    told = decode(sent)
+    assert isinstance(told, Stands)
+    assert (told.agent_id, told.stance.space_id, told.stance.profile.id) == ("a", "s", "short")
+    assert told.stance.state.mood == "neutral"
+    with pytest.raises(ServerError):
+        decode(httpx2.ServerSentEvent("agent.stance", '{"agent": "a"}'))

@@ -22,6 +22,7 @@ from denizen.bus.streams import (
     MembershipChanged,
     MessageCreated,
     SpaceChanged,
+    StanceChanged,
     StreamAborted,
     StreamDelta,
     StreamFrame,
@@ -60,6 +61,7 @@ frames = st.one_of(
     st.builds(CycleChanged, names.map(AgentId), names.map(CycleId), names),
     st.builds(AgentBudget, names.map(AgentId), names, st.floats(0, 2), names),
     st.builds(AgentAlert, names.map(AgentId), names, names),
+    st.builds(StanceChanged, names.map(AgentId), names.map(SpaceId)),
     st.builds(MembershipChanged, names.map(EntityId), names.map(SpaceId)),
     st.builds(SpaceChanged, names.map(SpaceId)),
 )

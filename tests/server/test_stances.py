@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from denizen import call, reply, scripted
+from denizen.access import roles
 from denizen.agents.registry import Agent
 from denizen.spaces.directory import Entity, Space
 from tests.server.conftest import House
@@ -123,3 +125,63 @@ async def test_api_chat_returns_the_profile_and_why_and_the_state_of_mind_as_met
         "prompt_profile": {"id": "short", "reason": "rule 'rules[0]': the message has 'briefly' (first turn)"},
         "state_of_mind": {"mood": "neutral", "user_skill": "unknown", "task_complexity": "unknown"},
     }
+
+
+# Told as it happens
+
+
+async def test_a_changed_stance_is_told_to_admins_in_both_streams(small_house: House, presets: Path) -> None:
+    """The profile of the first turn, then what reflecting on it came to: each time as a request would give it."""
+    ada, noor, room = await household(small_house)
+    world, path = small_house.world, f"/api/agents/{ada.id}/stances/{room.id}"
+    async with (
+        small_house.listen(noor, f"/api/agents/{ada.id}/stream") as of_agent,
+        small_house.listen(noor, "/api/stream") as own,
+    ):
+        await world.say(noor, f"Briefly: {CROSS}", room)
+        await world.run()
+        told = [each for each in await of_agent.until("agent.stance", 2) if each.name == "agent.stance"]
+        assert [each.data["stance"]["profile"]["id"] for each in told] == ["short", "short"]
+        assert told[-1].data["stance"]["state"]["mood"] == "patient"
+        assert told[-1].data == {
+            "type": "agent.stance",
+            "agent": ada.id,
+            "stance": (await small_house.call("GET", path, noor)).json(),
+        }
+        await small_house.call("PUT", f"{path}/settings", noor, json={"preset": "plain"})
+        assert (await of_agent.until("agent.stance"))[-1].data["stance"]["settings"] == {"preset": "plain"}
+        await small_house.call("DELETE", f"{path}/state", noor)
+        assert (await of_agent.until("agent.stance"))[-1].data["stance"]["state"]["mood"] == "neutral"
+        assert [each.data for each in await own.until("agent.stance", 4) if each.name == "agent.stance"] == [
+            each.data for each in of_agent.seen if each.name == "agent.stance"
+        ]
+
+
+async def test_nobody_is_told_a_stance_who_may_not_read_it(small_house: House) -> None:
+    """No member of the space who is no admin, not one who was; and no admin of a space that they are not in."""
+    ada, noor, room = await household(small_house)
+    world = small_house.world
+    sam, iris, was = [await world.person(name) for name in ("Sam", "Iris", "Otto")]
+    for each in (iris, was):
+        await world.denizen.db.write(roles.set_role, each.id, "admin")
+    for each in (sam, was):
+        await world.denizen.join(room, each)
+    hall = await world.space("Hall", noor, sam, iris, was)
+    async with AsyncExitStack() as stack:
+        listen = small_house.listen
+        streams = [await stack.enter_async_context(listen(each, "/api/stream")) for each in (sam, iris, was)]
+        of_room = await stack.enter_async_context(small_house.stream(noor, room, last=0))
+        of_agent = await stack.enter_async_context(listen(sam, f"/api/agents/{ada.id}/stream"))
+        owners = await stack.enter_async_context(listen(noor, "/api/stream"))
+        await world.denizen.db.write(roles.set_role, was.id, "member")
+        await world.denizen.set_state_of_mind(ada, room, mood="curious")
+        assert (await owners.until("agent.stance"))[-1].data["stance"]["state"]["mood"] == "curious"
+        # What was said after it has come, and it has not.
+        await world.say(noor, "Good night.", hall)
+        for stream in streams:
+            assert "agent.stance" not in {each.name for each in await stream.until("message", text="Good night.")}
+        await world.say(noor, "Good night.", room)
+        assert "agent.stance" not in {each.name for each in await of_room.until("message", text="Good night.")}
+        await world.denizen.suspend_agent(ada)
+        told = await of_agent.until("agent.status", status="suspended")
+        assert {each.name for each in told} == {"agent.status"}

@@ -247,6 +247,16 @@ class AgentAlert(Frame):
 
 
 @dataclass(frozen=True, slots=True)
+class StanceChanged(Frame):
+    """An agent stands otherwise to a conversation: its profile there, its state of mind, or what moved it."""
+
+    type: ClassVar[str] = "stance.changed"
+
+    agent: AgentId
+    space: SpaceId
+
+
+@dataclass(frozen=True, slots=True)
 class MembershipChanged(Frame):
     """Somebody is in a space, or is not any more: the database says which. Told on the topic of that entity."""
 
@@ -335,7 +345,7 @@ class MetadataUpdated(Frame):
 
 CallFrame: TypeAlias = CallStarted | CallDelta | CallChanged
 MessageChange: TypeAlias = MessageEdited | MessageDeleted
-LifeFrame: TypeAlias = CycleChanged | AgentBudget | AgentAlert
+LifeFrame: TypeAlias = CycleChanged | AgentBudget | AgentAlert | StanceChanged
 PlaceFrame: TypeAlias = MembershipChanged | SpaceChanged | SpaceRead | MetadataUpdated
 PanelFrame: TypeAlias = PanelChanged | RoundChanged | ReplyChanged | PanelDelta
 Hint: TypeAlias = MessageCreated | MessageChange | CallChanged | LifeFrame | PlaceFrame | PanelFrame

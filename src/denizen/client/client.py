@@ -75,7 +75,7 @@ from denizen.client.shapes import (
     Value,
     Webhook,
 )
-from denizen.client.streaming import Connected, Happened, LifeEvent, Read, StreamEvent, decode, resuming
+from denizen.client.streaming import Connected, Happened, LifeEvent, Read, Stands, StreamEvent, decode, resuming
 from denizen.clock import Clock, SystemClock
 from denizen.errors import InvalidInput, RequestRefused, ServerError, ServerUnreachable, TokenRefused
 
@@ -773,7 +773,7 @@ class Client:
 
         async with aclosing(resuming(once, str(after), self._clock)) as events:
             async for event in events:
-                if not isinstance(event, Read | Happened):
+                if not isinstance(event, Read | Stands | Happened):
                     yield event
 
     # Panels

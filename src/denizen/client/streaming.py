@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 import httpx2
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from denizen.client.shapes import Call, Message
+from denizen.client.shapes import Call, Message, Stance
 from denizen.clock import Clock
 from denizen.errors import ServerError, ServerUnreachable
 
@@ -77,6 +77,14 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
+class Stands:
+    """An agent stands so to a conversation from now on: its profile there, its state of mind. Told to admins."""
+
+    agent_id: str
+    stance: Stance
+
+
+@dataclass(frozen=True, slots=True)
 class Happened:
     """Anything else that a stream tells, under its name: a cycle, a step, a space that one has come into."""
 
@@ -86,7 +94,7 @@ class Happened:
 
 Frame: TypeAlias = Started | Delta | Aborted | Status
 StreamEvent: TypeAlias = Message | Call | Frame | Connected | Lost
-LifeEvent: TypeAlias = StreamEvent | Read | Happened
+LifeEvent: TypeAlias = StreamEvent | Read | Stands | Happened
 
 
 def frame_from(payload: Mapping[str, JsonValue]) -> Frame | None:
@@ -109,7 +117,7 @@ def frame_from(payload: Mapping[str, JsonValue]) -> Frame | None:
 _payload: Final[TypeAdapter[dict[str, JsonValue]]] = TypeAdapter(dict[str, JsonValue])
 
 
-def decode(sent: httpx2.ServerSentEvent) -> Message | Call | Frame | Read | Happened | None:
+def decode(sent: httpx2.ServerSentEvent) -> Message | Call | Frame | Read | Stands | Happened | None:
     """What an event says; None of one that only says when to try again."""
     if not sent.data:
         return None
@@ -119,6 +127,8 @@ def decode(sent: httpx2.ServerSentEvent) -> Message | Call | Frame | Read | Happ
         if sent.event == "call":
             return Call.model_validate_json(sent.data)
         told = _payload.validate_json(sent.data)
+        if sent.event == "agent.stance":
+            return Stands(str(told.get("agent")), Stance.model_validate(told.get("stance")))
     except ValidationError as error:
         raise ServerError("The server sent an event that is none of Denizen's.") from error
     return frame_from(told) or _read_from(told) or Happened(sent.event, told)

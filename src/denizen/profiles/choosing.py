@@ -13,6 +13,7 @@ from typing import Any, Final
 from sqlalchemy import bindparam, select, update
 from sqlalchemy.dialects import postgresql
 
+from denizen.bus.streams import StanceChanged, agent_topic
 from denizen.consciousness.selfhood import of_space
 from denizen.ids import AgentId, SpaceId
 from denizen.inbox.events import Event
@@ -174,6 +175,8 @@ def keep(tx: Tx, agent_id: AgentId, turns: Iterable[Mapping[str, Any]]) -> None:
             line=each["line"],
             at=tx.now,
         )
+        frame = StanceChanged(agent_id, SpaceId(each["space"]))
+        tx.announce(agent_topic(agent_id), frame.to_payload())
         if each["changed"]:
             known.know(tx, agent_id, {f"{FACT}:{each['space']}": each["fact"]})
 

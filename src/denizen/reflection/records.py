@@ -14,6 +14,7 @@ from typing import Any, Literal
 from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.dialects import postgresql
 
+from denizen.bus.streams import StanceChanged, agent_topic
 from denizen.clock import Instant
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import AgentId, EntityId, SpaceId
@@ -198,6 +199,11 @@ def _put(tx: Tx, agent_id: AgentId, space_id: SpaceId, after: Settled) -> None:
         known.tell(tx, agent_id)
 
 
+def announce(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> None:
+    """Whoever watches the agent looks how it stands to the conversation."""
+    tx.announce(agent_topic(agent_id), StanceChanged(agent_id, space_id).to_payload())
+
+
 _is_member = statement(
     select(memberships.c.space_id).where(
         memberships.c.space_id == bindparam("space_id"), memberships.c.entity_id == bindparam("agent_id")
@@ -218,6 +224,7 @@ def set_state(
     known.lock(tx, agent_id)
     require_there(tx, agent_id, space_id)
     enter(tx, agent_id, space_id, Run(None, "set", wanted), by=by)
+    announce(tx, agent_id, space_id)
     return stance(tx, agent_id, space_id)
 
 
@@ -235,6 +242,7 @@ def reset(tx: Tx, agent_id: AgentId, space_id: SpaceId, *, by: EntityId | None =
     settled = Settled("changed" if changed else "unchanged", "", StateOfMind(), {})
     _enter(tx, agent_id, space_id, Run(None, "reset", None), settled, None, by)
     tx.run(_drop_feelings, agent=agent_id, space=space_id)
+    announce(tx, agent_id, space_id)
     return stance(tx, agent_id, space_id)
 
 
@@ -258,6 +266,7 @@ def set_overrides(tx: Tx, agent_id: AgentId, space_id: SpaceId, wanted: Mapping[
     require_there(tx, agent_id, space_id)
     encoded = json.dumps(dict(wanted), ensure_ascii=False) if wanted else None
     tx.run(_put_overrides, agent_id=agent_id, space_id=space_id, overrides=encoded, updated_at=tx.now)
+    announce(tx, agent_id, space_id)
     # Whoever lives with the old settings loads the agent anew.
     tx.run(_new_version, agent=agent_id)
     keep_reflecting(tx, agent_id, on=reflects)
@@ -377,6 +386,8 @@ def keep_turn(tx: Tx, agent_id: AgentId, cycle: int, conversations: Sequence[Con
             )
         for run in each.runs:
             enter(tx, agent_id, each.space_id, run, cycle=cycle)
+        if each.seen or each.runs:
+            announce(tx, agent_id, each.space_id)
     return True
 
 

@@ -16,11 +16,13 @@ import structlog
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from denizen.access import tokens
+from denizen.access import roles, tokens
+from denizen.access.roles import Role
 from denizen.access.tokens import Token
 from denizen.bus.port import Bus, Gap, Subscription
 from denizen.bus.streams import MessageCreated, StreamFrame, from_payload
 from denizen.errors import DenizenError, NotAMember, NotFound, SubscriberTooSlow
+from denizen.ids import EntityId
 from denizen.server.context import Context
 from denizen.storage.database import Tx
 
@@ -57,6 +59,12 @@ def require_good(tx: Tx, token_id: str) -> Token:
     if not token.is_good(tx.now):
         raise NotFound("good token", token_id)
     return token
+
+
+def may(tx: Tx, entity_id: EntityId, token_id: str, wanted: Role) -> bool:
+    """Whether the bearer may still do what takes that role. Raises if the token is not good any more."""
+    token, role = require_good(tx, token_id), roles.role_of(tx, entity_id)
+    return role is not None and roles.reaches(roles.lesser(role, token.role), wanted)
 
 
 class Story(Protocol):

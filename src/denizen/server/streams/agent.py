@@ -23,6 +23,7 @@ from denizen.bus.streams import (
     CycleChanged,
     MembershipChanged,
     MessageCreated,
+    StanceChanged,
     StreamAborted,
     StreamDelta,
     StreamFrame,
@@ -42,11 +43,14 @@ from denizen.errors import NotFound
 from denizen.ids import AgentId, CycleId, EntityId, SpaceId
 from denizen.inbox import delivery
 from denizen.models.prices import usage_of
+from denizen.reflection import records as reflection
 from denizen.server.auth import Caller
 from denizen.server.context import Context
 from denizen.server.live import Live, Payload
-from denizen.server.sse import Say, require_good
+from denizen.server.shapes.stances import StanceOut
+from denizen.server.sse import Say, may
 from denizen.server.streams.events import (
+    AgentStance,
     CycleEnded,
     CycleFailed,
     CycleOpened,
@@ -96,11 +100,19 @@ class _Life:
     effects: Sequence[EffectRecord] = ()
 
 
-def _look(tx: Tx, reader: _Reader, after: int, told: _Told | None) -> _Life:
-    token, role = require_good(tx, reader.token_id), roles.role_of(tx, reader.entity_id)
-    wanted = "admin" if reader.admin else "member"
-    if role is None or not roles.reaches(roles.lesser(role, token.role), wanted):
+def _require(tx: Tx, reader: _Reader) -> None:
+    """Raises unless the reader may still be told what it came for."""
+    if not may(tx, reader.entity_id, reader.token_id, "admin" if reader.admin else "member"):
         raise NotFound("agent", reader.agent_id)
+
+
+def _stance(tx: Tx, reader: _Reader, space_id: SpaceId) -> AgentStance:
+    _require(tx, reader)
+    return AgentStance(agent=reader.agent_id, stance=StanceOut.of(reflection.stance(tx, reader.agent_id, space_id)))
+
+
+def _look(tx: Tx, reader: _Reader, after: int, told: _Told | None) -> _Life:
+    _require(tx, reader)
     presence = registry.presence(tx, reader.agent_id)
     if not reader.admin:
         return _Life(presence, [], [])
@@ -189,6 +201,8 @@ class AgentStory:
                 await self.look()
             case AgentBudget() | AgentAlert():
                 await self._say(live_event(frame.to_payload()))
+            case StanceChanged():
+                await self._say(typed_event(await self._runtime.db.read(_stance, self._reader, frame.space)))
             case MessageCreated():
                 if frame.author == self._agent_id:
                     self._live.said(frame.id)

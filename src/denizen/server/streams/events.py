@@ -19,6 +19,7 @@ from denizen.server.live import Payload
 from denizen.server.schemas import CallOut, MessageOut
 from denizen.server.shapes.memory import ConversationMemory
 from denizen.server.shapes.panels import ReplyOut, RoundOut
+from denizen.server.shapes.stances import StanceOut
 from denizen.server.sse import event
 from denizen.spaces.directory import Space, SpaceKind
 from denizen.spaces.posting import Message
@@ -244,6 +245,14 @@ class AgentAlert(_Event):
     text: str
 
 
+class AgentStance(_Event):
+    """How the agent stands to a conversation, as it is now: its profile there, its state of mind, its signals."""
+
+    type: Literal["agent.stance"] = "agent.stance"
+    agent: str
+    stance: StanceOut
+
+
 class PanelDelta(_Event):
     """More of what an advisor says or thinks; it begins `offset` characters (Unicode code points) into it."""
 
@@ -317,6 +326,7 @@ EVENTS: Final[Mapping[str, Kind]] = {
     "cycle.failed": Kind(CycleFailed, ("agent",)),
     "agent.budget": Kind(AgentBudget, ("agent",)),
     "agent.alert": Kind(AgentAlert, ("agent",)),
+    "agent.stance": Kind(AgentStance, ("agent", "person")),
 }
 
 
@@ -348,7 +358,7 @@ def round_event(told: RoundOut) -> bytes:
 
 _OfPlaces = Ready | SpaceJoined | SpaceLeft | SpaceChanged | SpaceRead | MetadataUpdate
 PanelEvent = PanelReply | PanelChanged
-Typed = _OfPlaces | CycleEnded | CycleOpened | CycleSkipped | CycleFailed | Step | Tool | PanelEvent
+Typed = _OfPlaces | CycleEnded | CycleOpened | CycleSkipped | CycleFailed | Step | Tool | AgentStance | PanelEvent
 
 
 def typed_event(told: Typed, id: int | str | None = None) -> bytes:

@@ -26,6 +26,7 @@ from denizen.bus.streams import (
     PanelDelta,
     ReplyChanged,
     RoundChanged,
+    StanceChanged,
     StreamFrame,
     StreamStarted,
     agent_topic,
@@ -38,15 +39,18 @@ from denizen.bus.streams import SpaceRead as SpaceReadFrame
 from denizen.errors import NotAMember, NotFound
 from denizen.ids import CallId, EntityId, MessageId, SpaceId
 from denizen.memory import rolling, settled
+from denizen.reflection import records as reflection
 from denizen.server.auth import Caller
 from denizen.server.context import Context
 from denizen.server.live import Live, Payload
 from denizen.server.shapes.memory import ConversationMemory
-from denizen.server.sse import Say, require_good
+from denizen.server.shapes.stances import StanceOut
+from denizen.server.sse import Say, may, require_good
 from denizen.server.streams import cursor
 from denizen.server.streams.advising import Advising
 from denizen.server.streams.cursor import Ending
 from denizen.server.streams.events import (
+    AgentStance,
     Ready,
     SpaceChanged,
     SpaceJoined,
@@ -225,6 +229,8 @@ class PersonStory:
             case MetadataUpdated():
                 if space_id is not None:
                     await self._say(await self._runtime.db.read(_memory_now, self._reader, space_id))
+            case StanceChanged():
+                await self._say_stance(frame)
             case StreamStarted():
                 # Whoever left the space since the last message does not get to read the next one as it is written.
                 if space_id is not None:
@@ -335,6 +341,14 @@ class PersonStory:
         if call is not None:
             await self._say(call_event(call))
 
+    async def _say_stance(self, frame: StanceChanged) -> None:
+        """Admins are told how an agent stands to a space that they are in: it is of its mind."""
+        if frame.space not in self._positions:
+            return
+        told = await self._runtime.db.read(_stance_now, self._reader, frame)
+        if told is not None:
+            await self._say(typed_event(told))
+
     async def _say_live(self, payloads: Iterable[Payload]) -> None:
         told = b"".join(live_event(each) for each in payloads)
         if told:
@@ -347,6 +361,13 @@ class PersonStory:
 def _memory_now(tx: Tx, reader: _Reader, space_id: SpaceId) -> bytes:
     _require(tx, reader, space_id)
     return metadata_event(ConversationMemory.of(rolling.find(tx, space_id), settled.policy_of(tx, space_id)))
+
+
+def _stance_now(tx: Tx, reader: _Reader, frame: StanceChanged) -> AgentStance | None:
+    _require(tx, reader, frame.space)
+    if not may(tx, reader.entity_id, reader.token_id, "admin"):
+        return None
+    return AgentStance(agent=frame.agent, stance=StanceOut.of(reflection.stance(tx, frame.agent, frame.space)))
 
 
 def _joined(place: _Place) -> SpaceJoined:
