@@ -334,7 +334,7 @@ class Runtime:
                 await stack.enter_async_context(listening(self._bus, residents, self.instance))
                 await stack.enter_async_context(overhearing(self._bus, self._moderator, self.instance))
             self._moderator.hint()
-            await afterthoughts.look()
+            await residents.look_back()
             await residents.sweep()
             yield residents
 

@@ -20,7 +20,7 @@ from denizen.checker import check_database
 from denizen.consciousness import lease as leases
 from denizen.consciousness.lease import Lease
 from denizen.cycles import budgets, ledger
-from denizen.cycles.budgets import Allowance, Amount, BudgetSettings, Limit, Refusal, Resting
+from denizen.cycles.budgets import Allowance, Amount, BudgetSettings, Kept, Limit, Refusal, Resting
 from denizen.cycles.ledger import Charge
 from denizen.errors import InvalidInput
 from denizen.ids import CycleId, new_id
@@ -121,6 +121,45 @@ async def test_what_others_have_kept_counts_until_it_is_settled(world: World):
     assert await kept(world) == [(40, 0)]
     assert await reserve(world, his, both[1], 90) is None
     assert await reserve(world, his, both[1], 91) == Refusal("organization:day", midnight)
+
+
+async def test_a_call_beside_the_cycles_keeps_room_on_top_of_theirs(world: World):
+    """Up to the limit and not beyond it; given back, it is free for others."""
+    ada, ben = await world.agent("Ada"), await world.agent("Ben")
+    await world.denizen.set_budget(tokens_per_day=100)
+    under = Allowance(ada.entity.organization_id, BudgetSettings(tokens_per_day=90), shared=True)
+    hers, his = await taken(world, ada), await taken(world, ben)
+    write = world.denizen.db.write
+    assert await reserve(world, hers, under, 60) is None
+    assert await write(budgets.reserve_beside, ada.id, under, Amount(31)) == Refusal("agent:day", None)
+    first = await write(budgets.reserve_beside, ada.id, under, Amount(20, 1))
+    second = await write(budgets.reserve_beside, ada.id, under, Amount(10, 1))
+    assert isinstance(first, Kept)
+    assert isinstance(second, Kept)
+    assert await kept(world) == [(90, 2)]
+    assert await write(budgets.reserve_beside, ben.id, under, Amount(11)) == Refusal("organization:day", None)
+    refused = await reserve(world, his, under, 11)
+    assert refused is not None
+    assert refused.for_now
+    await write(budgets.settle_beside, ada.id, first)
+    await write(budgets.settle_beside, ada.id, second)
+    assert await kept(world) == [(60, 0)]
+    assert await reserve(world, his, under, 40) is None
+
+
+async def test_what_was_kept_beside_the_cycles_ends_with_the_lease(world: World):
+    """And who comes back too late takes nothing from what is kept by then."""
+    ada = await world.agent("Ada")
+    under = own(ada, tokens_per_day=100)
+    await taken(world, ada)
+    old = await world.denizen.db.write(budgets.reserve_beside, ada.id, under, Amount(100))
+    assert isinstance(old, Kept)
+    world.clock.advance(31)
+    lease = await taken(world, ada)
+    assert await reserve(world, lease, under, 60) is None
+    await world.denizen.db.write(budgets.settle_beside, ada.id, old)
+    assert await kept(world) == [(60, 0)]
+    assert isinstance(await world.denizen.db.write(budgets.reserve_beside, ada.id, under, Amount(40)), Kept)
 
 
 @pytest.mark.parametrize("how", ["run out", "taken over"])

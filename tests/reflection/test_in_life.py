@@ -2,53 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
 from pydantic_ai.messages import ModelMessage
 from sqlalchemy import select
 
-from denizen import call, reply, scripted, skip, tool
+from denizen import call, reply, skip, tool
 from denizen.agents.registry import Agent
 from denizen.checker import check_database
 from denizen.errors import InvalidInput, NotFound
-from denizen.models.scripted import Info, ScriptedModel, Turn, forever
+from denizen.models.scripted import Info, Turn, forever
+from denizen.reflection import records
+from denizen.reflection.signals import Counters
 from denizen.reflection.state import StateOfMind
+from denizen.reflection.templates import VARIABLES
 from denizen.spaces.directory import Entity, Space
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import feelings, reflections, signals, stances
-from tests.world import World, as_text, open_world
-
-CROSS = "I hate this, it is terrible and awful."
-KIND = "This is wonderful, thank you so much!"
-INTERVAL = {"id": "look_back", "prompt_template": "{{evidence}}", "model": "utility",
-            "trigger": {"type": "turn_interval", "interval_turns": 3}}  # fmt: skip
-
-
-def utility(world: World, *turns: Any, model: ScriptedModel | None = None) -> ScriptedModel:
-    """The model that answers metaprompts."""
-    found = model or scripted(*turns, name="utility")
-    world.denizen.models.register("utility", found)
-    return found
-
-
-async def kitchen(world: World, turns: int = 10, **reflection: Any) -> tuple[Agent, Entity, Space]:
-    settings = {"profile": "basic", "model": "utility", **reflection}
-    ada = await world.agent("Ada", *[reply("I see."), "Done."] * turns, reflection=settings)
-    noor = await world.person("Noor")
-    return ada, noor, await world.space("Kitchen", noor, ada)
-
-
-async def say(world: World, noor: Entity, where: Space, *texts: str) -> None:
-    for text in texts:
-        await world.say(noor, text, where)
-        await world.run()
-
-
-async def runs(world: World, ada: Agent, room: Space) -> list[tuple[int | None, str | None, str, str]]:
-    found = await world.denizen.states_of_mind(ada, room)
-    return [(each.cycle, each.metaprompt, each.cause, each.outcome) for each in reversed(found)]
+from tests.reflection.kitchens import CROSS, INTERVAL, kitchen, runs, say, utility
+from tests.world import World, as_text
 
 
 async def test_a_frustrated_person_changes_the_state_of_mind_for_the_next_turn(world: World):
@@ -69,6 +42,65 @@ async def test_a_frustrated_person_changes_the_state_of_mind_for_the_next_turn(w
     assert (await world.denizen.stance(ada, room)).state == StateOfMind("empathetic", "novice", "unknown")
     assert ("usage", "reflection") in await world.ledger(ada)
     assert await check_database(world.denizen.db) == []
+
+
+async def test_sentiment_analysis_runs_on_every_user_message_and_on_no_other(small_world: World):
+    """What an agent says is nobody's feeling; where it is not enabled, nothing is read."""
+    utility(small_world)
+    ada, noor, room = await kitchen(small_world)
+    ben = await small_world.agent("Ben", reply("It is bad."), "Done.")
+    await small_world.denizen.join(room, ben, attention="mentions")
+    await say(small_world, noor, room, "It is fine.", "@ben It is fine.", "It is fine.")
+    assert "Ben: It is bad." in await small_world.transcript(room)
+    assert [score > 0 for score in (await counted(small_world, ada, room, noor)).scores] == [True] * 3
+    assert (
+        await counted(small_world, ada, room, ben.entity) == await counted(small_world, ben, room, noor) == Counters()
+    )
+
+
+async def counted(world: World, agent: Agent, room: Space, person: Entity) -> Counters:
+    return await world.denizen.db.read(records.counters, agent.id, room.id, person.id)
+
+
+async def test_without_a_model_of_their_own_metaprompts_and_sentiment_ask_the_agents(small_world: World):
+    turns = [reply("I see."), "Done.", call("feel", score=-0.9, intensity=0.9), call("adjust", mood="patient")]
+    ada = await small_world.agent("Ada", *turns, reflection={"profile": "advanced"})
+    noor = await small_world.person("Noor")
+    room = await small_world.space("Kitchen", noor, ada)
+    await say(small_world, noor, room, "Das ist furchtbar.")
+    assert (await small_world.denizen.stance(ada, room)).state.mood == "patient"
+
+
+async def test_every_variable_is_filled_in_what_the_model_is_asked(small_world: World):
+    """Once: what Noor writes is no template."""
+    template = "\n".join(f"{name}={{{{{name}}}}}" for name in VARIABLES)
+    trigger = {"type": "event_based", "event_name": "user_confused"}
+    own = {"id": "confusion_clarification", "prompt_template": template, "trigger": trigger}
+    asked = utility(small_world, call("adjust", imprints={"topic": "braces"}), call("adjust"))
+    _, noor, room = await kitchen(small_world, metaprompts=[own])
+    await say(small_world, noor, room, "I don't understand {{current_mood}}.", "Still unclear: {{evidence}}!")
+    assert as_text(asked.requests[-1][-1]).splitlines() == [
+        "current_mood=neutral",
+        "user_skill=unknown",
+        "task_complexity=unknown",
+        "current_sentiment=negative (-0.32, intensity 0.32)",
+        "recent_conversation=| Noor: I don't understand {{current_mood}}.",
+        "| Ada: I see.",
+        "| Noor: Still unclear: {{evidence}}!",
+        "| Ada: I see.",
+        "recent_errors=(none)",
+        "evidence=Turn 2. Scores of late: 0.00, -0.32. Kept from before: topic: braces.",
+        "| Noor: I don't understand {{current_mood}}.",
+        "| Ada: I see.",
+        "| Noor: Still unclear: {{evidence}}!",
+        "| Ada: I see.",
+        "sentiment_score=-0.32",
+        "consecutive_frustration=1",
+        "consecutive_confusion=2",
+        "consecutive_satisfaction=0",
+        "confusion_keywords=unclear",
+        "consecutive_neutral=0",
+    ]
 
 
 async def test_counters_are_separate_for_each_person_and_space(world: World):
@@ -133,48 +165,6 @@ async def test_any_failure_leaves_the_state_as_it_was(small_world: World, answer
     assert await small_world.denizen.status(ada) == "sleeping"
     await say(small_world, noor, room, "Go on.")
     assert (await small_world.denizen.stance(ada, room)).reflected_turns == 2
-
-
-async def test_it_never_delays_the_next_message_and_is_cancelled_cleanly(small_world: World):
-    """While a metaprompt is asked, the agent answers; stopped, it leaves the mark, and the next process goes on."""
-    begun, may_answer = asyncio.Event(), asyncio.Event()
-
-    async def slow(_messages: list[ModelMessage], _info: Info) -> Turn:
-        begun.set()
-        await may_answer.wait()
-        return call("adjust", mood="patient")
-
-    utility(small_world, model=forever(slow, name="utility"))
-    ada, noor, room = await kitchen(small_world)
-    async with small_world.denizen.living() as residents:
-        await small_world.say(noor, CROSS, room)
-        await begun.wait()
-        await small_world.say(noor, "Are you still there?", room)
-        while len(await small_world.transcript(room)) < 4:
-            await residents.sweep()
-            await asyncio.sleep(0)
-        assert (await small_world.denizen.stance(ada, room)).state == StateOfMind()
-    assert await runs(small_world, ada, room) == []
-    utility(small_world, call("adjust", mood="patient"))
-    await small_world.run()
-    assert await runs(small_world, ada, room) == [(1, "frustration_recovery", "user_frustrated", "changed")]
-    assert (await small_world.denizen.stance(ada, room)).reflected_turns == 2
-
-
-async def test_a_budget_that_is_used_up_leaves_no_room_for_reflection(small_world: World):
-    asked = utility(small_world)
-    settings = {"profile": "basic", "model": "utility"}
-    ada = await small_world.agent("Ada", reply("I see."), "Done.", reflection=settings, budget={"tokens": 20_000})
-    noor = await small_world.person("Noor")
-    room = await small_world.space("Kitchen", noor, ada)
-    await small_world.say(noor, CROSS, room)
-    await small_world.run()
-    assert len(asked.requests) <= 1
-    tight = await small_world.denizen.edit_agent(ada, budget={"tokens": 1})
-    assert tight.definition.budget is not None
-    tried = await small_world.denizen.try_metaprompt(ada, room, "frustration_recovery", apply=True)
-    assert "leaves no room" in tried.run.why_not
-    assert (await small_world.denizen.stance(ada, room)).state == StateOfMind()
 
 
 async def test_too_many_errors_are_a_signal(small_world: World):
@@ -272,25 +262,6 @@ _TABLES = [statement(select(table)) for table in (stances, feelings, signals, re
 
 def everything(tx: Tx, space_id: str) -> list[tuple[Any, ...]]:
     return [row for each in _TABLES for row in tx.all(each) if space_id in row]
-
-
-async def test_a_process_that_was_faster_leaves_nothing_to_do(ready_sqlite_url: str):
-    """Two that reflect on the same cycle keep it once."""
-    from denizen.cycles import reflecting
-    from denizen.reflection.records import Conversation, Run
-    from denizen.reflection.state import Adjustment
-
-    async with open_world(ready_sqlite_url) as world:
-        utility(world)
-        ada, noor, room = await kitchen(world)
-        await world.say(noor, "Hello.", room)
-        await world.run()
-        lived = reflecting.Lived(1, (), (), 0, ())
-        run = Run("m", "interval", Adjustment(mood="patient"))
-        await world.denizen.db.write(
-            reflecting.keep_reflection, ada.id, lived, [Conversation(room.id, 1, {}, [], [run])], []
-        )
-        assert (await world.denizen.stance(ada, room)).state == StateOfMind()
 
 
 async def test_a_fork_does_not_reflect_on_the_life_of_another(small_world: World):

@@ -129,6 +129,7 @@ class Equipment:
         async def model_for(name: str | None) -> NamedModel:
             return await self.model_for(agent, name or agent.definition.model)
 
+        own, shared = agent.definition.budget, agent.shared_budget
         return Reflector(
             agent_id=agent.id,
             name=agent.name,
@@ -136,7 +137,8 @@ class Equipment:
             configuration=self.outlook.configuration(),
             model_for=model_for,
             prices=self.prices,
-            allowance=allowance(agent.entity.organization_id, agent.definition.budget, agent.shared_budget),
+            allowance=allowance(agent.entity.organization_id, own, shared),
+            in_dollars=any(each is not None and each.in_dollars for each in (own, shared)),
             classifier=self.outlook.classifier,
             metrics=self.telemetry.metrics,
         )

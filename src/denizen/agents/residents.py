@@ -42,6 +42,7 @@ from denizen.errors import DenizenError, LeaseLost, StorageError
 from denizen.ids import AgentId
 from denizen.memory.reminding import shown_in
 from denizen.profiles import choosing
+from denizen.reflection import records as reflection
 from denizen.storage.database import Database, Tx
 from denizen.tools import calls, guard
 from denizen.tools.errands import Errands, again
@@ -251,13 +252,24 @@ class Residents:
         """The agents that lack something here, a model or a tool: trying again at each sweep would not help them."""
         return {agent_id for agent_id, why in self._unable.items() if not isinstance(why, StorageError)}
 
+    async def look_back(self) -> None:
+        """What was lived and not reflected on, by an earlier process or one that is gone, is reflected on."""
+        for agent_id in await self._db.read(reflection.behind, self._instance):
+            if agent_id in self._lives or first_to_try(agent_id, self._peers) == self._instance:
+                self._afterthoughts.hint(agent_id)
+
     async def _keep_sweeping(self) -> None:
+        peers = self._peers
         for number in count(1):
             await self._clock.sleep(self._pace.sweep_seconds)
             if number % SWEEPS_BETWEEN_TRIES == 0:
                 self._unable.clear()
             try:
                 await self.sweep(without=self._misconfigured)
+                self._afterthoughts.try_again()
+                if not set(peers) <= set(self._peers):
+                    await self.look_back()
+                peers = self._peers
             except StorageError as error:
                 log_line.warning("sweep failed", error=error.code)
 

@@ -17,7 +17,7 @@ from decimal import Decimal
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
-from sqlalchemy import BigInteger, FromClause, bindparam, cast, func, select, true, update
+from sqlalchemy import BigInteger, FromClause, bindparam, case, cast, func, select, true, update
 from sqlalchemy.dialects import postgresql
 
 from denizen.bus.streams import WAKE, AgentBudget, AgentStatus, agent_topic
@@ -229,14 +229,6 @@ _kept_for_others = (
     )
     .subquery()
 )
-_kept_for_cycle = statement(
-    select(reservations.c.tokens, reservations.c.cost_micros)
-    .join(
-        leases_table,
-        (leases_table.c.agent_id == reservations.c.agent_id) & (leases_table.c.epoch == reservations.c.epoch),
-    )
-    .where(reservations.c.agent_id == bindparam("agent_id"), leases_table.c.until >= bindparam("now"))
-)
 # One statement, and so one snapshot: what is settled meanwhile is seen as kept or as spent, never as neither.
 _of_organization = statement(
     select(
@@ -292,22 +284,97 @@ def reserve(tx: Tx, lease: Lease, under: Allowance, need: Amount) -> Refusal | N
     return refused
 
 
-def affordable(tx: Tx, agent_id: AgentId, under: Allowance, need: Amount) -> Refusal | None:
-    """Whether there is room for a model call beside the cycle under way; nothing is kept for it.
+_held_now = statement(
+    select(leases_table.c.epoch, reservations.c.tokens, reservations.c.cost_micros)
+    .outerjoin(
+        reservations,
+        (reservations.c.agent_id == leases_table.c.agent_id) & (reservations.c.epoch == leases_table.c.epoch),
+    )
+    .where(leases_table.c.agent_id == bindparam("agent_id"))
+)
+_same_epoch = reservations.c.epoch == _new.excluded.epoch
+_reserve_beside = statement(
+    _new.on_conflict_do_update(
+        index_elements=[reservations.c.agent_id],
+        set_={
+            "epoch": _new.excluded.epoch,
+            **{
+                name: case((_same_epoch, reservations.c[name] + _new.excluded[name]), else_=_new.excluded[name])
+                for name in ("tokens", "cost_micros")
+            },
+        },
+    )
+)
+_settle_beside = statement(
+    update(reservations)
+    .where(
+        reservations.c.agent_id == bindparam("agent"),
+        reservations.c.epoch == bindparam("at"),
+        reservations.c.tokens >= bindparam("less_tokens"),
+        reservations.c.cost_micros >= bindparam("less_micros"),
+    )
+    .values(
+        tokens=reservations.c.tokens - bindparam("less_tokens"),
+        cost_micros=reservations.c.cost_micros - bindparam("less_micros"),
+    )
+)
 
-    What is kept for an agent is kept for its cycle, and counts. So a limit may be passed by what one such call uses
-    beside a cycle that began meanwhile, not by more.
-    """
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Room for a model call that is made beside an agent's cycles."""
+
+    epoch: int
+    amount: Amount
+
+
+def affordable(tx: Tx, agent_id: AgentId, under: Allowance, need: Amount) -> Refusal | None:
+    """Whether there is room for a model call beside the agent's cycles. Nothing is kept for it, so that a limit may be
+    passed by what one such call uses."""
     limits = _applying(under.own, "agent")
     if under.shared:
-        limits += _applying(organization_budget(tx, under.organization_id), "organization")
+        limits += _applying(_read_shared(tx, under.organization_id), "organization")
+    _, own = _held(tx, agent_id)
     for limit in limits:
         spent, kept = _used(tx, limit, under.organization_id, agent_id)
-        row = tx.one(_kept_for_cycle, agent_id=agent_id, now=tx.now)
-        own = Amount() if row is None else Amount(*row)
         if limit.is_passed_by(spent + kept + own + need):
             return Refusal(limit.scope, None)
     return None
+
+
+def _held(tx: Tx, agent_id: AgentId) -> tuple[int, Amount]:
+    """Under which epoch of its lease the agent is, and what is kept for it under that."""
+    row = tx.one(_held_now, agent_id=agent_id)
+    epoch, tokens, micros = (0, 0, 0) if row is None else row
+    return epoch, Amount(tokens or 0, micros or 0)
+
+
+def reserve_beside(tx: Tx, agent_id: AgentId, under: Allowance, need: Amount) -> Kept | Refusal:
+    """Room for a model call beside the agent's cycles is kept until `settle_beside`, or why it is not.
+
+    It stands on top of what is kept for the cycle under way, and ends with the lease as that does. Cycles go first:
+    one that reserves or ends meanwhile does not know of it. So a limit may be passed by one such call of an agent,
+    not by more.
+    """
+    refused = affordable(tx, agent_id, under, need)
+    if refused is not None:
+        return refused
+    epoch, _ = _held(tx, agent_id)
+    tx.run(
+        _reserve_beside,
+        agent_id=agent_id,
+        organization_id=under.organization_id,
+        epoch=epoch,
+        tokens=need.tokens,
+        cost_micros=need.micros,
+    )
+    return Kept(epoch, need)
+
+
+def settle_beside(tx: Tx, agent_id: AgentId, kept: Kept) -> None:
+    """What was kept for a model call beside the agent's cycles is free again: it has been paid, or was not made."""
+    amount = kept.amount
+    tx.run(_settle_beside, agent=agent_id, at=kept.epoch, less_tokens=amount.tokens, less_micros=amount.micros)
 
 
 async def reserve_soon(db: Database, clock: Clock, lease: Lease, under: Allowance, need: Amount) -> Refusal | None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import bindparam, delete, func, or_, select, update
 from sqlalchemy.dialects import postgresql
 
 from denizen.bus.streams import StanceChanged, agent_topic
@@ -22,7 +22,18 @@ from denizen.plans import known
 from denizen.reflection.signals import Counters, Detected
 from denizen.reflection.state import Adjustment, StateOfMind
 from denizen.storage.database import Statement, Tx, insert_ignore, insert_into, statement, storable
-from denizen.storage.schema import agents, feelings, memberships, minds, reflecting, reflections, signals, stances
+from denizen.storage.schema import (
+    agents,
+    feelings,
+    leases,
+    memberships,
+    minds,
+    redactions,
+    reflecting,
+    reflections,
+    signals,
+    stances,
+)
 
 Outcome = Literal["changed", "unchanged", "failed"]
 _LAST = 2**62
@@ -354,9 +365,30 @@ def counters(tx: Tx, agent_id: AgentId, space_id: SpaceId, person_id: EntityId) 
     return Counters() if row is None else Counters.from_json(row[0])
 
 
-def keep_turn(tx: Tx, agent_id: AgentId, cycle: int, conversations: Sequence[Conversation]) -> bool:
-    """The cycle was reflected on, and this came of it; False, and nothing, if someone else was faster."""
+_redactions = statement(
+    select(func.count())
+    .select_from(redactions)
+    .join(agents, agents.c.organization_id == redactions.c.organization_id)
+    .where(agents.c.id == bindparam("agent_id"))
+)
+
+
+def redactions_so_far(tx: Tx, agent_id: AgentId) -> int:
+    """How often something was forgotten in the agent's organization."""
+    row = tx.one(_redactions, agent_id=agent_id)
+    assert row is not None
+    return row[0]
+
+
+def keep_turn(tx: Tx, agent_id: AgentId, cycle: int, conversations: Sequence[Conversation], *, forgotten: int) -> bool:
+    """The cycle was reflected on, and this came of it; False, and nothing, if someone else was faster.
+
+    The same if more was forgotten than `redactions_so_far` said before: what a model was shown, and has perhaps
+    repeated, may be just that.
+    """
     known.lock(tx, agent_id)
+    if redactions_so_far(tx, agent_id) != forgotten:
+        return False
     if tx.run(_advance, agent=agent_id, before=cycle - 1, after=cycle) == 0:
         return False
     for each in conversations:
@@ -395,14 +427,19 @@ _behind = statement(
     select(reflecting.c.agent_id)
     .join(minds, minds.c.agent_id == reflecting.c.agent_id)
     .join(agents, agents.c.id == reflecting.c.agent_id)
-    .where(minds.c.cycle_count > reflecting.c.cycle, agents.c.status != "dead")
+    .join(leases, leases.c.agent_id == reflecting.c.agent_id)
+    .where(
+        minds.c.cycle_count > reflecting.c.cycle,
+        agents.c.status != "dead",
+        or_(leases.c.holder.is_(None), leases.c.holder == bindparam("instance"), leases.c.until < bindparam("now")),
+    )
     .order_by(reflecting.c.agent_id)
 )
 
 
-def behind(tx: Tx) -> list[AgentId]:
-    """The agents that have cycles to reflect on."""
-    return [AgentId(row[0]) for row in tx.all(_behind)]
+def behind(tx: Tx, instance: str) -> list[AgentId]:
+    """The agents that have cycles to reflect on, and that no other instance lives with: that one does it."""
+    return [AgentId(row[0]) for row in tx.all(_behind, instance=instance, now=tx.now)]
 
 
 # What there is to see
