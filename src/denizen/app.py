@@ -84,6 +84,7 @@ from denizen.plans.goals import Goal, GoalChange, GoalStatus, Priority
 from denizen.plans.notes import Note
 from denizen.portability import exporting, importing
 from denizen.portability.imported import Imported
+from denizen.profiles import choosing
 from denizen.reflection import records as reflection
 from denizen.reflection.records import PastRun, PastSignal, Stance
 from denizen.reflection.sentiment import Classifier
@@ -228,6 +229,7 @@ class Runtime:
             self._utility_model,
             paying.Purse(self.db, self._prices).room_for,
             paying.pay,
+            _review_profiles,
             None if sink is None else sink(self.db, self.embedder),
             self.embedder,
             self._prices,
@@ -1282,6 +1284,12 @@ def _keys(given: str | None, file: Path | None, database_url: str) -> Keys:
         return keys_in_file(file)
     # What is gone with the process needs no key that outlives it.
     return keys_in_memory() if database_url in ("sqlite://", "sqlite:///", "sqlite:///:memory:") else no_keys
+
+
+def _review_profiles(tx: Tx, house: House) -> None:
+    """The profiles that agents have in a conversation that was summed up are chosen anew with its next turn."""
+    for agent_id, _ in house.agents:
+        choosing.ask_review_in(tx, agent_id, house.space_id)
 
 
 def _make_bus(redis_url: str | None, clock: Clock) -> Bus:

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from denizen import forever, reply, skip
+from denizen import forever, reply, scripted, skip
 from denizen.agents.registry import Agent
 from denizen.checker import check_database
 from denizen.errors import ModelRejected
+from denizen.memory.settings import MemoryOptions
 from denizen.spaces.directory import Entity, Space
 from tests.world import World, open_world
 
@@ -143,6 +144,35 @@ async def test_compaction_asks_for_a_review(small_house: World, tmp_path: Path):
     assert turns > 1
     found = await small_house.denizen.stance(ada, room)
     assert found.preset_reason == "rule 'plans': the message has 'plan' (compacted)"
+
+
+async def test_summing_up_the_conversation_asks_for_a_review_there(ready_url: str, tmp_path: Path):
+    """Whenever rolling memory compaction runs; in other conversations the choice stays."""
+    quick = {"tailTurnsToKeep": 2, "minTurnsToSummarize": 2, "cooldownMs": 0, "modelId": "utility"}
+    compaction = {"profiles": {"quick": quick}, "defaultProfile": "quick"}
+    write(tmp_path / "presets.json", routing={**PRESETS["routing"], "reviewEveryNTurns": 1_000})
+    memory = MemoryOptions(presets=lambda: {"memoryCompaction": compaction})
+    async with open_world(ready_url, presets=tmp_path / "presets.json", memory=memory) as world:
+        ada, noor, room = await kitchen(world, *[reply("Yes."), "Done."] * 6)
+        garden = await world.space("Garden", noor, ada)
+        summary = json.dumps({"summary_markdown": "Noor greeted.", "memory_json": {}})
+        world.denizen.models.register("utility", scripted(*[summary] * 3))
+        await say(world, noor, garden, "Hello.")
+        await say(world, noor, room, "Hello.", "How are you?", "A plan, please.")
+        await say(world, noor, garden, "A plan, please.")
+        assert (await world.denizen.conversation_memory(room)).passes == 2
+        assert (await world.denizen.stance(ada, room)).preset_reason == (
+            "rule 'plans': the message has 'plan' (compacted)"
+        )
+        assert (await world.denizen.stance(ada, garden)).preset == "short"
+
+
+async def test_a_preset_that_is_set_and_not_there_is_told_with_the_reason(small_house: World):
+    ada, noor, room = await kitchen(small_house, *[reply("Yes."), "Done."] * 2, profiles={"preset": "plann"})
+    await say(small_house, noor, room, "Hello.", "Hello.")
+    assert (await small_house.denizen.stance(ada, room)).preset_reason == (
+        "default of the mode 'ada' (first turn); 'plann' was set by hand, and is not there"
+    )
 
 
 async def test_what_is_set_for_a_conversation_is_stronger_than_the_agents_and_that_than_the_rules(small_house: World):

@@ -68,8 +68,11 @@ def test_a_choice_whose_preset_is_no_more_is_made_anew():
         ("c++", "I like C++.", True),
         ("tl;dr", "TL;DR please", True),
         ("straße", "Die STRASSE", False),
+        ("?", "Really?", True),
+        (".net", "ASP.NET", True),
+        (".net", "a.network", False),
     ],
-    ids=["part", "word", "underscore", "phrase", "longer", "signs", "semicolon", "folding"],
+    ids=["part", "word", "underscore", "phrase", "longer", "signs", "semicolon", "folding", "sign", "dot", "dotted"],
 )
 def test_keywords_are_whole_words_or_phrases(keyword: str, message: str, found: bool):
     assert occurs(keyword, message) is found
@@ -132,7 +135,7 @@ def test_a_panel_turn_has_the_text_of_its_profile():
 
 # The same rules, said plainly and slowly
 
-WORDS = ("plan", "explain", "in short", "a", "x")
+WORDS = ("plan", "explain", "in short", "a", "x", "c++", "?", "#x")
 MODES = ("ada", "coding", "coding-interview", "review")
 rules = st.builds(
     Rule,
@@ -145,9 +148,9 @@ rules = st.builds(
     least=st.sampled_from([0, 0, 5, 20]),
     most=st.sampled_from([None, None, 10, 40]),
 )
-messages = st.lists(st.sampled_from([*WORDS, "explanation", "shorts", "IN  SHORT", "Plan!", ","]), max_size=6).map(
-    " ".join
-)
+messages = st.lists(
+    st.sampled_from([*WORDS, "explanation", "shorts", "IN  SHORT", "Plan!", ",", "C++17", "a?"]), max_size=6
+).map(" ".join)
 
 
 def words_of(text: str) -> list[str]:

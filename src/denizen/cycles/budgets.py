@@ -334,7 +334,7 @@ def affordable(tx: Tx, agent_id: AgentId, under: Allowance, need: Amount) -> Ref
     limits = _applying(under.own, "agent")
     if under.shared:
         limits += _applying(_read_shared(tx, under.organization_id), "organization")
-    _, own = _held(tx, agent_id)
+    _, own = _kept_now(tx, agent_id)
     for limit in limits:
         spent, kept = _used(tx, limit, under.organization_id, agent_id)
         if limit.is_passed_by(spent + kept + own + need):
@@ -342,7 +342,7 @@ def affordable(tx: Tx, agent_id: AgentId, under: Allowance, need: Amount) -> Ref
     return None
 
 
-def _held(tx: Tx, agent_id: AgentId) -> tuple[int, Amount]:
+def _kept_now(tx: Tx, agent_id: AgentId) -> tuple[int, Amount]:
     """Under which epoch of its lease the agent is, and what is kept for it under that."""
     row = tx.one(_held_now, agent_id=agent_id)
     epoch, tokens, micros = (0, 0, 0) if row is None else row
@@ -359,7 +359,7 @@ def reserve_beside(tx: Tx, agent_id: AgentId, under: Allowance, need: Amount) ->
     refused = affordable(tx, agent_id, under, need)
     if refused is not None:
         return refused
-    epoch, _ = _held(tx, agent_id)
+    epoch, _ = _kept_now(tx, agent_id)
     tx.run(
         _reserve_beside,
         agent_id=agent_id,

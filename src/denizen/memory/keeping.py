@@ -44,6 +44,8 @@ RoomFor = Callable[[House, str, Model, Usage], Awaitable[str | None]]
 """Why the budgets of whoever pays have no room for a call of that model, if they have none."""
 Pay = Callable[[Tx, House, Spent], None]
 """What was used goes to the account of the first agent, or of the panel."""
+SummedUp = Callable[[Tx, House], None]
+"""What else is so once a conversation was summed up."""
 
 AT_ONCE: Final = 8
 """Conversations that are summed up at the same time: one slow model holds up few others."""
@@ -64,6 +66,7 @@ class Means:
     model_for: ModelFor
     room_for: RoomFor
     pay: Pay
+    summed_up: SummedUp
     sink: Sink | None = None
     """Where what was found is put instead of our database; None: there."""
     embedder: Embedder | None = None
@@ -233,7 +236,7 @@ class Keeper:
         space_id, reader_id = made.before.space_id, made.before.reader_id
         answered = await self._ask(place, made, profile)
         leaving = await self._leaving(made, answered)
-        kept, left = await self._with.db.write(keep_pass, made, answered, place, self._with.pay, leaving)
+        kept, left = await self._with.db.write(keep_pass, made, answered, place, self._with, leaving)
         self._look_again(place, reader_id, self._with.clock.now() + profile.cooldown_ms * 1_000)
         if answered.written is None:
             log_line.warning("conversation not summed up", space=space_id, problem=answered.problem)
@@ -294,7 +297,7 @@ class Leaving:
 
 
 def keep_pass(
-    tx: Tx, made: Pass, answered: Answered, place: House, pay: Pay, leaving: Leaving | None
+    tx: Tx, made: Pass, answered: Answered, place: House, means: Means, leaving: Leaving | None
 ) -> tuple[bool, Batch | None]:
     """The pass is kept, if it can be, with what is to be remembered of it, and is paid for in any case.
 
@@ -306,7 +309,9 @@ def keep_pass(
     if kept is None:
         rolling.give_up(tx, made)
     if answered.spent.input_tokens or answered.spent.output_tokens:
-        pay(tx, place, answered.spent)
+        means.pay(tx, place, answered.spent)
+    if kept is not None:
+        means.summed_up(tx, place)
     if kept is None or leaving is None:
         return kept is not None, None
     batch = sinks.allowed(tx, _batch(tx, place, made, kept))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from sqlalchemy import bindparam, select, update
@@ -96,10 +96,15 @@ def _turn(tx: Tx, agent_id: AgentId, space_id: SpaceId, heard: Sequence[Event], 
     turns, reviewed, asked, preset, reason, before, overrides = row or (0, 0, 0, None, "", None, None)
     cached = None if row is None else Cached(Choice(preset, reason), turns, reviewed, bool(asked))
     own: dict[str, Any] = json.loads(overrides) if overrides else {}
-    chosen = _pinned(own.get("preset") or by.pinned, by, turns)
-    if chosen is None:
+    pinned = own.get("preset") or by.pinned
+    if pinned in by.presets.presets:
+        # When it is set no more, the rules decide again at once.
+        chosen = Chosen(Choice(pinned, "set by hand"), turns + 1, 0)
+    else:
         text = "\n".join(event.text for event in heard)
         chosen = choose(by.presets, own.get("mode") or by.mode, text, cached)
+        if pinned and chosen.is_new:
+            chosen = replace(chosen, choice=_without(pinned, chosen.choice))
     choice = chosen.choice
     line = line_of(by.presets, choice.preset, characters)
     fact = None if line is None else of_space(heard[0].space_name or "", space_id, line)
@@ -108,11 +113,8 @@ def _turn(tx: Tx, agent_id: AgentId, space_id: SpaceId, heard: Sequence[Event], 
     return Turn(space_id, chosen, line, fact, told, fresh)
 
 
-def _pinned(preset: str, by: Profiling, turns: int) -> Chosen | None:
-    if not preset or preset not in by.presets.presets:
-        return None
-    # When it is set no more, the rules decide again at once.
-    return Chosen(Choice(preset, "set by hand"), turns + 1, 0)
+def _without(pinned: str, choice: Choice) -> Choice:
+    return Choice(choice.preset, f"{choice.reason}; {pinned!r} was set by hand, and is not there")
 
 
 def line_of(presets: Presets, preset: str | None, characters: int) -> str | None:
@@ -182,8 +184,18 @@ def keep(tx: Tx, agent_id: AgentId, turns: Iterable[Mapping[str, Any]]) -> None:
 
 
 _ask = statement(update(stances).where(stances.c.agent_id == bindparam("agent")).values(review_asked=1))
+_ask_here = statement(
+    update(stances)
+    .where(stances.c.agent_id == bindparam("agent"), stances.c.space_id == bindparam("space"))
+    .values(review_asked=1)
+)
 
 
 def ask_review(tx: Tx, agent_id: AgentId) -> None:
     """The agent's past was compacted: the next turn of each conversation is chosen for anew."""
     tx.run(_ask, agent=agent_id)
+
+
+def ask_review_in(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> None:
+    """The conversation was summed up: its next turn is chosen for anew."""
+    tx.run(_ask_here, agent=agent_id, space=space_id)

@@ -248,4 +248,4 @@ def _near(place: str, given: Mapping[str, JsonValue], known: Sequence[str]) -> I
 
 def _nearest(name: str, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {near[0]!r}?".rstrip("?") if near else ""
+    return f"; did you mean {near[0]!r}" if near else ""

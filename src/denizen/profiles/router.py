@@ -97,7 +97,9 @@ def occurs(keyword: str, message: str) -> bool:
 @lru_cache(maxsize=4_096)
 def _whole(keyword: str) -> re.Pattern[str]:
     words = r"\s+".join(re.escape(word) for word in keyword.split())
-    return re.compile(rf"(?<!\w){words}(?!\w)", re.IGNORECASE)
+    # Only a letter, digit or underscore can be a part of a longer word.
+    before, after = (r"(?<!\w)" if re.match(r"\w", words) else "", r"(?!\w)" if re.search(r"\w\Z", words) else "")
+    return re.compile(f"{before}{words}{after}", re.IGNORECASE)
 
 
 def _because(rule: Rule, message: str) -> str:

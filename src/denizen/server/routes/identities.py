@@ -43,7 +43,7 @@ async def unlink_identity(
     issuer: Annotated[str, Query(max_length=2_000)],
     subject: Annotated[str, Query(max_length=2_000)],
 ) -> None:
-    """That subject is not this person any more; tokens that it came with open nothing, nor do sessions begun with them."""
+    """That subject is not this person any more; tokens it came with, and sessions begun with them, open nothing."""
     await context_of(request).runtime.db.write(_unlink, caller, entity_id, issuer, subject)
 
 
