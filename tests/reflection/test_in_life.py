@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
 from pydantic_ai.messages import ModelMessage
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from denizen import call, reply, skip, tool
 from denizen.agents.registry import Agent
 from denizen.checker import check_database
+from denizen.cycles import reflecting
 from denizen.errors import InvalidInput, NotFound
 from denizen.models.scripted import Info, Turn, forever
 from denizen.reflection import records
@@ -20,7 +22,7 @@ from denizen.reflection.templates import VARIABLES
 from denizen.spaces.directory import Entity, Space
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import feelings, reflections, signals, stances
-from tests.reflection.kitchens import CROSS, INTERVAL, kitchen, runs, say, utility
+from tests.reflection.kitchens import CROSS, INTERVAL, Pondering, kitchen, runs, say, utility
 from tests.world import World, as_text
 
 
@@ -119,6 +121,62 @@ async def test_counters_are_separate_for_each_person_and_space(world: World):
     await say(world, noor, room, mild)
     (signal,) = await world.denizen.signals(ada, room)
     assert (signal.person_id, signal.rule) == (noor.id, "2 negative turns in a row")
+
+
+async def test_a_metaprompt_is_about_the_person_whose_signal_it_is(small_world: World):
+    """Though someone else spoke after them in the same cycle; by interval it is about whoever spoke last."""
+    template = "{{sentiment_score}} {{consecutive_frustration}}"
+    trigger = {"type": "event_based", "event_name": "user_frustrated"}
+    own = [
+        {"id": "frustration_recovery", "prompt_template": template, "trigger": trigger},
+        {"id": "each", "prompt_template": template, "trigger": {"type": "turn_interval", "interval_turns": 1}},
+    ]
+    asked = utility(small_world, *[call("adjust")] * 2)
+    ada, noor, room = await kitchen(small_world, metaprompts=own)
+    sam = await small_world.person("Sam")
+    await small_world.denizen.join(room, sam)
+    await small_world.say(sam, "Hello.", room)
+    await small_world.say(noor, CROSS, room)
+    await small_world.say(sam, "The kettle is on.", room)
+    await small_world.run()
+    (signal,) = await small_world.denizen.signals(ada, room)
+    assert (signal.person_id, signal.name) == (noor.id, "user_frustrated")
+    assert [as_text(each[-1]) for each in asked.requests] == ["-0.87 1", "0.00 0"]
+
+
+async def test_what_cannot_be_read_in_one_conversation_holds_up_no_other(small_world: World):
+    """Its settings fit no more; the others of the same cycle are reflected on, and its turn is counted."""
+    utility(small_world, call("adjust", mood="patient"))
+    ada, noor, room = await kitchen(small_world)
+    garden = await small_world.space("Garden", noor, ada)
+    await small_world.denizen.set_stance_settings(ada, room, {"reflection": {"profile": "standard"}})
+    broken = statement(update(stances).values(overrides='{"reflection": {"model": ""}}'))
+    await small_world.denizen.db.write(lambda tx: tx.run(broken))
+    await small_world.say(noor, CROSS, room)
+    await small_world.say(noor, CROSS, garden)
+    await small_world.run()
+    assert await runs(small_world, ada, room) == []
+    assert await runs(small_world, ada, garden) == [(1, "frustration_recovery", "user_frustrated", "changed")]
+    assert (await small_world.denizen.stance(ada, room)).reflected_turns == 1
+
+
+async def test_an_answer_that_takes_too_long_leaves_the_state_as_it_was(
+    small_world: World, monkeypatch: pytest.MonkeyPatch
+):
+    """Of a model and of a classifier: the agent goes on reflecting."""
+    monkeypatch.setattr(reflecting, "SECONDS", 0)
+    pondering, may_answer = Pondering(call("adjust", mood="patient")), threading.Event()
+    utility(small_world, model=pondering.model)
+    ada, noor, room = await kitchen(small_world)
+    await say(small_world, noor, room, CROSS)
+    assert await runs(small_world, ada, room) == [(1, "frustration_recovery", "user_frustrated", "failed")]
+    small_world.denizen.outlook.classifier = lambda _: float(may_answer.wait())
+    sentiment = {"enabled": True, "method": "trained_classifier", "presets": ["all"]}
+    await small_world.denizen.edit_agent(ada, reflection={"sentiment": sentiment})
+    await say(small_world, noor, room, CROSS)
+    may_answer.set()
+    assert (await small_world.denizen.stance(ada, room)).reflected_turns == 2
+    assert len(await runs(small_world, ada, room)) == 1
 
 
 async def test_an_interval_is_exact_and_needs_no_sentiment(small_world: World):

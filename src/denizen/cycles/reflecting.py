@@ -38,7 +38,7 @@ from denizen.reflection.configuration import Configuration, Effective
 from denizen.reflection.records import Conversation, Run, Seen, Stance
 from denizen.reflection.sentiment import Classifier, Reading
 from denizen.reflection.settings import Metaprompt, ReflectionSettings
-from denizen.reflection.signals import Counters, Detected
+from denizen.reflection.signals import Counters
 from denizen.reflection.state import Adjustment
 from denizen.spaces import directory, posting
 from denizen.storage.database import Database, Tx, statement
@@ -48,11 +48,13 @@ from denizen.telemetry.metrics import Metrics
 log_line = structlog.get_logger(__name__)
 
 SECONDS: Final = 60
-"""How long a model may take to answer."""
+"""How long a model may take to answer, or a classifier."""
 AT_ONCE: Final = 8
 """Agents that are reflected on at the same time."""
 MESSAGES: Final = 10
 """Messages of a conversation that a metaprompt is shown."""
+READ_CHARACTERS: Final = 2_000
+"""Characters of what somebody said that a model is shown to tell how they feel."""
 _LINE_CHARACTERS: Final = 500
 _ERROR_CHARACTERS: Final = 200
 
@@ -179,14 +181,8 @@ async def reflect_on_next(db: Database, reflector: Reflector) -> bool:
     lived = await db.read(next_lived, reflector.agent_id)
     if lived is None:
         return False
-    thought = _Thought(db, reflector, lived)
-    try:
-        await thought.think()
-    except StorageError:
-        raise
-    except Exception as error:  # noqa: BLE001  one cycle that cannot be reflected on shall not hold up the others
-        log_line.warning("reflection failed", agent=reflector.agent_id, cycle=lived.cycle, error=repr(error))
-    await db.write(records.keep_turn, reflector.agent_id, lived.cycle, thought.conversations, forgotten=lived.forgotten)
+    came_of_it = await _Thought(db, reflector, lived).think()
+    await db.write(records.keep_turn, reflector.agent_id, lived.cycle, came_of_it, forgotten=lived.forgotten)
     return True
 
 
@@ -195,46 +191,52 @@ class _Thought:
 
     def __init__(self, db: Database, reflector: Reflector, lived: Lived) -> None:
         self._db, self._with, self._lived = db, reflector, lived
-        self.conversations: list[Conversation] = []
 
-    async def think(self) -> None:
-        for space_id in dict.fromkeys(each.space_id for each in self._lived.heard):
-            stance = await self._db.read(records.stance, self._with.agent_id, space_id)
-            self.conversations.append(await self._converse(stance))
+    async def think(self) -> list[Conversation]:
+        """What each conversation of the cycle has come to."""
+        spaces = dict.fromkeys(each.space_id for each in self._lived.heard)
+        return [await self._converse(space_id) for space_id in spaces]
 
-    async def _converse(self, stance: Stance) -> Conversation:
-        settings = effective(self._with, stance)
+    async def _converse(self, space_id: SpaceId) -> Conversation:
+        stance = await self._db.read(records.stance, self._with.agent_id, space_id)
+        try:
+            settings = effective(self._with, stance)
+            if not settings.idle:
+                return await self._reflect(stance, settings)
+        except StorageError:
+            raise
+        except Exception as error:  # noqa: BLE001  one conversation shall not hold up the others
+            log_line.warning("reflection failed", agent=self._with.agent_id, space=space_id, error=repr(error))
+        return Conversation(space_id, stance.reflected_turns + 1, {}, (), ())
+
+    async def _reflect(self, stance: Stance, settings: Effective) -> Conversation:
         turn, space_id = stance.reflected_turns + 1, stance.space_id
-        if settings.idle:
-            return Conversation(space_id, turn, {}, (), ())
-        people = self._said(space_id) if settings.sentiment.enabled else {}
         counted: dict[EntityId, Counters] = {}
         seen: list[Seen] = []
-        last = Felt()
-        for person_id, text in people.items():
+        felt: dict[EntityId | None, Felt] = {None: Felt()}
+        for person_id, text in self._said(space_id).items() if settings.sentiment.enabled else ():
             reading = await self._read(text, settings)
             before = await self._db.read(records.counters, self._with.agent_id, space_id, person_id)
-            if reading is None:
-                last = Felt(before)
-                continue
-            after = signals.count(before, reading, len(text), settings.sentiment)
-            counted[person_id] = after
-            found = signals.detect(after, reading, settings.sentiment)
-            seen += [Seen(person_id, each, reading.score) for each in found]
-            last = Felt(after, reading)
+            # None, too: whoever spoke last is who it is about where nobody in particular is meant.
+            felt[person_id] = felt[None] = Felt(before)
+            if reading is not None:
+                after = counted[person_id] = signals.count(before, reading, len(text), settings.sentiment)
+                found = signals.detect(after, reading, settings.sentiment)
+                seen += [Seen(person_id, each, reading.score) for each in found]
+                felt[person_id] = felt[None] = Felt(after, reading)
         wrong = signals.errors_exceed(list(self._lived.failed), self._lived.results)
         if wrong is not None and settings.sentiment.enabled:
             seen.append(Seen(None, wrong))
-        due = list(_due(settings, turn, [each.detected for each in seen]))
-        runs = [] if not due else await self._ask_all(stance, settings, due, last, turn)
+        due = [(each, cause, felt[person]) for each, cause, person in _due(settings, turn, seen)]
+        runs = [] if not due else await self._ask_all(stance, settings, due, turn)
         return Conversation(space_id, turn, counted, seen, runs)
 
     def _said(self, space_id: SpaceId) -> dict[EntityId, str]:
-        """What each person said there in this cycle."""
+        """What each person said there in this cycle, whoever spoke last at the end."""
         said: dict[EntityId, list[str]] = {}
         for each in self._lived.heard:
             if each.space_id == space_id and each.human:
-                said.setdefault(each.author_id, []).append(each.text)
+                said[each.author_id] = [*said.pop(each.author_id, []), each.text]
         return {person_id: "\n".join(texts) for person_id, texts in said.items()}
 
     async def _read(self, text: str, settings: Effective) -> Reading | None:
@@ -247,7 +249,8 @@ class _Thought:
                 case "trained_classifier":
                     if self._with.classifier is None:
                         raise InvalidInput("There is no classifier: name it with reflection.classifier.")
-                    return await asyncio.to_thread(sentiment.by_classifier, self._with.classifier, text)
+                    async with asyncio.timeout(SECONDS):
+                        return await asyncio.to_thread(sentiment.by_classifier, self._with.classifier, text)
                 case "llm":
                     return await self._ask_for_reading(text, settings)
         except StorageError:
@@ -258,16 +261,16 @@ class _Thought:
 
     async def _ask_for_reading(self, text: str, settings: Effective) -> Reading:
         named = await self._with.model_for(settings.sentiment.model or settings.model)
-        quoted = "\n".join(f"| {line}" for line in sentiment.excerpt(text).splitlines())
+        quoted = "\n".join(f"| {line}" for line in sentiment.excerpt(text, READ_CHARACTERS).splitlines())
         answer = await ask(self._db, self._with, named, quoted, _FEEL, _HOW_THEY_FEEL, tokens=100)
         return sentiment.checked(answer, text)
 
     async def _ask_all(
-        self, stance: Stance, settings: Effective, due: Sequence[tuple[Metaprompt, str]], felt: Felt, turn: int
+        self, stance: Stance, settings: Effective, due: Sequence[tuple[Metaprompt, str, Felt]], turn: int
     ) -> list[Run]:
         runs: list[Run] = []
         said = await self._db.read(_recent, self._with.agent_id, stance.space_id)
-        for metaprompt, cause in due:
+        for metaprompt, cause, felt in due:
             prompt = templates.fill(metaprompt.prompt_template, values(stance, felt, said, self._lived.errors, turn))
             run = await run_metaprompt(self._db, self._with, settings, metaprompt, cause, prompt)
             runs.append(run)
@@ -278,7 +281,7 @@ class _Thought:
 
 @dataclass(frozen=True, slots=True)
 class Felt:
-    """How the person feels who spoke last, and what was counted of them."""
+    """How the person feels whom a metaprompt is about, and what was counted of them."""
 
     counters: Counters = field(default_factory=Counters)
     reading: Reading | None = None
@@ -294,15 +297,15 @@ def effective(reflector: Reflector, stance: Stance) -> Effective:
     return found
 
 
-def _due(settings: Effective, turn: int, seen: Sequence[Detected]) -> Iterator[tuple[Metaprompt, str]]:
-    """The metaprompts that this turn asks for, each once, with what asks for it."""
-    names = [each.name for each in seen]
+def _due(settings: Effective, turn: int, seen: Sequence[Seen]) -> Iterator[tuple[Metaprompt, str, EntityId | None]]:
+    """The metaprompts that this turn asks for, each once, with what asks for it, and whom it is about."""
+    about = {each.detected.name: each.person_id for each in seen}
     for metaprompt in settings.metaprompts:
         trigger = metaprompt.trigger
-        if trigger.type == "event_based" and trigger.event_name in names:
-            yield metaprompt, trigger.event_name
+        if trigger.type == "event_based" and trigger.event_name in about:
+            yield metaprompt, trigger.event_name, about[trigger.event_name]
         elif trigger.type == "turn_interval" and turn % trigger.interval_turns == 0:
-            yield metaprompt, "interval"
+            yield metaprompt, "interval", None
 
 
 def _recent(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> str:

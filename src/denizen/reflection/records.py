@@ -170,18 +170,19 @@ def enter(
     tx: Tx, agent_id: AgentId, space_id: SpaceId, run: Run, *, cycle: int | None = None, by: EntityId | None = None
 ) -> None:
     """The run is in the history, and what it changed is so; the agent is told with its next cycle."""
-    _enter(tx, agent_id, space_id, run, settle(stance(tx, agent_id, space_id), run), cycle, by)
+    before = stance(tx, agent_id, space_id)
+    _enter(tx, agent_id, before, run, settle(before, run), cycle, by)
 
 
 def _enter(
-    tx: Tx, agent_id: AgentId, space_id: SpaceId, run: Run, settled: Settled, cycle: int | None, by: EntityId | None
+    tx: Tx, agent_id: AgentId, before: Stance, run: Run, settled: Settled, cycle: int | None, by: EntityId | None
 ) -> None:
     if settled.outcome == "changed":
-        _put(tx, agent_id, space_id, settled)
+        _put(tx, agent_id, before, settled)
     tx.run(
         _add,
         agent_id=agent_id,
-        space_id=space_id,
+        space_id=before.space_id,
         cycle=cycle,
         metaprompt=run.metaprompt,
         cause=run.cause,
@@ -193,12 +194,12 @@ def _enter(
     )
 
 
-def _put(tx: Tx, agent_id: AgentId, space_id: SpaceId, after: Settled) -> None:
-    before, state = stance(tx, agent_id, space_id).state, after.state
+def _put(tx: Tx, agent_id: AgentId, before: Stance, after: Settled) -> None:
+    state = after.state
     tx.run(
         _put_state,
         agent_id=agent_id,
-        space_id=space_id,
+        space_id=before.space_id,
         mood=state.mood,
         skill=state.user_skill,
         complexity=state.task_complexity,
@@ -206,7 +207,7 @@ def _put(tx: Tx, agent_id: AgentId, space_id: SpaceId, after: Settled) -> None:
         imprints=storable(json.dumps(dict(after.imprints), ensure_ascii=False)),
         updated_at=tx.now,
     )
-    if state.line() != before.line():
+    if state.line() != before.state.line():
         known.tell(tx, agent_id)
 
 
@@ -251,7 +252,7 @@ def reset(tx: Tx, agent_id: AgentId, space_id: SpaceId, *, by: EntityId | None =
     before = stance(tx, agent_id, space_id)
     changed = (before.state, dict(before.imprints)) != (StateOfMind(), {})
     settled = Settled("changed" if changed else "unchanged", "", StateOfMind(), {})
-    _enter(tx, agent_id, space_id, Run(None, "reset", None), settled, None, by)
+    _enter(tx, agent_id, before, Run(None, "reset", None), settled, None, by)
     tx.run(_drop_feelings, agent=agent_id, space=space_id)
     announce(tx, agent_id, space_id)
     return stance(tx, agent_id, space_id)

@@ -72,16 +72,16 @@ def confusion_in(text: str) -> tuple[str, ...]:
 def by_lexicon(text: str) -> Reading:
     """What VADER's lexicon and rules make of the text."""
     # VADER knows "don't" with a straight apostrophe only.
-    looked_at = excerpt(text).translate(_APOSTROPHES)
+    looked_at = excerpt(text, LOOKED_AT).translate(_APOSTROPHES)
     analyzer = _analyzer()
     score = float(analyzer.polarity_scores(looked_at)["compound"])
     return Reading(score, abs(score), _negative_words(analyzer, looked_at), confusion_in(looked_at))
 
 
-def excerpt(text: str) -> str:
-    """The text, if it is not too long; else how it begins and how it ends."""
-    half = LOOKED_AT // 2
-    return text if len(text) <= LOOKED_AT else f"{text[:half]} {text[-half:]}"
+def excerpt(text: str, characters: int) -> str:
+    """The text, if it is not longer than that; else how it begins and how it ends."""
+    half = characters // 2
+    return text if len(text) <= characters else f"{text[:half]} {text[-half:]}"
 
 
 def _negative_words(analyzer: _Analyzer, text: str) -> int:
