@@ -61,10 +61,13 @@ def test_a_file_that_is_wrong_is_told_with_its_place(run: Run) -> None:
 def test_a_mind_is_shown_set_reset_and_tried(run: Run) -> None:
     """The demo model finds the word that it knows in the question."""
     run("profiles", "init")
+    assert "in any conversation yet" in run("mind", "show", "@ada").stderr
     desk = asyncio.run(talk(CROSS))
     (shown,) = told(run, "mind", "show", "@bodil")
     assert (shown["space"], shown["profile"]["id"], shown["mood"]) == ("Desk", "planner", "empathetic")
-    assert "your mood is empathetic" in run("mind", "show", "@bodil").stdout
+    page = run("mind", "show", "@bodil").stdout.splitlines()
+    assert page[0].startswith("Desk  your mood is empathetic")
+    assert page[1] == "  profile planner: rule 'asked-for-a-plan': the message has 'plan' (first turn)"
     assert [each["name"] for each in told(run, "mind", "signals", "@bodil", "Desk")] == ["user_frustrated"]
     assert told(run, "mind", "set", "@bodil", desk, "--mood", "focused", "--skill", "expert")["user_skill"] == "expert"
     tried = told(run, "mind", "try", "@bodil", "Desk", "confusion_clarification")
@@ -83,6 +86,7 @@ def test_a_mind_is_shown_set_reset_and_tried(run: Run) -> None:
         ("set", "@bodil", "Desk"),
         ("set", "@bodil", "Desk", "--mood", "grumpy"),
         ("settings", "@bodil", "Desk", "--preset", "no"),
+        ("set", "@bodil", "Cellar", "--mood", "patient"),
     ):
         assert run("mind", *wrong).exit_code == 1
 
@@ -94,5 +98,6 @@ def test_inspect_shows_profile_and_state_of_mind_with_reasons(run: Run) -> None:
     assert found["profile"]["reason"] == "rule 'asked-for-a-plan': the message has 'plan' (first turn)"
     assert found["last"]["cause"] == "user_frustrated"
     page = run("inspect", "@bodil").stdout
-    assert "Desk: profile planner (rule 'asked-for-a-plan'" in page
-    assert "your mood is empathetic" in page
+    assert "Desk: your mood is empathetic" in page
+    assert "  last user_frustrated, changed: " in page
+    assert "  profile planner: rule 'asked-for-a-plan'" in page

@@ -121,21 +121,20 @@ def _sections(found: Mind, width: int) -> Iterator[tuple[Text, RenderableType]]:
             ),
         )
     if found.stances:
-        yield _heading("Conversations"), _lines(_standing(each) for each in found.stances)
+        yield _heading("Conversations"), _lines(line for each in found.stances for line in _standing(each))
     yield _heading("Used"), _used(found)
     if found.last_cycles:
         yield _heading("Last cycles"), _cycles(found.last_cycles)
 
 
-def _standing(each: Standing) -> str:
+def _standing(each: Standing) -> Iterator[str]:
     """The profile and the state of mind of one conversation, each with its reason."""
-    told = list[str]()
+    yield f"{each.space}: {each.told or 'no particular state of mind'}"
+    if each.last is not None:
+        reason = f": {each.last.reason}" if each.last.reason else ""
+        yield f"  last {each.last.cause}, {each.last.outcome}{reason}"
     if each.profile.id is not None:
-        told.append(f"profile {each.profile.id} ({each.profile.reason})")
-    if each.told is not None:
-        because = f" ({each.last.cause}: {each.last.reason})" if each.last is not None else ""
-        told.append(f"{each.told}{because}")
-    return f"{each.space}: {'; '.join(told) or 'nothing particular'}"
+        yield f"  profile {each.profile.id}: {each.profile.reason}"
 
 
 def _heading(title: str, told: str = "") -> Text:

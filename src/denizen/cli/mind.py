@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -49,11 +50,22 @@ def show(context: typer.Context, agent: AgentName, as_json: AsJson = False) -> N
     if as_json:
         print_json([{"space": name, **_as_object(each)} for name, each in found])
         return
-    table = Table.grid(padding=(0, 2))
+    if not found:
+        stderr().print(Text(f"{agent} has no profile and no state of mind in any conversation yet.", style="dim"))
     for name, each in found:
-        mind = each.state.line() or "no particular state of mind"
-        table.add_row(Text(printable(name), style="cyan"), each.preset or "-", Text(mind))
-    stdout().print(table)
+        _show(name, each)
+
+
+def _show(name: str, each: Stance) -> None:
+    """One conversation, in as many lines as there is to say."""
+    console = stdout()
+    mind = each.state.line() or "no particular state of mind"
+    console.print(Text.assemble((printable(name), "cyan"), f"  {mind}"), soft_wrap=True)
+    told = [f"profile {each.preset}: {each.preset_reason}"] if each.preset is not None else []
+    told += [f"settings {json.dumps(dict(each.overrides), ensure_ascii=False)}"] if each.overrides else []
+    told += [f"keeps {key}: {text}" for key, text in each.imprints.items()]
+    for line in told:
+        console.print(Text(f"  {printable(line)}", style="dim"), soft_wrap=True)
 
 
 @app.command()
@@ -120,9 +132,10 @@ def settings(
     if as_json:
         print_json(_as_object(found))
     else:
-        stderr().print(
-            Text("The agent's settings hold." if not found.overrides else str(dict(found.overrides)), style="dim")
+        told = (
+            json.dumps(dict(found.overrides), ensure_ascii=False) if found.overrides else "The agent's settings hold."
         )
+        stderr().print(Text(told, style="dim"), soft_wrap=True)
 
 
 @app.command()
@@ -190,18 +203,21 @@ async def _find(runtime: Runtime, owner: Entity, agent: str, space: str) -> tupl
     """The agent, and the one of its spaces that has this id or name."""
     found = await runtime.find(agent, organization=owner.organization_id)
     who = (await runtime.get_agent(found.id)).id
-    places = [each for each in await runtime.db.read(directory.spaces_of, who) if space in (each.id, each.name)]
-    if len(places) != 1:
-        why = "is in no space" if not places else "is in several spaces"
-        raise InvalidInput(f"{agent} {why} that is called {space!r}. Name it by its id.")
-    return who, places[0].id
+    places = await runtime.db.read(directory.spaces_of, who)
+    meant = [each for each in places if space in (each.id, each.name)]
+    if not meant:
+        known = ", ".join(repr(each.name) for each in places) or "none"
+        raise InvalidInput(f"{agent} is in no space that is called {space!r}. There is: {known}.")
+    if len(meant) > 1:
+        raise InvalidInput(f"{agent} is in several spaces that are called {space!r}. Name it by its id.")
+    return who, meant[0].id
 
 
 def _say(found: Stance, as_json: bool) -> None:
     if as_json:
         print_json(_as_object(found))
     else:
-        stderr().print(Text(found.state.line() or "no particular state of mind", style="dim"))
+        stderr().print(Text(found.state.line() or "no particular state of mind", style="dim"), soft_wrap=True)
 
 
 def _as_object(found: Stance) -> dict[str, Any]:
