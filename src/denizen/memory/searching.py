@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import BigInteger, Select, Text, bindparam, literal_column, select, union_all
 
 from denizen.consciousness.recall.postings import rarity, weigh
 from denizen.consciousness.recall.terms import count_terms
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from numpy import float64, int8, int64
     from numpy.typing import NDArray
 
+MOST_ASKED: Final = 240
+"""Terms of a question that are looked at to find the rarest."""
 MOST_TERMS: Final = 24
 MOST_POSTINGS: Final = 2_500
 MOST_RANKED: Final = 60
@@ -33,6 +35,7 @@ MEANING: Final = 1.3
 NEAR: Final = 0.35
 """So near an item has to be to be found by its meaning alone."""
 _AT_ONCE: Final = 20
+_TERMS_AT_ONCE: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,27 +55,40 @@ class Found:
     score: float
 
 
-_size = statement(
-    select(memory_owners.c["items"], memory_owners.c.length).where(memory_owners.c.owner == bindparam("owner"))
-)
 _TERMS = [f"t{at}" for at in range(MOST_TERMS)]
+_ALL = ""
+"""Stands for no term: how much there is to search."""
 _counts = statement(
-    select(memory_terms.c.term, memory_terms.c.shape).where(
+    select(memory_terms.c.term, memory_terms.c.shape, literal_column("0", BigInteger()))
+    .where(
         memory_terms.c.owner == bindparam("owner"),
         memory_terms.c.term.in_([bindparam(name, type_=memory_terms.c.term.type) for name in _TERMS]),
         memory_terms.c.number == COUNTED,
     )
-)
-_postings = statement(
-    select(memory_terms.c.number, memory_terms.c.shape)
-    .where(
-        memory_terms.c.owner == bindparam("owner"),
-        memory_terms.c.term == bindparam("term"),
-        memory_terms.c.number > COUNTED,
+    .union_all(
+        select(literal_column(f"'{_ALL}'", Text()), memory_owners.c["items"], memory_owners.c.length).where(
+            memory_owners.c.owner == bindparam("owner")
+        )
     )
-    .order_by(memory_terms.c.number.desc())
-    .limit(bindparam("limit"))
 )
+
+
+def _newest_with_term(at: int) -> Select[Any]:
+    newest = (
+        select(literal_column(str(at), BigInteger()).label("at"), memory_terms.c.number, memory_terms.c.shape)
+        .where(
+            memory_terms.c.owner == bindparam("owner"),
+            memory_terms.c.term == bindparam(f"t{at}", type_=memory_terms.c.term.type),
+            memory_terms.c.number > COUNTED,
+        )
+        .order_by(memory_terms.c.number.desc())
+        .limit(bindparam(f"most{at}"))
+    )
+    return select(newest.subquery(f"of{at}"))
+
+
+# Of several terms at once: over a network, each question that is asked alone costs more than its answer.
+_postings = statement(union_all(*map(_newest_with_term, range(_TERMS_AT_ONCE))))
 _NUMBERS = [f"n{at}" for at in range(_AT_ONCE)]
 _listed = memories.c.number.in_([bindparam(name, type_=memories.c.number.type) for name in _NUMBERS])
 _rows = statement(select(*COLUMNS).where(memories.c.owner == bindparam("owner"), _listed))
@@ -125,33 +141,54 @@ def _best(scored: _Scored, limit: int) -> dict[int, float]:
 def _by_words(tx: Tx, owner: str, query: str) -> _Scored:
     import numpy
 
-    size = tx.one(_size, owner=owner)
-    terms = list(count_terms(query))[:240]
-    if size is None or size[0] <= 0 or not terms:
+    size, counts = _occurring(tx, owner, list(count_terms(query))[:MOST_ASKED])
+    rarest = sorted(counts, key=lambda each: (counts[each], each))[:MOST_TERMS]
+    read = _read(tx, owner, [(term, counts[term]) for term in rarest])
+    if not read:
         return _Scored(numpy.zeros(0, numpy.int64), numpy.zeros(0))
-    items, mean = size[0], size[1] / size[0]
-    counts = _occurring(tx, owner, terms)
-    read: list[tuple[int, int]] = []
-    tells: list[float] = []
-    for term in sorted(counts, key=lambda each: (counts[each], each))[:MOST_TERMS]:
-        if len(read) >= MOST_POSTINGS:
-            break
-        read += tx.all(_postings, owner=owner, term=term, limit=MOST_POSTINGS - len(read))
-        tells += [rarity(counts[term], items)] * (len(read) - len(tells))
-    columns = numpy.fromiter(chain.from_iterable(read), numpy.int64, 2 * len(read)).reshape(-1, 2)
-    weights = numpy.array(tells) * weigh(columns[:, 1].astype(numpy.uint16), mean)
-    numbers, at = numpy.unique(columns[:, 0], return_inverse=True)
+    columns = numpy.fromiter(chain.from_iterable(read), numpy.int64, 3 * len(read)).reshape(-1, 3)
+    tells = numpy.array([rarity(counts[term], size.items) for term in rarest])
+    weights = tells[columns[:, 0]] * weigh(columns[:, 2].astype(numpy.uint16), size.length / size.items)
+    numbers, at = numpy.unique(columns[:, 1], return_inverse=True)
     return _Scored(numbers, numpy.bincount(at, weights).astype(numpy.float64))
 
 
-def _occurring(tx: Tx, owner: str, terms: Sequence[str]) -> dict[str, int]:
-    """In how many items each of the terms occurs that occur at all."""
-    found: dict[str, int] = {}
+class _Size(NamedTuple):
+    """How much an owner's memory holds."""
+
+    items: int
+    length: int
+    """Of all together, in terms."""
+
+
+def _occurring(tx: Tx, owner: str, terms: Sequence[str]) -> tuple[_Size, dict[str, int]]:
+    """In how many of how many items each of the terms occurs that occur at all."""
+    size, found = _Size(0, 0), dict[str, int]()
     for at in range(0, len(terms), MOST_TERMS):
         some = terms[at : at + MOST_TERMS]
         asked = {name: some[at] if at < len(some) else None for at, name in enumerate(_TERMS)}
-        found |= {term: count for term, count in tx.all(_counts, owner=owner, **asked) if count > 0}
-    return found
+        for term, count, length in tx.all(_counts, owner=owner, **asked):
+            if term == _ALL:
+                size = _Size(count, length)
+            elif count > 0:
+                found[term] = count
+    return size, found if size.items > 0 else {}
+
+
+def _read(tx: Tx, owner: str, counts: Sequence[tuple[str, int]]) -> list[tuple[int, int, int]]:
+    """The newest postings of these terms, of the first ones first: which term, which item, its shape there."""
+    read: list[tuple[int, int, int]] = []
+    for first in range(0, len(counts), _TERMS_AT_ONCE):
+        asked: dict[str, str | int | None] = {"owner": owner}
+        left = MOST_POSTINGS - len(read)
+        for at in range(_TERMS_AT_ONCE):
+            term, count = counts[first + at] if first + at < len(counts) else (None, 0)
+            asked[f"t{at}"], asked[f"most{at}"] = term, min(count, left)
+            left -= min(count, left)
+        read += [(first + at, number, shape) for at, number, shape in tx.all(_postings, **asked)]
+        if left <= 0:
+            break
+    return read
 
 
 def _with_meaning(tx: Tx, owner: str, asked: Asked, vector: bytes, words: _Scored) -> _Scored:
