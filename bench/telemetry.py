@@ -1,12 +1,14 @@
 """What watching costs: the CPU time of a durable turn when nothing is told, when it is counted, and when it is traced.
 
-    python -m bench.telemetry [--turns N] [--before PATH [--rounds N]]
+    python -m bench.telemetry [--turns N]
 
 The ways take turns, one agent each, all in one process, so that whatever else the machine does falls on all of them.
 Told are the medians over the turns, and those of each turn's ratio to its neighbour under `off`. Spans are sent to a
 collector in another process, which throws them away; the thread that sends them works once for hundreds of turns, so
-that a median leaves it out. With `--before`, the sources of another version (a folder that holds the package `denizen`)
-are measured as well, in processes of their own, and `off` beside them likewise; told is the best of the rounds.
+that a median leaves it out.
+
+`off_share` is the share of a turn that goes into asking whether anybody watches when nobody does. It is far too small
+to be seen beside a turn without it; so one way asks everything `TIMES` times, and what that adds is divided.
 """
 
 from __future__ import annotations
@@ -15,31 +17,104 @@ import argparse
 import asyncio
 import gc
 import json
-import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import structlog
+from pydantic_ai.messages import ModelResponse, ToolCallPart
+from pydantic_ai.models import Model
+
 from bench.turn import Asked, household, turn
 from denizen import Runtime
 from denizen.bus.streams import agent_topic
+from denizen.cycles import cycle as cycles
+from denizen.cycles.ledger import Charge
+from denizen.cycles.outcome import CycleOutcome
+from denizen.cycles.watching import Ask, Watch
+from denizen.telemetry.metrics import Metrics
+from denizen.telemetry.telemetry import OFF, Telemetry
+from denizen.telemetry.traces import Tracer, under
+from denizen.tools.effects import EffectRecord
 
 WARM_UP = 50
+TIMES = 50
 
 
-async def measured(folder: Path, ways: dict[str, dict[str, Any]], turns: int) -> dict[str, list[float]]:
+class OffManyTimes(Watch):
+    """A watch for nobody, which does everything that such a one does `TIMES` times."""
+
+    def __init__(self, *of: Any) -> None:
+        for _ in range(TIMES):
+            super().__init__(*of)
+
+    def __enter__(self) -> Watch:
+        for _ in range(TIMES):
+            super().__enter__()
+            # What `think` does for the log lines of a cycle.
+            bound = structlog.contextvars.bind_contextvars(cycle=self._cycle.id)
+            structlog.contextvars.reset_contextvars(**bound)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        for _ in range(TIMES):
+            super().__exit__(*error)
+
+    def ended(self, outcome: CycleOutcome) -> None:
+        for _ in range(TIMES):
+            super().ended(outcome)
+
+    def paid(self, charge: Charge) -> None:
+        for _ in range(TIMES):
+            super().paid(charge)
+
+    def ask(self, model: Model, name: str, step: int, attempt: int) -> Ask:
+        for _ in range(TIMES):
+            asking = super().ask(model, name, step, attempt)
+            with under(asking.span):
+                pass
+        return AskManyTimes(None, None, name, content=False)
+
+    def carried_out(
+        self, calls: Sequence[ToolCallPart], effects: Iterable[EffectRecord], outside: Iterable[int], began: float
+    ) -> None:
+        for _ in range(TIMES):
+            super().carried_out(calls, effects, outside, began)
+
+
+class AskManyTimes(Ask):
+    """The same for one request."""
+
+    def heard(self) -> None:
+        for _ in range(TIMES):
+            super().heard()
+
+    def answered(self, response: ModelResponse) -> None:
+        for _ in range(TIMES):
+            super().answered(response)
+
+
+MANY_TIMES = Telemetry()
+
+
+def _watch(telemetry: Telemetry, *of: Any) -> Watch:
+    return OffManyTimes(telemetry, *of) if telemetry is MANY_TIMES else Watch(telemetry, *of)
+
+
+async def measured(folder: Path, ways: dict[str, Telemetry], turns: int) -> dict[str, list[float]]:
     """Milliseconds of CPU of each turn."""
     async with AsyncExitStack() as stack:
         homes: dict[str, Any] = {}
-        for name, options in ways.items():
-            runtime = await stack.enter_async_context(Runtime(f"sqlite:///{folder}/{name}.db", **options))
+        for name, telemetry in ways.items():
+            runtime = await stack.enter_async_context(Runtime(f"sqlite:///{folder}/{name}.db", telemetry=telemetry))
             person, agent, space = await household(runtime, Asked())
             await stack.enter_async_context(runtime.living())
             life = await stack.enter_async_context(runtime.bus.subscribe(agent_topic(agent.id)))
@@ -60,15 +135,13 @@ async def measured(folder: Path, ways: dict[str, dict[str, Any]], turns: int) ->
 
 
 async def watched(folder: Path, collector: str, turns: int) -> dict[str, list[float]]:
-    """The three ways, compared."""
-    from denizen.telemetry.metrics import Metrics
-    from denizen.telemetry.telemetry import OFF, Telemetry
-    from denizen.telemetry.traces import Tracer
-
+    """The ways, compared."""
+    # Where a cycle makes its watch: only here can it be given another.
+    cycles.Watch = _watch  # pyright: ignore[reportAttributeAccessIssue]
     traced = Telemetry(Metrics(), Tracer(collector))
-    ways = {"off": OFF, "metrics": Telemetry(Metrics()), "otel": traced}
+    ways = {"off": OFF, "off_many_times": MANY_TIMES, "metrics": Telemetry(Metrics()), "otel": traced}
     try:
-        return await measured(folder, {way: {"telemetry": each} for way, each in ways.items()}, turns)
+        return await measured(folder, ways, turns)
     finally:
         await traced.aclose()
 
@@ -103,61 +176,27 @@ def compared(folder: Path, turns: int) -> dict[str, list[float]]:
         return asyncio.run(watched(folder, collector.stdout.readline().strip(), turns))
 
 
-def alone(source: Path, turns: int) -> float:
-    """A turn by the sources in that folder, in a process of its own, with nothing told."""
-    command = [sys.executable, "-m", "bench.telemetry", "--alone", "--turns", str(turns)]
-    environment = {**os.environ, "PYTHONPATH": str(source)}
-    return float(subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout)
-
-
-def one_round(folder: Path, turns: int) -> float:
-    try:
-        from denizen.telemetry.telemetry import OFF
-
-        options: dict[str, Any] = {"telemetry": OFF}
-    except ImportError:  # a version that had none
-        options = {}
-    return statistics.median(asyncio.run(measured(folder, {"alone": options}, turns))["alone"])
-
-
-def against(before: Path, turns: int, rounds: int) -> dict[str, float]:
-    import denizen
-
-    here = Path(denizen.__file__).parents[1]
-    pairs = [(alone(before, turns), alone(here, turns)) for _ in range(rounds)]
-    then, now = (min(each) for each in zip(*pairs, strict=True))
-    return {"before_cpu_ms": round(then, 3), "off_cpu_ms": round(now, 3), "ratio": round(now / then, 4)}
+def result(figures: dict[str, list[float]]) -> dict[str, Any]:
+    off = figures["off"]
+    ratio = {way: statistics.median(a / b for a, b in zip(each, off, strict=True)) for way, each in figures.items()}
+    return {
+        "bench": "telemetry",
+        "cpu_ms": {way: round(statistics.median(each), 3) for way, each in figures.items()},
+        "ratio": {way: round(each, 4) for way, each in ratio.items()},
+        "off_share": round((ratio["off_many_times"] - 1) / (TIMES - 1), 5),
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--turns", type=int, default=300)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--before", type=Path)
-    parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--collect", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.collect:
         collect()
         return
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        if given.alone:
-            print(one_round(folder, given.turns))
-            return
-        figures = compared(folder, given.turns)
-        off = figures["off"]
-        result: dict[str, Any] = {
-            "bench": "telemetry",
-            "cpu_ms": {way: round(statistics.median(each), 3) for way, each in figures.items()},
-            "ratio": {
-                way: round(statistics.median(a / b for a, b in zip(each, off, strict=True)), 4)
-                for way, each in figures.items()
-            },
-        }
-        if given.before is not None:
-            result["before"] = against(given.before.resolve(), given.turns, given.rounds)
-    print(json.dumps(result))
+        print(json.dumps(result(compared(Path(name), given.turns))))
 
 
 if __name__ == "__main__":
