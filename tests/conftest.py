@@ -9,6 +9,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 from denizen.storage.migrating import migrate_postgresql, migrate_sqlite
@@ -20,6 +21,21 @@ from tests.world import small_world, world  # noqa: F401  fixtures for every fol
 settings.register_profile("ci", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("thorough", settings.get_profile("ci"), derandomize=False, max_examples=2000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+*_as_usual, _ = structlog.get_config()["processors"]
+_plainly = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+
+
+@pytest.fixture(autouse=True)
+def _plain_tracebacks() -> None:
+    """A pretty one, with all that each frame knows, takes seconds to draw, and nobody looks at it."""
+    structlog.configure(processors=[*_as_usual, _plainly])
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes so long that it has a limit of its own begins first: at the end, everyone would wait for it."""
+    items.sort(key=lambda item: item.get_closest_marker("timeout") is None)
 
 
 @pytest.fixture(scope="session")

@@ -32,6 +32,8 @@ from denizen.bus.port import Frame
 from denizen.bus.streams import space_topic
 from denizen.clock import SECOND
 from denizen.cycles.records import CycleRecord
+from denizen.models.catalog import DEMO
+from denizen.models.demo.model import demo
 from denizen.models.scripted import ScriptedModel, Turn
 from denizen.spaces.directory import Entity, Space
 from denizen.spaces.posting import Posted
@@ -77,7 +79,8 @@ class World:
         self.clock = clock or ManualClock()
         self.denizen: Runtime
         self._options = options
-        self._models: dict[str, ScriptedModel] = {}
+        # The built-in model as it is, but that it does not take its time to write.
+        self._models: dict[str, ScriptedModel] = {DEMO: demo(pace=0)}
         self._tools: dict[str, OutsideTool] = {}
         self._spaces: list[Space] = []
         self._people: list[Entity] = []

@@ -13,6 +13,7 @@ from pydantic_ai.messages import ModelMessage
 from denizen import ManualClock, Runtime, forever
 from denizen.agents.registry import Agent
 from denizen.cli.apply import read_paths
+from denizen.models.demo.model import demo
 from denizen.models.scripted import Info, ScriptedModel, Turn
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity, Space
@@ -50,7 +51,7 @@ class House:
 async def playing(example: str, url: str, model: ScriptedModel | None = None, **options: Any) -> AsyncGenerator[House]:
     """Inside, the agents of the example are there, thinking with this model or with the demo model."""
     clock = ManualClock()
-    models = {} if model is None else {"played": model}
+    models = {"demo": demo(pace=0)} if model is None else {"played": model}
     name = "demo" if model is None else "played"
     async with Runtime(url, clock=clock, models=models, default_model=name, **options) as denizen:
         noor = await denizen.create_person("Noor")
