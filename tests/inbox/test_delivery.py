@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic_ai.messages import ModelMessage
 
 from denizen import call, forever, reply, scripted, skip
 from denizen.agents.registry import Agent
 from denizen.errors import ModelRejected, NotFound
+from denizen.inbox.delivery import TRIED_ALONE_AFTER, next_batch
+from denizen.inbox.events import Event
 from denizen.models.scripted import Info, Turn
 from denizen.spaces import posting
 from denizen.spaces.directory import Space
@@ -350,6 +354,27 @@ async def test_events_that_came_later_are_handled_while_a_bad_one_waits(world: W
     await world.say(noor, "good", hall)
     await world.run()
     assert await world.waiting(ada) == [Waiting("poison", "pending", 1, 1)]
+
+
+@given(there=st.lists(st.tuples(st.booleans(), st.integers(0, 4)), max_size=12))
+def test_whatever_has_failed_is_tried_alone_when_something_wakes(there: list[tuple[bool, int]]):
+    """What does not wake, and had failed in company, was left out of every later cycle, and was never dead either."""
+    waiting = [waiting_event(at, wakes, attempts) for at, (wakes, attempts) in enumerate(there)]
+    waiting.append(waiting_event(len(there), True, 0))
+    left = drained([event for event in drained(waiting) if not event.wakes] + [waiting_event(99, True, 0)])
+    assert [event for event in left if event.wakes or event.attempts >= TRIED_ALONE_AFTER] == []
+
+
+def drained(waiting: list[Event]) -> list[Event]:
+    """What is left of the inbox when nothing in it wakes any more."""
+    while batch := next_batch(waiting):
+        assert len(batch) == 1 or all(event.attempts < TRIED_ALONE_AFTER for event in batch)
+        waiting = [event for event in waiting if event not in batch]
+    return waiting
+
+
+def waiting_event(number: int, wakes: bool, attempts: int) -> Event:
+    return Event(number, str(number), "space_message", "normal", 0, wakes, attempts, 0, "")
 
 
 async def test_a_dead_event_can_be_requeued(world: World):

@@ -244,11 +244,12 @@ def _event(row: tuple[Any, ...]) -> Event:
 def next_batch(waiting: Sequence[Event]) -> list[Event]:
     """Which of the waiting events one cycle should take: one alone if it has failed in company, else all that have not.
 
-    Empty unless one of them wakes: what does not wake is read along with what does.
+    Empty unless one of them wakes: what does not wake is read along with what does, or, where it has failed in company,
+    before it.
     """
     if not any(event.wakes for event in waiting):
         return []
-    first = next(event for event in waiting if event.wakes)
+    first = next(event for event in waiting if event.wakes or event.attempts >= TRIED_ALONE_AFTER)
     if first.attempts >= TRIED_ALONE_AFTER:
         return [first]
     return [event for event in waiting if event.attempts < TRIED_ALONE_AFTER]
