@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 from pydantic_ai.messages import ModelMessage
+from sqlalchemy import text, update
 
 from denizen import ManualClock, call, reply, scripted, skip, tool
+from denizen.agents import registry
 from denizen.agents.registry import Agent
 from denizen.agents.residents import Pace
 from denizen.consciousness import lease as leases
 from denizen.errors import InvalidInput, ModelRejected, NotFound
 from denizen.ids import AgentId, new_id
 from denizen.models.scripted import Info, Turn
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import agents
 from tests.world import Waiting, World, listening, open_world
 
 
@@ -389,7 +394,69 @@ async def test_whoever_is_hurried_hands_back_at_once_what_it_was_doing(ready_url
         assert await world.endings(ada) == [(1, "acted", "answered", "Helped.")]
 
 
+class SweepersClock(ManualClock):
+    """It says when the house is about to sweep again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sweeps: asyncio.Queue[float] = asyncio.Queue()
+
+    async def sleep(self, seconds: float) -> None:
+        task = asyncio.current_task()
+        if task is not None and task.get_name() == "sweep":
+            self.sweeps.put_nowait(seconds)
+        await super().sleep(seconds)
+
+
+async def test_what_is_wrong_with_one_row_does_not_end_everyones_life(ready_sqlite_url: str):
+    clock = SweepersClock()
+    async with open_world(ready_sqlite_url, clock=clock) as world:
+        ada, noor, hall = await in_a_hall(world, reply("Still here."), "Answered.")
+        ben = await world.agent("Ben")
+        attic = await world.space("Attic", noor, ben)
+        async with world.denizen.living():
+            await world.denizen.db.write(_spoil, ben.id)
+            await world.say(noor, "Hi", attic)
+            clock.advance(await clock.sweeps.get())
+            await clock.sweeps.get()
+            await world.say(noor, "Hi", hall)
+            await until(lambda: _has(world.transcript(hall), "Ada: Still here."))
+        assert await world.denizen.status(ada) == "sleeping"
+
+
+def _spoil(tx: Tx, agent_id: AgentId) -> None:
+    held = {"status": "suspended", "held_by": "agent:day", "held_told": "no JSON"}
+    tx.run(statement(update(agents).where(agents.c.id == agent_id).values(**held)))
+
+
 # Several processes
+
+
+async def test_a_process_that_waits_for_whoever_suspends_the_agent_does_not_get_its_lease(ready_postgres_url: str):
+    """It had looked at the agent before, and thought for it although its owner had said no."""
+    async with open_world(ready_postgres_url) as world:
+        ada, _, _ = await in_a_hall(world)
+        suspended, waited_for = asyncio.Event(), threading.Event()
+        loop = asyncio.get_running_loop()
+
+        def suspend(tx: Tx) -> None:
+            registry.suspend(tx, ada.id)
+            loop.call_soon_threadsafe(suspended.set)
+            assert waited_for.wait(20)
+
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(world.denizen.db.write(suspend))
+            await suspended.wait()
+            wanting = tasks.create_task(world.denizen.db.write(leases.acquire, ada.id, "elsewhere"))
+            await until(lambda: world.denizen.db.read(_someone_waits))
+            waited_for.set()
+        assert wanting.result() is None
+        assert not await is_held(world, ada)
+
+
+def _someone_waits(tx: Tx) -> bool:
+    waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    return tx.one(statement(text(waiting))) is not None
 
 
 async def test_of_two_processes_on_one_database_only_one_thinks(database_url: str):

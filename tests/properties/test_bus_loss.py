@@ -11,9 +11,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 from pydantic_ai.messages import ModelMessage
 
+from denizen.agents.hints import listening
 from denizen.agents.registry import Agent
 from denizen.agents.residents import SWEEP_SECONDS, Pace
 from denizen.app import Runtime
+from denizen.bus.local import LocalBus
+from denizen.bus.streams import WAKE
 from denizen.clock import ManualClock
 from denizen.models.scripted import Info, Turn, call, forever, reply, skip
 from denizen.spaces.directory import Entity, Space
@@ -99,6 +102,26 @@ async def test_nothing_happens_without_a_sweep_if_every_hint_is_lost(sqlite_url:
         await runtime.post(rooms[0], noor, "question-0")
         for _ in range(20):
             assert await runtime.db.read(unfinished)
+
+
+async def test_whoever_cannot_follow_the_hints_begins_to_listen_anew(ready_sqlite_url: str) -> None:
+    """More of them than it could hear ended the whole house."""
+    runtime = DeafRuntime(ready_sqlite_url, clock=ManualClock(), models={"answering": forever(answer)})
+    bus = LocalBus()
+    async with (
+        house([runtime]) as (noor, agents, rooms),
+        runtime.living() as residents,
+        listening(bus, residents, "here", most_unheard=10),
+    ):
+        for _ in range(11):
+            bus.publish(WAKE, {"agents": []})
+        assert not bus.attention(WAKE)
+        while not bus.attention(WAKE):
+            await runtime.post(rooms[0], noor, "question-0")
+        bus.publish(WAKE, {"agents": [agents[0].id], "by": "elsewhere"})
+        async with asyncio.timeout(60):
+            while not await answers(runtime, rooms):
+                pass
 
 
 async def test_a_redis_that_comes_and_goes_delays_and_loses_nothing(postgres_url: str, redis_server: Server) -> None:

@@ -45,6 +45,7 @@ from denizen.profiles import choosing
 from denizen.reflection import records as reflection
 from denizen.storage.database import Database, Tx
 from denizen.tools import calls, guard
+from denizen.tools.calls import Call
 from denizen.tools.errands import Errands, again
 
 log_line = structlog.get_logger(__name__)
@@ -243,9 +244,17 @@ class Residents:
         if not await self._db.read(calls.unattended, self._instance, since):
             return
         for call in await self._db.write(calls.attend, self._instance, since):
+            self._errands.start(self._db, call.id, self._again(call))
+
+    async def _again(self, call: Call) -> str:
+        """What the call answers when it is made again here; where its agent lacks something here, nobody knows."""
+        try:
             agent = await self._db.read(registry.get, call.agent_id)
             faculties, _ = await self._equip(agent)
-            self._errands.start(self._db, call.id, again(call, faculties.toolbox))
+        except DenizenError as error:
+            log_line.warning("call not made again", agent=call.agent_id, tool=call.tool, error=error.code)
+            return calls.UNKNOWN_OUTCOME
+        return await again(call, faculties.toolbox)
 
     @property
     def _misconfigured(self) -> set[AgentId]:
@@ -272,6 +281,8 @@ class Residents:
                 peers = self._peers
             except StorageError as error:
                 log_line.warning("sweep failed", error=error.code)
+            except Exception:  # what is wrong with one row must not end everyone's life
+                log_line.exception("sweep failed by a defect")
 
     async def _keep_time(self) -> None:
         while True:
@@ -281,6 +292,9 @@ class Residents:
                 await self._alarm.ring()
             except StorageError as error:
                 log_line.warning("plans not fired", error=error.code)
+                await self._clock.sleep(self._pace.sweep_seconds)
+            except Exception:  # as with the sweep
+                log_line.exception("plans not fired by a defect")
                 await self._clock.sleep(self._pace.sweep_seconds)
 
     async def _keep_leases(self) -> None:

@@ -42,6 +42,7 @@ _acquire = statement(
     .values(holder=bindparam("by"), epoch=leases.c.epoch + 1, until=bindparam("then"))
     .returning(leases.c.epoch)
 )
+_is_active = statement(select(agents.c.id).where(agents.c.id == bindparam("agent_id"), agents.c.status == "active"))
 _renew = statement(
     update(leases)
     .where(leases.c.holder == bindparam("by"))
@@ -76,7 +77,14 @@ def create(tx: Tx, agent_id: AgentId) -> None:
 def acquire(tx: Tx, agent_id: AgentId, holder: str, seconds: float = LEASE_SECONDS) -> Lease | None:
     """The lease, if nobody holds it or its time has run out, and the agent is active."""
     row = tx.one(_acquire, agent=agent_id, by=holder, now=tx.now, then=tx.now + int(seconds * SECOND))
-    return None if row is None else Lease(agent_id, holder, row[0])
+    if row is None:
+        return None
+    lease = Lease(agent_id, holder, row[0])
+    # PostgreSQL looked at the agent before it waited for whoever held the row: meanwhile it may have been suspended.
+    if tx.one(_is_active, agent_id=agent_id) is None:
+        release(tx, lease)
+        return None
+    return lease
 
 
 def renew(tx: Tx, holder: str, seconds: float = LEASE_SECONDS) -> dict[AgentId, int]:
