@@ -222,6 +222,20 @@ async def test_a_server_that_no_longer_answers_is_given_up(redis_server: Server)
         assert await anext(subscription) == Gap()
 
 
+async def test_a_bus_that_is_closed_just_when_its_connection_is_lost_is_closed(redis_server: Server):
+    """A group of tasks that fails while it is being cancelled forgets that it was, in Python 3.11 and 3.12."""
+    clock = StoppedClock()
+    bus = RedisBus(redis_server.url, clock=clock)
+    await bus.open()
+    await bus.follow()
+    async with frozen(redis_server), asyncio.timeout(20):
+        answered = await clock.sleeper()
+        answered.wake()
+        unanswered = await clock.sleeper()
+        unanswered.wake()
+        await bus.close()
+
+
 async def test_an_outage_is_logged_once(redis_server: Server):
     clock = StoppedClock()
     redis_server.stop()

@@ -166,6 +166,9 @@ class RedisBus:
             if link is not None:
                 attempt = 0
                 await self._use(link)
+                if self._closed:
+                    # A link that was lost just when we were told to end has taken the cancellation with it.
+                    return
             await self._clock.sleep(pause(attempt, self._name))
             attempt += 1
             try:
