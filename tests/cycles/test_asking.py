@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,11 +14,12 @@ from denizen import Runtime, call, reply, scripted, tool
 from denizen.agents.registry import Agent
 from denizen.bus.port import Frame
 from denizen.bus.streams import agent_topic
-from denizen.errors import AlreadySettled, NotFound
+from denizen.errors import AlreadySettled, InvalidInput, NotFound
 from denizen.ids import new_id
 from denizen.spaces.directory import Entity, Space
 from denizen.tools import calls
 from denizen.tools.settings import ClientTool
+from denizen.tools.tool import Occasion
 from tests.world import World, listening
 
 
@@ -388,6 +390,72 @@ async def test_a_background_tool_survives_its_process(world: World, on_crash: An
     assert told in await world.newest_inbox(ada)
     assert len(begun) == runs
     assert (await world.transcript(hall))[-1] == "Ada: So."
+
+
+async def test_a_call_that_cannot_be_made_again_here_ends_nobodys_life(small_world: World):
+    """What one agent lacks in this process ended the sweep, and with it everybody."""
+    hang = asyncio.Event()
+
+    @tool(background=True, on_crash="retry")
+    async def build() -> str:
+        """Build it."""
+        await hang.wait()
+        return "Unreachable."
+
+    ada = await small_world.agent("Ada", call("build"), reply("Building."), "Waiting.", tools=[build])
+    ben = await small_world.agent("Ben", reply("Still here."), "Answered Noor.")
+    noor = await small_world.person("Noor")
+    hall, attic = await small_world.space("Hall", noor, ada), await small_world.space("Attic", noor, ben)
+    async with small_world.denizen.living(), cycles_ending(small_world, ada) as ended:
+        await small_world.say(noor, "Build", hall)
+        await ended()
+    await small_world.close()
+    async with Runtime(
+        small_world.url, clock=small_world.clock, models={"python:ben": small_world.model(ben)}
+    ) as other:
+        async with other.living() as residents:
+            await other.post(attic, noor, "Are you there?")
+            with pytest.raises(InvalidInput, match="build"):
+                await residents.run_until_idle()
+            told = (await other.inbox(ada))[0].text
+        assert await other.transcript(attic) == ["Noor: Are you there?", "Ben: Still here."]
+    await small_world.open()
+    assert told == calls.UNKNOWN_OUTCOME
+
+
+async def test_a_call_that_is_made_again_after_a_crash_is_still_the_same_call(small_world: World):
+    """A service was told another address to answer to than the one under which its answer was waited for."""
+    asked: list[str] = []
+    begun, hang = asyncio.Event(), asyncio.Event()
+
+    @tool(visible=True, on_crash="retry")
+    async def order() -> str:
+        """Order it."""
+        return "Never called."
+
+    async def hand_over(_arguments: Mapping[str, Any], occasion: Occasion) -> str:
+        asked.append(occasion.call_id)
+        begun.set()
+        if len(asked) == 1:
+            await hang.wait()
+        return "Taken."
+
+    turns = call("order"), reply("Ordered."), "Waiting.", reply("It is here."), "Told Noor."
+    service = replace(order, call=hand_over, mode="async")
+    ada = await small_world.agent("Ada", *turns, tools=[service])
+    noor = await small_world.person("Noor")
+    hall = await small_world.space("Hall", noor, ada)
+    async with listening(small_world, hall), small_world.denizen.living():
+        await small_world.say(noor, "Order it", hall)
+        await begun.wait()
+        small_world.denizen.hurry()
+    await small_world.restart()
+    await small_world.run()
+    (shown,) = await small_world.denizen.calls(hall)
+    assert asked == [shown.id, shown.id]
+    await small_world.denizen.db.write(calls.answer, asked[-1], "Delivered.")
+    await small_world.run()
+    assert await small_world.transcript(hall) == ["Noor: Order it", "Ada: Ordered.", "Ada: It is here."]
 
 
 # Speaking in a space by its name

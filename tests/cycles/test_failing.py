@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
+from pydantic_ai.messages import ModelMessage
+from sqlalchemy import update
 
 from denizen import call, reply, scripted, tool
 from denizen.errors import ModelError, ModelOverloaded, ModelRejected, ModelUnknown, ModelUnreachable
+from denizen.inbox.delivery import DEAD_AFTER
 from denizen.models.request import retry_delay
+from denizen.models.scripted import Info, Turn
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import cycles
 from tests.world import UNHURRIED, JumpingClock, Waiting, World, open_world
 
 
@@ -128,6 +136,16 @@ async def test_a_model_that_is_not_configured_does_not_count_against_the_events(
     assert await world.transcript(hall) == ["Noor: Hi", "Ada: Hello."]
 
 
+async def test_a_model_whose_work_is_cancelled_has_failed(small_world: World):
+    """Nobody has told the agent to stop: taken for an interruption, it would be asked for ever."""
+    ada, noor, hall = await two_in_a_hall(small_world, asyncio.CancelledError(), reply("Hello."), "Greeted Noor.")
+    await small_world.say(noor, "Hi", hall)
+    await small_world.run()
+    assert await small_world.waiting(ada) == [Waiting("Hi", "pending", 1, 1)]
+    await small_world.run_after(1)
+    assert await small_world.transcript(hall) == ["Noor: Hi", "Ada: Hello."]
+
+
 async def test_an_error_with_any_text_at_all_can_be_written_down(world: World):
     ada, noor, hall = await two_in_a_hall(world, ModelRejected("a\0b \ud83d"))
     await world.say(noor, "Hi", hall)
@@ -212,6 +230,38 @@ async def test_a_cycle_that_cannot_be_finished_ends_with_an_honest_note(world: W
     assert await world.endings(ada) == [(1, "failed", "failed", 'Sent a message to "Hall". (No summary was written.)')]
     assert await world.waiting(ada) == []
     assert await world.transcript(hall) == ["Noor: Help!", "Ada: One moment."]
+
+
+@pytest.mark.parametrize("said", [0, 1])
+async def test_a_cycle_that_was_cut_off_too_often_loses_nothing(small_world: World, said: int):
+    """One that has changed nothing is undone, and its events wait; only one that has is closed with a note."""
+    world, begun, died = small_world, asyncio.Event(), asyncio.Event()
+
+    async def die(_messages: list[ModelMessage], _info: Info) -> Turn:
+        begun.set()
+        await died.wait()
+        return "Unreachable."
+
+    first = reply("One moment.") if said else call("get_plans")
+    ada, noor, hall = await two_in_a_hall(world, first, die, reply("Here I am."), "Answered Noor.")
+    await world.say(noor, "Hi", hall)
+    async with world.denizen.living():
+        await begun.wait()
+        world.denizen.hurry()
+    await world.denizen.db.write(_as_if_it_had_died_four_times)
+    await world.restart()
+    await world.run()
+    if said:
+        assert await world.waiting(ada) == []
+        assert (await world.history(ada))[-1].startswith("note: [NOTE] This cycle was cut short: it was cut off too")
+    else:
+        assert await world.waiting(ada) == [Waiting("Hi", "pending", 1, 1)]
+        await world.run_after(1)
+        assert await world.transcript(hall) == ["Noor: Hi", "Ada: Here I am."]
+
+
+def _as_if_it_had_died_four_times(tx: Tx) -> None:
+    tx.run(statement(update(cycles).values(attempts=DEAD_AFTER - 1, handed_back=0)))
 
 
 async def test_the_summary_of_a_cycle_that_was_taken_up_again_names_every_space_it_spoke_in(world: World):

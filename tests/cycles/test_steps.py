@@ -9,6 +9,7 @@ import threading
 from pydantic_ai.messages import ModelMessage
 
 from denizen import call, forever, reply, scripted, think, tool
+from denizen.cycles.settings import CycleSettings
 from denizen.models.scripted import Call, Info, Turn
 from tests.world import World, as_text
 
@@ -239,6 +240,30 @@ async def test_what_a_tool_raises_is_told_to_the_model(world: World):
     assert await world.transcript(hall) == ["Noor: Print it", "Ada: Everything broke."]
 
 
+async def test_a_tool_whose_work_is_cancelled_has_failed_and_its_cycle_goes_on(small_world: World):
+    """A library may cancel what a tool waits for. Nobody has told the agent to stop."""
+
+    @tool(on_crash="retry")
+    async def look() -> str:
+        """Wait for something that will not be."""
+        raise asyncio.CancelledError
+
+    @tool(background=True)
+    async def build() -> str:
+        """The same, on the side."""
+        raise asyncio.CancelledError
+
+    turns = [call("look"), call("build")], "Tried both.", reply("Nothing worked."), "Told Noor."
+    ada, noor, hall = await in_a_hall(
+        small_world, *turns, tools=[look, build], cycle=CycleSettings(silent_reply="ignore")
+    )
+    await small_world.say(noor, "Look, and build", hall)
+    await small_world.run()
+    assert (await results(small_world, ada))[0] == "look → look failed: it was cancelled."
+    assert '"Failed: it was cancelled."' in await small_world.newest_inbox(ada)
+    assert await small_world.transcript(hall) == ["Noor: Look, and build", "Ada: Nothing worked."]
+
+
 async def test_a_plain_function_runs_in_a_thread_and_does_not_stop_the_loop(small_world: World):
     world = small_world
     released = threading.Event()
@@ -337,6 +362,19 @@ async def test_thinking_and_text_beside_calls_are_kept_as_they_were(world: World
         'results: send_message → {"success":true,"messageId":"<Hall 2>"}',
         "response: Greeted Noor.",
     ]
+
+
+async def test_numbers_that_no_database_takes_are_numbers_all_the_same(world: World):
+    """They failed the cycle, and in the end killed the event."""
+    huge = 10**30
+    calls = [call("read_messages", before=huge), call("read_messages", after=huge), call("get_my_cycles", before=huge)]
+    ada, noor, hall = await in_a_hall(world, calls, reply("Nothing new."), "Looked around.")
+    await world.say(noor, "Look far", hall)
+    await world.run()
+    whole, nothing, cycles = re.split(r"\n(?=read_messages|get_my_cycles)", (await world.history(ada))[2])
+    assert "Look far" in whole
+    assert "Look far" not in nothing
+    assert cycles == "get_my_cycles → []"
 
 
 async def test_an_agent_reads_what_was_said_in_pages(world: World):

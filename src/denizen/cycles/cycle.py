@@ -61,7 +61,7 @@ from denizen.telemetry.traces import under
 from denizen.tools import guard
 from denizen.tools.calls import UNKNOWN_OUTCOME
 from denizen.tools.effects import EffectRecord
-from denizen.tools.errands import Errands, in_words
+from denizen.tools.errands import Errands, in_words, is_being_cancelled
 from denizen.tools.prebuilt import SEND_MESSAGE, SKIP
 from denizen.tools.tool import Occasion, OutsideTool, OwnTool, Toolbox, spaces_of
 
@@ -146,15 +146,21 @@ async def _live_through(thinking: _Thinking, watch: Watch) -> CycleOutcome:
         return await thinking.run()
     except (LeaseLost, StorageError):
         raise
-    except asyncio.CancelledError:
-        await thinking.hand_back()
-        raise
+    except asyncio.CancelledError as error:
+        if is_being_cancelled():
+            await thinking.hand_back()
+            raise
+        return await _fail(thinking, watch, error)
     except Exception as error:  # noqa: BLE001  the loop's boundary: whatever failed, the events must not be lost
-        log_line.warning("cycle failed", agent=thinking.agent_id, error=repr(error))
-        watch.failed(error)
-        return await thinking.fail(error)
+        return await _fail(thinking, watch, error)
     finally:
         thinking.let_go()
+
+
+async def _fail(thinking: _Thinking, watch: Watch, error: BaseException) -> CycleOutcome:
+    log_line.warning("cycle failed", agent=thinking.agent_id, error=repr(error))
+    watch.failed(error)
+    return await thinking.fail(error)
 
 
 class _Thinking:
@@ -187,7 +193,8 @@ class _Thinking:
 
     async def run(self) -> CycleOutcome:
         if self._cycle.attempts >= DEAD_AFTER:
-            return await self._close_honestly("it was cut off too often")
+            why = "it was cut off too often"
+            return await self._close_honestly(why) if self._changed else await self._undo(why)
         self._spare_layers()
         if await self._take_up() == "paused":
             return Paused()
@@ -490,7 +497,17 @@ class _Thinking:
         done = {effect.position: effect.result or "" for effect in known if effect.state == "done"}
         phase = phase_at(self._with.settings.phases, number)
         asked = frozenset(effect.position for effect in known if effect.state == "asked")
-        step = Step(number, last, calls, done, True, self._result_characters(len(calls)), phase, asked=asked)
+        step = Step(
+            number,
+            last,
+            calls,
+            done,
+            stored=True,
+            characters=self._result_characters(len(calls)),
+            phase=phase,
+            streamed={at: id for (of, at), id in self._cycle.call_ids.items() if of == number},
+            asked=asked,
+        )
         cut_off = [effect.position for effect in known if effect.state == "intent"]
         return await self._carry_out(step, None, {at: await self._after_crash(step, at) for at in cut_off})
 
@@ -592,6 +609,8 @@ class _Thinking:
             self._late[step.number, at] = work
             told = f"{tool.name} has not answered within {tool.seconds:g} seconds. Whether it did its work is unknown."
             return Finished(f"{told} If it answers later, the result will reach you as an event.", late=True)
+        if work.cancelled():  # not by us: we would not have come here
+            return Finished(f"{tool.name} failed: it was cancelled.", failed=True)
         try:
             finished = Finished(work.result())
         except Exception as error:  # noqa: BLE001  the model decides what to make of it
@@ -722,19 +741,21 @@ class _Thinking:
         except (LeaseLost, StorageError, TimeoutError):
             return
 
-    async def fail(self, error: Exception) -> CycleOutcome:
+    async def fail(self, error: BaseException) -> CycleOutcome:
         """Undo the cycle if it has changed nothing; else keep it, and try again from its last step."""
         told = f"{type(error).__name__}: {error}"
         if not self._changed:
             # A model that is not configured is nobody's fault: the events wait until it is.
-            counts = not isinstance(error, ModelUnknown)
-            await self._with.db.write(ending.undo_cycle, self._mind.lease, self._cycle, told, counts=counts)
-            self._mind.roll_back()
-            return Failed(told, undone=True)
+            return await self._undo(told, counts=not isinstance(error, ModelUnknown))
         tries = await self._with.db.write(ending.postpone_cycle, self._mind.lease, self._cycle, told)
         if tries >= DEAD_AFTER:
             return await self._close_honestly(told)
         return Failed(told, undone=False)
+
+    async def _undo(self, why: str, *, counts: bool = True) -> Failed:
+        await self._with.db.write(ending.undo_cycle, self._mind.lease, self._cycle, why, counts=counts)
+        self._mind.roll_back()
+        return Failed(why, undone=True)
 
     async def _close_honestly(self, why: str) -> Acted:
         """The cycle ends with what it did, and a note that says what it did not."""

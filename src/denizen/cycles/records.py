@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
@@ -13,7 +13,7 @@ from sqlalchemy import bindparam, select
 from denizen.consciousness import log
 from denizen.consciousness.log import Entry
 from denizen.errors import NotFound
-from denizen.ids import AgentId, CycleId, SpaceId
+from denizen.ids import AgentId, CallId, CycleId, SpaceId
 from denizen.inbox import delivery
 from denizen.inbox.events import Event
 from denizen.spaces import directory, posting
@@ -48,6 +48,8 @@ class OpenCycle:
     """For how many microseconds it stood still because people were asked."""
     remembered: frozenset[str] = frozenset()
     """The ids of the memories that the agent was reminded of, in this cycle or in one that it still sees."""
+    call_ids: Mapping[tuple[int, int], CallId] = field(default_factory=dict[tuple[int, int], CallId])
+    """Under which calls of it are known outside, by step and position, as it was taken up."""
 
     @property
     def steps(self) -> int:
@@ -104,6 +106,7 @@ def find_open(tx: Tx, agent_id: AgentId) -> Found | None:
         return None
     done = tuple(effects.of_cycle(tx, row[0]))
     events = tuple(delivery.taken(tx, agent_id, row[0]))
+    made = calls.of_cycle(tx, row[0])
     cycle = OpenCycle(
         id=row[0],
         first_seq=row[1],
@@ -115,7 +118,8 @@ def find_open(tx: Tx, agent_id: AgentId) -> Found | None:
         attempts=row[4],
         sent_to=tuple(_target(tx, effect) for effect in done if effect.tool == SEND_MESSAGE and effect.changes),
         caution=guard.caution(tx, agent_id, spaces_of(events, row[3])),
-        waited=calls.waited(calls.of_cycle(tx, row[0])),
+        waited=calls.waited(made),
+        call_ids={(each.step, each.position): each.id for each in made},
     )
     return Found(cycle, row[5], bool(row[6]), row[7] == "paused")
 

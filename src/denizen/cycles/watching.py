@@ -104,7 +104,7 @@ class Watch:
             )
             self._span.end()
 
-    def failed(self, error: Exception) -> None:
+    def failed(self, error: BaseException) -> None:
         """The cycle is about to be undone, postponed or closed, because of this."""
         if self._span is not None:
             fail(self._span, error_type(error))

@@ -273,7 +273,8 @@ _of_cycle = statement(
     .limit(bindparam("limit"))
 )
 _last_seq = statement(select(spaces.c.last_seq).where(spaces.c.id == bindparam("space_id")))
-_END = 2**62
+END: Final = 2**62
+"""Beyond the number of any message."""
 
 
 def messages_after(tx: Tx, space_id: SpaceId, after: int = 0, *, limit: int = 100) -> list[Message]:
@@ -281,7 +282,7 @@ def messages_after(tx: Tx, space_id: SpaceId, after: int = 0, *, limit: int = 10
     return [_as_message(row) for row in tx.all(_after, space_id=space_id, after=after, limit=limit)]
 
 
-def messages_before(tx: Tx, space_id: SpaceId, before: int = _END, *, limit: int = 100) -> list[Message]:
+def messages_before(tx: Tx, space_id: SpaceId, before: int = END, *, limit: int = 100) -> list[Message]:
     """What was said in the space last before that sequence number, oldest first."""
     return [_as_message(row) for row in reversed(tx.all(_before, space_id=space_id, before=before, limit=limit))]
 

@@ -63,6 +63,12 @@ def in_words(error: Exception) -> str:
     return str(error) if isinstance(error, DenizenError) else f"{type(error).__name__}: {error}"
 
 
+def is_being_cancelled() -> bool:
+    """Whether somebody wants this task to end. If not, a `CancelledError` is of something that it waited for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
 async def again(call: Call, toolbox: Toolbox) -> str:
     """What the tool of a call answers that another process was carrying out when it died."""
     tool = toolbox.by_name.get(call.tool)
@@ -76,6 +82,10 @@ async def _carry_out(db: Database, call_id: CallId, work: Awaitable[str]) -> Non
     try:
         async with asyncio.timeout(LATE_SECONDS):
             result = await work
+    except asyncio.CancelledError:
+        if is_being_cancelled():
+            raise
+        result = "Failed: it was cancelled."
     except Exception as error:  # noqa: BLE001  the model decides what to make of it
         result = f"Failed: {in_words(error)}"
     try:

@@ -84,12 +84,12 @@ def read_messages(tx: Tx, hand: Hand, arguments: ReadMessages) -> Done:
     """A page of what was said in a space."""
     space_id = SpaceId(arguments.space_id) if arguments.space_id else _active(hand)
     space = directory.require_member(tx, space_id, hand.agent_id)
+    # Models write numbers that no database takes.
     if arguments.after is not None:
-        page = posting.messages_after(tx, space.id, arguments.after, limit=arguments.limit)
-    elif arguments.before is not None:
-        page = posting.messages_before(tx, space.id, arguments.before, limit=arguments.limit)
+        page = posting.messages_after(tx, space.id, min(arguments.after, posting.END), limit=arguments.limit)
     else:
-        page = posting.messages_before(tx, space.id, limit=arguments.limit)
+        before = min(arguments.before or posting.END, posting.END)
+        page = posting.messages_before(tx, space.id, before, limit=arguments.limit)
     return Done(format_transcript(space, page, reader=hand.agent_id))
 
 
