@@ -6,6 +6,9 @@ from itertools import pairwise
 
 from denizen import call, reply, scripted, skip
 from denizen.consciousness.selfhood import INSTRUCTIONS
+from denizen.ids import AgentId, OrganizationId, SpaceId
+from denizen.spaces import directory
+from denizen.storage.database import Tx
 from tests.world import World, as_text
 
 NOW = "Now: Monday 2026-01-05 09:00 UTC"
@@ -63,6 +66,31 @@ async def test_an_agent_in_no_space_knows_that(world: World):
     await world.denizen.trigger(ada, "bell", text="ding")
     await world.run()
     assert "YOUR SPACES:\n  (none yet)\n" in (await selves(world, ada))[0]
+
+
+async def test_an_agent_in_very_many_spaces_is_told_of_the_newest_and_thinks_on(small_world: World):
+    """Whoever serves many has a space with each of them: the list grew until no model took the self any more."""
+    world = small_world
+    ada = await world.agent("Ada", reply("Here."), "Answered.", window={"max_tokens": 6_000})
+    noor = await world.person("Noor")
+    first = await world.space("Space 0", noor, ada)
+    await world.denizen.db.write(_many_spaces, first.organization_id, ada.id, 500)
+    await world.say(noor, "Where are you?", first)
+    await world.run()
+    assert await world.transcript(first) == ["Noor: Where are you?", "Ada: Here."]
+    spaces = (await selves(world, ada))[0].partition("YOUR SPACES:\n")[2].partition("\n\n")[0].splitlines()
+    assert spaces[0] == f"  … {502 - len(spaces)} older ones are not listed; events tell you which they come from"
+    assert [line.partition(" (")[0] for line in spaces[1:]] == [
+        f'  - "Space {number}"' for number in range(502 - len(spaces), 501)
+    ]
+    assert 1 < len(spaces) < 50
+
+
+def _many_spaces(tx: Tx, organization_id: OrganizationId, agent_id: AgentId, many: int) -> None:
+    for number in range(1, many + 1):
+        id = SpaceId(f"ffffffff-{number:08}")
+        directory.create_space(tx, organization_id, name=f"Space {number}", id=id)
+        directory.join(tx, id, agent_id)
 
 
 async def test_a_new_member_is_told_once_and_the_self_stays_as_it_was(world: World):

@@ -21,7 +21,8 @@ CACHE_SECONDS: Final = 300
 """How long a provider keeps a prompt's prefix. An agent that slept longer may as well be told everything afresh."""
 _MEMBERS_SHOWN: Final = 30
 SECTION_CHARACTERS: Final = 8_000
-"""A longer list of goals, memories or plans, or of what has changed, is cut short and says how much is left out."""
+"""A longer list of spaces, goals, memories or plans, or of what has changed, is cut short and says how much is left
+out."""
 
 Facts = Mapping[str, str]
 """What an agent knows of its surroundings, line by line, each under a key of its own."""
@@ -67,10 +68,9 @@ class Era:
 
 def surroundings(tx: Tx, agent_id: AgentId) -> dict[str, str]:
     """The facts as they stand: where the agent is, with whom, how it stands there; its goals, memories and plans."""
-    found = stances.places_of(tx, agent_id)
+    found, there = stances.places_of(tx, agent_id), directory.neighbours(tx, agent_id)
     places = {
-        f"space:{place.space.id}": describe_space(place.space, directory.members(tx, place.space.id), agent_id)
-        for place in found
+        f"space:{place.space.id}": describe_space(place.space, there[place.space.id], agent_id) for place in found
     }
     profiles = {f"profile:{each.space.id}": _there(each.space, each.profile) for each in found if each.profile}
     minds = {f"mind:{each.space.id}": _there(each.space, each.mind) for each in found if each.mind}
@@ -100,7 +100,7 @@ def _describe_member(entity: Entity, agent_id: AgentId) -> str:
 
 
 def list_characters(inbox_tokens: int) -> int:
-    """How long a list of goals, memories, plans or news may be: in a small window shorter."""
+    """How long a list of spaces, goals, memories, plans or news may be: in a small window shorter."""
     return min(SECTION_CHARACTERS, 2 * inbox_tokens)
 
 
@@ -113,8 +113,8 @@ def render(identity: Identity, facts: Facts, *, characters: int = SECTION_CHARAC
     ]
     if identity.instructions.strip():
         sections.append(f"YOUR ROLE:\n{identity.instructions.strip()}")
-    spaces = [f"  - {line}" for key, line in facts.items() if key.startswith("space:")]
-    sections.append("YOUR SPACES:\n" + ("\n".join(spaces) if spaces else "  (none yet)"))
+    spaces = [line for key, line in facts.items() if key.startswith("space:")]
+    sections.append("\n".join(["YOUR SPACES:", *(_newest(spaces, characters) or ["  (none yet)"])]))
     for kind in _INTENTIONS:
         lines = [line for key, line in facts.items() if key.startswith(f"{kind.key}:")]
         if lines:
@@ -148,6 +148,13 @@ def _capped(lines: Sequence[str], characters: int, rest: str) -> list[str]:
     shown = _how_many_fit(lines, characters)
     more = [f"  … and {len(lines) - shown} more{rest}"] if shown < len(lines) else []
     return [f"  - {line}" for line in lines[:shown]] + more
+
+
+def _newest(lines: Sequence[str], characters: int) -> list[str]:
+    """The last of the lines, as many as fit, and before them how many are left out."""
+    left = len(lines) - _how_many_fit(lines[::-1], characters)
+    more = [f"  … {left} older ones are not listed; events tell you which they come from"] if left else []
+    return more + [f"  - {line}" for line in lines[left:]]
 
 
 def _how_many_fit(lines: Sequence[str], characters: int) -> int:

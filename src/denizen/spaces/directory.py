@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
@@ -334,6 +335,25 @@ def spaces_of(tx: Tx, entity_id: EntityId) -> list[Space]:
 def members(tx: Tx, space_id: SpaceId) -> list[Member]:
     """Who is in this space, in the order in which they came."""
     return [Member(Entity(*row[:5]), row[5], row[6]) for row in tx.all(_members, space_id=space_id)]
+
+
+_own = memberships.alias("own")
+_neighbours = statement(
+    select(memberships.c.space_id, *_entity, memberships.c.role, memberships.c.attention)
+    .select_from(_own)
+    .join(memberships, memberships.c.space_id == _own.c.space_id)
+    .join(entities, entities.c.id == memberships.c.entity_id)
+    .where(_own.c.entity_id == bindparam("entity_id"))
+    .order_by(memberships.c.joined_at, entities.c.id)
+)
+
+
+def neighbours(tx: Tx, entity_id: EntityId) -> dict[SpaceId, list[Member]]:
+    """Who is in each of the spaces of this entity, in the order in which they came."""
+    found: defaultdict[SpaceId, list[Member]] = defaultdict(list)
+    for space_id, *who, role, attention in tx.all(_neighbours, entity_id=entity_id):
+        found[space_id].append(Member(Entity(*who), role, attention))
+    return dict(found)
 
 
 def is_member(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> bool:
