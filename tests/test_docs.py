@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import inspect
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -109,6 +110,19 @@ def test_links_to_files_are_found_and_others_left_alone() -> None:
     """Anchors and the web are not ours to check."""
     page = "[a](b.md#part) ![c](d%20e.png) [f](https://example.com/g.md) [h](#i) <mailto:j@example.com>"
     assert list(linked_files(page)) == ["b.md", "d e.png"]
+
+
+def test_every_page_is_found_from_the_first() -> None:
+    """A page that nobody is led to is read by nobody."""
+    docs = ROOT / "docs"
+    found = {*linked_files((docs / "README.md").read_text()), "README.md"}
+    assert [path.name for path in sorted(docs.glob("*.md")) if path.name not in found] == []
+
+
+def test_what_the_invariants_are_tested_by_is_there() -> None:
+    named = re.findall(r"`((?:tests|bench)/[^`]*)`", (ROOT / "docs" / "invariants.md").read_text())
+    assert len(named) > 10
+    assert [each for each in named if not (ROOT / each).exists()] == []
 
 
 def test_the_readme_draws_the_tree_as_it_is() -> None:
