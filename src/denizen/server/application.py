@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
@@ -11,11 +11,10 @@ from fastapi.routing import APIRoute
 from denizen import __version__
 from denizen.access.oidc import Issuer
 from denizen.app import Runtime
-from denizen.server import problems
+from denizen.server import describing, problems
 from denizen.server.context import Context, Limits
-from denizen.server.gate import OPENAI, Gate
+from denizen.server.gate import Gate
 from denizen.server.observing import Observer
-from denizen.server.problems import MEDIA_TYPE
 from denizen.server.reach import Reach
 from denizen.server.routes import (
     agents,
@@ -126,28 +125,8 @@ def create_app(
     app.add_middleware(Observer, telemetry=runtime.telemetry)
     if runtime.telemetry.metrics is not None:
         runtime.telemetry.metrics.build.set(1, __version__)
-    _describe_problems(app)
+    describing.complete(app)
     return app
-
-
-def _describe_problems(app: FastAPI) -> None:
-    """The description says of what type errors are, which is not that of other answers."""
-    describe = app.openapi
-
-    def described() -> dict[str, Any]:
-        whole = describe()
-        for path, operation in (
-            (path, each) for path, all_of_it in whole["paths"].items() for each in all_of_it.values()
-        ):
-            # Where they are all the same, FastAPI describes the errors of its own validation once more.
-            operation["responses"].pop("422", None)
-            content = operation["responses"]["default"]["content"]
-            # Clients of OpenAI's API are told of them in its own shape.
-            if "application/json" in content and not path.startswith(OPENAI):
-                content[MEDIA_TYPE] = content.pop("application/json")
-        return whole
-
-    app.openapi = described
 
 
 def _operation_id(route: APIRoute) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
@@ -18,6 +18,7 @@ from denizen.clock import moment
 from denizen.errors import InvalidInput
 from denizen.inbox.outside import check_data
 from denizen.server.auth import Caller
+from denizen.server.shapes.examples import ADA, KITCHEN, NOOR, THING, given
 from denizen.spaces.directory import Attention, EntityKind, Member, Organization, SpaceKind
 from denizen.spaces.handles import check_name
 from denizen.spaces.posting import MESSAGE_CHARACTERS, Message
@@ -30,21 +31,12 @@ TRIGGER_CHARACTERS = 10_000
 TRIGGER_DATA_CHARACTERS = 256 * 1024
 ABOUT_CHARACTERS = 200
 
-_NOOR = "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41"
-_ADA = "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5"
-_KITCHEN = "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f"
-_MESSAGE = "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d"
-
-
-def _example(**fields: Any) -> ConfigDict:
-    return ConfigDict(json_schema_extra={"examples": [fields]})
-
 
 class Problem(BaseModel):
     """Why a request failed (RFC 9457). Decide by `code`; `detail` is for people."""
 
-    model_config = _example(
-        type="about:blank", title="Not found", status=404, code="not_found", detail=f"There is no space '{_KITCHEN}'."
+    model_config = given(
+        type="about:blank", title="Not found", status=404, code="not_found", detail=f"There is no space '{KITCHEN}'."
     )
 
     type: str
@@ -122,11 +114,11 @@ class EditMessage(BaseModel):
 class MessageOut(BaseModel):
     """Something said in a space. `seq` is its place there: 1, 2, 3, without holes."""
 
-    model_config = _example(
-        id=_MESSAGE,
-        space_id=_KITCHEN,
+    model_config = given(
+        id=THING,
+        space_id=KITCHEN,
         seq=7,
-        author={"id": _NOOR, "kind": "human", "name": "Noor"},
+        author={"id": NOOR, "kind": "human", "name": "Noor"},
         text="Good morning, @ada. **Did the build pass?**",
         plain="Good morning, @ada. Did the build pass?",
         mentions=["ada"],
@@ -181,6 +173,8 @@ class MessagePage(BaseModel):
 class MemberOut(BaseModel):
     """Someone in a space."""
 
+    model_config = given(id=ADA, kind="agent", handle="ada", name="Ada", role="member", attention="all")
+
     id: str
     kind: EntityKind
     handle: str
@@ -199,8 +193,8 @@ class MemberOut(BaseModel):
 class SpaceOut(BaseModel):
     """A place where entities talk."""
 
-    model_config = _example(
-        id=_KITCHEN,
+    model_config = given(
+        id=KITCHEN,
         kind="conversation",
         name="Kitchen",
         private=False,
@@ -210,8 +204,8 @@ class SpaceOut(BaseModel):
         unread=2,
         unread_mentions=1,
         members=[
-            {"id": _NOOR, "kind": "human", "handle": "noor", "name": "Noor", "role": "member", "attention": "all"},
-            {"id": _ADA, "kind": "agent", "handle": "ada", "name": "Ada", "role": "member", "attention": "all"},
+            {"id": NOOR, "kind": "human", "handle": "noor", "name": "Noor", "role": "member", "attention": "all"},
+            {"id": ADA, "kind": "agent", "handle": "ada", "name": "Ada", "role": "member", "attention": "all"},
         ],
     )
 
@@ -253,8 +247,8 @@ class SpaceList(BaseModel):
 class AgentOut(BaseModel):
     """An agent of your organization."""
 
-    model_config = _example(
-        id=_ADA, handle="ada", name="Ada", status="sleeping", model="demo", about="You look after this house."
+    model_config = given(
+        id=ADA, handle="ada", name="Ada", status="sleeping", model="demo", about="You look after this house."
     )
 
     id: str
@@ -316,7 +310,7 @@ class TriggerAgent(BaseModel):
 class TriggerAccepted(BaseModel):
     """The event is in the agent's inbox."""
 
-    model_config = _example(id=_MESSAGE)
+    model_config = given(id=THING)
 
     id: Annotated[str, Field(description="Of the event; the same when it was told again.")]
 
@@ -339,12 +333,12 @@ class CreateWebhook(BaseModel):
 class WebhookOut(BaseModel):
     """A webhook of an agent."""
 
-    model_config = _example(
-        id=_MESSAGE,
+    model_config = given(
+        id=THING,
         name="GitHub, website",
         scheme="github",
         urgent=False,
-        path=f"/hooks/{_MESSAGE}",
+        path=f"/hooks/{THING}",
         created_at="2026-01-05T09:00:00Z",
         revoked_at=None,
         last_used_at=None,
@@ -376,6 +370,12 @@ class WebhookOut(BaseModel):
 class WebhookCreated(BaseModel):
     """A new webhook, and its secret, which is not shown again."""
 
+    model_config = given(
+        webhook={"id": THING, "name": "GitHub, website", "scheme": "github", "urgent": False, "path": f"/hooks/{THING}",
+                 "created_at": "2026-01-05T09:00:00Z", "revoked_at": None, "last_used_at": None},
+        secret="shown-this-once",  # noqa: S106  an example
+    )  # fmt: skip
+
     webhook: WebhookOut
     secret: Annotated[str, Field(description="Give it to the service.")]
 
@@ -389,10 +389,10 @@ class WebhookList(BaseModel):
 class CallOut(BaseModel):
     """A tool call of an agent that people see or answer."""
 
-    model_config = _example(
-        id=_MESSAGE,
-        agent_id=_ADA,
-        space_id=_KITCHEN,
+    model_config = given(
+        id=THING,
+        agent_id=ADA,
+        space_id=KITCHEN,
         after_seq=7,
         tool="confirm_action",
         mode="pause",
@@ -481,15 +481,15 @@ class TokenOut(BaseModel):
 class Me(BaseModel):
     """Who you are here."""
 
-    model_config = _example(
-        id=_NOOR,
+    model_config = given(
+        id=NOOR,
         kind="human",
         handle="noor",
         name="Noor",
         role="owner",
         organization={"id": "019b8d3e-5bff-7012-8111-222233334444", "name": "Home"},
         token={
-            "id": _MESSAGE,
+            "id": THING,
             "kind": "token",
             "name": "Terminal",
             "created_at": "2026-01-05T09:00:00Z",
@@ -528,7 +528,7 @@ class Me(BaseModel):
 class Health(BaseModel):
     """The server answers."""
 
-    model_config = _example(ok=True, version="0.1.0")
+    model_config = given(ok=True, version="0.1.0")
 
     ok: Literal[True] = True
     version: str
@@ -537,7 +537,7 @@ class Health(BaseModel):
 class Ready(BaseModel):
     """This instance takes work."""
 
-    model_config = _example(ready=True, version="0.1.0")
+    model_config = given(ready=True, version="0.1.0")
 
     ready: Literal[True] = True
     version: str

@@ -926,7 +926,8 @@ export interface paths {
         post: operations["link_identity"];
         /**
          * Unlink someone
-         * @description That subject is not this person any more; tokens that it came with open nothing.
+         * @description That subject is not this person any more; neither tokens that it came with nor sessions begun with those are
+         *     good any longer.
          */
         delete: operations["unlink_identity"];
         options?: never;
@@ -2392,6 +2393,14 @@ export interface components {
         /**
          * AdvisorFile
          * @description Advisors, to be taken to another panel.
+         * @example {
+         *       "advisors": [
+         *         {
+         *           "name": "Martin Buber"
+         *         }
+         *       ],
+         *       "format": "denizen.advisors/1"
+         *     }
          */
         AdvisorFile: {
             /** Advisors */
@@ -2531,7 +2540,10 @@ export interface components {
          *       "group": "Philosophers",
          *       "handle": "martin-buber",
          *       "id": "019b8d40-1a00-7e35-9d4c-6f7a8b9c0d1e",
+         *       "max_tokens": null,
+         *       "model": null,
          *       "name": "Martin Buber",
+         *       "phases": null,
          *       "position": 1,
          *       "reasoning": false
          *     }
@@ -2579,6 +2591,7 @@ export interface components {
          *       "id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
          *       "model": "demo",
          *       "name": "Ada",
+         *       "resting": null,
          *       "status": "sleeping",
          *       "version": 3
          *     }
@@ -2761,6 +2774,11 @@ export interface components {
         /**
          * Applied
          * @description What became of all of them, in their order.
+         * @example {
+         *       "changes": [],
+         *       "dry_run": false,
+         *       "warnings": []
+         *     }
          */
         Applied: {
             /** Changes */
@@ -2915,6 +2933,9 @@ export interface components {
          *       "expires_at": "2026-01-06T09:00:00Z",
          *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *       "mode": "pause",
+         *       "result": null,
+         *       "settled_at": null,
+         *       "settled_by": null,
          *       "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
          *       "state": "waiting",
          *       "tool": "confirm_action"
@@ -2997,6 +3018,7 @@ export interface components {
          *       "fields": [
          *         {
          *           "new": "Sam",
+         *           "old": null,
          *           "path": "name"
          *         }
          *       ],
@@ -3406,7 +3428,9 @@ export interface components {
          *       },
          *       "passes": 1,
          *       "policy": {
-         *         "scopes": {}
+         *         "enabled": null,
+         *         "scopes": {},
+         *         "share_with_organization": null
          *       },
          *       "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
          *       "summary_markdown": "Noor asked about the build.",
@@ -3437,6 +3461,13 @@ export interface components {
         /**
          * CostOut
          * @description What a message would cost.
+         * @example {
+         *       "advisors": [],
+         *       "cost_micros": 4920,
+         *       "input_tokens": 812,
+         *       "most_micros": 57421,
+         *       "output_tokens": 250
+         *     }
          */
         CostOut: {
             /** Advisors */
@@ -4315,6 +4346,7 @@ export interface components {
          *       "handle": "sam",
          *       "id": "019b8d3e-5c03-7d13-a2aa-1a1b2c3d4e5f",
          *       "kind": "human",
+         *       "left_at": null,
          *       "name": "Sam",
          *       "role": "member"
          *     }
@@ -4366,6 +4398,12 @@ export interface components {
         /**
          * ErrorDetail
          * @description What went wrong, as OpenAI tells it; `code` is ours.
+         * @example {
+         *       "code": "not_found",
+         *       "message": "There is no agent 'eve'.",
+         *       "param": null,
+         *       "type": "invalid_request_error"
+         *     }
          */
         ErrorDetail: {
             /** Code */
@@ -4546,6 +4584,16 @@ export interface components {
         /**
          * ForetoldOut
          * @description What one voice will use.
+         * @example {
+         *       "advisor": "019b8d40-1a00-7e35-9d4c-6f7a8b9c0d1e",
+         *       "cost_micros": 4920,
+         *       "input_tokens": 812,
+         *       "model": "openai:gpt-5.2",
+         *       "most_micros": 57421,
+         *       "most_output_tokens": 4000,
+         *       "name": "Martin Buber",
+         *       "output_tokens": 250
+         *     }
          */
         ForetoldOut: {
             /** Advisor */
@@ -5049,10 +5097,12 @@ export interface components {
          * @example {
          *       "attempts": 0,
          *       "created_at": "2026-01-05T09:00:00Z",
+         *       "cycle_id": null,
          *       "hop": 0,
          *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *       "lane": "normal",
          *       "message_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "not_before": null,
          *       "number": 4711,
          *       "payload": {},
          *       "sender": "Noor",
@@ -5230,9 +5280,12 @@ export interface components {
          * @example {
          *       "created_at": "2026-01-05T09:00:00Z",
          *       "entity_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+         *       "expires_at": null,
          *       "id": "019b8d40-1100-7e35-9c4d-6f7a8b9c0d1e",
          *       "kind": "token",
+         *       "last_used_at": null,
          *       "name": "Backup script",
+         *       "revoked_at": null,
          *       "role": "member"
          *     }
          */
@@ -5386,10 +5439,13 @@ export interface components {
          * @example {
          *       "created_at": "2026-01-05T09:00:00Z",
          *       "entity_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+         *       "expires_at": null,
          *       "handle": "noor",
          *       "id": "019b8d40-1100-7e35-9c4d-6f7a8b9c0d1e",
          *       "kind": "token",
+         *       "last_used_at": null,
          *       "name": "Backup script",
+         *       "revoked_at": null,
          *       "role": "member"
          *     }
          */
@@ -5608,6 +5664,7 @@ export interface components {
          *       "role": "owner",
          *       "token": {
          *         "created_at": "2026-01-05T09:00:00Z",
+         *         "expires_at": null,
          *         "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *         "kind": "token",
          *         "name": "Terminal"
@@ -5680,6 +5737,14 @@ export interface components {
         /**
          * MemberOut
          * @description Someone in a space.
+         * @example {
+         *       "attention": "all",
+         *       "handle": "ada",
+         *       "id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *       "kind": "agent",
+         *       "name": "Ada",
+         *       "role": "member"
+         *     }
          */
         MemberOut: {
             /**
@@ -5728,6 +5793,7 @@ export interface components {
          * MemoryOut
          * @description Something that is remembered.
          * @example {
+         *       "agent_id": null,
          *       "category": "preferences",
          *       "confidence": 0.9,
          *       "created_at": "2026-01-05T09:00:00Z",
@@ -5737,6 +5803,7 @@ export interface components {
          *         "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d"
          *       ],
          *       "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *       "superseded_by": null,
          *       "text": "Noor likes short answers.",
          *       "updated_at": "2026-01-05T09:00:00Z",
          *       "used_at": "2026-01-05T09:00:00Z",
@@ -5821,12 +5888,15 @@ export interface components {
          *         "name": "Noor"
          *       },
          *       "created_at": "2026-01-05T09:00:00Z",
+         *       "deleted_at": null,
+         *       "edited_at": null,
          *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *       "mentions": [
          *         "ada"
          *       ],
          *       "metadata": {},
          *       "plain": "Good morning, @ada. Did the build pass?",
+         *       "reply_to": null,
          *       "seq": 7,
          *       "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
          *       "text": "Good morning, @ada. **Did the build pass?**"
@@ -5918,10 +5988,13 @@ export interface components {
          * @description An agent at one moment: what it has in mind, what waits for it, what it means to do, what it has used.
          * @example {
          *       "at": "2026-01-05T09:00:00Z",
+         *       "budget": null,
          *       "cycles": 12,
          *       "dead": [],
          *       "goals": [],
          *       "handle": "ada",
+         *       "held_until": null,
+         *       "holder": null,
          *       "id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
          *       "inbox": [
          *         {
@@ -5961,7 +6034,9 @@ export interface components {
          *       "model": "anthropic:claude-sonnet-5-5",
          *       "name": "Ada",
          *       "notes": [],
+         *       "organization_budget": null,
          *       "plans": [],
+         *       "resting": null,
          *       "seven_days": {
          *         "cache_read_tokens": 9000,
          *         "cache_write_tokens": 0,
@@ -6341,6 +6416,14 @@ export interface components {
         /**
          * PanelOut
          * @description A space whose advisors answer.
+         * @example {
+         *       "advisors": [],
+         *       "id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *       "name": "Board",
+         *       "private": false,
+         *       "settings": {},
+         *       "turns": 3
+         *     }
          */
         PanelOut: {
             /** Advisors */
@@ -6476,6 +6559,7 @@ export interface components {
          *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *       "instruction": "Look whether the windows are closed.",
          *       "kind": "plan",
+         *       "last_run": null,
          *       "name": "Morning round",
          *       "next_run": "2026-01-05T09:00:00Z",
          *       "schedule": "0 7 * * * (Europe/Berlin)",
@@ -6540,9 +6624,11 @@ export interface components {
          * PolicyOut
          * @description What was said of long-term memory in a conversation; null: nobody has said, and the default holds.
          * @example {
+         *       "enabled": null,
          *       "scopes": {
          *         "user": false
-         *       }
+         *       },
+         *       "share_with_organization": null
          *     }
          */
         PolicyOut: {
@@ -6931,6 +7017,7 @@ export interface components {
          *       "cost_micros": 0,
          *       "ended_at": "2026-01-05T09:00:00Z",
          *       "epoch": 1,
+         *       "error": null,
          *       "input_tokens": 412,
          *       "memories": {
          *         "user": 1
@@ -6948,8 +7035,10 @@ export interface components {
          *         "preset": "short",
          *         "reason": "default"
          *       },
+         *       "result": null,
          *       "started_at": "2026-01-05T09:00:00Z",
-         *       "state": "done"
+         *       "state": "done",
+         *       "thinking": null
          *     }
          */
         ReplyOut: {
@@ -7040,6 +7129,15 @@ export interface components {
         /**
          * ReportOut
          * @description How much is remembered, and what is wrong with it; never what it says.
+         * @example {
+         *       "counts": {
+         *         "conversation": 12,
+         *         "persona": 5,
+         *         "user": 5
+         *       },
+         *       "findings": [],
+         *       "superseded": 2
+         *     }
          */
         ReportOut: {
             /**
@@ -7080,6 +7178,7 @@ export interface components {
          *           }
          *         ]
          *       },
+         *       "results": null,
          *       "settings": {
          *         "max_tokens": 8192
          *       },
@@ -7174,10 +7273,14 @@ export interface components {
          *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *       "input_tokens": 0,
          *       "kind": "ask",
+         *       "message": null,
          *       "message_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *       "output_tokens": 0,
          *       "panel": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *       "question": null,
          *       "step": 0,
+         *       "synthesis": null,
+         *       "tally": null,
          *       "turn": 4,
          *       "type": "panel.round"
          *     }
@@ -7304,6 +7407,7 @@ export interface components {
          * @description A metaprompt that was asked, or what someone did by hand, and what came of it.
          * @example {
          *       "at": "2026-01-05T09:00:00Z",
+         *       "by": null,
          *       "cause": "user_frustrated",
          *       "cycle": 12,
          *       "metaprompt": "frustration_recovery",
@@ -7845,6 +7949,7 @@ export interface components {
          * @description How an agent stands to a conversation, and what last became of its state of mind there.
          * @example {
          *       "imprints": {},
+         *       "last": null,
          *       "profile": {
          *         "id": "concise",
          *         "reason": "rule 'asked-to-be-brief': the message has 'briefly' (first turn)"
@@ -8070,9 +8175,12 @@ export interface components {
          *       "token": {
          *         "created_at": "2026-01-05T09:00:00Z",
          *         "entity_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+         *         "expires_at": null,
          *         "id": "019b8d40-1100-7e35-9c4d-6f7a8b9c0d1e",
          *         "kind": "token",
+         *         "last_used_at": null,
          *         "name": "Backup script",
+         *         "revoked_at": null,
          *         "role": "member"
          *       }
          *     }
@@ -8090,10 +8198,13 @@ export interface components {
          *         {
          *           "created_at": "2026-01-05T09:00:00Z",
          *           "entity_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+         *           "expires_at": null,
          *           "handle": "noor",
          *           "id": "019b8d40-1100-7e35-9c4d-6f7a8b9c0d1e",
          *           "kind": "token",
+         *           "last_used_at": null,
          *           "name": "Backup script",
+         *           "revoked_at": null,
          *           "role": "member"
          *         }
          *       ]
@@ -8199,6 +8310,7 @@ export interface components {
          *         "task_complexity": "simple",
          *         "user_skill": "novice"
          *       },
+         *       "failed": null,
          *       "prompt": "The person you talk with seems frustrated …",
          *       "reason": ""
          *     }
@@ -8587,6 +8699,19 @@ export interface components {
         /**
          * WebhookCreated
          * @description A new webhook, and its secret, which is not shown again.
+         * @example {
+         *       "secret": "shown-this-once",
+         *       "webhook": {
+         *         "created_at": "2026-01-05T09:00:00Z",
+         *         "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *         "last_used_at": null,
+         *         "name": "GitHub, website",
+         *         "path": "/hooks/019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *         "revoked_at": null,
+         *         "scheme": "github",
+         *         "urgent": false
+         *       }
+         *     }
          */
         WebhookCreated: {
             /**
@@ -8610,8 +8735,10 @@ export interface components {
          * @example {
          *       "created_at": "2026-01-05T09:00:00Z",
          *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "last_used_at": null,
          *       "name": "GitHub, website",
          *       "path": "/hooks/019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "revoked_at": null,
          *       "scheme": "github",
          *       "urgent": false
          *     }
@@ -8897,6 +9024,12 @@ export interface components {
         /**
          * ModelOut
          * @description An agent.
+         * @example {
+         *       "created": 1767603600,
+         *       "id": "ada",
+         *       "object": "model",
+         *       "owned_by": "Home"
+         *     }
          */
         denizen__server__shapes__openai__ModelOut: {
             /** Created */
@@ -8946,6 +9079,22 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "agents": [
+                     *         {
+                     *           "about": "You look after this house.",
+                     *           "handle": "ada",
+                     *           "id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+                     *           "last_cycle_at": "2026-01-05T09:00:00Z",
+                     *           "model": "demo",
+                     *           "name": "Ada",
+                     *           "status": "sleeping"
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["AgentPage"];
                 };
             };
@@ -9111,6 +9260,21 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "crossings": [
+                     *         {
+                     *           "at": "2026-01-05T09:00:00Z",
+                     *           "cycle_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+                     *           "from_space": "Diary",
+                     *           "from_space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+                     *           "to_space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+                     *           "words": 9
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["CrossingPage"];
                 };
             };
@@ -9213,6 +9377,38 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "answers": [
+                     *         {
+                     *           "difference": [
+                     *             "--- anthropic:claude-sonnet-5-5",
+                     *             "+++ openai:gpt-6.1-terra",
+                     *             "-Yes.",
+                     *             "+It did."
+                     *           ],
+                     *           "dollars": 0.01,
+                     *           "model": "openai:gpt-6.1-terra",
+                     *           "response": {
+                     *             "kind": "response",
+                     *             "parts": [
+                     *               {
+                     *                 "content": "Done.",
+                     *                 "part_kind": "text"
+                     *               }
+                     *             ]
+                     *           },
+                     *           "step": 0,
+                     *           "usage": {
+                     *             "cache_read_tokens": 0,
+                     *             "cache_write_tokens": 0,
+                     *             "input_tokens": 4200,
+                     *             "output_tokens": 60
+                     *           }
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["AnswersAgain"];
                 };
             };
@@ -9308,6 +9504,10 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {"format":"denizen","version":1,"kind":"agent"}
+                     *     {"row":"end","lines":2}
+                     */
                     "application/jsonl": string;
                 };
             };
@@ -9377,6 +9577,18 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "goals": [
+                     *         {
+                     *           "number": 1,
+                     *           "priority": "normal",
+                     *           "status": "active",
+                     *           "text": "Keep the pantry stocked."
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["GoalList"];
                 };
             };
@@ -9514,6 +9726,34 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "events": [
+                     *         {
+                     *           "attempts": 0,
+                     *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "cycle_id": null,
+                     *           "hop": 0,
+                     *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+                     *           "lane": "normal",
+                     *           "message_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+                     *           "not_before": null,
+                     *           "number": 4711,
+                     *           "payload": {},
+                     *           "sender": "Noor",
+                     *           "sender_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+                     *           "sender_kind": "human",
+                     *           "space": "Kitchen",
+                     *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+                     *           "state": "pending",
+                     *           "text": "Good morning, @ada.",
+                     *           "type": "mention",
+                     *           "wakes": true
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["InboxPage"];
                 };
             };
@@ -9609,6 +9849,30 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "entries": [
+                     *         {
+                     *           "at": "2026-01-05T09:00:00Z",
+                     *           "cycle": 12,
+                     *           "cycle_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+                     *           "kind": "inbox",
+                     *           "message": {
+                     *             "kind": "request",
+                     *             "parts": [
+                     *               {
+                     *                 "content": "[INBOX] …",
+                     *                 "part_kind": "user-prompt"
+                     *               }
+                     *             ]
+                     *           },
+                     *           "seq": 41,
+                     *           "tokens": 96
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["LogPage"];
                 };
             };
@@ -9644,6 +9908,31 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "memories": [
+                     *         {
+                     *           "agent_id": null,
+                     *           "category": "preferences",
+                     *           "confidence": 0.9,
+                     *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+                     *           "scope": "user",
+                     *           "sources": [
+                     *             "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d"
+                     *           ],
+                     *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+                     *           "superseded_by": null,
+                     *           "text": "Noor likes short answers.",
+                     *           "updated_at": "2026-01-05T09:00:00Z",
+                     *           "used_at": "2026-01-05T09:00:00Z",
+                     *           "user_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+                     *           "uses": 3
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["MemoryPage"];
                 };
             };
@@ -9706,6 +9995,16 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "notes": [
+                     *         {
+                     *           "key": "tea",
+                     *           "text": "Noor takes it without sugar."
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["NoteList"];
                 };
             };
@@ -9803,6 +10102,22 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "plans": [
+                     *         {
+                     *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+                     *           "instruction": "Look whether the windows are closed.",
+                     *           "kind": "plan",
+                     *           "last_run": null,
+                     *           "name": "Morning round",
+                     *           "next_run": "2026-01-05T09:00:00Z",
+                     *           "schedule": "0 7 * * * (Europe/Berlin)",
+                     *           "state": "waiting"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["PlanList"];
                 };
             };
@@ -9910,6 +10225,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "found": [
+                     *         {
+                     *           "at": "2026-01-05T09:00:00Z",
+                     *           "cycle": 3,
+                     *           "kind": "heard",
+                     *           "pointer": "",
+                     *           "score": 7.1,
+                     *           "space": "Kitchen",
+                     *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+                     *           "text": "I take my tea without sugar.",
+                     *           "who": "Noor"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["RecallOut"];
                 };
             };
@@ -10070,6 +10402,28 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "next": null,
+                     *       "runs": [
+                     *         {
+                     *           "at": "2026-01-05T09:00:00Z",
+                     *           "by": null,
+                     *           "cause": "user_frustrated",
+                     *           "cycle": 12,
+                     *           "metaprompt": "frustration_recovery",
+                     *           "number": 4,
+                     *           "outcome": "changed",
+                     *           "reason": "They have asked three times.",
+                     *           "state": {
+                     *             "mood": "empathetic",
+                     *             "task_complexity": "simple",
+                     *             "user_skill": "novice"
+                     *           }
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["RunPage"];
                 };
             };
@@ -10141,6 +10495,22 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "next": null,
+                     *       "signals": [
+                     *         {
+                     *           "at": "2026-01-05T09:00:00Z",
+                     *           "cycle": 12,
+                     *           "name": "user_frustrated",
+                     *           "number": 9,
+                     *           "person": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+                     *           "rule": "score -0.81, strongly",
+                     *           "score": -0.81
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["SignalPage"];
                 };
             };
@@ -10278,6 +10648,10 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example event: agent.status
+                     *     data: {"type":"agent.status","agent_id":"019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5","status":"alive","doing":null}
+                     */
                     "text/event-stream": string;
                 };
             };
@@ -10378,6 +10752,22 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "webhooks": [
+                     *         {
+                     *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+                     *           "last_used_at": null,
+                     *           "name": "GitHub, website",
+                     *           "path": "/hooks/019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+                     *           "revoked_at": null,
+                     *           "scheme": "github",
+                     *           "urgent": false
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["WebhookList"];
                 };
             };
@@ -10475,6 +10865,29 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "calls": [
+                     *         {
+                     *           "after_seq": 7,
+                     *           "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+                     *           "arguments": {
+                     *             "question": "Deploy v2.1?"
+                     *           },
+                     *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "expires_at": "2026-01-06T09:00:00Z",
+                     *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+                     *           "mode": "pause",
+                     *           "result": null,
+                     *           "settled_at": null,
+                     *           "settled_by": null,
+                     *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+                     *           "state": "waiting",
+                     *           "tool": "confirm_action"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["CallList"];
                 };
             };
@@ -10611,6 +11024,22 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "entities": [
+                     *         {
+                     *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "handle": "sam",
+                     *           "id": "019b8d3e-5c03-7d13-a2aa-1a1b2c3d4e5f",
+                     *           "kind": "human",
+                     *           "left_at": null,
+                     *           "name": "Sam",
+                     *           "role": "member"
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["EntityPage"];
                 };
             };
@@ -10773,6 +11202,17 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "identities": [
+                     *         {
+                     *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "issuer": "https://login.example.com",
+                     *           "subject": "248289761001"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["IdentityList"];
                 };
             };
@@ -10930,6 +11370,10 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {"format":"denizen","version":1,"kind":"agent"}
+                 *     {"row":"end","lines":2}
+                 */
                 "application/jsonl": string;
             };
         };
@@ -10969,6 +11413,19 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "keys": [
+                     *         {
+                     *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "hint": "…cdef",
+                     *           "name": "OPENAI_API_KEY",
+                     *           "updated_at": "2026-01-05T09:00:00Z",
+                     *           "whose": "organization"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["KeyList"];
                 };
             };
@@ -11138,6 +11595,31 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "memories": [
+                     *         {
+                     *           "agent_id": null,
+                     *           "category": "preferences",
+                     *           "confidence": 0.9,
+                     *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+                     *           "scope": "user",
+                     *           "sources": [
+                     *             "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d"
+                     *           ],
+                     *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+                     *           "superseded_by": null,
+                     *           "text": "Noor likes short answers.",
+                     *           "updated_at": "2026-01-05T09:00:00Z",
+                     *           "used_at": "2026-01-05T09:00:00Z",
+                     *           "user_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+                     *           "uses": 3
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["MemoryPage"];
                 };
             };
@@ -11301,6 +11783,33 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "messages": [
+                     *         {
+                     *           "author": {
+                     *             "id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+                     *             "kind": "human",
+                     *             "name": "Noor"
+                     *           },
+                     *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "deleted_at": null,
+                     *           "edited_at": null,
+                     *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+                     *           "mentions": [
+                     *             "ada"
+                     *           ],
+                     *           "metadata": {},
+                     *           "plain": "Good morning, @ada. Did the build pass?",
+                     *           "reply_to": null,
+                     *           "seq": 7,
+                     *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+                     *           "text": "Good morning, @ada. **Did the build pass?**"
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["SearchPage"];
                 };
             };
@@ -11576,6 +12085,20 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "panels": [
+                     *         {
+                     *           "advisors": [],
+                     *           "id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+                     *           "name": "Board",
+                     *           "private": false,
+                     *           "settings": {},
+                     *           "turns": 3
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["PanelList"];
                 };
             };
@@ -11709,6 +12232,27 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "advisors": [
+                     *         {
+                     *           "active": true,
+                     *           "assertions": [],
+                     *           "colour": "#2f6f9f",
+                     *           "description": "You look for the encounter.",
+                     *           "group": "Philosophers",
+                     *           "handle": "martin-buber",
+                     *           "id": "019b8d40-1a00-7e35-9d4c-6f7a8b9c0d1e",
+                     *           "max_tokens": null,
+                     *           "model": null,
+                     *           "name": "Martin Buber",
+                     *           "phases": null,
+                     *           "position": 1,
+                     *           "reasoning": false
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["AdvisorList"];
                 };
             };
@@ -11810,6 +12354,27 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "advisors": [
+                     *         {
+                     *           "active": true,
+                     *           "assertions": [],
+                     *           "colour": "#2f6f9f",
+                     *           "description": "You look for the encounter.",
+                     *           "group": "Philosophers",
+                     *           "handle": "martin-buber",
+                     *           "id": "019b8d40-1a00-7e35-9d4c-6f7a8b9c0d1e",
+                     *           "max_tokens": null,
+                     *           "model": null,
+                     *           "name": "Martin Buber",
+                     *           "phases": null,
+                     *           "position": 1,
+                     *           "reasoning": false
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["AdvisorList"];
                 };
             };
@@ -11845,6 +12410,27 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "advisors": [
+                     *         {
+                     *           "active": true,
+                     *           "assertions": [],
+                     *           "colour": "#2f6f9f",
+                     *           "description": "You look for the encounter.",
+                     *           "group": "Philosophers",
+                     *           "handle": "martin-buber",
+                     *           "id": "019b8d40-1a00-7e35-9d4c-6f7a8b9c0d1e",
+                     *           "max_tokens": null,
+                     *           "model": null,
+                     *           "name": "Martin Buber",
+                     *           "phases": null,
+                     *           "position": 1,
+                     *           "reasoning": false
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["AdvisorList"];
                 };
             };
@@ -11880,6 +12466,27 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "advisors": [
+                     *         {
+                     *           "active": true,
+                     *           "assertions": [],
+                     *           "colour": "#2f6f9f",
+                     *           "description": "You look for the encounter.",
+                     *           "group": "Philosophers",
+                     *           "handle": "martin-buber",
+                     *           "id": "019b8d40-1a00-7e35-9d4c-6f7a8b9c0d1e",
+                     *           "max_tokens": null,
+                     *           "model": null,
+                     *           "name": "Martin Buber",
+                     *           "phases": null,
+                     *           "position": 1,
+                     *           "reasoning": false
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["AdvisorList"];
                 };
             };
@@ -11915,6 +12522,18 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "suggestions": [
+                     *         {
+                     *           "description": "You get up at two.",
+                     *           "kind": "role",
+                     *           "name": "A baker of thirty years",
+                     *           "reason": "Knows the nights."
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["SuggestionList"];
                 };
             };
@@ -12052,6 +12671,35 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "next": null,
+                     *       "rounds": [
+                     *         {
+                     *           "advisor_responses": {},
+                     *           "all_completed": true,
+                     *           "asked_by": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+                     *           "checks": {},
+                     *           "completed_at": "2026-01-05T09:00:00Z",
+                     *           "cost_micros": 0,
+                     *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+                     *           "input_tokens": 0,
+                     *           "kind": "ask",
+                     *           "message": null,
+                     *           "message_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+                     *           "output_tokens": 0,
+                     *           "panel": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+                     *           "question": null,
+                     *           "step": 0,
+                     *           "synthesis": null,
+                     *           "tally": null,
+                     *           "turn": 4,
+                     *           "type": "panel.round"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["RoundPage"];
                 };
             };
@@ -12364,6 +13012,13 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example # Board
+                     *
+                     *     **Noor**: Shall we?
+                     *
+                     *     **Martin Buber**: Who is we?
+                     */
                     "text/markdown": string;
                 };
             };
@@ -12459,6 +13114,26 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "next": null,
+                     *       "receipts": [
+                     *         {
+                     *           "by_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+                     *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "dry_run": false,
+                     *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+                     *           "kind": "message",
+                     *           "removed": {
+                     *             "log": 4,
+                     *             "messages": 1,
+                     *             "passages": 2
+                     *           },
+                     *           "subject_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["ReceiptPage"];
                 };
             };
@@ -12552,6 +13227,42 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "next": null,
+                     *       "spaces": [
+                     *         {
+                     *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+                     *           "kind": "conversation",
+                     *           "last_seq": 7,
+                     *           "members": [
+                     *             {
+                     *               "attention": "all",
+                     *               "handle": "noor",
+                     *               "id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+                     *               "kind": "human",
+                     *               "name": "Noor",
+                     *               "role": "member"
+                     *             },
+                     *             {
+                     *               "attention": "all",
+                     *               "handle": "ada",
+                     *               "id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+                     *               "kind": "agent",
+                     *               "name": "Ada",
+                     *               "role": "member"
+                     *             }
+                     *           ],
+                     *           "name": "Kitchen",
+                     *           "private": false,
+                     *           "read_seq": 5,
+                     *           "unread": 2,
+                     *           "unread_mentions": 1
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["SpaceList"];
                 };
             };
@@ -12691,6 +13402,29 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "calls": [
+                     *         {
+                     *           "after_seq": 7,
+                     *           "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+                     *           "arguments": {
+                     *             "question": "Deploy v2.1?"
+                     *           },
+                     *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "expires_at": "2026-01-06T09:00:00Z",
+                     *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+                     *           "mode": "pause",
+                     *           "result": null,
+                     *           "settled_at": null,
+                     *           "settled_by": null,
+                     *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+                     *           "state": "waiting",
+                     *           "tool": "confirm_action"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["CallList"];
                 };
             };
@@ -12722,6 +13456,10 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {"format":"denizen","version":1,"kind":"agent"}
+                     *     {"row":"end","lines":2}
+                     */
                     "application/jsonl": string;
                 };
             };
@@ -12858,6 +13596,31 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "memories": [
+                     *         {
+                     *           "agent_id": null,
+                     *           "category": "preferences",
+                     *           "confidence": 0.9,
+                     *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+                     *           "scope": "user",
+                     *           "sources": [
+                     *             "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d"
+                     *           ],
+                     *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+                     *           "superseded_by": null,
+                     *           "text": "Noor likes short answers.",
+                     *           "updated_at": "2026-01-05T09:00:00Z",
+                     *           "used_at": "2026-01-05T09:00:00Z",
+                     *           "user_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+                     *           "uses": 3
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["MemoryPage"];
                 };
             };
@@ -12959,6 +13722,33 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "messages": [
+                     *         {
+                     *           "author": {
+                     *             "id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+                     *             "kind": "human",
+                     *             "name": "Noor"
+                     *           },
+                     *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "deleted_at": null,
+                     *           "edited_at": null,
+                     *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+                     *           "mentions": [
+                     *             "ada"
+                     *           ],
+                     *           "metadata": {},
+                     *           "plain": "Good morning, @ada. Did the build pass?",
+                     *           "reply_to": null,
+                     *           "seq": 7,
+                     *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+                     *           "text": "Good morning, @ada. **Did the build pass?**"
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["MessagePage"];
                 };
             };
@@ -13135,6 +13925,10 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example event: stream.delta
+                     *     data: {"type":"stream.delta","id":"019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d","offset":0,"text":"Good mor"}
+                     */
                     "text/event-stream": string;
                 };
             };
@@ -13167,6 +13961,11 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example event: ready
+                     *     id: 4.9
+                     *     data: {"type":"ready","spaces":["019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f"],"read":{"019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f":8}}
+                     */
                     "text/event-stream": string;
                 };
             };
@@ -13323,6 +14122,16 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "tools": [
+                     *         {
+                     *           "description": "Look something up in the handbook.",
+                     *           "name": "look_up"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["ToolList"];
                 };
             };
@@ -13480,13 +14289,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Received; a service that asks for it has its greeting back. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    /** @example  */
+                    "text/plain": string;
                 };
             };
             /** @description What went wrong. */
@@ -13515,6 +14325,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /** @example # TYPE denizen_cycles_total counter */
                     "text/plain": string;
                 };
             };
@@ -13574,13 +14385,14 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Successful Response */
+            /** @description The answer; with `stream`, in chunks. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Completion"];
+                    /** @example data: {"object":"chat.completion.chunk","model":"ada","choices":[{"index":0,"delta":{"content":"Good"}}]} */
                     "text/event-stream": string;
                 };
             };
@@ -13590,6 +14402,16 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "error": {
+                     *         "code": "not_found",
+                     *         "message": "There is no agent 'eve'.",
+                     *         "param": null,
+                     *         "type": "invalid_request_error"
+                     *       }
+                     *     }
+                     */
                     "application/json": components["schemas"]["ErrorOut"];
                 };
             };
@@ -13623,6 +14445,16 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "error": {
+                     *         "code": "not_found",
+                     *         "message": "There is no agent 'eve'.",
+                     *         "param": null,
+                     *         "type": "invalid_request_error"
+                     *       }
+                     *     }
+                     */
                     "application/json": components["schemas"]["ErrorOut"];
                 };
             };
@@ -13652,6 +14484,16 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "error": {
+                     *         "code": "not_found",
+                     *         "message": "There is no agent 'eve'.",
+                     *         "param": null,
+                     *         "type": "invalid_request_error"
+                     *       }
+                     *     }
+                     */
                     "application/json": components["schemas"]["ErrorOut"];
                 };
             };
@@ -13683,6 +14525,16 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "error": {
+                     *         "code": "not_found",
+                     *         "message": "There is no agent 'eve'.",
+                     *         "param": null,
+                     *         "type": "invalid_request_error"
+                     *       }
+                     *     }
+                     */
                     "application/json": components["schemas"]["ErrorOut"];
                 };
             };

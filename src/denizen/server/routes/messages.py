@@ -17,6 +17,8 @@ from denizen.server.idempotency import IdempotencyKey
 from denizen.server.problems import Problem
 from denizen.server.routes.spaces import enter
 from denizen.server.schemas import EditMessage, MessageOut, MessagePage, PostMessage
+from denizen.server.shapes.examples import THING, text_answer
+from denizen.server.sse import MEDIA_TYPE as EVENTS
 from denizen.server.sse import EventStream, narrate
 from denizen.server.streams.space import SpaceStory
 from denizen.spaces import posting
@@ -140,9 +142,11 @@ def _as_page(messages: list[Message], following: int | None) -> MessagePage:
     "/api/spaces/{space_id}/stream",
     summary="What is said, as it is said",
     response_class=Response,
-    responses={
-        200: {"description": "Server-sent events.", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
-    },
+    responses=text_answer(
+        EVENTS,
+        "Server-sent events.",
+        f'event: stream.delta\ndata: {{"type":"stream.delta","id":"{THING}","offset":0,"text":"Good mor"}}\n\n',
+    ),
 )
 async def stream(
     request: Request,

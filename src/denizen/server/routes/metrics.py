@@ -12,6 +12,7 @@ from starlette.responses import Response
 from denizen.server.auth import ROLE_ASKED, Caller, require
 from denizen.server.context import context_of
 from denizen.server.problems import Problem
+from denizen.server.shapes.examples import text_answer
 from denizen.spaces import directory
 from denizen.telemetry.metrics import MEDIA_TYPE
 
@@ -42,7 +43,7 @@ ROLE_ASKED[_may_read] = "admin"
     summary="Numbers of this server, as Prometheus reads them",
     response_class=Response,
     openapi_extra={"x-who": "admins and owners of the organization that was made first"},
-    responses={200: {"description": "The text format.", "content": {"text/plain": {"schema": {"type": "string"}}}}},
+    responses=text_answer("text/plain", "The text format.", "# TYPE denizen_cycles_total counter\n"),
 )
 async def metrics(request: Request, _: Annotated[None, Depends(_may_read)]) -> Response:
     """Counters and gauges of this process, for admins of the first organization; with `telemetry.open_metrics`, for

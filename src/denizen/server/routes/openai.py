@@ -39,6 +39,7 @@ from denizen.server.round_text import text_of
 from denizen.server.routes.chat import Question, ask, seen_by
 from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.chat import final_response, waiting_note
+from denizen.server.shapes.examples import text_answer
 from denizen.server.shapes.openai import (
     About,
     AssistantMessage,
@@ -60,6 +61,7 @@ from denizen.server.shapes.openai import (
     space_meant,
 )
 from denizen.server.sse import HEARTBEAT, EventStream, Say
+from denizen.server.sse import MEDIA_TYPE as EVENTS
 from denizen.server.telling import BETWEEN
 from denizen.spaces import directory
 from denizen.storage.database import Tx, statement, storable
@@ -117,7 +119,11 @@ def _agent_named(tx: Tx, named: str, caller: Caller) -> str:
     "/chat/completions",
     summary="Say something to an agent and have its answer",
     response_model=Completion,
-    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+    responses=text_answer(
+        EVENTS,
+        "The answer; with `stream`, in chunks.",
+        'data: {"object":"chat.completion.chunk","model":"ada","choices":[{"index":0,"delta":{"content":"Good"}}]}\n\n',
+    ),
 )
 async def complete_chat(
     request: Request, caller: Person, asked_for: CompletionRequest, key: IdempotencyKey = None

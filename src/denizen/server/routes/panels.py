@@ -21,6 +21,7 @@ from denizen.server.auth import Authenticated, Caller, Person, require
 from denizen.server.context import Context, context_of
 from denizen.server.routes.entities import find_present
 from denizen.server.routes.messages import IdempotencyKey
+from denizen.server.shapes.examples import text_answer
 from denizen.server.shapes.panels import (
     AdvisorChange,
     AdvisorFile,
@@ -213,7 +214,9 @@ async def foretell_cost(here: Member, asked: AskPanel) -> CostOut:
     "/api/panels/{panel_id}/transcript",
     summary="All of it, as a document",
     response_class=Response,
-    responses={200: {"description": "Markdown.", "content": {"text/markdown": {"schema": {"type": "string"}}}}},
+    responses=text_answer(
+        "text/markdown", "Markdown.", "# Board\n\n**Noor**: Shall we?\n\n**Martin Buber**: Who is we?\n"
+    ),
 )
 async def get_transcript(here: Reader) -> Response:
     text = await here.read(_transcript)

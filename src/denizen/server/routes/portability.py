@@ -18,6 +18,7 @@ from denizen.server.context import context_of
 from denizen.server.gate import LINES
 from denizen.server.routes.spaces import enter
 from denizen.server.routes.triggers import find_agent
+from denizen.server.shapes.examples import text_answer
 from denizen.server.shapes.portability import ImportedOut
 from denizen.storage.database import storable
 
@@ -26,8 +27,9 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 router = APIRouter()
 
 MEDIA_TYPE: Final = LINES[0]
-_LINES: Final[dict[str, Any]] = {MEDIA_TYPE: {"schema": {"type": "string"}}}
-_ANSWER: Final[dict[int | str, dict[str, Any]]] = {200: {"description": "JSON Lines.", "content": _LINES}}
+_FILE: Final = '{"format":"denizen","version":1,"kind":"agent"}\n{"row":"end","lines":2}\n'
+_LINES: Final[dict[str, Any]] = {MEDIA_TYPE: {"schema": {"type": "string"}, "example": _FILE}}
+_ANSWER: Final = text_answer(MEDIA_TYPE, "JSON Lines.", _FILE)
 
 
 @router.get(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Header, Query, Request, Response
 
@@ -12,6 +12,8 @@ from denizen.ids import AgentId
 from denizen.server.auth import Caller, Person
 from denizen.server.context import context_of
 from denizen.server.routes.triggers import find_agent
+from denizen.server.shapes.examples import ADA, KITCHEN, text_answer
+from denizen.server.sse import MEDIA_TYPE as EVENTS
 from denizen.server.sse import EventStream, narrate
 from denizen.server.streams import cursor
 from denizen.server.streams.agent import AgentStory
@@ -21,16 +23,23 @@ from denizen.storage.database import Tx
 router = APIRouter()
 
 _LAST: Final = 2**62
-_STREAM: Final[dict[int | str, dict[str, Any]]] = {
-    200: {"description": "Server-sent events.", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
-}
+_OF_AN_AGENT: Final = text_answer(
+    EVENTS,
+    "Server-sent events.",
+    f'event: agent.status\ndata: {{"type":"agent.status","agent_id":"{ADA}","status":"alive","doing":null}}\n\n',
+)
+_OF_A_PERSON: Final = text_answer(
+    EVENTS,
+    "Server-sent events.",
+    f'event: ready\nid: 4.9\ndata: {{"type":"ready","spaces":["{KITCHEN}"],"read":{{"{KITCHEN}":8}}}}\n\n',
+)
 
 
 @router.get(
     "/api/agents/{agent_id}/stream",
     summary="An agent's life, as it is lived",
     response_class=Response,
-    responses=_STREAM,
+    responses=_OF_AN_AGENT,
 )
 async def stream_agent(
     request: Request,
@@ -56,7 +65,12 @@ def _agent(tx: Tx, agent_id: str, caller: Caller) -> tuple[AgentId, int]:
     return agent.id, newest[-1].number if newest else 0
 
 
-@router.get("/api/stream", summary="Everything you may see, as it happens", response_class=Response, responses=_STREAM)
+@router.get(
+    "/api/stream",
+    summary="Everything you may see, as it happens",
+    response_class=Response,
+    responses=_OF_A_PERSON,
+)
 async def stream_everything(
     request: Request,
     caller: Person,

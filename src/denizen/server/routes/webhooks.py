@@ -11,6 +11,7 @@ from denizen.server.auth import Admin, Caller
 from denizen.server.context import context_of
 from denizen.server.routes.triggers import find_agent
 from denizen.server.schemas import CreateWebhook, WebhookCreated, WebhookList, WebhookOut
+from denizen.server.shapes.examples import text_answer
 from denizen.storage.database import Tx, storable
 
 router = APIRouter()
@@ -40,7 +41,12 @@ async def revoke_webhook(request: Request, caller: Admin, webhook_id: str) -> No
     await runtime.revoke_webhook(await runtime.db.read(_one, webhook_id, caller))
 
 
-@router.post("/hooks/{webhook_id}", summary="Where a service sends to; signed, and without a token")
+@router.post(
+    "/hooks/{webhook_id}",
+    summary="Where a service sends to; signed, and without a token",
+    response_class=Response,
+    responses=text_answer("text/plain", "Received; a service that asks for it has its greeting back.", ""),
+)
 async def receive_webhook(request: Request, webhook_id: str) -> Response:
     """What was sent is in the agent's inbox when this answers 200. The same content sent again is told once."""
     runtime = context_of(request).runtime

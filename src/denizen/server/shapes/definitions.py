@@ -87,6 +87,8 @@ def _json(value: Plain) -> Any:
 class Applied(BaseModel):
     """What became of all of them, in their order."""
 
+    model_config = given(dry_run=False, changes=[], warnings=[])
+
     dry_run: Annotated[bool, Field(description="Whether nothing was changed.")]
     changes: list[ChangeOut]
     warnings: Annotated[list[str], Field(description="Of tools that agents shall have and this server has not.")]

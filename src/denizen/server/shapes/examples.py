@@ -13,6 +13,12 @@ THING: Final = "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d"
 NINE: Final = "2026-01-05T09:00:00Z"
 
 
+def text_answer(media_type: str, description: str, example: str) -> dict[int | str, dict[str, Any]]:
+    """The answer of a request that is told in text, with this example."""
+    content = {media_type: {"schema": {"type": "string"}, "example": example}}
+    return {200: {"description": description, "content": content}}
+
+
 def given(**fields: Any) -> ConfigDict:
     """Of an answer."""
     return ConfigDict(json_schema_extra={"examples": [fields]})

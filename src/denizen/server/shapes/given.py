@@ -24,13 +24,3 @@ class Given(BaseModel):
                 hint = f"; did you mean {near!r}?" if near else f". There are: {', '.join(known)}"
                 raise ValueError(f"there is no field {name[:60]!r}{hint}")
         return cast("Any", given)
-
-
-def given_example(**fields: Any) -> ConfigDict:
-    """The configuration of a body with this example."""
-    return ConfigDict(extra="forbid", json_schema_extra={"examples": [fields]})
-
-
-def example(**fields: Any) -> ConfigDict:
-    """The configuration of an answer with this example."""
-    return ConfigDict(json_schema_extra={"examples": [fields]})

@@ -207,6 +207,8 @@ class FindingOut(BaseModel):
 class ReportOut(BaseModel):
     """How much is remembered, and what is wrong with it; never what it says."""
 
+    model_config = given(counts={"conversation": 12, "user": 5, "persona": 5}, superseded=2, findings=[])
+
     counts: Annotated[dict[str, int], Field(description="By scope.")]
     superseded: int
     findings: list[FindingOut]

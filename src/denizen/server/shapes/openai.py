@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from denizen.agents.chatting import Outcome
 from denizen.cycles.ledger import Charge
 from denizen.server.shapes.chat import Metadata
+from denizen.server.shapes.examples import given
 
 MOST_INPUTS = 256
 NAME_CHARACTERS = 200
@@ -187,6 +188,8 @@ class Completion(BaseModel):
 class ModelOut(BaseModel):
     """An agent."""
 
+    model_config = given(id="ada", object="model", created=1_767_603_600, owned_by="Home")
+
     id: Annotated[str, Field(description="Its handle.")]
     object: Literal["model"] = "model"
     created: int
@@ -272,6 +275,8 @@ def packed(numbers: Sequence[float]) -> str:
 
 class ErrorDetail(BaseModel):
     """What went wrong, as OpenAI tells it; `code` is ours."""
+
+    model_config = given(message="There is no agent 'eve'.", type="invalid_request_error", param=None, code="not_found")
 
     message: str
     type: str

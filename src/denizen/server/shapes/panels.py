@@ -20,8 +20,8 @@ from denizen.panel.suggesting import COUNT, MOST, Sort, Suggestion
 from denizen.panel.taking import Shown
 from denizen.panel.voting import tally
 from denizen.server.schemas import MessageOut, NamedOrganization
-from denizen.server.shapes.examples import KITCHEN, NINE, NOOR, THING
-from denizen.server.shapes.given import Given, example, given_example
+from denizen.server.shapes.examples import KITCHEN, NINE, NOOR, THING, asked, given
+from denizen.server.shapes.given import Given
 from denizen.spaces.posting import MESSAGE_CHARACTERS, Message
 
 _BUBER = "019b8d40-1a00-7e35-9d4c-6f7a8b9c0d1e"
@@ -30,7 +30,7 @@ _BUBER = "019b8d40-1a00-7e35-9d4c-6f7a8b9c0d1e"
 class AdvisorIn(Given):
     """An advisor, as you describe it."""
 
-    model_config = given_example(name="Martin Buber", description="You look for the encounter.", group="Philosophers")
+    model_config = asked(name="Martin Buber", description="You look for the encounter.", group="Philosophers")
 
     name: str
     handle: Annotated[
@@ -52,7 +52,7 @@ class AdvisorIn(Given):
 class AdvisorChange(Given):
     """What shall be otherwise with an advisor."""
 
-    model_config = given_example(active=False)
+    model_config = asked(active=False)
 
     name: str | None = None
     handle: str | None = None
@@ -70,7 +70,7 @@ class AdvisorChange(Given):
 class AdvisorOut(BaseModel):
     """A voice of a panel."""
 
-    model_config = example(
+    model_config = given(
         id=_BUBER, handle="martin-buber", name="Martin Buber", description="You look for the encounter.",
         colour="#2f6f9f", group="Philosophers", active=True, position=1, model=None, max_tokens=None, reasoning=False,
         phases=None, assertions=[],
@@ -123,13 +123,15 @@ class AdvisorList(BaseModel):
 class AdvisorOrder(Given):
     """In which order the advisors stand."""
 
-    model_config = given_example(advisors=[_BUBER])
+    model_config = asked(advisors=[_BUBER])
 
     advisors: Annotated[list[str], Field(max_length=MOST_ADVISORS, description="Ids; the others follow as they stood.")]
 
 
 class AdvisorFile(BaseModel):
     """Advisors, to be taken to another panel."""
+
+    model_config = given(format="denizen.advisors/1", advisors=[{"name": "Martin Buber"}])
 
     format: str
     advisors: list[dict[str, Any]]
@@ -138,7 +140,7 @@ class AdvisorFile(BaseModel):
 class AdvisorImport(Given):
     """What `GET …/advisors/export` gave."""
 
-    model_config = given_example(format="denizen.advisors/1", advisors=[{"name": "Martin Buber"}], replace=False)
+    model_config = asked(format="denizen.advisors/1", advisors=[{"name": "Martin Buber"}], replace=False)
 
     format: str = "denizen.advisors/1"
     advisors: Annotated[list[dict[str, Any]], Field(max_length=MOST_ADVISORS)]
@@ -148,7 +150,7 @@ class AdvisorImport(Given):
 class GroupChange(Given):
     """Whether the advisors of a group answer."""
 
-    model_config = given_example(group="Philosophers", active=False)
+    model_config = asked(group="Philosophers", active=False)
 
     group: str
     active: bool
@@ -157,7 +159,7 @@ class GroupChange(Given):
 class SuggestRequest(Given):
     """What the advisors shall help to think about."""
 
-    model_config = given_example(topic="Whether to leave a safe job for a bakery.", count=8)
+    model_config = asked(topic="Whether to leave a safe job for a bakery.", count=8)
 
     topic: Annotated[str, Field(min_length=1, max_length=8_000)]
     count: Annotated[int, Field(ge=1, le=MOST)] = COUNT
@@ -166,7 +168,7 @@ class SuggestRequest(Given):
 class SuggestionOut(BaseModel):
     """An advisor that might be of use. Post it to `…/advisors` to have it."""
 
-    model_config = example(
+    model_config = given(
         name="A baker of thirty years", kind="role", description="You get up at two.", reason="Knows the nights."
     )
 
@@ -194,7 +196,7 @@ class SuggestionList(BaseModel):
 class PanelCreate(Given):
     """A new panel. You are in it, and run it."""
 
-    model_config = given_example(
+    model_config = asked(
         name="Board", advisors=[{"name": "Martin Buber"}, {"name": "Seth Godin"}], settings={"synthesis": "always"}
     )
 
@@ -212,7 +214,7 @@ class PanelCreate(Given):
 class PanelChange(Given):
     """What shall be otherwise with a panel."""
 
-    model_config = given_example(settings={"crosstalk": 1, "synthesis": "always"})
+    model_config = asked(settings={"crosstalk": 1, "synthesis": "always"})
 
     name: str | None = None
     settings: Annotated[
@@ -222,6 +224,8 @@ class PanelChange(Given):
 
 class PanelOut(BaseModel):
     """A space whose advisors answer."""
+
+    model_config = given(id=KITCHEN, name="Board", private=False, turns=3, settings={}, advisors=[])
 
     id: Annotated[str, Field(description="Also the id of its space.")]
     name: str
@@ -251,7 +255,7 @@ class PanelList(BaseModel):
 class AskPanel(Given):
     """A message to a panel."""
 
-    model_config = given_example(text="@martin-buber What do I overlook?")
+    model_config = asked(text="@martin-buber What do I overlook?")
 
     text: Annotated[
         str,
@@ -288,7 +292,7 @@ class ReplyError(BaseModel):
 class ReplyOut(BaseModel):
     """What one voice answers in one round."""
 
-    model_config = example(
+    model_config = given(
         advisor=_BUBER, part="reply", name="Martin Buber", state="done", completed=True, content="Whom did you ask?",
         thinking=None, error=None, phase={"name": "question", "turn": 2, "of": 3},
         profile={"preset": "short", "reason": "default"}, memories={"user": 1}, result=None, epoch=1, model="demo",
@@ -392,7 +396,7 @@ class TallyOut(BaseModel):
 class RoundOut(BaseModel):
     """One time that the voices of a panel were asked: the answer to a message, cross-talk, or a vote."""
 
-    model_config = example(
+    model_config = given(
         type="panel.round", id=THING, panel=KITCHEN, turn=4, step=0, kind="ask", message_id=THING, message=None,
         asked_by=NOOR, question=None, advisor_responses={}, all_completed=True, synthesis=None, checks={}, tally=None,
         input_tokens=0, output_tokens=0, cost_micros=0, created_at=NINE, completed_at=NINE,
@@ -459,7 +463,7 @@ class RoundPage(BaseModel):
 class VoiceChoice(Given):
     """Whom it is about."""
 
-    model_config = given_example(advisor=_BUBER)
+    model_config = asked(advisor=_BUBER)
 
     advisor: Annotated[
         str | None, Field(description="Its id, or `assistant` or `synthesis`; null: everyone it applies to.")
@@ -469,7 +473,7 @@ class VoiceChoice(Given):
 class CrosstalkRequest(Given):
     """How often the advisors answer each other."""
 
-    model_config = given_example(rounds=1)
+    model_config = asked(rounds=1)
 
     rounds: Annotated[int, Field(ge=1, le=MOST_CROSSTALK)] = 1
 
@@ -477,7 +481,7 @@ class CrosstalkRequest(Given):
 class VoteRequest(Given):
     """What the advisors vote on."""
 
-    model_config = given_example(question="Should I sign by Friday?")
+    model_config = asked(question="Should I sign by Friday?")
 
     question: Annotated[str, Field(max_length=4_000, description="Empty: what the turn was about.")] = ""
 
@@ -492,7 +496,7 @@ class LineOut(BaseModel):
 class ContextOut(BaseModel):
     """What a voice was shown when it answered, message by message."""
 
-    model_config = example(
+    model_config = given(
         lines=[{"role": "system", "text": "You are Martin Buber."}], exact=True, characters=21, model="demo"
     )
 
@@ -513,6 +517,11 @@ class ContextOut(BaseModel):
 
 class ForetoldOut(BaseModel):
     """What one voice will use."""
+
+    model_config = given(
+        advisor=_BUBER, name="Martin Buber", model="openai:gpt-5.2", input_tokens=812, output_tokens=250,
+        most_output_tokens=4_000, cost_micros=4_920, most_micros=57_421,
+    )  # fmt: skip
 
     advisor: str
     name: str
@@ -539,6 +548,10 @@ class ForetoldOut(BaseModel):
 
 class CostOut(BaseModel):
     """What a message would cost."""
+
+    model_config = given(
+        advisors=[], input_tokens=812, output_tokens=250, cost_micros=4_920, most_micros=57_421,
+    )  # fmt: skip
 
     advisors: list[ForetoldOut]
     input_tokens: int

@@ -12,7 +12,8 @@ from denizen.access.roles import Role
 from denizen.clock import moment
 from denizen.cycles.budgets import BudgetSettings
 from denizen.cycles.organization import OrganizationSettings, SecretHosts
-from denizen.server.shapes.given import Given, example, given_example
+from denizen.server.shapes.examples import asked, given
+from denizen.server.shapes.given import Given
 from denizen.spaces.directory import EntityKind, Organization
 
 _HOME = "019b8d3e-5bff-7012-8111-222233334444"
@@ -24,9 +25,7 @@ PersonRole = Literal["owner", "admin", "member"]
 class OrganizationDetail(BaseModel):
     """Your organization."""
 
-    model_config = example(
-        id=_HOME, name="Home", settings={"budget": {"dollars_per_day": "5.00"}, "spaces_by": "member"}
-    )
+    model_config = given(id=_HOME, name="Home", settings={"budget": {"dollars_per_day": "5.00"}, "spaces_by": "member"})
 
     id: str
     name: str
@@ -42,7 +41,7 @@ class OrganizationDetail(BaseModel):
 class SettingsChange(Given):
     """Settings of the organization: those that are sent are changed, null gives one its default back."""
 
-    model_config = given_example(spaces_by="admin")
+    model_config = asked(spaces_by="admin")
 
     budget: Annotated[
         BudgetSettings | None, Field(description="What all agents together may use, by the day (UTC) and for life.")
@@ -59,7 +58,7 @@ class SettingsChange(Given):
 class OrganizationChange(Given):
     """What shall be otherwise."""
 
-    model_config = given_example(name="Our house", settings={"spaces_by": "admin"})
+    model_config = asked(name="Our house", settings={"spaces_by": "admin"})
 
     name: str | None = None
     settings: SettingsChange | None = None
@@ -68,7 +67,7 @@ class OrganizationChange(Given):
 class EntityOut(BaseModel):
     """A person, an agent or a service of your organization."""
 
-    model_config = example(
+    model_config = given(
         id=_SAM,
         kind="human",
         handle="sam",
@@ -110,7 +109,7 @@ class EntityPage(BaseModel):
 class EntityCreate(Given):
     """Someone new."""
 
-    model_config = given_example(kind="human", name="Sam", handle="sam", role="member")
+    model_config = asked(kind="human", name="Sam", handle="sam", role="member")
 
     kind: Literal["human", "service"] = "human"
     name: str
@@ -123,7 +122,7 @@ class EntityCreate(Given):
 class EntityChange(Given):
     """What shall be otherwise with someone."""
 
-    model_config = given_example(name="Samira")
+    model_config = asked(name="Samira")
 
     name: str | None = None
     role: Annotated[PersonRole | None, Field(description="Of a person; for owners to change.")] = None

@@ -7,7 +7,8 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from denizen.server.schemas import MessageOut
-from denizen.server.shapes.given import Given, example, given_example
+from denizen.server.shapes.examples import asked, given
+from denizen.server.shapes.given import Given
 from denizen.spaces.directory import Attention, MemberRole
 
 MOST_MEMBERS = 200
@@ -18,7 +19,7 @@ _KITCHEN = "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f"
 class SpaceCreate(Given):
     """A new space. You are in it, and run it."""
 
-    model_config = given_example(name="Kitchen", members=["@ada", "@sam"], private=False)
+    model_config = asked(name="Kitchen", members=["@ada", "@sam"], private=False)
 
     name: str
     members: list[str] = Field(
@@ -34,7 +35,7 @@ class SpaceCreate(Given):
 class SpaceChange(Given):
     """What shall be otherwise with a space."""
 
-    model_config = given_example(name="Big kitchen")
+    model_config = asked(name="Big kitchen")
 
     name: str | None = None
     private: bool | None = None
@@ -43,7 +44,7 @@ class SpaceChange(Given):
 class MemberAdd(Given):
     """Who shall be in the space."""
 
-    model_config = given_example(entity="@ada", attention="mentions")
+    model_config = asked(entity="@ada", attention="mentions")
 
     entity: Annotated[str, Field(description="Its id, or its handle with the `@`.")]
     attention: Annotated[Attention, Field(description="What of the space reaches an agent's inbox.")] = "all"
@@ -53,7 +54,7 @@ class MemberAdd(Given):
 class MemberChange(Given):
     """What shall be otherwise with a member."""
 
-    model_config = given_example(attention="none")
+    model_config = asked(attention="none")
 
     attention: Attention | None = None
     role: MemberRole | None = None
@@ -62,7 +63,7 @@ class MemberChange(Given):
 class ReadMark(Given):
     """How far you have read."""
 
-    model_config = given_example(seq=7)
+    model_config = asked(seq=7)
 
     seq: Annotated[int, Field(ge=0, le=2**62, description="The number of the last message that you have read.")]
 
@@ -70,7 +71,7 @@ class ReadMark(Given):
 class ReadState(BaseModel):
     """How far you have read, and what is left."""
 
-    model_config = example(space_id=_KITCHEN, last_seq=9, read_seq=7, unread=2, unread_mentions=0)
+    model_config = given(space_id=_KITCHEN, last_seq=9, read_seq=7, unread=2, unread_mentions=0)
 
     space_id: str
     last_seq: int

@@ -1,0 +1,108 @@
+"""The API's description, made whole: of what type errors are, and an example of every answer.
+
+A shape says its own example. An answer that is a list of such shapes has the one that its parts make together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, Final, cast
+
+from fastapi import FastAPI
+
+from denizen.server.gate import OPENAI
+from denizen.server.problems import MEDIA_TYPE
+
+_JSON: Final = "application/json"
+_REFERENCE: Final = "#/components/schemas/"
+
+
+def complete(app: FastAPI) -> None:
+    """From now on the app's description is whole."""
+    describe: Callable[[], dict[str, Any]] = app.openapi
+
+    def described() -> dict[str, Any]:
+        whole = describe()
+        schemas = whole["components"]["schemas"]
+        for schema in schemas.values():
+            if "examples" in schema:
+                schema["examples"] = [_with_nulls(each, schema, schemas) for each in schema["examples"]]
+        for path, operation in operations(whole):
+            _tell_of_problems(path, operation)
+            _give_examples(operation, schemas)
+        return whole
+
+    app.openapi = described
+
+
+def operations(description: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for path, methods in description["paths"].items():
+        for operation in methods.values():
+            yield path, operation
+
+
+def _tell_of_problems(path: str, operation: dict[str, Any]) -> None:
+    # Where they are all the same, FastAPI describes the errors of its own validation once more.
+    operation["responses"].pop("422", None)
+    content = operation["responses"]["default"]["content"]
+    # Clients of OpenAI's API are told of them in its own shape.
+    if _JSON in content and not path.startswith(OPENAI):
+        content[MEDIA_TYPE] = content.pop(_JSON)
+
+
+def _give_examples(operation: dict[str, Any], schemas: Mapping[str, Any]) -> None:
+    for answer in operation["responses"].values():
+        content = answer.get("content", {}).get(_JSON)
+        if (
+            content is not None
+            and not content.keys() & {"example", "examples"}
+            and not _says(content["schema"], schemas)
+        ):
+            with suppress(LookupError):  # a test finds those that have none
+                content["example"] = example_of(content["schema"], schemas)
+
+
+def _says(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> bool:
+    """Whether it has an example of its own."""
+    return "examples" in schemas.get(schema.get("$ref", "").removeprefix(_REFERENCE), schema)
+
+
+def _with_nulls(example: Any, schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Any:
+    """The example with what is null in it, which FastAPI leaves out of descriptions."""
+    match schema, example:
+        case {"$ref": str(name)}, _:
+            return _with_nulls(example, schemas[name.removeprefix(_REFERENCE)], schemas)
+        case {"anyOf": options}, dict() | list():
+            wanted = "array" if isinstance(example, list) else "object"
+            fitting = [each for each in options if "$ref" in each or each.get("type") == wanted]
+            return _with_nulls(cast("Any", example), fitting[0], schemas) if fitting else cast("Any", example)
+        case {"items": items}, list():
+            return [_with_nulls(each, items, schemas) for each in cast("list[Any]", example)]
+        case {"properties": fields}, dict():
+            given = cast("dict[str, Any]", example)
+            absent = {name: None for name in schema.get("required", ()) if name not in given}
+            return {name: _with_nulls(value, fields.get(name, {}), schemas) for name, value in given.items()} | absent
+        case _:
+            return example
+
+
+def example_of(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Any:
+    """What the schema's own example says, or those of its parts. Raises `LookupError` where none of them says any."""
+    match schema:
+        case {"$ref": str(name)}:
+            return example_of(schemas[name.removeprefix(_REFERENCE)], schemas)
+        case {"examples": [first, *_]}:
+            return first
+        case {"example": value} | {"const": value} | {"default": value}:
+            return value
+        case {"enum": [first, *_]}:
+            return first
+        case {"anyOf": options} | {"oneOf": options}:
+            return None if {"type": "null"} in options else example_of(options[0], schemas)
+        case {"type": "array", "items": items}:
+            return [example_of(items, schemas)]
+        case {"type": "object", "properties": fields}:
+            return {name: example_of(field, schemas) for name, field in fields.items()}
+        case _:
+            raise LookupError(f"There is no example of {schema.get('title', schema)}.")
