@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import pytest
 from denizen.cli.desk.local import LocalDesk
 from denizen.cli.desk.opening import find
 from denizen.cli.desk.port import Desk
+from denizen.cli.main import COMMANDS, command_of
 from denizen.client import Client
 from denizen.errors import DenizenError, NotFound, RequestRefused
 from tests.cli.chat.houses import House, open_house
@@ -323,6 +324,34 @@ async def test_a_server_elsewhere_is_asked_by_its_address(house: House, tmp_path
     code, _, err = await denizen("agents", "list", "--token", "dz_wrong")
     assert (code, "[token_refused]" in err) == (1, True)
     assert not (tmp_path / "home" / "denizen.db").exists(), "no database is opened here"
+
+
+WITHOUT_JSON = {
+    "up",  # it serves until it is stopped
+    "config reference",  # these print pages of the docs
+    "config access",
+    "config commands",
+    "panel advisors export",  # it prints JSON anyway
+}
+
+
+def test_every_command_prints_json_for_programs() -> None:
+    options = {name: {option for each in command.params for option in each.opts} for name, command in _commands()}
+    assert {name for name, known in options.items() if "--json" not in known} == WITHOUT_JSON
+
+
+def _commands() -> Iterator[tuple[str, Any]]:
+    """Every command by its whole name."""
+
+    def below(name: str, command: Any) -> Iterator[tuple[str, Any]]:
+        inner: dict[str, Any] = getattr(command, "commands", {})
+        if not inner or command.invoke_without_command:
+            yield name, command
+        for each, one in inner.items():
+            yield from below(f"{name} {each}", one)
+
+    for entry in COMMANDS:
+        yield from below(entry.name, command_of(entry))
 
 
 def test_the_page_about_commands_is_the_one_they_make() -> None:

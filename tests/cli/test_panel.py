@@ -142,3 +142,11 @@ def _round(*replies: Reply, **more: object) -> Round:
             **more,
         }
     )
+
+
+def test_a_server_that_env_names_is_the_one_that_is_asked(run: Run) -> None:
+    """As every command does, not only when it is in the environment already."""
+    Path(".env").write_text("DENIZEN_URL=http://127.0.0.1:1\nDENIZEN_TOKEN=dz_x\n")
+    for command in (("panel", "list"), ("spaces", "list")):
+        refused = run(*command)
+        assert (refused.exit_code, "http://127.0.0.1:1" in refused.stderr) == (1, True)

@@ -95,7 +95,7 @@ def try_(
 
 
 @app.command()
-def init(context: typer.Context) -> None:
+def init(context: typer.Context, as_json: AsJson = False) -> None:
     """Write a file of presets to begin with, and our add-ons beside it. What is there already stays."""
     settings = begin(context).settings.profiles
     if settings.presets.exists():
@@ -107,4 +107,7 @@ def init(context: typer.Context) -> None:
     for key in shipped_addons():
         if not (folder / f"{key}.md").exists():
             shutil.copyfile(SHIPPED / "prompts" / "_meta" / f"{key}.md", folder / f"{key}.md")
-    stderr().print(Text(f"Written: {settings.presets} and {folder}.", style="dim"), soft_wrap=True)
+    if as_json:
+        print_json({"presets": str(settings.presets), "prompts": str(folder)})
+    else:
+        stderr().print(Text(f"Written: {settings.presets} and {folder}.", style="dim"), soft_wrap=True)

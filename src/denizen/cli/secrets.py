@@ -87,9 +87,13 @@ def delete(
 
 
 @app.command()
-def key() -> None:
+def key(as_json: AsJson = False) -> None:
     """Print a new key for DENIZEN_SECRET_KEY, with which secrets are sealed."""
-    typer.echo(new_key())
+    made = new_key()
+    if as_json:
+        print_json({"key": made})
+    else:
+        typer.echo(made)
 
 
 def read_secret(asked: str) -> str:

@@ -105,7 +105,12 @@ def edit(
 
 @app.command()
 def remove(
-    context: typer.Context, panel: PanelName, advisor: AdvisorName, url: Url = None, token: Token = None
+    context: typer.Context,
+    panel: PanelName,
+    advisor: AdvisorName,
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
 ) -> None:
     """Remove an advisor. What it has said stays."""
 
@@ -115,7 +120,10 @@ def remove(
         return gone
 
     gone = in_panel(context, panel, url, token, work)
-    stderr().print(Text(f"{printable(gone.name)} is asked no more.", style="dim"))
+    if as_json:
+        _tell([gone], as_json)
+    else:
+        stderr().print(Text(f"{printable(gone.name)} is asked no more.", style="dim"))
 
 
 @app.command()

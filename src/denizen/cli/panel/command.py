@@ -116,6 +116,7 @@ def transcript(
     context: typer.Context,
     panel: PanelName,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The file to write; stdout without it.")] = None,
+    as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
 ) -> None:
@@ -125,10 +126,12 @@ def transcript(
         return await desk.panel_transcript(there.id)
 
     text = in_panel(context, panel, url, token, work)
-    if output is None:
-        sys.stdout.write(text)
-    else:
+    if output is not None:
         output.write_text(text, encoding="utf-8")
+    elif as_json:
+        print_json({"markdown": text})
+    else:
+        sys.stdout.write(text)
 
 
 @app.command()
