@@ -6,9 +6,10 @@ import { useAgent, useAgents } from "../denizen/hooks";
 import { Avatar } from "../ui/Avatar";
 import { Badge } from "../ui/Badge";
 import { Button } from "../ui/Button";
+import { classes } from "../ui/classes";
 import { TextField } from "../ui/Field";
 import { Gauge } from "../ui/Gauge";
-import { Empty, Loaded } from "../ui/States";
+import { Empty, Loaded, Skeleton } from "../ui/States";
 import { useToast } from "../ui/Toast";
 import css from "./admin.module.css";
 import { faultOf, FormDialog, Section, useAct } from "./parts";
@@ -29,6 +30,7 @@ export default function Budgets(): ReactNode {
       return new Map(told.groups.map((each) => [each.key, each as Used]));
     },
   });
+  if (budget.isPending || agents.isPending) return <Skeleton lines={9} />;
   return (
     <>
       <Loaded query={budget} lines={4}>
@@ -106,7 +108,7 @@ function One({ agent, used }: { agent: Agent; used: Used | undefined }): ReactNo
         </span>
         <span className={css.facts}>
           <span>{used ? `${dollars(used.dollars)}, ${short(used.input_tokens + used.output_tokens)} tokens today` : "nothing used today"}</span>
-          <span>{limits === undefined ? "…" : inWordsOf(limits)}</span>
+          <span className={classes(limits === undefined && css.unknown)}>{inWordsOf(limits ?? limitsOf(undefined))}</span>
         </span>
       </span>
       <Button small aria-label={`Change the budget of ${agent.name}`} disabled={limits === undefined} onClick={() => setOpen(true)}>

@@ -9,6 +9,7 @@ import { Page } from "../shell/Page";
 import { Avatar, STATUS_WORDS } from "../ui/Avatar";
 import { Badge, type Tone } from "../ui/Badge";
 import { buttonClass } from "../ui/Button";
+import { classes } from "../ui/classes";
 import { Menu, type MenuItem } from "../ui/Menu";
 import { Empty, Loaded } from "../ui/States";
 import { Time } from "../ui/Time";
@@ -79,7 +80,7 @@ function Row({ agent, admin, cost }: { agent: Listed; admin: boolean; cost: numb
         <span className={css.facts}>
           <span>{agent.model}</span>
           <span>{agent.last_cycle_at ? <>last awake <Time value={agent.last_cycle_at} form="ago" /></> : "not awake yet"}</span>
-          {cost !== undefined && <span>{cost === null ? "…" : `${dollars(cost)} this month`}</span>}
+          {cost !== undefined && <span className={classes(cost === null && css.unknown)}>{`${dollars(cost ?? 0)} this month`}</span>}
         </span>
       </span>
       <Menu label={`More about ${agent.name}`} icon={<EllipsisVertical size={18} />} items={items} />

@@ -19,6 +19,8 @@ import { dollars, duration, percent, short, whole } from "./words";
 export function NowTab({ at }: { at: string }): ReactNode {
   const { agent, watched } = useMind();
   const mind = useMindOf(agent.id);
+  // All at once: what comes later would move what is there.
+  if (mind.isPending && !watched.open) return <Skeleton lines={10} />;
   return (
     <>
       {watched.alerts.map((text) => (

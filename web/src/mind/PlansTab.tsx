@@ -1,11 +1,11 @@
-import { useQuery } from "@tanstack/react-query";
+import { useQuery, type UseQueryResult } from "@tanstack/react-query";
 import { CalendarClock, HeartPulse, MoreHorizontal, Pencil, Plus, Timer, Trash2 } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import { get, inWords, remove, type Schemas } from "../denizen/api";
 import { Badge } from "../ui/Badge";
 import { Button } from "../ui/Button";
 import { Menu } from "../ui/Menu";
-import { Loaded } from "../ui/States";
+import { Loaded, Skeleton } from "../ui/States";
 import { Time } from "../ui/Time";
 import { useToast } from "../ui/Toast";
 import { useChange } from "./asking";
@@ -17,8 +17,11 @@ type Goal = Schemas["GoalOut"];
 type Note = Schemas["NoteOut"];
 type Plan = Schemas["PlanOut"];
 
-/** What it wants, what it has written down, and when it will be woken. */
+/** What it wants, what it has written down, and when it will be woken: all at once, so that nothing moves. */
 export function PlansTab(): ReactNode {
+  const { agent } = useMind();
+  const asked = [usePlans(agent.id), useGoals(agent.id), useNotes(agent.id)];
+  if (asked.some((each) => each.isPending)) return <Skeleton lines={9} />;
   return (
     <>
       <Plans />
@@ -28,13 +31,31 @@ export function PlansTab(): ReactNode {
   );
 }
 
+function usePlans(id: string): UseQueryResult<{ plans: Plan[] }> {
+  return useQuery({
+    queryKey: ["agents", id, "plans"],
+    queryFn: ({ signal }) => get("/api/agents/{agent_id}/plans", { path: { agent_id: id }, signal }),
+  });
+}
+
+function useGoals(id: string): UseQueryResult<{ goals: Goal[] }> {
+  return useQuery({
+    queryKey: ["agents", id, "goals"],
+    queryFn: ({ signal }) => get("/api/agents/{agent_id}/goals", { path: { agent_id: id }, signal }),
+  });
+}
+
+function useNotes(id: string): UseQueryResult<{ notes: Note[] }> {
+  return useQuery({
+    queryKey: ["agents", id, "notes"],
+    queryFn: ({ signal }) => get("/api/agents/{agent_id}/notes", { path: { agent_id: id }, signal }),
+  });
+}
+
 function Plans(): ReactNode {
   const { agent } = useMind();
   const [edited, setEdited] = useState<Plan | "new" | null>(null);
-  const plans = useQuery({
-    queryKey: ["agents", agent.id, "plans"],
-    queryFn: ({ signal }) => get("/api/agents/{agent_id}/plans", { path: { agent_id: agent.id }, signal }),
-  });
+  const plans = usePlans(agent.id);
   return (
     <Part title="Plans" add="Add a plan" onAdd={() => setEdited("new")}>
       <Loaded query={plans}>
@@ -91,10 +112,7 @@ const GOAL_TONES = { active: "accent", "long-term": "plain", paused: "warn", don
 function Goals(): ReactNode {
   const { agent } = useMind();
   const [edited, setEdited] = useState<Goal | "new" | null>(null);
-  const goals = useQuery({
-    queryKey: ["agents", agent.id, "goals"],
-    queryFn: ({ signal }) => get("/api/agents/{agent_id}/goals", { path: { agent_id: agent.id }, signal }),
-  });
+  const goals = useGoals(agent.id);
   const drop = useChange(agent.id, (number: number) => remove("/api/agents/{agent_id}/goals/{number}", { path: { agent_id: agent.id, number } }));
   return (
     <Part title="Goals" add="Add a goal" onAdd={() => setEdited("new")}>
@@ -123,10 +141,7 @@ function Goals(): ReactNode {
 function Notes(): ReactNode {
   const { agent } = useMind();
   const [edited, setEdited] = useState<Note | "new" | null>(null);
-  const notes = useQuery({
-    queryKey: ["agents", agent.id, "notes"],
-    queryFn: ({ signal }) => get("/api/agents/{agent_id}/notes", { path: { agent_id: agent.id }, signal }),
-  });
+  const notes = useNotes(agent.id);
   const drop = useChange(agent.id, (key: string) => remove("/api/agents/{agent_id}/notes/{key}", { path: { agent_id: agent.id, key } }));
   return (
     <Part title="Notes" add="Add a note" onAdd={() => setEdited("new")}>

@@ -18,6 +18,14 @@ interface DialogProps {
   firm?: boolean;
 }
 
+const FIELDS = "input:not([readonly], [type=hidden]), textarea:not([readonly]), select";
+
+/** Where one begins: the field that wants the focus, the first one, or the first thing to press after the cross. */
+function beginning(dialog: HTMLElement): HTMLElement | null {
+  const [, body] = dialog.children;
+  return dialog.querySelector("[data-autofocus=true]") ?? body!.querySelector(FIELDS) ?? body!.querySelector("button, a[href]");
+}
+
 /** A dialog over everything, as long as it is rendered; the focus stays in it and goes back to where it was. */
 export function Dialog({ title, onClose, children, footer, wide, full, firm }: DialogProps): ReactNode {
   const ref = useRef<HTMLDialogElement>(null);
@@ -26,6 +34,8 @@ export function Dialog({ title, onClose, children, footer, wide, full, firm }: D
     const dialog = ref.current!;
     const before = document.activeElement;
     if (!dialog.open) dialog.showModal();
+    // The browser would choose the cross. What React focuses by itself it does before the dialog is open, in vain.
+    beginning(dialog)?.focus();
     return () => {
       dialog.close();
       if (before instanceof HTMLElement) before.focus();

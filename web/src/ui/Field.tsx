@@ -49,7 +49,7 @@ export function TextField({
 }: Around & InputHTMLAttributes<HTMLInputElement> & { ref?: Ref<HTMLInputElement> }): ReactNode {
   return (
     <Field label={label} hint={hint} error={error}>
-      {(props) => <input {...rest} {...props} className={classes(css.input, className)} />}
+      {(props) => <input {...rest} {...props} data-autofocus={rest.autoFocus} className={classes(css.input, className)} />}
     </Field>
   );
 }
@@ -63,7 +63,7 @@ export function TextArea({
 }: Around & TextareaHTMLAttributes<HTMLTextAreaElement> & { ref?: Ref<HTMLTextAreaElement> }): ReactNode {
   return (
     <Field label={label} hint={hint} error={error}>
-      {(props) => <textarea rows={4} {...rest} {...props} className={classes(css.input, className)} />}
+      {(props) => <textarea rows={4} {...rest} {...props} data-autofocus={rest.autoFocus} className={classes(css.input, className)} />}
     </Field>
   );
 }
