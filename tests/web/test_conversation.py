@@ -173,6 +173,12 @@ async def test_mentions_complete_and_drafts_survive_a_reload(house: House, visit
     await box.press_sequentially("and you")
     await page.reload()
     await expect(box).to_have_value("Thanks, @adam \nand you")
+    # A handle that is written whole needs no completing.
+    await box.fill("")
+    await box.press_sequentially("And you, @ada")
+    await expect(options.first).to_be_visible()
+    await box.press("Enter")
+    await expect(page.get_by_role("article", name="Noor: And you, @ada")).to_be_visible()
 
 
 async def test_questions_are_answered_and_visible_tools_are_seen(house: House, visit: Visit) -> None:

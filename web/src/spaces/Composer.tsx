@@ -79,7 +79,8 @@ export function Composer({ ref, name, replyTo, onReplied, onSent, onEditLast }: 
         event.preventDefault();
         return setChosen((chosen + step + found.length) % found.length);
       }
-      if (event.key === "Enter" || event.key === "Tab") {
+      // Whoever has written the whole handle has nothing to complete: Enter sends.
+      if (event.key === "Tab" || (event.key === "Enter" && found[chosen]!.handle !== wanted?.typed.toLowerCase())) {
         event.preventDefault();
         return complete(found[chosen]!.handle);
       }

@@ -18,12 +18,12 @@ interface DialogProps {
   firm?: boolean;
 }
 
-const FIELDS = "input:not([readonly], [type=hidden]), textarea:not([readonly]), select";
+const FIELD = "form :is(input:not([readonly], [type=hidden]), textarea:not([readonly]), select)";
 
-/** Where one begins: the field that wants the focus, the first one, or the first thing to press after the cross. */
+/** Where one begins: the field that wants the focus, the first of a form, or the first thing to press after the cross. */
 function beginning(dialog: HTMLElement): HTMLElement | null {
   const [, body] = dialog.children;
-  return dialog.querySelector("[data-autofocus=true]") ?? body!.querySelector(FIELDS) ?? body!.querySelector("button, a[href]");
+  return dialog.querySelector("[data-autofocus=true]") ?? body!.querySelector(FIELD) ?? body!.querySelector("button, a[href]");
 }
 
 /** A dialog over everything, as long as it is rendered; the focus stays in it and goes back to where it was. */
