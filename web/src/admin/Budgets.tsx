@@ -1,6 +1,6 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
-import { daysAgo, dollars, short } from "../agents/money";
+import { daysAgo, dollars, short } from "../ui/amounts";
 import { type Agent, get, patch, put, type Schemas } from "../denizen/api";
 import { useAgent, useAgents } from "../denizen/hooks";
 import { Avatar } from "../ui/Avatar";

@@ -2,7 +2,7 @@
 import { type ReactNode, useEffect, useMemo, useRef } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { dollars, short } from "../agents/money";
+import { dollars, short } from "../ui/amounts";
 import { useTheme } from "../shell/theme";
 import css from "./admin.module.css";
 import { type Measure, type Series, stacked } from "./series";

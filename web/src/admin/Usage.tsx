@@ -1,7 +1,7 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { Download } from "lucide-react";
 import { lazy, type ReactNode, Suspense, useMemo, useState } from "react";
-import { daysAgo, dollars, monthStart, percent, short } from "../agents/money";
+import { daysAgo, dollars, monthStart, percent, short } from "../ui/amounts";
 import { get, type Schemas } from "../denizen/api";
 import { Button } from "../ui/Button";
 import { Select } from "../ui/Field";

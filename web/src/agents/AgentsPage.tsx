@@ -15,7 +15,7 @@ import { Empty, Loaded } from "../ui/States";
 import { Time } from "../ui/Time";
 import { useToast } from "../ui/Toast";
 import css from "./agents.module.css";
-import { daysAgo, dollars, monthStart } from "./money";
+import { daysAgo, dollars, monthStart } from "../ui/amounts";
 import { useTalk } from "./talking";
 
 type Listed = Schemas["ListedAgent"];
@@ -79,7 +79,13 @@ function Row({ agent, admin, cost }: { agent: Listed; admin: boolean; cost: numb
         <span className={css.about}>{agent.about || "No instructions yet."}</span>
         <span className={css.facts}>
           <span>{agent.model}</span>
-          <span>{agent.last_cycle_at ? <>last awake <Time value={agent.last_cycle_at} form="ago" /></> : "not awake yet"}</span>
+          {agent.last_cycle_at ? (
+            <span>
+              last awake <Time value={agent.last_cycle_at} form="ago" />
+            </span>
+          ) : (
+            agent.status === "sleeping" && <span>not awake yet</span>
+          )}
           {cost !== undefined && <span className={classes(cost === null && css.unknown)}>{`${dollars(cost ?? 0)} this month`}</span>}
         </span>
       </span>

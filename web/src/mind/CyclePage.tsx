@@ -2,6 +2,7 @@ import { ArrowLeft, ArrowRight, GitFork, Repeat } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import { Link } from "wouter";
 import { ApiError, type Schemas } from "../denizen/api";
+import { dollars, percent, whole } from "../ui/amounts";
 import { Button } from "../ui/Button";
 import { Empty, Loaded } from "../ui/States";
 import { Time } from "../ui/Time";
@@ -12,7 +13,7 @@ import { Fold, OutcomeBadge, Shown, StepView } from "./parts";
 import { Rethink } from "./Rethink";
 import { ExactRequest } from "./ExactRequest";
 import { useMind } from "./watch";
-import { company, dollars, duration, percent, stopped, whole } from "./words";
+import { company, duration, stopped } from "./words";
 
 /** One cycle: what came in, every step, what it used, why it stopped; and what else might have been. */
 export function CyclePage({ number, at }: { number: number; at: string }): ReactNode {

@@ -1,11 +1,11 @@
 import { type ReactNode, useState } from "react";
 import type { Schemas } from "../denizen/api";
+import { whole } from "../ui/amounts";
 import { Button } from "../ui/Button";
 import { Code } from "../ui/Code";
 import css from "./mind.module.css";
 import { Arguments, Fold, Words } from "./parts";
 import { json, type Part, partsOf, type Role } from "./transcript";
-import { whole } from "./words";
 
 const ROLES: Record<Role, string> = {
   self: "System",

@@ -3,12 +3,12 @@ import { type FormEvent, type ReactNode, useState } from "react";
 import { useLocation } from "wouter";
 import { ApiError, inWords, post } from "../denizen/api";
 import { useAgentsChanged } from "../denizen/hooks";
+import { whole } from "../ui/amounts";
 import { Button } from "../ui/Button";
 import { Dialog, DialogFoot } from "../ui/Dialog";
 import { TextField } from "../ui/Field";
 import { useToast } from "../ui/Toast";
 import { useMind } from "./watch";
-import { whole } from "./words";
 
 /** A new agent with the past of this one up to a cycle; whoever makes it is taken there. */
 export function ForkDialog({ at, onClose }: { at: number; onClose: () => void }): ReactNode {

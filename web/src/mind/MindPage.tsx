@@ -1,9 +1,10 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { lazy, type ReactNode, Suspense, useEffect, useMemo, useRef } from "react";
+import { lazy, type ReactNode, Suspense, useEffect, useMemo } from "react";
 import { Redirect, useLocation } from "wouter";
 import { ApiError } from "../denizen/api";
 import { useAgent, useIsAdmin, usePresence } from "../denizen/hooks";
 import { Page } from "../shell/Page";
+import { whole } from "../ui/amounts";
 import { Avatar, STATUS_WORDS } from "../ui/Avatar";
 import { Badge } from "../ui/Badge";
 import { Empty, Loaded, Skeleton } from "../ui/States";
@@ -20,7 +21,6 @@ import { SettingsTab } from "./SettingsTab";
 import { type AgentDetail, MindContext, useWatching } from "./watch";
 import type { Watched } from "./watching";
 import { WindowTab } from "./WindowTab";
-import { whole } from "./words";
 
 const AgentMemories = lazy(() => import("../memory/AgentMemories"));
 const StanceTab = lazy(() => import("../reflection/StanceTab"));
@@ -118,13 +118,6 @@ function useFreshness(agent: string, { changes, endings }: Watched): void {
 
 function Head({ agent, watched, tab, at }: { agent: AgentDetail; watched: Watched; tab: TabName; at: string }): ReactNode {
   const status = watched.status ?? agent.status;
-  const bar = useRef<HTMLDivElement>(null);
-  useEffect(() => {
-    const current = bar.current?.querySelector<HTMLElement>('[aria-current="page"]');
-    const row = current?.parentElement;
-    // Where not all tabs fit, the one that is open is in the middle.
-    if (current && row) row.scrollLeft = current.offsetLeft - row.offsetLeft - (row.clientWidth - current.offsetWidth) / 2;
-  }, [tab]);
   return (
     <div className={css.head}>
       <p className={css.headline}>
@@ -137,9 +130,7 @@ function Head({ agent, watched, tab, at }: { agent: AgentDetail; watched: Watche
           {whole(agent.cycles)} {agent.cycles === 1 ? "cycle" : "cycles"}
         </span>
       </p>
-      <div ref={bar}>
-        <LinkTabs label={`Mind of ${agent.name}`} tabs={TABS.map(([name, label]) => ({ href: `${at}/${name}`, label }))} current={`${at}/${tab}`} />
-      </div>
+      <LinkTabs label={`Mind of ${agent.name}`} tabs={TABS.map(([name, label]) => ({ href: `${at}/${name}`, label }))} current={`${at}/${tab}`} />
     </div>
   );
 }

@@ -3,17 +3,17 @@ import { type ReactNode, useEffect, useState } from "react";
 import { Link } from "wouter";
 import type { Schemas } from "../denizen/api";
 import { useLive } from "../denizen/live";
-import { Badge } from "../ui/Badge";
+import { dollars, percent, short, whole } from "../ui/amounts";
 import { Gauge } from "../ui/Gauge";
 import { Loaded, Skeleton } from "../ui/States";
 import { Time } from "../ui/Time";
 import { useMindOf, useOpenEntries } from "./asking";
 import css from "./mind.module.css";
-import { Arguments, CycleRow, Shown, StepView } from "./parts";
+import { CycleRow, Shown, StepView } from "./parts";
 import { stepsOf } from "./transcript";
 import { useMind } from "./watch";
 import type { OpenCycle } from "./watching";
-import { dollars, duration, percent, short, whole } from "./words";
+import { duration } from "./words";
 
 /** What it is doing at this moment, step by step, and what it did last. */
 export function NowTab({ at }: { at: string }): ReactNode {
@@ -28,7 +28,7 @@ export function NowTab({ at }: { at: string }): ReactNode {
           {text}
         </p>
       ))}
-      {watched.open ? <Thinking open={watched.open} mind={mind.data} /> : <Loaded query={mind}>{(found) => <Resting mind={found} at={at} />}</Loaded>}
+      {watched.open ? <Thinking open={watched.open} /> : <Loaded query={mind}>{(found) => <Resting mind={found} at={at} />}</Loaded>}
       {mind.data && <Used mind={mind.data} />}
       <section className={css.section} aria-label="Last cycles">
         <div className={css.sectionHead}>
@@ -53,7 +53,7 @@ export function NowTab({ at }: { at: string }): ReactNode {
   );
 }
 
-function Thinking({ open, mind }: { open: OpenCycle; mind: Schemas["MindOut"] | undefined }): ReactNode {
+function Thinking({ open }: { open: OpenCycle }): ReactNode {
   const { agent } = useMind();
   const entries = useOpenEntries(agent.id, open.id);
   const now = useSecond();
@@ -81,7 +81,6 @@ function Thinking({ open, mind }: { open: OpenCycle; mind: Schemas["MindOut"] | 
         </p>
       )}
       {entries.data ? <Steps entries={entries.data} open={open} /> : <Skeleton lines={4} />}
-      {open.state === "paused" && mind?.waiting_calls.map((call) => <Asked key={call.id} call={call} />)}
       {open.state === "open" && <Moment />}
     </section>
   );
@@ -122,17 +121,6 @@ function Moment(): ReactNode {
         {writing ? `Writing${space ? ` in ${space}` : ""}` : doing ? `Using ${doing}` : "Thinking about it"}
       </p>
       {writing && <p className={css.plainWords}>{writing.text}</p>}
-    </div>
-  );
-}
-
-function Asked({ call }: { call: Schemas["CallOut"] }): ReactNode {
-  return (
-    <div className={css.call}>
-      <p className={css.callHead}>
-        <code>{call.tool}</code> <Badge tone="warn">waiting for an answer</Badge>
-      </p>
-      <Arguments value={call.arguments} />
     </div>
   );
 }

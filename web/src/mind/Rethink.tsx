@@ -1,6 +1,7 @@
 import { useMutation } from "@tanstack/react-query";
 import { type FormEvent, type ReactNode, useState } from "react";
 import { post, type Schemas } from "../denizen/api";
+import { dollars } from "../ui/amounts";
 import { Button } from "../ui/Button";
 import { Select } from "../ui/Field";
 import { ErrorState } from "../ui/States";
@@ -10,7 +11,7 @@ import css from "./mind.module.css";
 import { ModelField } from "./ModelField";
 import { sideBySide } from "./transcript";
 import { useMind } from "./watch";
-import { dollars, tokens } from "./words";
+import { tokens } from "./words";
 
 /** The same requests, asked of another model; then both answers side by side. Nothing happens by it. */
 export function Rethink({ cycle }: { cycle: Schemas["CycleDetail"] }): ReactNode {

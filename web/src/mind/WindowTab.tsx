@@ -1,13 +1,13 @@
 import { type ReactNode, useState } from "react";
 import { Link } from "wouter";
 import type { Schemas } from "../denizen/api";
+import { percent, short, whole } from "../ui/amounts";
 import { Loaded } from "../ui/States";
 import { useLife, useMindOf, useStep } from "./asking";
 import { Tools } from "./ExactRequest";
 import css from "./mind.module.css";
 import { Fold, Words } from "./parts";
 import { useMind } from "./watch";
-import { percent, short, whole } from "./words";
 
 /** One layer as it is drawn. The layers before the window are two: groups of cycles, and lines. */
 interface Layer {
@@ -182,7 +182,7 @@ function Recent({ first, at }: { first: number; at: string }): ReactNode {
 function layersOf(window: Schemas["WindowOut"]): Layer[] {
   return window.parts.flatMap((part): Layer[] => {
     const layer = (id: Layer["id"], label: string, about: string, tokens = part.tokens, sections: Layer["sections"] = []): Layer => ({ id, label, about, tokens, part, sections });
-    const span = part.first_cycle && part.last_cycle ? `, cycles ${whole(part.first_cycle)} to ${whole(part.last_cycle)}` : "";
+    const span = part.first_cycle && part.last_cycle ? ` (${whole(part.first_cycle)} to ${whole(part.last_cycle)})` : "";
     switch (part.part) {
       case "self":
         return [layer("self", "Self", "Who it is, where, with whom, its goals, notes and plans. Frozen for an era, so that the provider's cache serves it.")];

@@ -1,11 +1,12 @@
 /** What the screens of a mind are made of. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { dollars, percent } from "../ui/amounts.ts";
 import { placed, read, SECTIONS, valuesOf } from "./fields.ts";
 import { byDay, withNewest } from "./pages.ts";
 import { partsOf, readable, sideBySide, stepsOf } from "./transcript.ts";
 import { UNSEEN, watch, type LifeEvent } from "./watching.ts";
-import { company, dollars, duration, stopped, tokens } from "./words.ts";
+import { company, duration, stopped, tokens } from "./words.ts";
 
 const OPENED: LifeEvent = { type: "cycle.opened", cycle: "c1", state: "open", started_at: "2026-01-05T09:00:00Z", events: 1, attempts: 0 };
 const step = (number: number, cycle = "c1"): LifeEvent => ({ type: "step", cycle, step: number, model: "demo", tools: ["send_message"], input_tokens: 100, output_tokens: 10 });
@@ -134,6 +135,7 @@ test("numbers are told in words", () => {
   assert.equal(duration("2026-01-05T09:00:00Z", "2026-01-05T09:03:20Z"), "3 min 20 s");
   assert.equal(duration("2026-01-05T09:00:00Z", "2026-01-05T09:00:00.400Z"), "0.4 s");
   assert.equal(dollars(0.0271), "$0.027");
+  assert.deepEqual([percent(null), percent(0.004), percent(0.75)], ["–", "< 1%", "75%"]);
   assert.equal(tokens({ input_tokens: 200, output_tokens: 5, cache_read_tokens: 150 }), "200 read (75% cached), 5 written");
   assert.equal(company({ people: ["Noor", "Sam"], spaces: ["Kitchen"] }), "Noor and Sam in Kitchen");
   assert.match(stopped("my_condition"), /my_condition/);

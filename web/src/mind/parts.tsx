@@ -3,6 +3,7 @@ import { ChevronRight, Wrench } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import { Link } from "wouter";
 import type { Schemas } from "../denizen/api";
+import { dollars } from "../ui/amounts";
 import { Badge, type Tone } from "../ui/Badge";
 import { Button } from "../ui/Button";
 import { classes } from "../ui/classes";
@@ -11,7 +12,7 @@ import { Time } from "../ui/Time";
 import css from "./mind.module.css";
 import { json, readable, type Step, type ToolCall } from "./transcript";
 import type { CallState } from "./watching";
-import { company, type Cycle, deed, dollars, duration, type Outcome, OUTCOMES, shownAs, stopped, tokens } from "./words";
+import { company, type Cycle, deed, duration, type Outcome, OUTCOMES, shownAs, stopped, tokens } from "./words";
 
 const TONES: Record<Outcome, Tone> = { open: "good", paused: "warn", acted: "plain", failed: "bad", skipped: "plain", undone: "warn" };
 

@@ -1,33 +1,9 @@
 /** Numbers and states in words. Pure. */
-import type { Schemas } from "../denizen/api";
+import type { Schemas } from "../denizen/api.ts";
+import { percent, short } from "../ui/amounts.ts";
 
 export type Cycle = Schemas["CycleOut"];
 export type Outcome = Cycle["outcome"];
-
-const COMPACT = new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 1 });
-const WHOLE = new Intl.NumberFormat(undefined);
-const PERCENT = new Intl.NumberFormat(undefined, { style: "percent" });
-
-/** 8,400 as "8.4K"; small numbers as they are. */
-export function short(count: number): string {
-  return count < 1000 ? WHOLE.format(count) : COMPACT.format(count);
-}
-
-export function whole(count: number): string {
-  return WHOLE.format(count);
-}
-
-export function percent(share: number): string {
-  return share > 0 && share < 0.01 ? "< 1%" : PERCENT.format(share);
-}
-
-/** "$0.03"; of little money as much as says something; "no price known" is for whoever shows it to say. */
-export function dollars(amount: number): string {
-  if (amount === 0) return "$0";
-  if (amount < 0.0001) return "< $0.0001";
-  const digits = amount < 0.01 ? 4 : amount < 1 ? 3 : 2;
-  return `$${amount.toFixed(digits)}`;
-}
 
 /** From one time to another: "0.4 s", "12 s", "3 min 20 s", "2 h 5 min". */
 export function duration(from: string | null, to: string | null): string | null {

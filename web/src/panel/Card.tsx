@@ -1,9 +1,9 @@
 import { Ban, Maximize2, RotateCw, ScanText } from "lucide-react";
 import { type ReactNode, useState } from "react";
-import { dollars, short } from "../agents/money";
 import { post, type Reply, type Round } from "../denizen/api";
 import { useLive } from "../denizen/live";
 import { keyOf } from "../denizen/panels";
+import { dollars, percent, short } from "../ui/amounts";
 import { IconButton } from "../ui/Button";
 import { CopyButton } from "../ui/Code";
 import { Dialog } from "../ui/Dialog";
@@ -78,9 +78,10 @@ export function useSaid(round: Round, reply: Reply): { text: string; thinking: s
   return { text: reply.content, thinking: reply.thinking ?? "" };
 }
 
+/** How it stands. That it is done can be seen: its words stand there. */
 function State({ reply, said }: { reply: Reply; said: boolean }): ReactNode {
   return (
-    <span className={css.state} data-state={reply.state}>
+    <span className={reply.state === "done" ? "visually-hidden" : css.state} data-state={reply.state}>
       {stateWords(reply.state, said)}
     </span>
   );
@@ -135,7 +136,7 @@ function Vote({ result }: { result: Record<string, unknown> }): ReactNode {
         <span className={css.track} aria-hidden>
           <span ref={(element) => element?.style.setProperty("width", `${sure * 100}%`)} />
         </span>
-        {Math.round(sure * 100)} % sure
+        {percent(sure)} sure
       </p>
       <p>{String(result["reason"] ?? "")}</p>
     </div>

@@ -2,7 +2,7 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { SendHorizontal } from "lucide-react";
 import { type KeyboardEvent, type ReactNode, useEffect, useId, useMemo, useRef, useState } from "react";
 import { handleFrom } from "../agents/handles";
-import { dollars, short } from "../agents/money";
+import { dollars, short } from "../ui/amounts";
 import { inWords, post, type Schemas } from "../denizen/api";
 import { useMe } from "../denizen/hooks";
 import { useStore } from "../denizen/live";

@@ -1,6 +1,6 @@
 import { Ban, Combine, MessagesSquare, RotateCw, Vote as VoteIcon } from "lucide-react";
 import { type FormEvent, type ReactNode, useState } from "react";
-import { dollars, short } from "../agents/money";
+import { dollars, short } from "../ui/amounts";
 import { post, type Reply, type Round } from "../denizen/api";
 import { repliesOf } from "../denizen/panels";
 import { Button, IconButton } from "../ui/Button";

@@ -1,5 +1,6 @@
 import type { ReactNode } from "react";
 import type { Round } from "../denizen/api";
+import { percent } from "../ui/amounts";
 import css from "./panel.module.css";
 import { coloured, useAround } from "./usePanel";
 import { dissentWords, distanceWords, type Tally } from "./words";
@@ -20,7 +21,7 @@ export function TallyView({ tally, round }: { tally: Tally; round: Round }): Rea
               <span className={css.campHead}>
                 <strong>{camp.position}</strong>
                 <span className={css.faint}>
-                  {camp.advisors.length} {camp.advisors.length === 1 ? "voice" : "voices"}, {Math.round(camp.confidence * 100)} % sure
+                  {camp.advisors.length} {camp.advisors.length === 1 ? "voice" : "voices"}, {percent(camp.confidence)} sure
                 </span>
               </span>
               <span className={css.track} aria-hidden>

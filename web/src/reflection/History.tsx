@@ -121,8 +121,33 @@ const LANE = 26;
 const GAP = 6;
 const NAME = 84;
 const SCORES = 56;
-const LETTER = 7.2;
+const TIMES = 18;
+const LETTER = 7.8;
 const NARROWEST = 46;
+
+/** As much of a word as has room. */
+function cut(word: string, letters: number): string {
+  if (word.length <= letters) return word;
+  return letters > 2 ? `${word.slice(0, letters - 1)}…` : "";
+}
+
+const LABEL = 48;
+const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+
+/** Which moments are labelled, and how: no two nearer than `apart`; a new day by its date, others by another time of day. */
+function timeLabels(times: Date[], apart: number): [number, string][] {
+  const labels: [number, string][] = [];
+  let [day, clock] = ["", ""];
+  times.forEach((time, at) => {
+    const last = labels.at(-1)?.[0];
+    const isNew = DAY.format(time) !== day;
+    if ((last !== undefined && at - last < apart) || (!isNew && CLOCK.format(time) === clock)) return;
+    [day, clock] = [DAY.format(time), CLOCK.format(time)];
+    labels.push([at, isNew ? day : clock]);
+  });
+  return labels;
+}
 
 /** How people felt as points between bad and good, and under it the state of mind in stretches. The list says the same. */
 function Drawn({ all: known }: { all: Moment[] }): ReactNode {
@@ -141,16 +166,22 @@ function Drawn({ all: known }: { all: Moment[] }): ReactNode {
   const step = Math.max(width - NAME, 0) / (all.length + 1);
   const scored = all.some((each) => "signal" in each && each.signal.score !== null);
   const top = scored ? SCORES + GAP : 0;
-  const height = top + SIDES.length * (LANE + GAP);
+  const bottom = top + SIDES.length * (LANE + GAP);
   const points = all.flatMap((each, at) => ("signal" in each && each.signal.score !== null ? [{ x: NAME + (at + 0.5) * step, y: SCORES / 2 - (each.signal.score * (SCORES - 14)) / 2, signal: each.signal }] : []));
   return (
     <div ref={place} className={css.drawn} aria-hidden>
       {width > 0 && (
-        <svg width={width} height={height}>
+        <svg width={width} height={bottom + TIMES}>
           {scored && (
             <>
               <text x={0} y={SCORES / 2} className={css.laneName}>
                 Feeling
+              </text>
+              <text x={NAME - 8} y={8} className={css.end}>
+                good
+              </text>
+              <text x={NAME - 8} y={SCORES - 8} className={css.end}>
+                bad
               </text>
               <line x1={NAME} x2={width} y1={SCORES / 2} y2={SCORES / 2} className={css.middle} />
               <polyline points={points.map(({ x, y }) => `${x},${y}`).join(" ")} className={css.curve} />
@@ -173,11 +204,9 @@ function Drawn({ all: known }: { all: Moment[] }): ReactNode {
                   return (
                     <g key={from}>
                       <rect x={NAME + from * step} y={y} width={wide} height={LANE} rx={6} className={css.stretch} data-unknown={value === BEFORE[side] || undefined} />
-                      {value.length * LETTER + 14 < wide && (
-                        <text x={NAME + from * step + 8} y={y + LANE / 2} className={css.stretchName} data-unknown={value === BEFORE[side] || undefined}>
-                          {value}
-                        </text>
-                      )}
+                      <text x={NAME + from * step + 8} y={y + LANE / 2} className={css.stretchName} data-unknown={value === BEFORE[side] || undefined}>
+                        {cut(value, Math.floor((wide - 14) / LETTER))}
+                      </text>
                       <title>{value}</title>
                     </g>
                   );
@@ -185,6 +214,11 @@ function Drawn({ all: known }: { all: Moment[] }): ReactNode {
               </g>
             );
           })}
+          {timeLabels(all.map((each) => new Date(each.at)), Math.ceil(LABEL / step)).map(([at, label]) => (
+            <text key={at} x={NAME + at * step} y={bottom + TIMES / 2} className={css.time}>
+              {label}
+            </text>
+          ))}
         </svg>
       )}
     </div>

@@ -1,0 +1,37 @@
+/** Amounts in words, as the reader's language has them; and the days by which they are reckoned. */
+const WHOLE = new Intl.NumberFormat();
+const SHORT = new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 1 });
+const PERCENT = new Intl.NumberFormat(undefined, { style: "percent" });
+const DOLLARS = new Intl.NumberFormat(undefined, { style: "currency", currency: "USD", currencyDisplay: "narrowSymbol" });
+const FEW_CENTS = new Intl.NumberFormat(undefined, { style: "currency", currency: "USD", currencyDisplay: "narrowSymbol", maximumSignificantDigits: 2 });
+
+/** `$1.31`; of a few cents, two digits that count: `$0.027`. */
+export function dollars(amount: number): string {
+  return amount > 0 && amount < 0.1 ? FEW_CENTS.format(amount) : DOLLARS.format(amount);
+}
+
+/** `182K` */
+export function short(count: number): string {
+  return SHORT.format(count);
+}
+
+/** `182,310` */
+export function whole(count: number): string {
+  return WHOLE.format(count);
+}
+
+/** `75%`; where nothing is known, a dash. */
+export function percent(share: number | null): string {
+  if (share === null) return "–";
+  return share > 0 && share < 0.01 ? `< ${PERCENT.format(0.01)}` : PERCENT.format(share);
+}
+
+/** The first day of this month, by UTC, as days are reckoned here. */
+export function monthStart(now: Date = new Date()): string {
+  return `${now.toISOString().slice(0, 7)}-01`;
+}
+
+/** A day so many days before today, by UTC. */
+export function daysAgo(days: number, now: number = Date.now()): string {
+  return new Date(now - days * 86_400_000).toISOString().slice(0, 10);
+}
