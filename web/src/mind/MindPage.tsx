@@ -104,7 +104,7 @@ function Tab({ agent, tab, part, at }: { agent: AgentDetail; tab: TabName; part:
 }
 
 /** What was asked for is asked for again when the stream tells that it is another by now. */
-function useFreshness(agent: string, { changes, endings }: Watched): void {
+function useFreshness(agent: string, { changes, endings, stances }: Watched): void {
   const client = useQueryClient();
   useEffect(() => {
     if (changes === 0) return;
@@ -114,6 +114,11 @@ function useFreshness(agent: string, { changes, endings }: Watched): void {
   useEffect(() => {
     if (endings > 0) void client.invalidateQueries({ queryKey: ["agents", agent] });
   }, [client, agent, endings]);
+  useEffect(() => {
+    if (stances === 0) return;
+    void client.invalidateQueries({ queryKey: ["stance", agent] });
+    void client.invalidateQueries({ queryKey: ["agents", agent, "mind"] });
+  }, [client, agent, stances]);
 }
 
 function Head({ agent, watched, tab, at }: { agent: AgentDetail; watched: Watched; tab: TabName; at: string }): ReactNode {

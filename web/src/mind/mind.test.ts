@@ -41,6 +41,11 @@ test("a failure that will be tried again leaves the cycle open, and says what we
   assert.equal(watch(failed, { type: "cycle.failed", cycle: "c1", undone: true, error: "no" }).open, null);
 });
 
+test("that it stands otherwise to a conversation is known, also after the stream had broken", () => {
+  const told: LifeEvent[] = [{ type: "agent.stance", agent: "a", space: "s" }, { type: "again" }];
+  assert.equal(told.reduce(watch, UNSEEN).stances, 2);
+});
+
 const entry = (kind: string, message: unknown) => ({ seq: 1, cycle: null, cycle_id: "c1", kind, at: "", tokens: 1, message }) as never;
 
 test("entries of the log become steps, with each result beside its call", () => {

@@ -48,6 +48,12 @@ interface Alert {
   type: "agent.alert" | "agent.budget";
   text: string;
 }
+/** How it stands to a conversation is another: its profile, its state of mind, or what was set for it. */
+interface StanceTold {
+  type: "agent.stance";
+  agent: string;
+  space: string;
+}
 
 export type CallState = "intent" | "asked" | "done";
 export type LifeEvent =
@@ -59,6 +65,7 @@ export type LifeEvent =
   | StepStored
   | ToolTold
   | Alert
+  | StanceTold
   | StreamStarted
   | StreamDelta
   | StreamAborted
@@ -77,6 +84,7 @@ export const LIFE_EVENTS = [
   "tool",
   "agent.alert",
   "agent.budget",
+  "agent.stance",
   "stream.started",
   "stream.delta",
   "stream.aborted",
@@ -113,6 +121,8 @@ export interface Watched {
   changes: number;
   /** Grows with every cycle that ends. */
   endings: number;
+  /** Grows whenever it stands otherwise to a conversation. */
+  stances: number;
 }
 
 export const UNSEEN: Watched = {
@@ -124,6 +134,7 @@ export const UNSEEN: Watched = {
   alerts: [],
   changes: 0,
   endings: 0,
+  stances: 0,
 };
 
 const MOST_ALERTS = 5;
@@ -148,8 +159,10 @@ export function watch(state: Watched, event: LifeEvent): Watched {
     case "agent.alert":
     case "agent.budget":
       return { ...state, alerts: [...state.alerts.filter((each) => each !== event.text), event.text].slice(-MOST_ALERTS) };
+    case "agent.stance":
+      return { ...state, stances: state.stances + 1 };
     case "again":
-      return { ...state, open: null, writing: null, changes: state.changes + 1, endings: state.endings + 1 };
+      return { ...state, open: null, writing: null, changes: state.changes + 1, endings: state.endings + 1, stances: state.stances + 1 };
     case "stream.started":
       return { ...state, writing: { id: event.id, space: event.space, text: "" } };
     case "stream.delta":
