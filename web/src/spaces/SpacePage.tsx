@@ -29,10 +29,12 @@ export function SpacePage({ id, at }: { id: string; at?: number }): ReactNode {
   const space = useSpace(id);
   // A panel has a screen of its own.
   if (space?.info.kind === "panel") return <Redirect to={`/panels/${id}${at === undefined ? "" : `?m=${at}`}`} replace />;
-  if (space) return <Inside id={id} at={at ?? null} />;
+  // Of a space that the stream tells of first, it is not known yet who is in it: at least the reader.
+  if (space?.info.members.length) return <Inside id={id} at={at ?? null} />;
+  const missing = loaded && space === undefined;
   return (
-    <Page title={loaded ? "Not found" : ""}>
-      {loaded ? (
+    <Page title={missing ? "Not found" : ""}>
+      {missing ? (
         <Empty title="There is no such space.">
           <p>It does not exist, or you are not in it. Someone who is can bring you in.</p>
         </Empty>
