@@ -211,14 +211,15 @@ class Speaking:
 
     def hear(self, event: ModelResponseStreamEvent) -> None:
         """The model has written a little more."""
+        # What comes for each token is looked for first.
         match event:
-            case PartStartEvent(part=TextPart(content=text)) if text:
-                self._add(text, thinking=False)
-            case PartStartEvent(part=ThinkingPart(content=text)) if text:
-                self._add(text, thinking=True)
             case PartDeltaEvent(delta=TextPartDelta(content_delta=text)) if text:
                 self._add(text, thinking=False)
             case PartDeltaEvent(delta=ThinkingPartDelta(content_delta=str(text))) if text:
+                self._add(text, thinking=True)
+            case PartStartEvent(part=TextPart(content=text)) if text:
+                self._add(text, thinking=False)
+            case PartStartEvent(part=ThinkingPart(content=text)) if text:
                 self._add(text, thinking=True)
             case _:
                 pass

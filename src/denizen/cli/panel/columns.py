@@ -107,7 +107,7 @@ class Columns:
 
 @contextmanager
 def showing(columns: Columns, *, thinking: bool, quiet: bool) -> Generator[Callable[[], None]]:
-    """Inside, what is given shows how the columns have grown; in the end they stand there whole.
+    """Inside, what is given shows how the columns have grown; in the end, however it ends, they stand there whole.
 
     Nothing is shown where only the result is wanted, and nothing before the end where nobody looks at a terminal.
     """
@@ -115,13 +115,15 @@ def showing(columns: Columns, *, thinking: bool, quiet: bool) -> Generator[Calla
     if quiet:
         yield lambda: None
         return
-    if console.is_terminal:
-        # Rich cannot draw over what has left the screen: while it grows, only so much is shown as fits.
-        with Live(console=console, refresh_per_second=8, transient=True, vertical_overflow="crop") as live:
-            yield lambda: live.update(draw(columns, console.width, height=console.height, thinking=thinking))
-    else:
-        yield lambda: None
-    console.print(draw(columns, console.width, thinking=thinking))
+    try:
+        if console.is_terminal:
+            # Rich cannot draw over what has left the screen: while it grows, only so much is shown as fits.
+            with Live(console=console, refresh_per_second=8, transient=True, vertical_overflow="crop") as live:
+                yield lambda: live.update(draw(columns, console.width, height=console.height, thinking=thinking))
+        else:
+            yield lambda: None
+    finally:
+        console.print(draw(columns, console.width, thinking=thinking))
 
 
 def draw(columns: Columns, width: int, *, height: int | None = None, thinking: bool = False) -> RenderableType:
