@@ -12553,8 +12553,8 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                panel_id: string;
                 advisor_id: string;
+                panel_id: string;
             };
             cookie?: never;
         };
@@ -12583,8 +12583,8 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                panel_id: string;
                 advisor_id: string;
+                panel_id: string;
             };
             cookie?: never;
         };
@@ -12757,8 +12757,8 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                panel_id: string;
                 round_id: string;
+                panel_id: string;
             };
             cookie?: never;
         };
@@ -12789,8 +12789,8 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                panel_id: string;
                 round_id: string;
+                panel_id: string;
             };
             cookie?: never;
         };
@@ -12825,8 +12825,8 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                panel_id: string;
                 round_id: string;
+                panel_id: string;
             };
             cookie?: never;
         };
@@ -12863,9 +12863,9 @@ export interface operations {
             };
             header?: never;
             path: {
-                panel_id: string;
                 round_id: string;
                 advisor_id: string;
+                panel_id: string;
             };
             cookie?: never;
         };
@@ -12896,8 +12896,8 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                panel_id: string;
                 round_id: string;
+                panel_id: string;
             };
             cookie?: never;
         };
@@ -12932,8 +12932,8 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                panel_id: string;
                 round_id: string;
+                panel_id: string;
             };
             cookie?: never;
         };
@@ -12964,8 +12964,8 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                panel_id: string;
                 round_id: string;
+                panel_id: string;
             };
             cookie?: never;
         };
