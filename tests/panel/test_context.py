@@ -80,6 +80,9 @@ def test_martin_buber_turn_4() -> None:
     assert prompt.startswith("You are Martin Buber. You look for the encounter.\n\n## Where you are\n")
     assert "## What to do in this turn (turn 4)" in prompt
     assert "question" not in stage.name
+    # What leaked elsewhere: times and names in replies, and talk of being one of many.
+    for never in ("a name or a label", "of being a voice", "never write one yourself"):
+        assert never in prompt
 
 
 def test_the_first_message_has_nothing_before_it() -> None:
@@ -266,6 +269,25 @@ def test_what_an_advisor_never_sees(turns: list[Turn], voice: str, characters: i
     kept = [n for n in range(len(past)) if any(f"<user {n}>" in line.text for line in lines)]
     there = [n for n in range(len(past)) if past[n].message is not None]
     assert kept == [n for n in there if kept and n >= kept[0]]
+
+
+@given(histories(), st.sampled_from(VOICES), st.integers(100, 200))
+def test_in_cross_talk_too_everyone_speaks_for_itself(turns: list[Turn], voice: str, cap: int) -> None:
+    """All of this turn, of the others in brackets of the user's; of the turns before it as ever."""
+    *past, present = turns
+    lines = crosstalk.lines(Persona(voice, "You."), past, present, 10_000, cap)
+    assert all(line.text.startswith(f"<{voice} ") for line in lines if line.role == "assistant")
+    assert all(line.text.startswith("[") for line in lines if line.role == "user")
+    for exchange in present.exchanges:
+        for other, words in exchange.words.items():
+            [seen] = [line for line in lines if words.text.split(">")[0] in line.text]
+            assert seen.role == ("assistant" if other == voice else "user")
+    last = past[-1].last_words() if past else {}
+    for turn in past:
+        for other, words in ((v, w) for each in turn.exchanges for v, w in each.words.items() if v != voice):
+            seen = [line.role for line in lines if words.text.split(">")[0] in line.text]
+            assert seen == (["user"] if other in last and last[other].text == words.text else [])
+    assert lines[-1] == Line("user", f"[{crosstalk.TASK}]")
 
 
 def shown_to(voice: str, past: list[Turn], present: Turn, characters: int, cap: int) -> list[Line]:
