@@ -57,6 +57,7 @@ from denizen.inbox.delivery import Delivery
 from denizen.inbox.events import Event
 from denizen.inbox.outside import storable_data
 from denizen.memory import hygiene, items, rolling, settled, sinks
+from denizen.memory.access import Visitor
 from denizen.memory.hygiene import Report
 from denizen.memory.items import Remembered
 from denizen.memory.keeping import Keeper, Means, Rolling
@@ -869,10 +870,18 @@ class Runtime:
         return await self._forget(forgetting.forget_space, _id(space), by, dry_run)
 
     async def forget_memory(
-        self, memory: Remembered | str, *, by: Who | EntityId | None = None, dry_run: bool = False
+        self,
+        memory: Remembered | str,
+        *,
+        by: Who | EntityId | None = None,
+        visitor: Visitor | None = None,
+        dry_run: bool = False,
     ) -> Receipt:
-        """The memory is gone, whoever else has it, and does not come again. The messages it rests on stay."""
-        return await self._forget(forgetting.forget_memory, _id(memory), by, dry_run)
+        """The memory is gone, whoever else has it, and does not come again. The messages it rests on stay.
+
+        For a `visitor`: as far as they may change it. Raises `NotFound` if they may not.
+        """
+        return await self._forget(forgetting.forget_memory, _id(memory), by, dry_run, visitor=visitor)
 
     async def receipts(self, *, organization: Organization | OrganizationId | None = None) -> list[Receipt]:
         """What was forgotten, the oldest first: how much was removed where, never what it said."""

@@ -10,8 +10,9 @@ import pytest
 
 from denizen.access.roles import Role
 from denizen.memory.documents import SHARED
-from denizen.memory.policy import SCOPES, Circumstances, OrganizationMemory, Policy, Scope, Scopes, decide
-from denizen.memory.policy_page import Case, decided, every_case, render
+from denizen.memory.policy import SCOPES, Circumstances, Decision, OrganizationMemory, Policy, Scope, Scopes, decide
+from denizen.memory.policy_page import ANY, Case, decided, every_case, merged, render
+from denizen.server.shapes.chat import ChatRequest
 
 PAGE = Path(__file__).parents[2] / "docs" / "memory.md"
 
@@ -27,25 +28,43 @@ def allowed(policy: Policy, circumstances: Circumstances) -> tuple[Sequence[str]
     return write, [scope for scope, each in decisions.items() if each.read == "yes"]
 
 
-def expected(case: Case) -> tuple[bool, bool]:
-    """The rules, in plain sentences once more: whether it is written, and whether it is brought back."""
+def expected(case: Case) -> Decision:
+    """The rules, in plain sentences once more: what is said of writing it, and of bringing it back."""
     scope, said, speaks, named, role, share, off = case
-    if off == "yes" or said == "off":
-        return False, False
+    if off == "yes":
+        return Decision("switched_off", "switched_off")
+    if said == "off":
+        return Decision("scope_off", "scope_off")
     if scope == "conversation":
-        return True, True
+        return Decision("yes", "yes")
+    if speaks == "no":
+        return Decision("not_authenticated", "not_authenticated")
     if scope in ("user", "persona"):
-        return speaks == "yes", speaks == "yes"
-    read = speaks == "yes" and named == "yes"
-    return read and said == "on" and share == "yes" and role in ("admin", "owner"), read
+        return Decision("yes", "yes")
+    if named == "no":
+        return Decision("no_organization", "no_organization")
+    if said != "on":
+        return Decision("scope_off", "yes")
+    if share == "no":
+        return Decision("not_shared", "yes")
+    return Decision("yes" if role in ("admin", "owner") else "admin_only", "yes")
 
 
 def test_every_combination_is_decided_as_the_seed_says() -> None:
+    """Authenticated or not, organization or not, role, scope, share, kill switch: allowed, or refused with its code."""
     cases = list(every_case())
     assert len(cases) == 4 * 3 * 2 * 2 * 3 * 2 * 2
-    for case in cases:
-        decision = decided(case)
-        assert (decision.write == "yes", decision.read == "yes") == expected(case), case
+    assert {case: decided(case) for case in cases} == {case: expected(case) for case in cases}
+
+
+def test_the_table_of_the_page_tells_every_case() -> None:
+    """Each case is in some row, and all its rows say what is decided."""
+    rows = merged()
+    for case in every_case():
+        told = {
+            decision for row, decision in rows.items() if all(a in (b, ANY) for a, b in zip(row, case, strict=True))
+        }
+        assert told == {decided(case)}
 
 
 def test_the_page_has_the_table_as_it_is_decided() -> None:
@@ -118,6 +137,29 @@ def test_explicit_beats_stored_beats_default() -> None:
     said = Policy(scopes=Scopes(user=True)).over(stored)
     assert (said.enabled, said.scopes.user, said.scopes.persona) == (False, True, True)
     assert Policy(enabled=True).over(stored).enabled is True
+
+
+def test_the_example_of_the_seed_is_understood() -> None:
+    """User and organization scope enabled, for the one who asks."""
+    example = {
+        "agent": "@ada",
+        "text": "Hello.",
+        "organizationId": "org_123",
+        "memoryControl": {
+            "longTermMemory": {
+                "enabled": True,
+                "scopes": {"conversation": True, "user": True, "organization": True},
+                "shareWithOrganization": True,
+            }
+        },
+    }
+    said = ChatRequest.model_validate(example)
+    assert said.memory_control is not None
+    policy = said.memory_control.as_policy()
+    assert said.organization_id == "org_123"
+    assert policy == Policy(
+        enabled=True, scopes=Scopes(conversation=True, user=True, organization=True), shareWithOrganization=True
+    )
 
 
 def test_only_four_categories_become_the_organizations_by_default() -> None:

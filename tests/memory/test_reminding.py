@@ -16,7 +16,7 @@ from denizen.memory.policy import OrganizationMemory, Policy, Scopes
 from denizen.memory.settings import MemoryOptions
 from denizen.models.scripted import Info
 from denizen.spaces.directory import Entity, Space
-from tests.memory.conftest import PRESETS, answering
+from tests.memory.conftest import PRESETS, answering, utility, written
 from tests.world import World, as_text, open_world
 
 VIOLIN = "Noor hides her violin in the cellar."
@@ -108,6 +108,25 @@ async def test_every_n_turns_is_every_n_turns(ready_sqlite_url: str, every: int)
             await ask(world, noor, kitchen)
             turns += [turn] if len(await reminders(world, ada)) > before else []
         assert turns == list(range(1, 8, every))
+
+
+@pytest.mark.parametrize("forced", [True, False])
+async def test_memories_are_looked_for_again_whenever_compaction_runs_if_that_is_wanted(
+    ready_sqlite_url: str, forced: bool
+):
+    """`forceReviewOnCompaction`: long before the next turn of the cadence, and not without it."""
+    presets = {**PRESETS, "routing": {"reviewEveryNTurns": 50, "forceReviewOnCompaction": forced}}
+    async with open_world(ready_sqlite_url, memory=MemoryOptions(presets=lambda: presets)) as world:
+        utility(world, written("They talked of a violin."))
+        ada, noor, kitchen = await a_home(world)
+        await remembered(world, noor, kitchen, "The first violin is red.")
+        await ask(world, noor, kitchen)
+        await remembered(world, noor, kitchen, "The second violin is blue.")
+        await ask(world, noor, kitchen)
+        assert (await world.denizen.conversation_memory(kitchen)).upto == 2
+        await ask(world, noor, kitchen)
+        told = await reminders(world, ada)
+        assert [("is red." in each, "is blue." in each) for each in told] == [(True, False), (False, True)][: 1 + forced]
 
 
 async def test_nothing_is_told_twice_while_it_is_in_the_window(small_world: World):

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from pydantic_ai.messages import ModelMessage
+from sqlalchemy import select
+
 from denizen import forever
+from denizen.memory.documents import dump
+from denizen.models.scripted import Info
+from denizen.storage.database import statement
+from denizen.storage.schema import memories
 from tests.memory.conftest import answering, known, utility, written
 from tests.world import World, as_text, listening
+
+_documents = statement(select(memories.c.document).where(memories.c.kind == "snapshot"))
 
 
 async def test_a_conversation_is_summed_up_in_the_background_and_the_tail_is_kept(world: World):
@@ -22,6 +31,47 @@ async def test_a_conversation_is_summed_up_in_the_background_and_the_tail_is_kep
     assert '[1] Noor (human), 2026-01-05 09:00: "I live in Lisbon."' in asked
     owners = {each.owner.partition(":")[0] for each in await world.denizen.memories()}
     assert owners == {"conversation", "user", "persona"}
+
+
+async def test_each_scope_is_written_what_is_its_and_the_snapshot_is_the_latest(small_world: World):
+    """Snapshot and items for the conversation, items for the person and for the two who talked, none for everyone."""
+    utility(
+        small_world,
+        written("One.", facts=[known("Noor lives in Lisbon.", 1)]),
+        written("Two.", facts=[known("Noor lives in Lisbon.", 1), known("It rains.", 3)]),
+    )
+    ada, noor = await small_world.agent("Ada", model=forever(answering)), await small_world.person("Noor")
+    kitchen = await small_world.space("Kitchen", noor, ada)
+    for text in ("I live in Lisbon.", "It rains.", "Still."):
+        await small_world.say(noor, text, kitchen)
+        await small_world.run()
+
+    found = [(each.owner, each.kind, each.text) for each in await small_world.denizen.memories()]
+    owners = [f"conversation:{kitchen.id}", f"persona:{noor.id}:{ada.id}", f"user:{noor.id}"]
+    both = [(owner, "item", text) for owner in owners for text in ("It rains.", "Noor lives in Lisbon.")]
+    assert sorted(found) == sorted([*both, (owners[0], "snapshot", "Two.")])
+    state = await small_world.denizen.conversation_memory(kitchen)
+    documents = await small_world.denizen.db.read(lambda tx: tx.all(_documents))
+    assert documents == [(dump(state.memory),)]
+
+
+async def test_the_output_cap_is_across_both_the_summary_and_the_memory(small_world: World):
+    """`maxSummaryTokens`, 900 by default: told to the model, and set for it."""
+    sent: list[int | None] = []
+
+    def write(messages: list[ModelMessage], info: Info) -> str:
+        assert "Everything together has at most 900 tokens." in as_text(messages[0])
+        sent.append((info.settings or {}).get("max_tokens"))
+        return written("They met.")
+
+    utility(small_world, write)
+    noor = await small_world.person("Noor")
+    kitchen = await small_world.space("Kitchen", noor)
+    await small_world.denizen.join(kitchen, await small_world.agent("Ada"), attention="none")
+    for _ in range(4):
+        await small_world.say(noor, "Hm.", kitchen)
+    assert await small_world.denizen.roll(kitchen) == "done"
+    assert sent == [900]
 
 
 async def test_what_is_remembered_of_a_person_is_told_in_another_conversation(world: World):

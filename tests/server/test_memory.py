@@ -204,6 +204,23 @@ async def test_a_correction_is_one_for_whoever_else_has_it_and_for_the_summary(h
     assert (spelt.json()["id"], spelt.json()["text"]) == (live[0].id, "Noor lives in BASEL!")
 
 
+async def test_who_forgets_what_a_conversation_remembers_leaves_others_what_is_theirs(house: House) -> None:
+    """The same words, from the same message: Sam's own copy goes, Noor's and the organization's stay."""
+    noor, sam, kitchen = await cast(house)
+    ids = {
+        name: await remembered(house, kitchen, "Tea is at four.", **owner)
+        for name, owner in {
+            "conversation": {"scope": "conversation", "space_id": kitchen.id},
+            "noor": {"scope": "user", "user_id": noor.id},
+            "sam": {"scope": "user", "user_id": sam.id},
+            "everyone": {"scope": "organization"},
+        }.items()
+    }
+    assert (await house.call("DELETE", f"/api/memory/{ids['conversation']}", sam)).status_code == 204
+    left = {each.id for each in await house.world.denizen.memories()}
+    assert left == {ids["noor"], ids["everyone"]}
+
+
 async def test_what_was_forgotten_cannot_come_back_by_a_correction(house: House) -> None:
     noor, _, kitchen = await cast(house)
     gone = await remembered(house, kitchen, "Noor sings.", scope="user", user_id=noor.id)

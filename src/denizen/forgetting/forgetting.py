@@ -33,7 +33,8 @@ from denizen.forgetting.redacting import Redactor, each_once
 from denizen.ids import AgentId, EntityId, MessageId, OrganizationId, SpaceId, new_id
 from denizen.inbox.events import ABOUT
 from denizen.inbox.format import one_line, plain_name, quote
-from denizen.memory import items, rolling
+from denizen.memory import access, items, rolling
+from denizen.memory.access import Visitor
 from denizen.memory.items import Remembered
 from denizen.models import codec
 from denizen.models.tokens import estimate_message
@@ -237,14 +238,19 @@ def forget_space(tx: Tx, space_id: SpaceId, by: EntityId | None = None) -> Recei
     return work.finish("space", space_id, by)
 
 
-def forget_memory(tx: Tx, memory_id: str, by: EntityId | None = None) -> Receipt:
-    """The memory is gone, whoever else has it, and does not come again. The messages it rests on stay."""
+def forget_memory(tx: Tx, memory_id: str, by: EntityId | None = None, *, visitor: Visitor | None = None) -> Receipt:
+    """The memory is gone, whoever else has it, and does not come again. The messages it rests on stay.
+
+    A visitor forgets what they may change: what others have of it, and the organization, stays theirs.
+    """
     _shut_out_writers(tx)
-    if (before := _given(tx, "memory", memory_id)) is not None:
+    # Whether it was forgotten before is nothing that a visitor may ask.
+    if visitor is None and (before := _given(tx, "memory", memory_id)) is not None:
         return before
-    memory = items.get(tx, memory_id)
+    memory = items.get(tx, memory_id) if visitor is None else access.find_changeable(tx, memory_id, visitor)
+    copies = [each for each in items.copies_of(tx, memory) if visitor is None or access.may_change(tx, each, visitor)]
     work = _Work(tx, memory.organization_id)
-    work.take_out_of_summaries(work.forget_memories([memory, *items.copies_of(tx, memory)]))
+    work.take_out_of_summaries(work.forget_memories([memory, *copies]))
     return work.finish("memory", memory_id, by)
 
 

@@ -253,12 +253,12 @@ class Keeper:
         return "done"
 
     async def _ask(self, place: House, made: Pass, profile: CompactionProfile) -> Answered:
-        instructions = asking.prompt_text(profile.prompt, self._with.prompts)
         try:
+            instructions = asking.prompt_text(profile.prompt, self._with.prompts)
             name, model = await self._with.model_for(place, profile.model)
         except StorageError:
             raise
-        except Exception as error:  # noqa: BLE001  a model that cannot be had: what was known stays
+        except Exception as error:  # noqa: BLE001  no such prompt, or no such model: what was known stays
             return Answered(None, Spent(profile.model), f"{type(error).__name__}: {error}")
 
         async def room(need: Usage) -> str | None:

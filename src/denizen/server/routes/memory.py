@@ -107,9 +107,8 @@ async def change_memory(request: Request, caller: Person, memory_id: str, change
 @router.delete("/api/memory/{memory_id}", status_code=204, summary="Forget a memory", openapi_extra=_EXTRA)
 async def forget_memory(request: Request, caller: Person, memory_id: str) -> None:
     """It is gone, whoever else has it, and does not come again. The messages it rests on stay."""
-    runtime = context_of(request).runtime
-    memory = await runtime.db.read(access.find_changeable, storable(memory_id), _visitor(caller))
-    await runtime.forget_memory(memory, by=caller.entity.id)
+    visitor = _visitor(caller)
+    await context_of(request).runtime.forget_memory(storable(memory_id), by=visitor.id, visitor=visitor)
 
 
 def _visitor(caller: Caller) -> Visitor:
