@@ -327,3 +327,19 @@ async def test_a_prompt_of_ones_own_is_a_file(small_world: World, tmp_path: Any)
     assert prompt_text("mine", tmp_path).endswith("\nSum it up.")
     with pytest.raises(Exception, match="there is no prompt 'other'"):
         prompt_text("other", tmp_path)
+
+
+async def test_what_a_pass_leaves_out_is_remembered_all_the_same(small_world: World):
+    """It may have had no room for it: only what the model says is true no more is superseded."""
+    utility(
+        small_world,
+        written("One.", facts=[known("Noor likes tea.", 1), known("Tea is at four.", 2)]),
+        written("Two.", facts=[known("Noor likes cake.", 3), known("Tea is at five.", 4, replaces="Tea is at four.")]),
+    )
+    noor, kitchen = await a_conversation(small_world, 4)
+    await small_world.denizen.roll(kitchen)
+    await talk(small_world, noor, kitchen, 2)
+    assert await small_world.denizen.roll(kitchen) == "done"
+    found = await small_world.denizen.memories(owner=f"user:{noor.id}")
+    live = {each.text for each in found if each.superseded_by is None}
+    assert live == {"Noor likes tea.", "Noor likes cake.", "Tea is at five."}

@@ -345,7 +345,7 @@ def _sources(tx: Tx, space_id: SpaceId, written: Written) -> list[tuple[Any, ...
 def _batch(tx: Tx, place: House, made: Pass, written: Written) -> Batch:
     space_id = made.before.space_id
     rows = _sources(tx, space_id, written)
-    found = sharing.candidates(made.before.memory, written.memory_json, {row[0]: row[1] for row in rows})
+    found = sharing.candidates(written.memory_json, {row[0]: row[1] for row in rows})
     here = audience.audience(tx, [space_id])
     people: frozenset[EntityId] = frozenset() if here is None else here.people
     said_by = {row[1]: row[2] for row in rows if row[3] == "human"}

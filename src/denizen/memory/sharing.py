@@ -7,42 +7,28 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from denizen.consciousness.recall.terms import count_terms
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
 from denizen.memory.audience import Owner
-from denizen.memory.documents import CATEGORIES, Memory
+from denizen.memory.documents import Memory
 from denizen.memory.items import Candidate
 from denizen.memory.sinks import Share
 
-_ALIKE = 0.5
-"""Something new takes the place of something that is gone if so much of their words is the same."""
 
+def candidates(now: Memory, ids: Mapping[int, str]) -> list[Candidate]:
+    """What is to be remembered, with the messages it rests on (`ids` by number) and what it takes the place of.
 
-def candidates(before: Memory, now: Memory, ids: Mapping[int, str]) -> list[Candidate]:
-    """What is to be remembered, with the messages it rests on (`ids` by number) and what it takes the place of."""
-    found: list[Candidate] = []
-    for category in CATEGORIES:
-        kept = {each.text for each in now.of(category)}
-        gone = [(each.text, _terms(each.text)) for each in before.of(category) if each.text not in kept]
-        old = {each.text for each in before.of(category)}
-        for each in now.of(category):
-            sources = tuple(ids[number] for number in each.sources if number in ids)
-            replaced = [each.replaces] if each.replaces else []
-            if gone and each.text not in old:
-                terms = _terms(each.text)
-                replaced += [text for text, its_terms in gone if _alike(its_terms, terms)]
-            sure = round(each.confidence * 100)
-            found.append(Candidate(category, each.text, sources, sure, tuple(dict.fromkeys(replaced))))
-    return found
-
-
-def _terms(text: str) -> frozenset[str]:
-    return frozenset(count_terms(text))
-
-
-def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    shared = len(one & other)
-    return shared > 0 and shared >= _ALIKE * min(len(one), len(other))
+    That is what the model says it is. What a pass leaves out is not false: there may have been no room for it.
+    """
+    return [
+        Candidate(
+            category,
+            each.text,
+            tuple(ids[number] for number in each.sources if number in ids),
+            round(each.confidence * 100),
+            () if each.replaces is None else (each.replaces,),
+        )
+        for category, each in now.items()
+    ]
 
 
 def shares(
