@@ -61,6 +61,8 @@ async def test_two_people_and_an_agent_talk(house: House, visit: Visit) -> None:
         await expect(said.locator("strong")).to_have_text("on")
         await expect(said.get_by_title("Noor")).to_have_text("@noor")
     await expect(hers.page.get_by_role("link", name="Kitchen").get_by_title("Ada: thinking")).to_have_count(0)
+    # What is remembered for all the organization can be used: its id is named, and not kept.
+    assert (await world.denizen.messages(kitchen))[0].metadata["memory"] == {"organization": True}
     await hers.check_accessibility()
     await his.check_accessibility()
 
