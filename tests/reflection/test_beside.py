@@ -109,6 +109,28 @@ async def test_a_try_is_not_applied_where_something_was_forgotten_meanwhile(smal
     assert await runs(small_world, ada, room) == []
 
 
+async def test_what_someone_sets_meanwhile_stands(world: World):
+    """The answer is to a question that nobody has any more; the turn is over all the same."""
+    pondering = Pondering(PATIENT)
+    utility(world, model=pondering.model)
+    ada, noor, room = await kitchen(world)
+    async with world.denizen.living() as residents:
+        await world.say(noor, CROSS, room)
+        await pondering.begun.wait()
+        await world.denizen.set_state_of_mind(ada, room, mood="curious")
+        await world.denizen.reset_state_of_mind(ada, room)
+        pondering.may_answer.set()
+        await residents.run_until_idle()
+        await world.say(noor, CROSS, room)
+        await residents.run_until_idle()
+    assert await runs(world, ada, room) == [
+        (None, None, "set", "changed"),
+        (None, None, "reset", "changed"),
+        (2, "frustration_recovery", "user_frustrated", "changed"),
+    ]
+    assert (await world.denizen.db.read(records.counters, ada.id, room.id, noor.id)).turns == 1
+
+
 async def test_an_agent_that_has_left_meanwhile_keeps_nothing_of_the_conversation(small_world: World):
     pondering = Pondering(PATIENT)
     utility(small_world, model=pondering.model)

@@ -198,11 +198,12 @@ class _Thought:
         return [await self._converse(space_id) for space_id in spaces]
 
     async def _converse(self, space_id: SpaceId) -> Conversation:
+        by_hand = await self._db.read(records.last_by_hand, self._with.agent_id, space_id)
         stance = await self._db.read(records.stance, self._with.agent_id, space_id)
         try:
             settings = effective(self._with, stance)
             if not settings.idle:
-                return await self._reflect(stance, settings)
+                return replace(await self._reflect(stance, settings), by_hand=by_hand)
         except StorageError:
             raise
         except Exception as error:  # noqa: BLE001  one conversation shall not hold up the others

@@ -352,6 +352,8 @@ class Conversation:
     counters: Mapping[EntityId, Counters]
     seen: Sequence[Seen]
     runs: Sequence[Run]
+    by_hand: int = 0
+    """What `last_by_hand` was when it was begun."""
 
 
 def mark(tx: Tx, agent_id: AgentId) -> int | None:
@@ -364,6 +366,21 @@ def counters(tx: Tx, agent_id: AgentId, space_id: SpaceId, person_id: EntityId) 
     """What was counted of the person in the conversation."""
     row = tx.one(_counters, agent_id=agent_id, space_id=space_id, person_id=person_id)
     return Counters() if row is None else Counters.from_json(row[0])
+
+
+_by_hand = statement(
+    select(func.max(reflections.c.number)).where(
+        reflections.c.agent_id == bindparam("agent_id"),
+        reflections.c.space_id == bindparam("space_id"),
+        reflections.c.cycle.is_(None),
+    )
+)
+
+
+def last_by_hand(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> int:
+    """The number of the newest line of the history that is someone's doing; 0: there is none."""
+    row = tx.one(_by_hand, agent_id=agent_id, space_id=space_id)
+    return 0 if row is None or row[0] is None else row[0]
 
 
 _redactions = statement(
@@ -396,6 +413,8 @@ def keep_turn(tx: Tx, agent_id: AgentId, cycle: int, conversations: Sequence[Con
         if tx.one(_is_member, space_id=each.space_id, agent_id=agent_id) is None:
             continue  # left, or forgotten, meanwhile
         tx.run(_put_turn, agent_id=agent_id, space_id=each.space_id, reflected_turns=each.turn, updated_at=tx.now)
+        if last_by_hand(tx, agent_id, each.space_id) != each.by_hand:
+            continue  # what someone has set or reset meanwhile stands: this came of what was before
         for person_id, counted in each.counters.items():
             tx.run(
                 _feel,
