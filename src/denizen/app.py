@@ -87,7 +87,8 @@ from denizen.portability import exporting, importing
 from denizen.portability.imported import Imported
 from denizen.profiles import choosing
 from denizen.reflection import records as reflection
-from denizen.reflection.records import PastRun, PastSignal, Stance
+from denizen.reflection.history import PastRun, PastSignal, runs_of, signals_of
+from denizen.reflection.records import Stance
 from denizen.reflection.sentiment import Classifier
 from denizen.reflection.settings import Metaprompt
 from denizen.reflection.state import Complexity, Mood, Skill
@@ -1149,11 +1150,11 @@ class Runtime:
         self, agent: Agent | AgentId, space: Space | SpaceId, *, limit: int = 100
     ) -> list[PastRun]:
         """How the state of mind came to be what it is, the newest first."""
-        return await self.db.read(reflection.history, _id(agent), _id(space), limit=limit)
+        return await self.db.read(runs_of, _id(agent), _id(space), limit=limit)
 
     async def signals(self, agent: Agent | AgentId, space: Space | SpaceId, *, limit: int = 100) -> list[PastSignal]:
         """What was seen in how people feel there, the newest first."""
-        return await self.db.read(reflection.signals_of, _id(agent), _id(space), limit=limit)
+        return await self.db.read(signals_of, _id(agent), _id(space), limit=limit)
 
     async def try_metaprompt(
         self,
@@ -1170,7 +1171,9 @@ class Runtime:
         """
         who = await self.get_agent(agent)
         reflector = self._equipment().reflector_of(who)
-        asked = standing.find_metaprompt(metaprompt, reflector) if isinstance(metaprompt, str) else metaprompt
+        asked = metaprompt
+        if isinstance(asked, str):
+            asked = standing.find_metaprompt(asked, reflector, await self.stance(agent, space))
         return await try_metaprompt(self.db, reflector, _id(space), asked, apply=apply, by=by and _id(by))
 
     async def metrics(self) -> str:

@@ -297,6 +297,9 @@ async def test_a_conversation_may_reflect_though_its_agent_does_not(small_world:
     await say(small_world, noor, room, CROSS)
     assert await runs(small_world, ada, garden) == []
     assert await runs(small_world, ada, room) == [(3, "frustration_recovery", "user_frustrated", "changed")]
+    utility(small_world, call("adjust", mood="curious"))
+    await small_world.denizen.set_stance_settings(ada, room, {"reflection": {"metaprompts": [INTERVAL]}})
+    assert (await small_world.denizen.try_metaprompt(ada, room, INTERVAL["id"])).after.mood == "curious"
     await small_world.denizen.set_stance_settings(ada, room, {})
     assert not (await small_world.denizen.get_agent(ada)).reflects
 

@@ -36,7 +36,8 @@ from denizen.plans.agenda import Plan
 from denizen.plans.goals import Goal
 from denizen.plans.notes import Note
 from denizen.reflection import records as reflection
-from denizen.reflection.records import PastRun, Stance
+from denizen.reflection.history import PastRun, runs_of
+from denizen.reflection.records import Stance
 from denizen.spaces import directory
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import calls as calls_table
@@ -199,7 +200,7 @@ def _standings(tx: Tx, agent_id: AgentId) -> tuple[Standing, ...]:
         Standing(
             each,
             directory.get_space(tx, each.space_id).name,
-            next(iter(reflection.history(tx, agent_id, each.space_id, limit=1)), None),
+            next(iter(runs_of(tx, agent_id, each.space_id, limit=1)), None),
         )
         for each in found
     )

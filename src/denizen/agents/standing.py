@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from pydantic import JsonValue
@@ -42,7 +42,7 @@ def set_settings(
     reflection = check_settings(kept, agent.definition.reflection)
     presets = outlook.presets()
     if presets is not None and "preset" in kept:
-        records.require_known(str(kept["preset"]), list(presets.presets), "preset")
+        _require_known(str(kept["preset"]), presets.presets, "preset")
     found = configuration.effective(reflection, outlook.configuration())
     if "reflection" in kept and found.warnings:
         raise InvalidInput(f"reflection: {'; '.join(found.warnings)}.")
@@ -63,8 +63,14 @@ def check_settings(given: Mapping[str, JsonValue], own: ReflectionSettings) -> R
     return configuration.merged(own, changes)
 
 
-def find_metaprompt(id: str, reflector: Reflector) -> Metaprompt:
-    """The metaprompt with that id: the agent's own, else that of the configuration."""
-    known = {**reflector.configuration.metaprompts, **{each.id: each for each in reflector.settings.metaprompts}}
-    records.require_known(id, list(known), "metaprompt")
+def find_metaprompt(id: str, reflector: Reflector, stance: Stance) -> Metaprompt:
+    """The metaprompt with that id: the conversation's or the agent's own, else that of the configuration."""
+    own = configuration.merged(reflector.settings, stance.overrides.get("reflection"))
+    known = {**reflector.configuration.metaprompts, **{each.id: each for each in own.metaprompts}}
+    _require_known(id, known, "metaprompt")
     return known[id]
+
+
+def _require_known(name: str, known: Collection[str], what: str) -> None:
+    if name not in known:
+        raise InvalidInput(f"There is no {what} {name!r}. There is: {', '.join(known) or 'none'}.")

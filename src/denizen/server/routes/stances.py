@@ -11,7 +11,7 @@ from denizen.agents.outlook import Outlook
 from denizen.errors import InvalidInput
 from denizen.ids import AgentId, SpaceId
 from denizen.profiles.router import route
-from denizen.reflection import records
+from denizen.reflection import history, records
 from denizen.reflection.settings import Manual, Metaprompt
 from denizen.reflection.state import Adjustment
 from denizen.reflection.templates import check_template
@@ -172,14 +172,14 @@ def _reset(tx: Tx, agent_id: str, conversation_id: str, caller: Caller) -> None:
 
 def _history(tx: Tx, agent_id: str, conversation_id: str, caller: Caller, before: int | None, limit: int) -> RunPage:
     agent, space = _find(tx, agent_id, conversation_id, caller)
-    found = records.history(tx, agent, space, before=before, limit=limit + 1)
+    found = history.runs_of(tx, agent, space, before=before, limit=limit + 1)
     page = found[:limit]
     return RunPage(runs=[RunOut.of(each) for each in page], next=page[-1].number if len(found) > limit else None)
 
 
 def _signals(tx: Tx, agent_id: str, conversation_id: str, caller: Caller, before: int | None, limit: int) -> SignalPage:
     agent, space = _find(tx, agent_id, conversation_id, caller)
-    found = records.signals_of(tx, agent, space, before=before, limit=limit + 1)
+    found = history.signals_of(tx, agent, space, before=before, limit=limit + 1)
     page = found[:limit]
     return SignalPage(
         signals=[SignalOut.of(each) for each in page], next=page[-1].number if len(found) > limit else None

@@ -12,7 +12,8 @@ from denizen.clock import Instant, moment
 from denizen.cycles.reflecting import Tried
 from denizen.profiles.presets import Presets
 from denizen.profiles.router import Choice
-from denizen.reflection.records import Outcome, PastRun, PastSignal, Stance
+from denizen.reflection.history import PastRun, PastSignal
+from denizen.reflection.records import Outcome, Stance
 from denizen.reflection.state import Complexity, Mood, Skill, StateOfMind
 from denizen.server.shapes.examples import KITCHEN, NINE, NOOR, asked, given
 
