@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from typing import Any
 
@@ -242,6 +243,50 @@ async def test_too_many_errors_are_a_signal(small_world: World):
     assert (signal.name, signal.person_id) == ("error_threshold_exceeded", None)
     assert "| lookup failed: ValueError: no entry for tea" in as_text(asked.requests[0][-1])
     assert (await small_world.denizen.stance(ada, room)).state.mood == "analytical"
+
+
+async def test_errors_of_the_cycle_under_way_are_no_signal_of_the_one_before(small_world: World):
+    """The agent lives on while it is reflected on: what fails in the next cycle belongs to that."""
+
+    @tool
+    def lookup(word: str) -> str:
+        """Look a word up."""
+        raise ValueError(f"no entry for {word}")
+
+    stuck, may_go_on = asyncio.Event(), asyncio.Event()
+    turns = iter([reply("Yes."), "Done."] * 2 + [call("lookup", word="tea"), call("lookup", word="pot")])
+
+    async def living(_messages: list[ModelMessage], _info: Info) -> Turn:
+        if (turn := next(turns, None)) is not None:
+            return turn
+        stuck.set()
+        await may_go_on.wait()
+        return "Sorry."
+
+    pondering = Pondering(call("adjust", mood="patient"))
+    utility(small_world, model=pondering.model)
+    settings = {"profile": "standard", "model": "utility"}
+    ada = await small_world.agent("Ada", model=forever(living), tools=[lookup], reflection=settings)
+    noor = await small_world.person("Noor")
+    room = await small_world.space("Kitchen", noor, ada)
+    async with small_world.denizen.living() as residents:
+        await small_world.say(noor, CROSS, room)
+        await pondering.begun.wait()
+        for text in ("The word is tea.", "Look it up."):
+            await small_world.say(noor, text, room)
+            while len(await small_world.cycles(ada)) < 2 and not stuck.is_set():
+                await residents.sweep()
+                await asyncio.sleep(0)
+        await stuck.wait()
+        pondering.may_answer.set()
+        while (await small_world.denizen.stance(ada, room)).reflected_turns < 2:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        names = [each.name for each in await small_world.denizen.signals(ada, room)]
+        assert names == ["user_frustrated"]
+        may_go_on.set()
+        await residents.run_until_idle()
+    newest = (await small_world.denizen.signals(ada, room))[0]
+    assert (newest.cycle, newest.name, newest.rule) == (3, "error_threshold_exceeded", "2 errors in the last 4 results")
 
 
 async def test_a_model_or_a_classifier_may_tell_how_people_feel(small_world: World):

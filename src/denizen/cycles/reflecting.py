@@ -24,7 +24,7 @@ from denizen.consciousness.recall.passages import newest_cycle
 from denizen.cycles import budgets, ledger, watching
 from denizen.cycles.budgets import Allowance, Amount, Kept, Refusal
 from denizen.cycles.ledger import Charge
-from denizen.cycles.records import calls_of
+from denizen.cycles.records import calls_of, glance
 from denizen.cycles.watching import REFUSED
 from denizen.errors import InvalidInput, StorageError
 from denizen.ids import AgentId, CycleId, EntityId, SpaceId, new_id
@@ -122,11 +122,11 @@ _heard = statement(
     .order_by(messages.c.space_id, messages.c.seq)
 )
 _cycle = statement(
-    select(cycles.c.id).where(cycles.c.agent_id == bindparam("agent_id"), cycles.c.number == bindparam("number"))
+    select(cycles.c.id, cycles.c.first_seq).where(
+        cycles.c.agent_id == bindparam("agent_id"), cycles.c.number == bindparam("number")
+    )
 )
-_next_seq = statement(
-    select(cycles.c.first_seq).where(cycles.c.agent_id == bindparam("agent_id"), cycles.c.number == bindparam("number"))
-)
+_END: Final = 2**62
 _results = statement(
     select(log.c.cycle_id, log.c.message)
     .where(log.c.agent_id == bindparam("agent_id"), log.c.kind == "results", log.c.seq < bindparam("end"))
@@ -146,16 +146,23 @@ def next_lived(tx: Tx, agent_id: AgentId) -> Lived | None:
         return None
     found = {each[0]: each for each in tx.all(_heard, agent_id=agent_id, cycle=number)}
     heard = tuple(Heard(id, space, author, kind == "human", text) for id, space, author, kind, text in found.values())
-    failed, results, errors = _look_for_errors(tx, agent_id, number, row[0])
+    failed, results, errors = _look_for_errors(tx, agent_id, row[0], _end_of(tx, agent_id, number))
     return Lived(number, heard, failed, results, errors, records.redactions_so_far(tx, agent_id))
 
 
+def _end_of(tx: Tx, agent_id: AgentId, number: int) -> int:
+    """Where in the log the cycle has ended: the agent may have lived on, or be in the middle of its next one."""
+    if (after := tx.one(_cycle, agent_id=agent_id, number=number + 1)) is not None:
+        return after[1]
+    now = glance(tx, agent_id)
+    return _END if now is None else now.first_seq
+
+
 def _look_for_errors(
-    tx: Tx, agent_id: AgentId, number: int, cycle_id: str
+    tx: Tx, agent_id: AgentId, cycle_id: str, end: int
 ) -> tuple[tuple[bool, ...], int, tuple[str, ...]]:
-    after = tx.one(_next_seq, agent_id=agent_id, number=number + 1)
     told: list[tuple[bool, str]] = []
-    for of_cycle, message in tx.all(_results, agent_id=agent_id, end=2**62 if after is None else after[0]):
+    for of_cycle, message in tx.all(_results, agent_id=agent_id, end=end):
         told += [(of_cycle == cycle_id, _result(part)) for part in reversed(codec.load(message).parts)]
     told = told[: signals.ENTRIES]
     failed = tuple(is_error(text) for _, text in told)
@@ -540,7 +547,7 @@ def _last_felt(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> Felt:
 
 
 def _errors(tx: Tx, agent_id: AgentId) -> tuple[str, ...]:
-    return _look_for_errors(tx, agent_id, 2**61, "")[2]
+    return _look_for_errors(tx, agent_id, "", _END)[2]
 
 
 # Beside the lives of the agents
