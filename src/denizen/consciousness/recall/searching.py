@@ -118,8 +118,8 @@ def rank(
         kept = [at for at, place in enumerate(places) if place.speaker in only.speakers]
         places, scores = [places[at] for at in kept], [scores[at] for at in kept]
     ranked = with_cues(scores, places, named, period)
-    first = sorted(ranked, key=lambda number: (-ranked[number], -number))[:limit]
-    best = {number: ranked[number] for number in first}
+    first = sorted(((score, number) for number, score in ranked.items()), reverse=True)[:limit]
+    best = {number: score for score, number in first}
     return Ranking(here, only, best, limit, scored.rarity, scored.mean, unit)
 
 
