@@ -31,7 +31,7 @@ from denizen.consciousness.window import Budget
 from denizen.cycles import alerts
 from denizen.cycles.budgets import look_after_resting
 from denizen.cycles.cycle import Faculties, think
-from denizen.cycles.opening import Waking, open_cycle, resume_cycle
+from denizen.cycles.opening import Opened, Stale, Waking, open_cycle, resume_cycle
 from denizen.cycles.outcome import Acted, Failed, Paused, Rested
 from denizen.cycles.pausing import stays_paused
 from denizen.cycles.records import OpenCycle, open_cycle_id, spaces_of
@@ -40,7 +40,7 @@ from denizen.cycles.reminding import remind
 from denizen.cycles.triage import sift
 from denizen.errors import DenizenError, LeaseLost, StorageError
 from denizen.ids import AgentId
-from denizen.memory.reminding import shown_in
+from denizen.memory.reminding import Reminder, shown_in
 from denizen.profiles import choosing
 from denizen.reflection import records as reflection
 from denizen.storage.database import Database, Tx
@@ -371,7 +371,7 @@ class Residents:
             waking = await self._waking(mind, faculties)
             if self._stopping:
                 return
-            opened = await self._db.write(open_cycle, lease, waking)
+            opened = await self._open(mind, faculties.reminder, waking)
             if opened == "stale":
                 mind, faculties = await self._load(lease)
                 mind = await self._compact(faculties, mind, life)
@@ -397,8 +397,19 @@ class Residents:
         )
         if faculties.reminder is None:
             return waking
-        occasion = await faculties.reminder.before_cycle(mind)
-        return replace(waking, reminding=occasion, remembered=shown_in(mind.past))
+        return replace(waking, unreminded=faculties.reminder.not_yet(mind), remembered=shown_in(mind.past))
+
+    async def _open(self, mind: Mind, reminder: Reminder | None, waking: Waking) -> Opened | Stale | None:
+        """Open the next cycle; where it is time for that, the agent is reminded of something first."""
+        opened = await self._db.write(open_cycle, mind.lease, waking)
+        if opened == "remind":
+            assert reminder is not None
+            reminded = replace(waking, unreminded=None, reminding=await reminder.before_cycle(mind))
+            opened = await self._db.write(open_cycle, mind.lease, reminded)
+            assert opened != "remind"
+        if reminder is not None and isinstance(opened, Opened):
+            reminder.passed(mind, opened.cycle.events)
+        return opened
 
     async def _one(self, faculties: Faculties, mind: Mind, cycle: OpenCycle, life: _Life) -> bool:
         """Think one cycle; False if it stays open and must wait, so that there is nothing to do until then."""

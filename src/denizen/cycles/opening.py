@@ -58,6 +58,8 @@ class Waking:
     """What its profiles are chosen by, where the house has any."""
     reminding: reminding.Occasion | None = None
     """What it may be reminded of from beyond its own life."""
+    unreminded: frozenset[frozenset[str]] | None = None
+    """The conversations that it may enter without being reminded; None: all."""
     remembered: frozenset[str] = frozenset()
     """The ids of the memories that it was reminded of before and still sees."""
 
@@ -75,6 +77,8 @@ class Opened:
 
 Stale = Literal["stale"]
 """The agent's definition has changed since it was loaded."""
+Remind = Literal["remind"]
+"""It is time to look for what the agent should be reminded of."""
 
 _state = statement(
     select(
@@ -92,7 +96,7 @@ _keep_tools = insert_ignore(toolsets, ("digest", "tools"))
 _open = insert_into(cycles, "id", "agent_id", "first_seq", "started_at", "active_space_id", "told")
 
 
-def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> Opened | Stale | None:
+def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> Opened | Stale | Remind | None:
     """Take what wakes the agent, and as much besides as fits, into a new cycle. None if nothing wakes it."""
     fence(tx, lease)
     agent_id = lease.agent_id
@@ -105,6 +109,9 @@ def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> Opened | Stale | None:
     era_version, news, news_told, last_cycle_at, version = row
     if version != waking.version:
         return "stale"
+    spaces = reminding.spaces_of(batch)
+    if waking.unreminded is not None and spaces and spaces not in waking.unreminded:
+        return "remind"
     plans = agenda.next_few(tx, agent_id)
     room = waking.inbox_tokens - sum(len(line) for line in plans) // 4
     characters = event_characters(room)

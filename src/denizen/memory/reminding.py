@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 from pydantic import JsonValue
@@ -33,8 +33,10 @@ from denizen.storage.schema import log as log_rows
 
 HEADER: Final = "[REMEMBERED — from long-term memory, because of this inbox; it may be out of date]"
 QUERY_CHARACTERS: Final = 2_000
-_SPACES_KNOWN: Final = 20_000
-"""Of so many conversations it is known when they were last reminded of something."""
+_AGENTS_KNOWN: Final = 2_000
+"""Of so many agents it is known when they were last reminded of something."""
+_SPACES_KNOWN: Final = 100
+"""In so many conversations of each."""
 _TITLES: Final = {
     "conversation": "Of this conversation",
     "user": "Of the person you are with",
@@ -59,7 +61,7 @@ class Occasion:
     """Those that may not be looked at, and why."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Last:
     """When a conversation was last reminded."""
 
@@ -71,6 +73,10 @@ class _Last:
     """Whether something was found."""
     next_seq: int
     """Where the agent's log ended before its last turn there."""
+
+    def turns_now(self, mind: Mind) -> int:
+        """With the one that is about to begin, unless that was counted before and left no trace."""
+        return self.turns + (mind.next_seq > self.next_seq)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,23 +95,41 @@ class Reminder:
         self._db = db
         self._retriever = retriever
         self._configuration = configuration
-        self._last: OrderedDict[tuple[str, frozenset[str]], _Last] = OrderedDict()
+        self._last: OrderedDict[str, OrderedDict[frozenset[str], _Last]] = OrderedDict()
+        """By agent and conversation, those of late at the end."""
 
     def compacted(self, space_id: SpaceId) -> None:
         """A conversation was summed up: whoever is in it is reminded anew."""
         if self._configuration.now().routing.on_compaction:
-            for key in [key for key in self._last if space_id in key[1]]:
-                del self._last[key]
+            for known in self._last.values():
+                for spaces in [each for each in known if space_id in each]:
+                    del known[spaces]
+
+    def not_yet(self, mind: Mind) -> frozenset[frozenset[str]] | None:
+        """The conversations in which it is not time to remind the agent; None: in none is there anything to remind of.
+
+        Asked before each cycle, and so without a look into the database.
+        """
+        if not self._configuration.now().long_term.enabled:
+            return None
+        known = self._known(mind.lease.agent_id).items()
+        return frozenset(spaces for spaces, last in known if self._why(mind, last) is None)
+
+    def passed(self, mind: Mind, events: Iterable[Event]) -> None:
+        """A cycle of these events was opened: it is a turn of that conversation."""
+        known, spaces = self._known(mind.lease.agent_id), spaces_of(events)
+        if (last := known.get(spaces)) is not None:
+            known[spaces] = replace(last, turns=last.turns_now(mind), next_seq=mind.next_seq)
 
     async def before_cycle(self, mind: Mind) -> Occasion | None:
-        """What the agent may be reminded of when its next cycle opens; None where it is not yet time."""
+        """What the agent may be reminded of when its next cycle opens; None where it is not time."""
         configured = self._configuration.now()
-        if not configured.long_term.enabled:
-            return None
         agent_id = mind.lease.agent_id
         batch = await self._db.read(_batch, agent_id)
-        spaces = _spaces_of(batch)
-        if not spaces or (why := self._due(mind, spaces)) is None:
+        spaces = spaces_of(batch)
+        last = self._known(agent_id).get(spaces)
+        why = "first" if last is None else self._why(mind, last)
+        if not spaces or why is None:
             return None
         seen = await self._db.read(_glance, agent_id, batch)
         owners = seen.readable.owners
@@ -121,27 +145,27 @@ class Reminder:
         characters = min(configured.long_term.max_characters, 2 * mind.budget.inbox)
         return Occasion(spaces, tuple(new), characters, why, looked_at, dict(refused))
 
-    def _due(self, mind: Mind, spaces: frozenset[str]) -> str | None:
-        """Why it is time to be reminded; None if it is not. Counts the turn."""
+    def _known(self, agent_id: AgentId) -> OrderedDict[frozenset[str], _Last]:
+        return self._last.get(agent_id) or OrderedDict()
+
+    def _why(self, mind: Mind, last: _Last) -> str | None:
+        """Why it is time to be reminded again; None if it is not."""
         routing = self._configuration.now().routing
-        key = (mind.lease.agent_id, spaces)
-        last = self._last.get(key)
-        if last is None:
-            return "first"
-        self._last.move_to_end(key)
         if mind.era.layers != last.layers and routing.on_compaction:
             return "compaction"
-        if mind.next_seq > last.next_seq:
-            last.turns += 1
-        elif last.shown:
+        if mind.next_seq <= last.next_seq and last.shown:
             return "first"  # the cycle that was reminded left no trace: it is told again
-        last.next_seq = mind.next_seq
         # The first turn is the one that was reminded: the next is due so many turns after it.
-        return "cadence" if last.turns > routing.every_turns else None
+        return "cadence" if last.turns_now(mind) > routing.every_turns else None
 
     def _remember(self, agent_id: AgentId, spaces: frozenset[str], mind: Mind, *, shown: bool) -> None:
-        self._last[agent_id, spaces] = _Last(1, mind.era.layers, shown, mind.next_seq)
-        if len(self._last) > _SPACES_KNOWN:
+        known = self._last.setdefault(agent_id, OrderedDict())
+        known[spaces] = _Last(1, mind.era.layers, shown, mind.next_seq)
+        known.move_to_end(spaces)
+        self._last.move_to_end(agent_id)
+        if len(known) > _SPACES_KNOWN:
+            known.popitem(last=False)
+        if len(self._last) > _AGENTS_KNOWN:
             self._last.popitem(last=False)
 
 
@@ -149,12 +173,13 @@ def _batch(tx: Tx, agent_id: AgentId) -> list[Event]:
     return list(delivery.next_batch(delivery.pending(tx, agent_id)))
 
 
-def _spaces_of(events: Iterable[Event]) -> frozenset[str]:
+def spaces_of(events: Iterable[Event]) -> frozenset[str]:
+    """The conversation that these are of."""
     return frozenset(event.space_id for event in events if event.space_id is not None)
 
 
 def _glance(tx: Tx, agent_id: AgentId, batch: Sequence[Event]) -> _Glance:
-    spaces = _spaces_of(batch)
+    spaces = spaces_of(batch)
     query = "\n".join(entry_text(event) for event in batch)[:QUERY_CHARACTERS]
     return _Glance(spaces, query, _readable(tx, agent_id, spaces, batch))
 
@@ -179,7 +204,7 @@ def remind(
     Other events than those that were seen may have been taken, and others may be there: who may hear what is decided
     here.
     """
-    spaces = _spaces_of(events)
+    spaces = spaces_of(events)
     if not occasion.found or spaces != occasion.spaces:
         return None
     allowed = {each.key for each in _readable(tx, agent_id, spaces, events).owners}
