@@ -1,10 +1,11 @@
 """What remembering costs: a turn with everything on against everything off, and finding a memory among very many.
 
-    python -m bench.memory [--turns N] [--items N] [--database-url URL]
+    python -m bench.memory [--turns N] [--new N] [--items N] [--database-url URL]
 
 `turn`: CPU of one durable turn (as in `bench.turn`, of a young agent) of a runtime that remembers nothing, and of one
 that sums conversations up and reminds the agent with the default cadence; the utility model is scripted and answers at
-once, and each pass leaves twelve items. They take turns, `ROUNDS` times, so that whatever else the machine does falls
+once, and each pass leaves twelve items, three of which are new (`--new`) and take the place of three that were there,
+for each of three owners. They take turns, `ROUNDS` times, so that whatever else the machine does falls
 on both; `ratio` is what the second costs for each that the first does, the median over the rounds.
 `retrieval`: the median and the 95th percentile of a question to a user's memory of N items (100,000), by words, with
 everything that is asked before it (who is there, what is settled), in milliseconds of wall clock; and the CPU of one,
@@ -22,6 +23,7 @@ import statistics
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,7 @@ from denizen.memory import granting
 from denizen.memory.items import hash_of
 from denizen.memory.settings import MemoryOptions
 from denizen.memory.sinks import DatabaseRetriever, Wanted
+from denizen.models.scripted import Info
 from denizen.storage.database import Tx, insert_into, statement
 from denizen.storage.schema import memories, memory_owners, memory_terms
 
@@ -59,19 +62,26 @@ _analyze = statement(sql("ANALYZE"))
 _measure = insert_into(memory_owners, "owner", "items", "length")
 
 
-def _sum_up(_messages: object, _info: object) -> str:
-    """What a utility model would write: twelve items, some of them new each time."""
-    chosen = random.sample(range(200), 12)
-    facts = [{"text": f"Noor mentioned thing number {n} of many.", "sources": [1, 2]} for n in chosen]
-    return json.dumps({"summary_markdown": "They talked. " * 60, "memory_json": {"facts": facts}})
+def _summing_up(new: int) -> Callable[[object, Info], str]:
+    """What a utility model would write: twelve items, so many of them new each time."""
+
+    def sum_up(_messages: object, info: Info) -> str:
+        first = info.number * new
+        chosen = range(first, first + 12)
+        facts = [{"text": f"Noor mentioned thing number {n} of many.", "sources": [1, 2]} for n in chosen]
+        return json.dumps({"summary_markdown": "They talked. " * 60, "memory_json": {"facts": facts}})
+
+    return sum_up
 
 
-async def a_turn(folder: Path, turns: int, database_url: str | None, number: int, *, on: bool) -> dict[str, float]:
+async def a_turn(
+    folder: Path, turns: int, new: int, database_url: str | None, number: int, *, on: bool
+) -> dict[str, float]:
     """The CPU of a turn, with everything that goes on beside it."""
     url = database_url or f"sqlite:///{folder}/memory-{number}.db"
     options = MemoryOptions(presets=lambda: _PRESETS) if on else None
     async with Runtime(url, memory=options) as runtime:
-        runtime.models.register("utility", forever(_sum_up, chunk=None, record=False))
+        runtime.models.register("utility", forever(_summing_up(new), chunk=None, record=False))
         person, agent, space = await household(runtime, Asked(), number)
         async with runtime.living(), runtime.bus.subscribe(agent_topic(agent.id)) as life:
             for _ in range(WARM_UP):
@@ -159,14 +169,14 @@ def _count(tx: Tx, owner: str, counts: dict[str, int], many: int, length: int) -
         tx.run(_analyze)
 
 
-async def measure(turns: int, count: int, database_url: str | None) -> dict[str, Any]:
+async def measure(turns: int, new: int, count: int, database_url: str | None) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         off: list[dict[str, float]] = []
         on: list[dict[str, float]] = []
         for number in range(0, 2 * ROUNDS, 2):
-            off.append(await a_turn(folder, turns // ROUNDS, database_url, number, on=False))
-            on.append(await a_turn(folder, turns // ROUNDS, database_url, number + 1, on=True))
+            off.append(await a_turn(folder, turns // ROUNDS, new, database_url, number, on=False))
+            on.append(await a_turn(folder, turns // ROUNDS, new, database_url, number + 1, on=True))
         found = await retrieval(folder, count, database_url)
     ratio = statistics.median(b["cpu_ms"] / a["cpu_ms"] for a, b in zip(off, on, strict=True))
     each = {"off": _middle(off), "on": _middle(on), "ratio": round(ratio, 2)}
@@ -181,11 +191,12 @@ def _middle(rounds: list[dict[str, float]]) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--turns", type=int, default=300)
+    parser.add_argument("--new", type=int, default=3)
     parser.add_argument("--items", type=int, default=100_000)
     parser.add_argument("--database-url")
     given = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
-    print(json.dumps(asyncio.run(measure(given.turns, given.items, given.database_url))))
+    print(json.dumps(asyncio.run(measure(given.turns, given.new, given.items, given.database_url))))
 
 
 if __name__ == "__main__":
