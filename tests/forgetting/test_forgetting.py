@@ -13,10 +13,13 @@ from denizen import call, forever, reply, scripted, tool
 from denizen.agents.registry import Agent
 from denizen.checker import check
 from denizen.errors import InvalidInput, NotFound
+from denizen.forgetting import redacting
 from denizen.forgetting.places import PLACES
+from denizen.forgetting.redacting import Redactor
 from denizen.ids import MessageId
 from denizen.models.scripted import Info, Turn
 from denizen.spaces.directory import Entity, Space
+from denizen.spaces.quotes import Quotes
 from denizen.storage.schema import metadata
 from denizen.tools.prebuilt import PREBUILT
 from denizen.tools.tool import Toolbox
@@ -299,6 +302,17 @@ WORDLESS = {
     "policy", "person_id", "preset", "mood", "skill", "complexity", "counters", "metaprompt", "cause",
 }  # fmt: skip
 """Columns that hold identifiers, words of our own, or what no person has said."""
+
+
+@pytest.mark.parametrize("levels", [1, 300, 100_000])
+def test_words_go_however_deep_they_are_nested(levels: int) -> None:
+    """Anybody could keep a house from forgetting by a text of many brackets."""
+    quotes = Quotes()
+    quotes.add(SECRET)
+    for closed in ("]" * levels, ""):
+        stored = f'{"[" * levels}"{SECRET}"{closed}'
+        assert SECRET not in Redactor(quotes).text(stored)
+        assert SECRET not in redacting.blank(stored)
 
 
 def test_every_column_that_keeps_words_has_its_place() -> None:

@@ -142,6 +142,21 @@ async def test_one_cycle_that_hears_both_spaces_does_not_carry_words_across(worl
     assert [each.from_space for each in await world.denizen.crossings(ada)] == ["Den"]
 
 
+@pytest.mark.parametrize("answer", ['{"mail": {"messageId": "1"}}', '[{"messageId": 1}]', 'no JSON, "messageId"'])
+async def test_what_other_tools_call_a_message_is_none_of_ours(small_world: World, answer: str):
+    """It was taken for one of our own results, and failed whatever the agent said after it."""
+
+    @tool
+    def send_mail() -> str:
+        """Send a mail."""
+        return answer
+
+    said = "I have asked them all by mail, and shall tell you what they answer."
+    turns = call("send_mail"), reply(said), "Told Bert."
+    _, _, bert, _, hall = await told_in_private(small_world, *turns, tools=[send_mail])
+    assert await ask(small_world, bert, hall) == [said]
+
+
 async def test_what_the_agent_has_only_read_is_guarded_too(world: World):
     """It was not there when it was said, and reads it up."""
     noor, bert = await world.person("Noor"), await world.person("Bert")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -116,7 +115,7 @@ def find_open(tx: Tx, agent_id: AgentId) -> Found | None:
         entries=tuple(log.entries(tx, agent_id, row[1])),
         effects=done,
         attempts=row[4],
-        sent_to=tuple(_target(tx, effect) for effect in done if effect.tool == SEND_MESSAGE and effect.changes),
+        sent_to=tuple(_target(tx, each) for each in done if each.tool == SEND_MESSAGE and each.changes),
         caution=guard.caution(tx, agent_id, spaces_of(events, row[3])),
         waited=calls.waited(made),
         call_ids={(each.step, each.position): each.id for each in made},
@@ -126,8 +125,9 @@ def find_open(tx: Tx, agent_id: AgentId) -> Found | None:
 
 def _target(tx: Tx, sent: EffectRecord) -> str:
     """The name of the space that a message went to, by the id that its sender was told."""
-    message = posting.get_message(tx, json.loads(sent.result or "")["messageId"])
-    return directory.get_space(tx, message.space_id).name
+    message_id = effects.message_in(sent.result)
+    assert message_id is not None
+    return directory.get_space(tx, posting.get_message(tx, message_id).space_id).name
 
 
 _open_id = statement(select(cycles.c.id).where(cycles.c.agent_id == bindparam("agent_id"), cycles.c.number.is_(None)))

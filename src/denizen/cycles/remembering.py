@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 from pydantic_ai.messages import ModelResponse, ToolCallPart, ToolReturnPart
 from sqlalchemy import bindparam, select
@@ -21,6 +21,7 @@ from denizen.inbox.events import ABOUT, Event
 from denizen.inbox.format import entry_text
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import messages, spaces
+from denizen.tools import effects
 from denizen.tools.prebuilt import PREBUILT, SEND_MESSAGE
 
 _OWN: Final = frozenset(tool.name for tool in PREBUILT)
@@ -82,18 +83,10 @@ def _calls_with_results(entries: Sequence[Entry]) -> Iterator[tuple[ToolCallPart
 def _said(tx: Tx, agent_id: AgentId, call: ToolCallPart, result: str) -> Iterator[Piece]:
     if call.tool_name != SEND_MESSAGE:
         return
-    message_id = _message_id(result)
+    message_id = effects.message_in(result)
     row = tx.one(_sent, id=message_id) if message_id else None
     if row is not None:
         yield Piece("said", row[1], row[2], row[0], agent_id, message_id=message_id)
-
-
-def _message_id(result: str) -> str | None:
-    try:
-        told: Any = json.loads(result)
-    except ValueError:
-        return None
-    return told.get("messageId") if isinstance(told, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
 
 def _did(call: ToolCallPart, result: str) -> Iterator[str]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
 
+from denizen.inbox.outside import parsed
 from denizen.spaces.quotes import FORGOTTEN, Quotes
 
 _PARTS: Final = ("content", "args")
@@ -36,11 +37,11 @@ class Redactor:
 
     def text(self, stored: str) -> str:
         """A text, which may be JSON."""
-        parsed = _container(stored)
-        if parsed is None:
+        found = _container(stored)
+        if found is None:
             return self._said(stored)
-        left = self.value(parsed)
-        return stored if left == parsed else _dump(left, like=stored)
+        left = self.value(found)
+        return stored if left == found else _dump(left, like=stored)
 
     def value(self, value: Any) -> Any:
         """A value of JSON; its keys too, because what is kept under names has them there."""
@@ -79,8 +80,8 @@ class Redactor:
 
 def blank(stored: str) -> str:
     """Nothing of what was said is left, only the shape of it: JSON stays JSON, and what is counted stays."""
-    parsed = _container(stored)
-    return FORGOTTEN if parsed is None else _dump(_blank(parsed), like=stored)
+    found = _container(stored)
+    return FORGOTTEN if found is None else _dump(_blank(found), like=stored)
 
 
 def blank_entry(stored: str) -> str:
@@ -130,11 +131,8 @@ def _container(stored: str) -> Any:
     """The object or list that the text is, if it is JSON."""
     if stored.lstrip()[:1] not in ("{", "["):
         return None
-    try:
-        parsed = json.loads(stored)
-    except ValueError:
-        return None
-    return parsed if isinstance(parsed, dict | list) else None  # pyright: ignore[reportUnknownVariableType]
+    found = parsed(stored)
+    return found if isinstance(found, dict | list) else None
 
 
 def _dump(value: Any, *, like: str) -> str:
@@ -144,9 +142,9 @@ def _dump(value: Any, *, like: str) -> str:
 
 def renamed(definition: str, handle: str, new_handle: str, change: Callable[[Any], Any]) -> str:
     """An agent's definition, or its rule of what is urgent, in which whoever had that handle has another."""
-    parsed = json.loads(definition)
+    before = json.loads(definition)
     left: dict[str, Any] = {}
-    for key, value in parsed.items():
+    for key, value in before.items():
         if key in ("people", "works_for"):
             left[key] = [new_handle if each == handle else each for each in value]
         elif key == "urgent":
@@ -155,7 +153,7 @@ def renamed(definition: str, handle: str, new_handle: str, change: Callable[[Any
             left[key] = f"@{new_handle}" if value == f"@{handle}" else value
         else:
             left[key] = change(value) if key in ("instructions", "heartbeat") else value
-    return definition if left == parsed else _dump(left, like=definition)
+    return definition if left == before else _dump(left, like=definition)
 
 
 def each_once(texts: Iterable[str | None]) -> list[str]:

@@ -12,6 +12,8 @@ from denizen.storage.database import storable
 
 NESTING: Final = 100
 """How deep data may be nested. Deeper ones could be read and not be written again."""
+_WALKED: Final = 2 * NESTING
+"""How deep anything of ours may be nested: such data, and what is around them."""
 
 
 def check_data(data: JsonValue, most_characters: int) -> None:
@@ -42,10 +44,19 @@ def storable_data(data: JsonValue) -> JsonValue:
             return data
 
 
-def is_deep(data: JsonValue) -> bool:
-    """Whether the data are nested deeper than `NESTING`."""
+def parsed(text: str) -> JsonValue:
+    """What the text is as JSON; None where it is none, or nested deeper than anyone should walk into."""
+    try:
+        data: JsonValue = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return None if is_deep(data, _WALKED) else data
+
+
+def is_deep(data: JsonValue, levels: int = NESTING) -> bool:
+    """Whether the data are nested deeper than so many levels."""
     level: list[JsonValue] = [data]
-    for _ in range(NESTING + 1):
+    for _ in range(levels + 1):
         level = [inner for each in level for inner in _inside(each)]
         if not level:
             return False

@@ -6,7 +6,6 @@ answer, an interruption, the end of its time. What comes after that is told to t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -19,6 +18,7 @@ from denizen.errors import AlreadySettled, NotFound
 from denizen.ids import AgentId, CallId, CycleId, EntityId, SpaceId
 from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
+from denizen.inbox.outside import parsed
 from denizen.spaces import directory, posting
 from denizen.storage.database import Tx, insert_into, statement, storable
 from denizen.storage.schema import calls, instances, memberships
@@ -72,10 +72,8 @@ class Call:
     @property
     def parsed_arguments(self) -> JsonValue:
         """The arguments as data; as text where a model wrote no JSON."""
-        try:
-            return json.loads(self.arguments)
-        except ValueError:
-            return self.arguments
+        data = parsed(self.arguments)
+        return self.arguments if data is None else data
 
 
 _columns = (

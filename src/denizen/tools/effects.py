@@ -7,7 +7,8 @@ from typing import Literal
 
 from sqlalchemy import bindparam, select, update
 
-from denizen.ids import CycleId
+from denizen.ids import CycleId, MessageId
+from denizen.inbox.outside import parsed
 from denizen.storage.database import Tx, insert_into, statement
 from denizen.storage.schema import effects
 
@@ -89,6 +90,13 @@ def intend(
 def complete(tx: Tx, cycle_id: CycleId, step: int, position: int, result: str) -> bool:
     """The call that was intended or asked is done; False if it was done before."""
     return tx.run(_complete, cycle=cycle_id, at_step=step, at=position, outcome=result) == 1
+
+
+def message_in(result: str | None) -> MessageId | None:
+    """The id of the message that a call has sent, by what it was told. Other tools than ours may say the like."""
+    told = parsed(result or "")
+    id = told.get("messageId") if isinstance(told, dict) else None
+    return MessageId(id) if isinstance(id, str) else None
 
 
 def of_cycle(tx: Tx, cycle_id: CycleId) -> list[EffectRecord]:

@@ -28,6 +28,7 @@ from denizen.consciousness.recall.terms import count_terms
 from denizen.ids import AgentId, CycleId, SpaceId
 from denizen.inbox.events import Event
 from denizen.inbox.format import quoted_name
+from denizen.inbox.outside import parsed
 from denizen.memory import items
 from denizen.memory.audience import audience
 from denizen.memory.items import Remembered
@@ -207,12 +208,10 @@ def _forms(what: Draft) -> tuple[str, ...]:
 
 def _forms_of_call(arguments: str) -> tuple[str, ...]:
     """What the arguments say: their values one after the other, as they are written and as they are read; and all."""
-    try:
-        parsed: Any = json.loads(arguments)
-    except ValueError:
-        parsed = arguments
-    values = " ".join(_texts_in(parsed, keys=False))
-    return render(values).plain, values, " ".join(_texts_in(parsed, keys=True))
+    data = parsed(arguments)
+    said_in = arguments if data is None else data
+    values = " ".join(_texts_in(said_in, keys=False))
+    return render(values).plain, values, " ".join(_texts_in(said_in, keys=True))
 
 
 def _texts_in(value: Any, *, keys: bool) -> Iterator[str]:
@@ -425,9 +424,9 @@ class _Search:
             if event.space_id is not None:
                 yield _Text(event.space_id, event.text)
         for done in effects.of_cycle(self.tx, self._cycle_id):
-            if done.changes and done.result and '"messageId"' in done.result:
-                row = self.tx.one(_said, id=str(json.loads(done.result)["messageId"]))
-                yield _Text(row[0], row[1]) if row else _Text("", "")
+            message_id = effects.message_in(done.result) if done.changes else None
+            if message_id is not None and (row := self.tx.one(_said, id=message_id)) is not None:
+                yield _Text(row[0], row[1])
         for space_id in closed:
             for (encoded,) in self.tx.all(_read_in_window, agent_id=self._agent_id, mark=f"%spaceId: {space_id}]%"):
                 yield from (_Text(space_id, text) for text in _transcripts(encoded, space_id))
