@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from pydantic_ai.messages import ModelMessage
@@ -12,25 +13,34 @@ from denizen.app import Runtime
 from denizen.clock import ManualClock
 from denizen.consciousness import lease as leases
 from denizen.consciousness.lease import LEASE_SECONDS
-from denizen.models.scripted import Info, Turn, forever, skip
+from denizen.cycles import calling
+from denizen.models.scripted import Info, Turn, call, forever, skip
 from denizen.storage.database import Database
+from denizen.tools import calls
+from denizen.tools.settings import ClientTool
 
 
-class SlowRenewal:
-    """The real database, which answers a renewal only when it is told to."""
+class Slow:
+    """The real database, which tells what has become of one kind of write only when it is told to."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database, fn: Callable[..., Any]) -> None:
         self._db = db
-        self.renewed = asyncio.Event()
+        self._fn = fn
+        self.written = asyncio.Event()
         self.may_tell = asyncio.Event()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._db, name)
 
-    async def write_first(self, fn: Any, /, *args: Any) -> Any:
-        result = await self._db.write_first(fn, *args)
-        if fn is leases.renew:
-            self.renewed.set()
+    async def write(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        return await self._told(fn, await self._db.write(fn, *args, **kwargs))
+
+    async def write_first(self, fn: Callable[..., Any], /, *args: Any) -> Any:
+        return await self._told(fn, await self._db.write_first(fn, *args))
+
+    async def _told(self, fn: Callable[..., Any], result: Any) -> Any:
+        if fn is self._fn:
+            self.written.set()
             await self.may_tell.wait()
         return result
 
@@ -45,11 +55,11 @@ async def test_a_life_that_begins_during_a_renewal_goes_on(sqlite_url: str) -> N
 
     model = forever(answer)
     async with Runtime(sqlite_url, clock=clock, pace=Pace(warm_seconds=1e9)) as denizen:
-        denizen._db = db = SlowRenewal(denizen.db)  # pyright: ignore[reportAttributeAccessIssue]
+        denizen._db = db = Slow(denizen.db, leases.renew)  # pyright: ignore[reportAttributeAccessIssue]
         agent = await denizen.create_agent("Ada", model=model)
         async with denizen.living() as residents:
             clock.advance(10)
-            await db.renewed.wait()
+            await db.written.wait()
             await denizen.trigger(agent, "clock")
             await asked.wait()
             db.may_tell.set()
@@ -86,17 +96,6 @@ async def test_whoever_has_lost_its_lease_stops_thinking_when_leases_are_renewed
             await stopped.wait()
 
 
-class SlowRelease(SlowRenewal):
-    """The real database, which answers whoever gives a lease back only when it is told to."""
-
-    async def write(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
-        result = await self._db.write(fn, *args, **kwargs)
-        if fn is leases.release:
-            self.renewed.set()
-            await self.may_tell.wait()
-        return result
-
-
 async def test_what_arrives_while_an_agent_lets_go_wakes_it_again(ready_sqlite_url: str) -> None:
     """Nobody else heard of it: the hint went to the life that was ending."""
     clock, thought = ManualClock(), asyncio.Semaphore(0)
@@ -106,12 +105,37 @@ async def test_what_arrives_while_an_agent_lets_go_wakes_it_again(ready_sqlite_u
         return skip()
 
     async with Runtime(ready_sqlite_url, clock=clock, pace=Pace(warm_seconds=0, sweep_seconds=1e9)) as denizen:
-        denizen._db = db = SlowRelease(denizen.db)  # pyright: ignore[reportAttributeAccessIssue]
+        denizen._db = db = Slow(denizen.db, leases.release)  # pyright: ignore[reportAttributeAccessIssue]
         agent = await denizen.create_agent("Ada", model=forever(answer))
         async with denizen.living(), asyncio.timeout(60):
             await denizen.trigger(agent, "clock")
             await thought.acquire()
-            await db.renewed.wait()
+            await db.written.wait()
             await denizen.trigger(agent, "clock")
             db.may_tell.set()
             await thought.acquire()
+
+
+async def test_an_answer_that_comes_while_an_agent_pauses_wakes_it_again(ready_sqlite_url: str) -> None:
+    """It can be answered as soon as it is asked: before the agent's own process knows that it waits."""
+    asked: dict[str, Any] = {"type": "object", "properties": {}}
+    confirm = ClientTool(name="confirm", description="Ask.", parameters=asked)
+    over = asyncio.Event()
+
+    def answer(_: list[ModelMessage], info: Info) -> Turn:
+        if info.number == 0:
+            return call("confirm")
+        over.set()
+        return "Done."
+
+    pace = Pace(sweep_seconds=1e9)
+    async with Runtime(ready_sqlite_url, clock=ManualClock(), pace=pace) as denizen:
+        denizen._db = db = Slow(denizen.db, calling.carry_on)  # pyright: ignore[reportAttributeAccessIssue]
+        agent = await denizen.create_agent("Ada", model=forever(answer), tools=[confirm])
+        async with denizen.living(), asyncio.timeout(60):
+            await denizen.trigger(agent, "clock")
+            await db.written.wait()
+            (waiting,) = await denizen.db.read(calls.pausing, agent.id)
+            await denizen.db.write(calls.answer, waiting.id, "Yes.")
+            db.may_tell.set()
+            await over.wait()
