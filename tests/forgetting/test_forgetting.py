@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
 from pydantic_ai.messages import ModelMessage
 from sqlalchemy import Text
+from sqlalchemy import text as sql
 
 from denizen import call, forever, reply, scripted, tool
 from denizen.agents.registry import Agent
@@ -18,13 +20,15 @@ from denizen.forgetting.places import PLACES
 from denizen.forgetting.redacting import Redactor
 from denizen.ids import MessageId
 from denizen.models.scripted import Info, Turn
+from denizen.spaces import posting
 from denizen.spaces.directory import Entity, Space
 from denizen.spaces.quotes import Quotes
+from denizen.storage.database import Tx, statement
 from denizen.storage.schema import metadata
 from denizen.tools.prebuilt import PREBUILT
 from denizen.tools.tool import Toolbox
 from tests.properties.house import everything
-from tests.world import World, as_text
+from tests.world import Waiting, World, as_text, open_world
 
 SECRET = "Quentin hid the violet xylophone beneath seventeen crooked umbrellas last Thursday."
 QUIET = {"silent_reply": "ignore"}
@@ -244,6 +248,58 @@ async def test_a_cycle_under_way_does_not_bring_it_back(world: World):
     await assert_gone(world, *WORDS)
     assert times == ["shed"]
     assert [each[3] for each in await world.endings(ada)] == ["Done looking."]
+
+
+async def test_a_thought_that_forgetting_interrupts_has_not_failed(small_world: World):
+    world, begun, release = small_world, asyncio.Event(), asyncio.Event()
+    seen: list[Waiting] = []
+
+    async def answer(_messages: list[ModelMessage], info: Info) -> Turn:
+        if info.number == 0:
+            begun.set()
+            await release.wait()
+        seen.extend(await world.waiting(ada))
+        return "Read it."
+
+    noor = await world.person("Noor")
+    ada = await world.agent("Ada", model=forever(answer), cycle=QUIET)
+    kitchen = await world.space("Kitchen", noor, ada)
+    posted = await world.say(noor, SECRET, kitchen)
+    async with world.denizen.living() as residents:
+        await begun.wait()
+        await world.denizen.forget_message(posted.id)
+        seen.clear()
+        release.set()
+        await residents.run_until_idle()
+    assert seen[-1] == Waiting("[forgotten]", "taken", attempts=0)
+
+
+async def test_whoever_is_writing_it_down_is_waited_for(ready_postgres_url: str):
+    """It was read before it was forgotten, and written after: nobody would have found it there."""
+    async with open_world(ready_postgres_url) as world:
+        ada, noor, _, kitchen = await a_life(world)
+        posted = await world.say(noor, SECRET, kitchen)
+        writing, may_end = asyncio.Event(), threading.Event()
+        loop = asyncio.get_running_loop()
+
+        def quote(tx: Tx) -> None:
+            posting.post(tx, kitchen.id, ada.id, posting.draft(posting.get_message(tx, posted.id).text))
+            loop.call_soon_threadsafe(writing.set)
+            assert may_end.wait(60)
+
+        async with asyncio.TaskGroup() as tasks, asyncio.timeout(60):
+            tasks.create_task(world.denizen.db.write(quote))
+            await writing.wait()
+            forgetting = tasks.create_task(world.denizen.forget_message(posted.id))
+            while not (forgetting.done() or await world.denizen.db.read(_someone_waits)):
+                pass
+            may_end.set()
+        await assert_gone(world, *WORDS)
+
+
+def _someone_waits(tx: Tx) -> bool:
+    waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    return tx.one(statement(sql(waiting))) is not None
 
 
 async def test_what_waits_in_an_inbox_is_taken_out(world: World):

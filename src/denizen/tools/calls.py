@@ -219,11 +219,7 @@ _settle = statement(
 )
 _answer_late = statement(
     update(calls)
-    .where(
-        calls.c.id == bindparam("call"),
-        or_(calls.c.state == "interrupted", calls.c.state == "expired"),
-        calls.c.settled_by.is_(None),
-    )
+    .where(calls.c.id == bindparam("call"), or_(calls.c.state == "interrupted", calls.c.state == "expired"))
     .values(state="late", result=bindparam("outcome"), settled_by=bindparam("by"))
 )
 
