@@ -80,6 +80,11 @@ def test_only_whole_words_count(plain: str, urgent: bool):
     assert UrgentRule().applies(handle="bee", kind="agent", plain=plain) is False
 
 
+def test_what_is_no_word_makes_nothing_urgent():
+    """An empty one stands at the end of every sentence."""
+    assert not UrgentRule(words=("", " ")).applies(handle="noor", kind="human", plain="Good morning. How are you?")
+
+
 async def test_words_are_looked_for_in_what_people_read(small_world: World):
     ada = await small_world.agent("Ada")
     noor = await small_world.person("Noor")

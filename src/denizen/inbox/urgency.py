@@ -26,7 +26,7 @@ class UrgentRule(BaseModel):
             return True
         if kind != "human" or (self.works_for and handle not in self.works_for):
             return False
-        return any(_has(word, plain) for word in self.words)
+        return any(_has(word, plain) for word in self.words if word.strip())
 
 
 def _has(word: str, text: str) -> bool:
