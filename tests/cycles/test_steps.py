@@ -322,6 +322,26 @@ async def test_a_long_result_is_cut_and_can_be_read_to_its_end(world: World):
     assert await world.transcript(hall) == ["Noor: Read", "Ada: Read it all."]
 
 
+async def test_nobody_reads_what_was_cut_for_another(small_world: World):
+    @tool
+    def look_up() -> str:
+        """Look something up."""
+        return "secret " * 5_000
+
+    world = small_world
+    ada, noor, hall = await in_a_hall(world, call("look_up"), reply("Found it."), "Told Noor.", tools=[look_up])
+    await world.say(noor, "Look it up", hall)
+    await world.run()
+    pointer = re.search(r'read_entry\("(result:[^"]+)"', (await world.history(ada))[2])
+    assert pointer is not None
+    bee = await world.agent("Bee", call("read_entry", entry=pointer[1]), reply("I cannot."), "Told Noor.")
+    attic = await world.space("Attic", noor, bee)
+    await world.say(noor, "What does it say?", attic)
+    await world.run()
+    (told,) = await results(world, bee)
+    assert '"error": "not_found"' in told
+
+
 async def test_results_may_hold_any_text_and_any_value(world: World):
     @tool
     async def odd() -> str:
