@@ -23,7 +23,7 @@ from pydantic_ai.messages import (
     ToolReturnPart,
     UserPromptPart,
 )
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, select, text
 
 from denizen import ManualClock, Runtime, scripted
 from denizen.agents.registry import Agent
@@ -246,6 +246,16 @@ _waiting_rows = statement(
 _ledger_rows = statement(
     select(ledger.c.kind, ledger.c.detail).where(ledger.c.agent_id == bindparam("agent_id")).order_by(ledger.c.number)
 )
+
+
+_locked_out = statement(
+    text("SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+)
+
+
+def someone_waits(tx: Tx) -> bool:
+    """Whether a transaction waits for another one to end. On PostgreSQL only."""
+    return tx.one(_locked_out) is not None
 
 
 def _waiting(tx: Tx, agent_id: str) -> list[Waiting]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from pydantic_ai.messages import ModelMessage
-from sqlalchemy import text, update
+from sqlalchemy import update
 
 from denizen import ManualClock, call, reply, scripted, skip, tool
 from denizen.agents import registry
@@ -21,7 +21,7 @@ from denizen.ids import AgentId, new_id
 from denizen.models.scripted import Info, Turn
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import agents
-from tests.world import Waiting, World, listening, open_world
+from tests.world import Waiting, World, listening, open_world, someone_waits
 
 
 class Held:
@@ -448,15 +448,10 @@ async def test_a_process_that_waits_for_whoever_suspends_the_agent_does_not_get_
             tasks.create_task(world.denizen.db.write(suspend))
             await suspended.wait()
             wanting = tasks.create_task(world.denizen.db.write(leases.acquire, ada.id, "elsewhere"))
-            await until(lambda: world.denizen.db.read(_someone_waits))
+            await until(lambda: world.denizen.db.read(someone_waits))
             waited_for.set()
         assert wanting.result() is None
         assert not await is_held(world, ada)
-
-
-def _someone_waits(tx: Tx) -> bool:
-    waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    return tx.one(statement(text(waiting))) is not None
 
 
 async def test_of_two_processes_on_one_database_only_one_thinks(database_url: str):

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from pydantic_ai.messages import ModelMessage
 from sqlalchemy import Text
-from sqlalchemy import text as sql
 
 from denizen import call, forever, reply, scripted, tool
 from denizen.agents.registry import Agent
@@ -23,12 +22,12 @@ from denizen.models.scripted import Info, Turn
 from denizen.spaces import posting
 from denizen.spaces.directory import Entity, Space
 from denizen.spaces.quotes import Quotes
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx
 from denizen.storage.schema import metadata
 from denizen.tools.prebuilt import PREBUILT
 from denizen.tools.tool import Toolbox
 from tests.properties.house import everything
-from tests.world import Waiting, World, as_text, open_world
+from tests.world import Waiting, World, as_text, open_world, someone_waits
 
 SECRET = "Quentin hid the violet xylophone beneath seventeen crooked umbrellas last Thursday."
 QUIET = {"silent_reply": "ignore"}
@@ -291,15 +290,10 @@ async def test_whoever_is_writing_it_down_is_waited_for(ready_postgres_url: str)
             tasks.create_task(world.denizen.db.write(quote))
             await writing.wait()
             forgetting = tasks.create_task(world.denizen.forget_message(posted.id))
-            while not (forgetting.done() or await world.denizen.db.read(_someone_waits)):
+            while not (forgetting.done() or await world.denizen.db.read(someone_waits)):
                 pass
             may_end.set()
         await assert_gone(world, *WORDS)
-
-
-def _someone_waits(tx: Tx) -> bool:
-    waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    return tx.one(statement(sql(waiting))) is not None
 
 
 async def test_what_waits_in_an_inbox_is_taken_out(world: World):

@@ -34,7 +34,7 @@ from denizen.cycles.cycle import Faculties, think
 from denizen.cycles.opening import Opened, Stale, Waking, open_cycle, resume_cycle
 from denizen.cycles.outcome import Acted, Failed, Paused, Rested
 from denizen.cycles.pausing import stays_paused
-from denizen.cycles.records import OpenCycle, open_cycle_id, spaces_of
+from denizen.cycles.records import OpenCycle, open_cycle_id
 from denizen.cycles.reflecting import Afterthoughts
 from denizen.cycles.reminding import remind
 from denizen.cycles.triage import sift
@@ -47,6 +47,7 @@ from denizen.storage.database import Database, Tx
 from denizen.tools import calls, guard
 from denizen.tools.calls import Call
 from denizen.tools.errands import Errands, again
+from denizen.tools.tool import spaces_of
 
 log_line = structlog.get_logger(__name__)
 

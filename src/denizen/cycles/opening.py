@@ -20,7 +20,7 @@ from denizen.consciousness.lease import Lease, fence
 from denizen.consciousness.selfhood import Era, Identity
 from denizen.cycles.ending import undo_cycle
 from denizen.cycles.pausing import stays_paused
-from denizen.cycles.records import OpenCycle, find_open, spaces_of
+from denizen.cycles.records import OpenCycle, find_open
 from denizen.ids import AgentId, CycleId, SpaceId, new_id
 from denizen.inbox import delivery
 from denizen.inbox.events import Event
@@ -33,7 +33,7 @@ from denizen.spaces import directory
 from denizen.storage.database import Tx, insert_ignore, insert_into, statement
 from denizen.storage.schema import agents, cycles, minds, toolsets
 from denizen.tools import calls, guard
-from denizen.tools.tool import Toolbox
+from denizen.tools.tool import Toolbox, spaces_of
 
 EVENT_CHARACTERS: Final = 8_000
 """A longer text of an event is cut in the inbox message, with a pointer to the rest."""

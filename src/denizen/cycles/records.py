@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -22,6 +22,7 @@ from denizen.tools import calls, effects, guard
 from denizen.tools.effects import EffectRecord
 from denizen.tools.guard import Caution
 from denizen.tools.prebuilt import SEND_MESSAGE
+from denizen.tools.tool import spaces_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +67,6 @@ def calls_of(message: ModelMessage) -> tuple[ToolCallPart, ...]:
     if not isinstance(message, ModelResponse):
         return ()
     return tuple(part for part in message.parts if isinstance(part, ToolCallPart))
-
-
-def spaces_of(events: Sequence[Event], active: SpaceId | None) -> set[str]:
-    """The spaces that a cycle has to do with when it begins."""
-    return {each for each in (active, *(event.space_id for event in events)) if each is not None}
 
 
 _open = statement(
