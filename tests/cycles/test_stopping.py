@@ -8,6 +8,7 @@ import pytest
 from pydantic_ai.messages import ModelMessage
 
 from denizen import call, forever, reply, skip, tool
+from denizen.checker import check
 from denizen.errors import InvalidInput
 from denizen.models.prices import Price
 from denizen.models.scripted import Info, Turn
@@ -118,13 +119,15 @@ async def test_skip_stops_at_once_and_its_siblings_do_not_run(world: World):
 
 
 async def test_skip_after_only_looking_leaves_no_trace_either(world: World):
-    ada = await world.agent("Ada", call("read_messages"), skip("seen"))
+    ada = await world.agent("Ada", call("read_messages"), skip("seen"), window={"result_characters": 500})
     noor, bert = await world.person("Noor"), await world.person("Bert")
     hall = await world.space("Hall", noor, bert, ada)
-    await world.say(noor, "Bert?", hall)
+    await world.say(noor, "Bert? " * 200, hall)
     await world.run()
     assert await world.history(ada) == []
     assert await world.ledger(ada) == [("usage", None), ("skip", "seen")]
+    # What it had read was too long for the window, and kept whole elsewhere.
+    assert await world.denizen.db.read(check) == []
 
 
 async def test_skip_after_an_effect_ends_the_cycle_as_what_it_was(world: World):
