@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final, NewType, cast
+from uuid import NAMESPACE_OID, uuid5
 
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import bindparam, select, update
@@ -133,9 +134,11 @@ def find(tx: Tx, panel_id: SpaceId, named: str) -> Advisor:
     raise NotFound("advisor", named)
 
 
-def add(tx: Tx, panel_id: SpaceId, given: Sequence[AdvisorDraft]) -> list[Advisor]:
-    """These are in the panel, after those that were."""
+def add(tx: Tx, panel_id: SpaceId, given: Sequence[AdvisorDraft], *, key: str | None = None) -> list[Advisor]:
+    """These are in the panel, after those that were. Once with one `key`: then those that were added are given."""
     panels.hold(tx, panel_id)
+    if (added := _added(tx, panel_id, key)) is not None:
+        return added
     there = list_of(tx, panel_id)
     if len(there) + len(given) > MOST_ADVISORS:
         raise InvalidInput(f"A panel has room for {MOST_ADVISORS} advisors; this one has {len(there)}.")
@@ -146,7 +149,8 @@ def add(tx: Tx, panel_id: SpaceId, given: Sequence[AdvisorDraft]) -> list[Adviso
         handle = _handle(draft, taken)
         taken.add(handle)
         colour = draft.colour.lower() or COLOURS[(len(there) + at - 1) % len(COLOURS)]
-        made.append(_drafted(AdvisorId(new_id()), panel_id, last + at, handle, colour, draft))
+        id = AdvisorId(new_id() if key is None else _keyed(key, at))
+        made.append(_drafted(id, panel_id, last + at, handle, colour, draft))
     for each in made:
         tx.run(
             _add,
@@ -164,6 +168,18 @@ def add(tx: Tx, panel_id: SpaceId, given: Sequence[AdvisorDraft]) -> list[Adviso
         )
     panels.announce(tx, panel_id)
     return made
+
+
+def _keyed(key: str, at: int) -> str:
+    return str(uuid5(NAMESPACE_OID, f"{key} {at}"))
+
+
+def _added(tx: Tx, panel_id: SpaceId, key: str | None) -> list[Advisor] | None:
+    """Those that were added with this key before, as they are now; None where none were."""
+    made: list[Advisor] = []
+    while key is not None and (row := tx.one(_get, id=_keyed(key, len(made) + 1))) is not None:
+        made.append(_as_advisor(row))
+    return [each for each in made if each.panel_id == panel_id] or None
 
 
 def edit(tx: Tx, panel_id: SpaceId, advisor_id: str, changes: Mapping[str, Any]) -> Advisor:
@@ -224,13 +240,21 @@ def set_group_active(tx: Tx, panel_id: SpaceId, group: str, active: bool) -> lis
     return [edit(tx, panel_id, each.id, {"active": active}) for each in members]
 
 
-def bring_in(tx: Tx, panel_id: SpaceId, document: Mapping[str, Any], *, replace: bool = False) -> list[Advisor]:
-    """The advisors of an exported file are in the panel; with `replace`, those that were there are not."""
+def bring_in(
+    tx: Tx, panel_id: SpaceId, document: Mapping[str, Any], *, replace: bool = False, key: str | None = None
+) -> list[Advisor]:
+    """The advisors of an exported file are in the panel; with `replace`, those that were there are not.
+
+    Once with one `key`, as `add`.
+    """
     drafts = read(document)
+    panels.hold(tx, panel_id)
+    if (made := _added(tx, panel_id, key)) is not None:
+        return made
     if replace:
         for each in list_of(tx, panel_id):
             remove(tx, panel_id, each.id)
-    return add(tx, panel_id, drafts)
+    return add(tx, panel_id, drafts, key=key)
 
 
 def read(document: Mapping[str, Any]) -> list[AdvisorDraft]:

@@ -231,11 +231,18 @@ def begin_turn(
     return _begin(tx, panel, (numbered[0], 0), "ask", message_id, asked_by, voices, crosstalk, synthesis)
 
 
-def begin_crosstalk(tx: Tx, panel_id: SpaceId, round_id: str, asked_by: EntityId, times: int = 1) -> Round:
-    """The advisors who answered in this turn answer each other, so many times. For the last turn, when it is over."""
+def begin_crosstalk(
+    tx: Tx, panel_id: SpaceId, round_id: str, asked_by: EntityId, times: int = 1, *, id: str | None = None
+) -> Round:
+    """The advisors who answered in this turn answer each other, so many times. For the last turn, when it is over.
+
+    Beginning again under the same `id` is beginning once.
+    """
     if not 1 <= times <= MOST_CROSSTALK:
         raise InvalidInput(f"rounds: the advisors can answer each other 1 to {MOST_CROSSTALK} times.")
     panel = panels.hold(tx, panel_id)
+    if (begun := _find(tx, panel_id, id)) is not None:
+        return begun
     before = get(tx, panel_id, round_id)
     turn = of_turn(tx, panel_id, before.turn)
     if before.turn != panel.turns or any(each.state == "open" for each in turn if each.kind != "vote"):
@@ -245,12 +252,16 @@ def begin_crosstalk(tx: Tx, panel_id: SpaceId, round_id: str, asked_by: EntityId
         raise InvalidInput("Cross-talk takes two advisors who have answered.")
     place = before.turn, _next_step(tx, panel_id, before.turn)
     synthesis = panel.settings.synthesis == "always"
-    return _begin(tx, panel, place, "crosstalk", before.message_id, asked_by, voices, times - 1, synthesis)
+    return _begin(tx, panel, place, "crosstalk", before.message_id, asked_by, voices, times - 1, synthesis, id=id)
 
 
-def begin_vote(tx: Tx, panel_id: SpaceId, round_id: str, asked_by: EntityId, question: str = "") -> Round:
-    """The advisors say what they would do, how sure they are, and why."""
+def begin_vote(
+    tx: Tx, panel_id: SpaceId, round_id: str, asked_by: EntityId, question: str = "", *, id: str | None = None
+) -> Round:
+    """The advisors say what they would do, how sure they are, and why. Again under the same `id` is once."""
     panel = panels.hold(tx, panel_id)
+    if (begun := _find(tx, panel_id, id)) is not None:
+        return begun
     before = get(tx, panel_id, round_id)
     turn = of_turn(tx, panel_id, before.turn)
     voices = [(str(each.id), each.name) for each in advisors.list_of(tx, panel_id) if each.active]
@@ -260,7 +271,7 @@ def begin_vote(tx: Tx, panel_id: SpaceId, round_id: str, asked_by: EntityId, que
         raise InvalidInput("A vote follows a turn that everyone has answered.")
     asked = storable(question.strip())[:QUESTION_CHARACTERS] or None
     place = before.turn, _next_step(tx, panel_id, before.turn)
-    return _begin(tx, panel, place, "vote", before.message_id, asked_by, voices, 0, False, asked)
+    return _begin(tx, panel, place, "vote", before.message_id, asked_by, voices, 0, False, asked, id=id)
 
 
 def want_synthesis(tx: Tx, panel_id: SpaceId, round_id: str) -> Round:
@@ -290,8 +301,9 @@ def _begin(
     crosstalk: int,
     synthesis: bool,
     question: str | None = None,
+    id: str | None = None,
 ) -> Round:
-    id = new_id()
+    id = id or new_id()
     tx.run(
         _add_round,
         id=id,
@@ -347,6 +359,11 @@ def get(tx: Tx, panel_id: SpaceId, round_id: str) -> Round:
     if row is None or row[1] != panel_id:
         raise NotFound("round", round_id)
     return _as_round(tx, row)
+
+
+def _find(tx: Tx, panel_id: SpaceId, round_id: str | None) -> Round | None:
+    row = None if round_id is None else tx.one(_get, id=round_id)
+    return None if row is None or row[1] != panel_id else _as_round(tx, row)
 
 
 def begun_by(tx: Tx, message_id: MessageId) -> Round | None:

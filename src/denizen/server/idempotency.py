@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
+from uuid import UUID, uuid5
 
 from fastapi import Header
+
+from denizen.server.auth import Caller
+
+_KEYS: Final = UUID("3d1b7a90-52c4-4e8f-9c1d-8e7f6a5b4c3d")
 
 IdempotencyKey = Annotated[
     str | None,
@@ -16,3 +21,8 @@ IdempotencyKey = Annotated[
         examples=["3f0c2f57-1d5e-4c1a-9f0e-1b2c3d4e5f60"],
     ),
 ]
+
+
+def id_for(caller: Caller, what: str, key: str | None) -> str | None:
+    """The id of what is made with this key, so that it is found when it is asked for again; None without one."""
+    return None if key is None else str(uuid5(_KEYS, f"{caller.entity.id} {what} {key}"))

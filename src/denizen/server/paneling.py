@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
-from uuid import UUID, uuid5
 
 from pydantic import JsonValue
 
@@ -20,6 +19,7 @@ from denizen.panel.rounds import SPOKEN, Round
 from denizen.server.answering import Pass, listening, something_came
 from denizen.server.auth import Caller
 from denizen.server.context import Context
+from denizen.server.idempotency import id_for
 from denizen.server.problems import Problem
 from denizen.server.round_text import RoundText
 from denizen.server.sse import Ear
@@ -31,7 +31,6 @@ from denizen.storage.database import Tx, storable
 MODEL: Final = "panel:"
 """What the name of a panel as a model begins with."""
 STOPPING: Final = "This server is stopping. What you wrote is kept, and will be answered in the panel."
-_KEYS: Final = UUID("8d2f0c6e-51b7-4f0a-9b7d-0c3e5a7f9d21")
 """Under which idempotency keys become the ids of messages."""
 
 
@@ -61,9 +60,10 @@ async def ask(
     metadata: Mapping[str, JsonValue] | None = None,
 ) -> Round:
     """The message stands in the panel, and everyone has it to answer; with the same key, once."""
-    if key is None:
+    chosen = id_for(caller, f"round {panel.id}", key)
+    if chosen is None:
         return await context.runtime.ask_panel(panel, caller.entity.id, text, metadata=metadata)
-    id = MessageId(str(uuid5(_KEYS, f"{caller.entity.id} {panel.id} {key}")))
+    id = MessageId(chosen)
     begun = await context.runtime.ask_panel(panel, caller.entity.id, text, id=id, metadata=metadata)
     if (await context.runtime.db.read(posting.get_message, id)).text != storable(text):
         raise Problem("idempotency_key_reused", "You asked something else with this Idempotency-Key: choose a new one.")

@@ -12270,7 +12270,10 @@ export interface operations {
     add_advisor: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Your own name for this request: asking again with the same key is asking once. */
+                "Idempotency-Key"?: string | null;
+            };
             path: {
                 panel_id: string;
             };
@@ -12392,7 +12395,10 @@ export interface operations {
     import_advisors: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Your own name for this request: asking again with the same key is asking once. */
+                "Idempotency-Key"?: string | null;
+            };
             path: {
                 panel_id: string;
             };
@@ -12823,7 +12829,10 @@ export interface operations {
     begin_crosstalk: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Your own name for this request: asking again with the same key is asking once. */
+                "Idempotency-Key"?: string | null;
+            };
             path: {
                 round_id: string;
                 panel_id: string;
@@ -12962,7 +12971,10 @@ export interface operations {
     begin_vote: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Your own name for this request: asking again with the same key is asking once. */
+                "Idempotency-Key"?: string | null;
+            };
             path: {
                 round_id: string;
                 panel_id: string;

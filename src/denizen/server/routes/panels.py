@@ -19,8 +19,8 @@ from denizen.panel.rounds import Part
 from denizen.server import paneling
 from denizen.server.auth import Authenticated, Caller, Person, require
 from denizen.server.context import Context, context_of
+from denizen.server.idempotency import IdempotencyKey, id_for
 from denizen.server.routes.entities import find_present
-from denizen.server.routes.messages import IdempotencyKey
 from denizen.server.shapes.examples import text_answer
 from denizen.server.shapes.panels import (
     AdvisorChange,
@@ -134,8 +134,8 @@ async def list_advisors(here: Reader) -> AdvisorList:
 
 
 @router.post("/api/panels/{panel_id}/advisors", status_code=201, summary="Add an advisor")
-async def add_advisor(here: Member, wanted: AdvisorIn) -> AdvisorOut:
-    return await here.write(_add, wanted)
+async def add_advisor(here: Member, wanted: AdvisorIn, key: IdempotencyKey = None) -> AdvisorOut:
+    return await here.write(_add, wanted, id_for(here.caller, f"advisor {here.panel_id}", key))
 
 
 @router.put("/api/panels/{panel_id}/advisors/order", summary="Put the advisors in order")
@@ -154,9 +154,9 @@ async def export_advisors(here: Reader) -> AdvisorFile:
 
 
 @router.post("/api/panels/{panel_id}/advisors/import", status_code=201, summary="Bring advisors in")
-async def import_advisors(here: Member, given: AdvisorImport) -> AdvisorList:
+async def import_advisors(here: Member, given: AdvisorImport, key: IdempotencyKey = None) -> AdvisorList:
     """All of them, or with an error none."""
-    return await here.write(_import, given)
+    return await here.write(_import, given, id_for(here.caller, f"advisors {here.panel_id}", key))
 
 
 @router.post("/api/panels/{panel_id}/advisors/suggest", summary="Have advisors suggested")
@@ -249,15 +249,19 @@ async def want_synthesis(here: Member, round_id: str) -> RoundOut:
 @router.post(
     "/api/panels/{panel_id}/rounds/{round_id}/crosstalk", status_code=201, summary="Let them answer each other"
 )
-async def begin_crosstalk(here: Member, round_id: str, wanted: CrosstalkRequest) -> RoundOut:
+async def begin_crosstalk(
+    here: Member, round_id: str, wanted: CrosstalkRequest, key: IdempotencyKey = None
+) -> RoundOut:
     """Gives the first round of it; the others follow by themselves. For the last turn, when it is over."""
-    return await here.write(_crosstalk, round_id, here.caller.entity.id, wanted.rounds)
+    chosen = id_for(here.caller, f"crosstalk {here.panel_id}", key)
+    return await here.write(_crosstalk, round_id, here.caller.entity.id, wanted.rounds, chosen)
 
 
 @router.post("/api/panels/{panel_id}/rounds/{round_id}/vote", status_code=201, summary="Have them vote")
-async def begin_vote(here: Member, round_id: str, wanted: VoteRequest) -> RoundOut:
+async def begin_vote(here: Member, round_id: str, wanted: VoteRequest, key: IdempotencyKey = None) -> RoundOut:
     """Gives the round of the vote; its `tally` says what it came to."""
-    return await here.write(_vote, round_id, here.caller.entity.id, wanted.question)
+    chosen = id_for(here.caller, f"vote {here.panel_id}", key)
+    return await here.write(_vote, round_id, here.caller.entity.id, wanted.question, chosen)
 
 
 @router.get(
@@ -310,8 +314,8 @@ def _advisors(tx: Tx, panel: Panel) -> AdvisorList:
     return AdvisorList.of(advisors.list_of(tx, panel.id))
 
 
-def _add(tx: Tx, panel: Panel, wanted: AdvisorIn) -> AdvisorOut:
-    [made] = advisors.add(tx, panel.id, [advisors.drafted(_fields(wanted))])
+def _add(tx: Tx, panel: Panel, wanted: AdvisorIn, key: str | None) -> AdvisorOut:
+    [made] = advisors.add(tx, panel.id, [advisors.drafted(_fields(wanted))], key=key)
     return AdvisorOut.of(made)
 
 
@@ -328,9 +332,9 @@ def _export(tx: Tx, panel: Panel) -> AdvisorFile:
     return AdvisorFile.model_validate(advisors.taken_out(advisors.list_of(tx, panel.id)))
 
 
-def _import(tx: Tx, panel: Panel, given: AdvisorImport) -> AdvisorList:
+def _import(tx: Tx, panel: Panel, given: AdvisorImport, key: str | None) -> AdvisorList:
     document = {"format": given.format, "advisors": given.advisors}
-    return AdvisorList.of(advisors.bring_in(tx, panel.id, document, replace=given.replace))
+    return AdvisorList.of(advisors.bring_in(tx, panel.id, document, replace=given.replace, key=key))
 
 
 def _edit(tx: Tx, panel: Panel, advisor_id: str, change: AdvisorChange) -> AdvisorOut:
@@ -369,12 +373,12 @@ def _synthesis(tx: Tx, panel: Panel, round_id: str) -> RoundOut:
     return round_out(tx, rounds.want_synthesis(tx, panel.id, storable(round_id)))
 
 
-def _crosstalk(tx: Tx, panel: Panel, round_id: str, by: EntityId, times: int) -> RoundOut:
-    return round_out(tx, rounds.begin_crosstalk(tx, panel.id, storable(round_id), by, times))
+def _crosstalk(tx: Tx, panel: Panel, round_id: str, by: EntityId, times: int, chosen: str | None) -> RoundOut:
+    return round_out(tx, rounds.begin_crosstalk(tx, panel.id, storable(round_id), by, times, id=chosen))
 
 
-def _vote(tx: Tx, panel: Panel, round_id: str, by: EntityId, question: str) -> RoundOut:
-    return round_out(tx, rounds.begin_vote(tx, panel.id, storable(round_id), by, question))
+def _vote(tx: Tx, panel: Panel, round_id: str, by: EntityId, question: str, chosen: str | None) -> RoundOut:
+    return round_out(tx, rounds.begin_vote(tx, panel.id, storable(round_id), by, question, id=chosen))
 
 
 def _context(tx: Tx, panel: Panel, round_id: str, voice: str, part: Part | None) -> ContextOut:
