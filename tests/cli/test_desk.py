@@ -15,9 +15,11 @@ import pytest
 from denizen.cli.desk.local import LocalDesk
 from denizen.cli.desk.opening import find
 from denizen.cli.desk.port import Desk
+from denizen.cli.house import kept_token
 from denizen.cli.main import COMMANDS, command_of
 from denizen.client import Client
 from denizen.errors import DenizenError, NotFound, RequestRefused
+from denizen.settings import Settings
 from tests.cli.chat.houses import House, open_house
 from tests.cli.conftest import Run
 
@@ -324,6 +326,25 @@ async def test_a_server_elsewhere_is_asked_by_its_address(house: House, tmp_path
     code, _, err = await denizen("agents", "list", "--token", "dz_wrong")
     assert (code, "[token_refused]" in err) == (1, True)
     assert not (tmp_path / "home" / "denizen.db").exists(), "no database is opened here"
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("http://127.0.0.1:8420", True),
+        ("http://localhost:9000", True),
+        ("http://[::1]:8420", True),
+        ("https://agents.example.com/", True),
+        ("https://agents.example.com.evil.example", False),
+        ("http://agents.example.com", False),
+        ("https://elsewhere.example", False),
+    ],
+)
+def test_the_token_of_this_house_is_shown_to_no_other_server(tmp_path: Path, address: str, shown: bool) -> None:
+    """Whoever names another server has to name a token for it."""
+    (tmp_path / "token").write_text("dz_secret\n")
+    settings = Settings(home=tmp_path, public_url="https://agents.example.com")
+    assert kept_token(settings, address) == ("dz_secret" if shown else None)
 
 
 WITHOUT_JSON = {

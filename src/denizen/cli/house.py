@@ -9,6 +9,7 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from denizen.errors import SettingsError
 from denizen.settings import Settings, TelemetrySettings
@@ -22,6 +23,20 @@ if TYPE_CHECKING:
 
 TOKEN_FILE: Final = "token"  # noqa: S105  the name of the file
 """In the home folder: the owner's access token, which `denizen up` puts there for the command line of this machine."""
+
+
+def kept_token(settings: Settings, address: str) -> str | None:
+    """The owner's access token, which `denizen up` has put into the home folder: for the house here, and shown to no
+    other server."""
+    from denizen.server.reach import is_loopback
+
+    own = [each.rstrip("/") for each in (settings.address, settings.public_url) if each]
+    if not is_loopback(urlsplit(address).hostname or "") and address.rstrip("/") not in own:
+        return None
+    try:
+        return (settings.home / TOKEN_FILE).read_text().strip() or None
+    except (OSError, UnicodeDecodeError):
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,6 @@ from denizen.storage.database import Tx, storable
 MODEL: Final = "panel:"
 """What the name of a panel as a model begins with."""
 STOPPING: Final = "This server is stopping. What you wrote is kept, and will be answered in the panel."
-"""Under which idempotency keys become the ids of messages."""
 
 
 def named(tx: Tx, model: str, caller: Caller) -> Panel:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from denizen.cli.chat.connection import Connection
-from denizen.cli.house import TOKEN_FILE, open_house
+from denizen.cli.house import TOKEN_FILE, kept_token, open_house
 from denizen.client import Client
 from denizen.errors import ServerError, TokenRefused
 from denizen.settings import Settings
@@ -29,13 +29,13 @@ class Opened:
 async def opened(settings: Settings, url: str | None, token: str | None) -> AsyncGenerator[Opened]:
     """Inside, one can talk. An address that was given has to answer; the usual one may be silent."""
     usual = _usual_url(settings)
-    token = token or _kept_token(settings)
     if url is not None or await _answers(usual):
         address = url or usual
+        token = token or kept_token(settings, address)
         if token is None:
             raise TokenRefused(
-                f"The server at {address} wants an access token, and there is none in {settings.home / TOKEN_FILE}. "
-                "Give it with --token or DENIZEN_TOKEN."
+                f"The server at {address} wants an access token, and there is none for it in "
+                f"{settings.home / TOKEN_FILE}. Give it with --token or DENIZEN_TOKEN."
             )
         async with Client(address, token) as client:
             await _check_token(client, settings, given=url is not None)
@@ -56,13 +56,6 @@ async def _check_token(client: Client, settings: Settings, *, given: bool) -> No
 def _usual_url(settings: Settings) -> str:
     # A certificate is for the name that others use.
     return settings.address if settings.tls.certificate is None else settings.public_url or settings.address
-
-
-def _kept_token(settings: Settings) -> str | None:
-    try:
-        return (settings.home / TOKEN_FILE).read_text().strip() or None
-    except (OSError, UnicodeDecodeError):
-        return None
 
 
 async def _answers(url: str) -> bool:

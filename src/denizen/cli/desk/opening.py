@@ -13,10 +13,10 @@ import typer
 from denizen.cli.chat.finding import find_space
 from denizen.cli.console import begin
 from denizen.cli.desk.port import Desk
-from denizen.cli.house import TOKEN_FILE, open_house, open_records
+from denizen.cli.house import kept_token, open_house, open_records
 from denizen.client import Client, Space
 from denizen.errors import InvalidInput, TokenRefused
-from denizen.settings import Loaded, Settings
+from denizen.settings import Loaded
 
 Url = Annotated[
     str | None,
@@ -79,18 +79,10 @@ async def opened(
 
 def client_for(settings: Settings, url: str, token: str | None) -> Client:
     """A client of that server, with the token that was given, or with the one that this machine keeps."""
-    secret = token or kept_token(settings)
+    secret = token or kept_token(settings, url)
     if secret is None:
         raise TokenRefused(f"The server at {url} wants an access token: give it with --token or DENIZEN_TOKEN.")
     return Client(url, secret)
-
-
-def kept_token(settings: Settings) -> str | None:
-    """The owner's access token, which `denizen up` has put into the home folder."""
-    try:
-        return (settings.home / TOKEN_FILE).read_text().strip() or None
-    except (OSError, UnicodeDecodeError):
-        return None
 
 
 async def find(desk: Desk, wanted: str) -> Space:
