@@ -107,7 +107,9 @@ export function MessageList({ ref, space, conversation, target, mark, onSeen, on
 
   /** What follows from where the reader is: more is drawn and read, messages are seen, the end is followed. */
   const look = (): void => {
-    const box = scroller.current!;
+    const box = scroller.current;
+    // A scroll can be told after the list is gone.
+    if (!box) return;
     const height = box.clientHeight;
     const below = box.scrollHeight - box.scrollTop - height;
     const spans = spansOf(content.current!.children, box);
@@ -133,30 +135,26 @@ export function MessageList({ ref, space, conversation, target, mark, onSeen, on
     else if (down && later && part.to === Infinity) conversation.loadLater();
   };
 
-  useLayoutEffect(() => {
-    if (space.window === null) return;
+  const settle = (): void => {
+    if (!scroller.current) return;
     place();
     look();
-  });
-  const settle = useEffectEvent(() => {
-    place();
-    look();
-  });
-  const lookAgain = useEffectEvent(() => {
-    if (scroller.current) look();
-  });
+  };
+  useLayoutEffect(settle);
+  const settleAgain = useEffectEvent(settle);
   const read = space.window !== null;
   useEffect(() => {
     if (!read) return;
     // Rows grow after they are drawn: code is coloured, agents go on writing.
-    const observer = new ResizeObserver(settle);
+    const observer = new ResizeObserver(() => settleAgain());
     observer.observe(content.current!);
     observer.observe(scroller.current!);
     return () => observer.disconnect();
   }, [read]);
   useEffect(() => {
-    document.addEventListener("visibilitychange", lookAgain);
-    return () => document.removeEventListener("visibilitychange", lookAgain);
+    const onVisible = (): void => settleAgain();
+    document.addEventListener("visibilitychange", onVisible);
+    return () => document.removeEventListener("visibilitychange", onVisible);
   }, []);
 
   if (!read) return conversation.error ? <Failed conversation={conversation} /> : <Loading />;
