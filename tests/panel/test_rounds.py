@@ -294,13 +294,13 @@ async def test_cancel_and_retry_one_or_all(world: World) -> None:
 
 async def test_who_has_answered_answers_anew_when_asked_by_name(small_world: World) -> None:
     """What it said is replaced, and checked anew; what was asked of nobody by name stays."""
-    asked_before: Counter[str] = Counter()
+    times: Counter[str] = Counter()
 
     def decide(who: str, _messages: list[ModelMessage], info: Info) -> Turn:
+        times[who] += 1
         if info.tools:
             return call("report", verdicts=[{"passed": True, "why": f"Said {info.number}."}])
-        asked_before[who] += 1
-        return f"Answer {asked_before[who]}."
+        return f"{who} {times[who]}."
 
     advisor = {"name": "Seth", "assertions": ["answers"]}
     noor, panel = await a_panel(small_world, voices(decide), advisor, "Buber")
@@ -312,10 +312,10 @@ async def test_who_has_answered_answers_anew_when_asked_by_name(small_world: Wor
     seth = asked.spoken[0].voice
     before = (await denizen.round(asked)).part("check", seth)
     now = await denizen.retry_round(asked, seth)
-    assert [(each.state, each.text) for each in now.spoken] == [("waiting", None), ("done", "Answer 1.")]
+    assert [(each.state, each.text) for each in now.spoken] == [("waiting", None), ("done", "Buber 1.")]
     await denizen.run_until_idle()
     now = await denizen.round(asked)
-    assert [each.text for each in now.spoken] == ["Answer 2.", "Answer 1."]
+    assert [each.text for each in now.spoken] == ["Seth 2.", "Buber 1."]
     assert now.state == "complete"
     after = now.part("check", seth)
     assert before is not None

@@ -119,7 +119,8 @@ class Moderator:
         speaking = [each.task for each in self._voices.values() if each.task is not None]
         if speaking and self._grace_seconds > 0:
             await asyncio.wait(speaking, timeout=self._grace_seconds)
-        for task in [*speaking, *self._loops]:
+        self._stop(self._voices)
+        for task in self._loops:
             task.cancel()
         await self._tasks.__aexit__(None, None, None)
 
