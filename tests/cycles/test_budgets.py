@@ -73,6 +73,20 @@ async def test_a_limit_may_be_reached_but_not_passed(world: World, limits: dict[
     assert refused.scope == ("agent:day" if "day" in next(iter(limits)) else "agent:total")
 
 
+async def test_a_call_beside_a_cycle_has_room_beside_what_is_kept_for_the_cycle(world: World):
+    """What reflection or memory asks for does not use what the agent's own model call was promised."""
+    ada = await world.agent("Ada")
+    lease, under = await taken(world, ada), own(ada, tokens_per_day=100)
+
+    async def affordable(tokens: int) -> Refusal | None:
+        return await world.denizen.db.read(budgets.affordable, ada.id, under, Amount(tokens))
+
+    assert await reserve(world, lease, under, 60) is None
+    assert (await affordable(40), await affordable(41)) == (None, Refusal("agent:day", None))
+    await world.denizen.db.write(leases.release, lease)
+    assert await affordable(100) is None
+
+
 async def test_yesterdays_spending_counts_for_life_and_not_for_today(world: World):
     ada = await world.agent("Ada")
     lease = await taken(world, ada)
