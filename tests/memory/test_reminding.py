@@ -126,7 +126,8 @@ async def test_memories_are_looked_for_again_whenever_compaction_runs_if_that_is
         assert (await world.denizen.conversation_memory(kitchen)).upto == 2
         await ask(world, noor, kitchen)
         told = await reminders(world, ada)
-        assert [("is red." in each, "is blue." in each) for each in told] == [(True, False), (False, True)][: 1 + forced]
+        colours = [("is red." in each, "is blue." in each) for each in told]
+        assert colours == [(True, False), (False, True)][: 1 + forced]
 
 
 async def test_nothing_is_told_twice_while_it_is_in_the_window(small_world: World):
