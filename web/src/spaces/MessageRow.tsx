@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { CornerUpLeft, Ellipsis, Link as LinkIcon, Pencil, RotateCw, Trash2, X } from "lucide-react";
-import { type KeyboardEvent, memo, type ReactNode, useDeferredValue, useState } from "react";
+import { type KeyboardEvent, memo, type ReactNode, type RefObject, useDeferredValue, useEffect, useRef, useState } from "react";
 import { flushSync } from "react-dom";
 import { get, inWords, type Message, patch, remove } from "../denizen/api";
 import { useStore } from "../denizen/live";
@@ -287,10 +287,13 @@ export const WritingRow = memo(function WritingRow({ writing, continued }: { wri
   const around = useAround();
   const agent = around.members.get(writing.agent);
   const name = agent?.name ?? "An agent";
-  // Where many write at once, typing and scrolling go first.
-  const text = useDeferredValue(writing.text);
+  const [ref, near] = useNear();
+  // Where many write at once, typing and scrolling go first, and what nobody sees is not drawn with each word.
+  const [shown, setShown] = useState(writing.text);
+  if (near && shown !== writing.text) setShown(writing.text);
+  const text = useDeferredValue(shown);
   return (
-    <article className={classes(css.message, continued && css.continued)} aria-label={`${name} is writing`} aria-busy>
+    <article ref={ref} className={classes(css.message, continued && css.continued)} aria-label={`${name} is writing`} aria-busy>
       <div className={css.gutter}>{!continued && <Avatar name={name} id={writing.agent} kind="agent" />}</div>
       <div className={css.content}>
         {!continued && (
@@ -306,6 +309,20 @@ export const WritingRow = memo(function WritingRow({ writing, continued }: { wri
     </article>
   );
 });
+
+/** Whether an element is on the screen of its list, or nearly. */
+function useNear(): [RefObject<HTMLElement | null>, boolean] {
+  const ref = useRef<HTMLElement>(null);
+  const [near, setNear] = useState(true);
+  useEffect(() => {
+    const element = ref.current!;
+    const list = element.closest("[role=log]");
+    const observer = new IntersectionObserver((told) => setNear(told.at(-1)!.isIntersecting), { root: list, rootMargin: "400px 0px" });
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+  return [ref, near];
+}
 
 export function Dots(): ReactNode {
   return (

@@ -86,7 +86,7 @@ export interface Span {
 }
 
 /** So many rows are drawn at once. */
-const STEP = 30;
+const STEP = 20;
 /** More is drawn when less than this is left beyond the edge of the screen. */
 export const NEAR = 800;
 /** What is this far beyond the edge is kept; what is more than twice as far is not. */
