@@ -42,7 +42,7 @@ test("a failure that will be tried again leaves the cycle open, and says what we
 });
 
 test("that it stands otherwise to a conversation is known, also after the stream had broken", () => {
-  const told: LifeEvent[] = [{ type: "agent.stance", agent: "a", space: "s" }, { type: "again" }];
+  const told: LifeEvent[] = [{ type: "agent.stance", agent: "a", stance: { space_id: "s" } }, { type: "again" }];
   assert.equal(told.reduce(watch, UNSEEN).stances, 2);
 });
 

@@ -48,11 +48,11 @@ interface Alert {
   type: "agent.alert" | "agent.budget";
   text: string;
 }
-/** How it stands to a conversation is another: its profile, its state of mind, or what was set for it. */
+/** How it stands to a conversation now: another profile or state of mind, other settings, or a signal. */
 interface StanceTold {
   type: "agent.stance";
   agent: string;
-  space: string;
+  stance: { space_id: string };
 }
 
 export type CallState = "intent" | "asked" | "done";

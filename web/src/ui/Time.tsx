@@ -5,13 +5,14 @@ const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-d
 const DAY = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "long" });
 const DAY_AND_YEAR = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "long", year: "numeric" });
 const SHORT = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+const SHORT_AND_YEAR = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" });
 const AGO = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "long" });
 
 /** A time in the reader's zone, with the full time as title. */
 export function Time({ value, form = "short" }: { value: string; form?: "clock" | "short" | "ago" | "day" }): ReactNode {
   const at = new Date(value);
   const now = useMinute(form === "ago");
-  const text = form === "clock" ? CLOCK.format(at) : form === "ago" ? ago(at, now) : form === "day" ? dayOf(at) : SHORT.format(at);
+  const text = form === "clock" ? CLOCK.format(at) : form === "ago" ? ago(at, now) : form === "day" ? dayOf(at) : short(at);
   return (
     <time dateTime={value} title={FULL.format(at)}>
       {text}
@@ -25,6 +26,11 @@ export function dayOf(at: Date, now: Date = new Date()): string {
   if (days === 0) return "Today";
   if (days === 1) return "Yesterday";
   return at.getFullYear() === now.getFullYear() ? DAY.format(at) : DAY_AND_YEAR.format(at);
+}
+
+/** "5 Jan, 10:00"; the year where it is another. */
+function short(at: Date): string {
+  return (at.getFullYear() === new Date().getFullYear() ? SHORT : SHORT_AND_YEAR).format(at);
 }
 
 /** "3 minutes ago", "in 2 hours". */
