@@ -104,9 +104,6 @@ async def test_advisors_answer_at_once_and_a_person_works_with_what_they_say(hou
     await expect(shown).to_contain_text("Exactly as it was sent")
     await expect(shown.get_by_role("listitem").last).to_contain_text("Should I open a bakery?")
     await page.keyboard.press("Escape")
-    await seth.get_by_role("button", name="Seth Godin on the full screen").click()
-    await expect(page.get_by_role("dialog")).to_contain_text("whom will you bake for")
-    await page.keyboard.press("Escape")
 
     # What they said is put together; they vote, and answer each other.
     await page.get_by_role("button", name="Put it together").click()
@@ -143,6 +140,100 @@ async def test_advisors_answer_at_once_and_a_person_works_with_what_they_say(hou
         await page.get_by_role("menuitem", name="Download the transcript").click()
     assert "**Martin Buber**" in _read(await (await waiting.value).path())
     assert (await world.denizen.get_panel(board)).turns == 2
+
+
+_COLUMNS = "cards => new Set(cards.map((card) => Math.round(card.getBoundingClientRect().x))).size"
+ADVICE = "One loaf for each of the ten streets around you, and the eleventh for whoever asks."
+
+
+class Gate:
+    """What a model waits at before each piece of its text."""
+
+    def __init__(self) -> None:
+        self._pieces = asyncio.Semaphore(0)
+
+    async def wait(self) -> None:
+        await self._pieces.acquire()
+
+    def let(self, pieces: int) -> None:
+        for _ in range(pieces):
+            self._pieces.release()
+
+
+async def test_a_round_is_read_as_it_is_written_copied_and_stopped_as_a_whole(house: House, visit: Visit) -> None:
+    world = house.world
+    noor, quick, slow = await world.person("Noor"), Gate(), Gate()
+    world.denizen.models.register("quick", forever(lambda _, __: ADVICE, pause=quick.wait))
+    world.denizen.models.register("slow", forever(lambda _, __: ADVICE, pause=slow.wait))
+    await world.denizen.create_panel(
+        "Board", [noor], model="slow",
+        advisors=[
+            {"name": "Seth Godin", "model": "quick", "colour": "#b3322b"},
+            {"name": "Martin Buber", "group": "Philosophers"},
+            {"name": "Hannah Arendt", "group": "Philosophers"},
+        ],
+    )  # fmt: skip
+    visitor = await visit(noor, size={"width": 1440, "height": 900})
+    await visitor.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = await visitor.open("/")
+    await page.get_by_role("link", name="Board").click()
+    box = page.get_by_label("Message to Board")
+    await box.fill("How many loaves?")
+    await box.press("Enter")
+
+    # In its card, and on the full screen, the text grows as it is written.
+    seth = _card(page, "Seth Godin")
+    await expect(seth).to_contain_text("thinking")
+    await expect(seth).to_have_css("border-top-color", "rgb(179, 50, 43)")
+    quick.let(2)
+    await expect(seth).to_contain_text("One loaf for each of the")
+    await expect(seth).to_contain_text("writing")
+    await expect(seth).not_to_contain_text("streets")
+    await seth.get_by_role("button", name="Seth Godin on the full screen").click()
+    full = page.get_by_role("dialog", name="Seth Godin")
+    quick.let(1)
+    await expect(full).to_contain_text("One loaf for each of the ten streets")
+    quick.let(100)
+    await expect(full).to_contain_text(ADVICE)
+    await visitor.check_accessibility()
+    await page.keyboard.press("Escape")
+    await seth.get_by_role("button", name="Copy what Seth Godin said").click()
+    await expect(seth.get_by_role("button", name="Copied")).to_be_visible()
+    assert await page.evaluate("navigator.clipboard.readText()") == ADVICE
+
+    # As many cards beside each other as there is room for.
+    cards = page.get_by_role("region", name="Answers").get_by_role("article")
+    for width, columns in ((1440, 3), (1000, 2), (390, 1)):
+        await page.set_viewport_size({"width": width, "height": 900})
+        assert await cards.evaluate_all(_COLUMNS) == columns
+
+    # Whoever has not answered is stopped, and asked again.
+    await expect(page.get_by_text("1 of 3 has answered")).to_be_visible()
+    await page.get_by_role("button", name="Stop all").click()
+    await expect(page.get_by_text("1 of 3 has answered, 2 stopped")).to_be_visible()
+    await expect(_card(page, "Hannah Arendt")).to_contain_text("was stopped")
+    await visitor.check_accessibility()
+    slow.let(1_000)
+    await page.get_by_role("button", name="Ask 2 again").click()
+    await expect(page.get_by_text("All 3 have answered")).to_be_visible()
+
+    # A group is asked together, and switched off together.
+    await box.press_sequentially("@phil")
+    await expect(page.get_by_role("option")).to_have_text(["Everyone of Philosophers@philosophers"])
+    await box.press("Enter")
+    await box.press_sequentially("And what for?")
+    await expect(page.get_by_text("Martin Buber, Hannah Arendt · about")).to_be_visible()
+    await box.press("Enter")
+    await expect(page.get_by_role("article", name="Turn 2")).to_contain_text("All 2 have answered")
+    await page.get_by_role("button", name="Advisors: 3").click()
+    await page.get_by_role("button", name="Switch Philosophers off").click()
+    for name in ("Martin Buber", "Hannah Arendt"):
+        await expect(page.get_by_role("switch", name=f"{name} is switched on")).not_to_be_checked()
+    await expect(page.get_by_role("switch", name="Seth Godin is switched on")).to_be_checked()
+    await visitor.check_accessibility()
+    await page.keyboard.press("Escape")
+    await box.fill("And you?")
+    await expect(page.get_by_text("Seth Godin · about")).to_be_visible()
 
 
 async def test_a_panel_is_opened_and_its_advisors_are_suggested_made_and_ordered(house: House, visit: Visit) -> None:
