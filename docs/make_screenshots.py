@@ -1,284 +1,143 @@
 # ruff: noqa: INP001  a program beside the pages it draws for, no package
 """Makes the pictures in docs/screenshots: a lively house in a real browser. Run it with `make screenshots`.
 
-    python docs/make_screenshots.py [NAME...]
+    python docs/make_screenshots.py [--to FOLDER] [NAME...]
 
-Every screen is taken light and dark, wide and on a phone. Agents think with scripted models, so that the pictures tell
-the same story each time; the clock is set back to a Monday morning.
+Every screen of tests/web/screens.py is taken light and dark, wide and on a phone, as NAME-wide-light.png and so on.
+The house tells the same story each time (tests/web/pictured.py), at the same time, and whoever lives there has the
+same colour.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import base64
+import random
+import struct
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from datetime import UTC, datetime
+import zlib
+from contextlib import AbstractContextManager
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Literal
+from unittest.mock import patch
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))  # for tests.browser, which finds or installs one
+sys.path.insert(0, str(ROOT))  # for the house and its screens
 
-from playwright.async_api import Page, ViewportSize  # noqa: E402
-from pydantic_ai.messages import ModelMessage  # noqa: E402
+from playwright.async_api import Browser, Page, StorageState, ViewportSize, expect  # noqa: E402
 
-from denizen import Runtime, call, forever, reply, scripted, tool  # noqa: E402
-from denizen.access import tokens  # noqa: E402
-from denizen.clock import Instant, SystemClock, instant  # noqa: E402
-from denizen.models.scripted import Info, Turn, think  # noqa: E402
-from denizen.panel.panels import Panel  # noqa: E402
-from denizen.panel.rounds import Round  # noqa: E402
-from denizen.server.application import create_app  # noqa: E402
-from denizen.server.serving import bind, serve_on  # noqa: E402
-from denizen.spaces import directory  # noqa: E402
-from denizen.spaces.directory import Entity, Space  # noqa: E402
-from denizen.tools.settings import ClientTool  # noqa: E402
+from denizen.clock import moment  # noqa: E402
 from tests.browser import open_browser  # noqa: E402
-from tests.world import as_text  # noqa: E402
+from tests.web.pictured import Pictured, a_pictured_house  # noqa: E402
+from tests.web.screens import SCREENS, show  # noqa: E402
 
-FOLDER = Path(__file__).with_name("screenshots")
-SIZES: dict[str, ViewportSize] = {"wide": {"width": 1280, "height": 800}, "phone": {"width": 390, "height": 780}}
+SIZES: dict[str, ViewportSize] = {"wide": {"width": 1440, "height": 900}, "phone": {"width": 390, "height": 780}}
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
-MOST_BYTES = 200_000
-MIGRATION = """The migration only adds a column, so that old and new instances can run side by side:
-
-```python
-def upgrade() -> None:
-    op.add_column("messages", Column("edited_at", Time))  # expand
-```"""
-
-
-SAID = {
-    "Martin Buber": "You speak of the street, the rent, the ovens. **Whom do you see** when the door opens at seven? "
-    "Name one person, and say what you would ask her.",
-    "A baker of thirty years": "Who gets up at two? I did, for thirty years. The bread is the easy part:\n\n"
-    "- flour and gas went up by a third\n- an oven breaks on a Saturday\n\nWhat can you pay yourself in the first "
-    "winter?",
-    "Hannah Arendt": "To begin is to show yourself to others, who may answer otherwise than you wished. What, exactly, "
-    "do you begin here that was not in the world before?",
-    "The bank": "What do you do if *half* as many come as you have reckoned?",
-    "Antigone": "You ask whether it pays. Which law do you follow when it does not?",
-}
-VOTES = {
-    "Martin Buber": ("wait", 0.6),
-    "A baker of thirty years": ("wait", 0.9),
-    "Hannah Arendt": ("sign", 0.7),
-    "The bank": ("wait", 0.8),
-    "Antigone": ("sign", 0.5),
-}
-TOGETHER = """## Agreements
-
-Nobody doubts that you can bake. All ask **for whom**, and what the first winter costs.
-
-## Disagreements
-
-The baker and the bank want the figures first; Arendt and Antigone hold that a beginning is not reckoned.
-
-## To decide
-
-Whether you sign before or after you know your first ten customers by name."""
+MOST_BYTES = 100_000
+PATIENCE_MILLISECONDS = 30_000
+COLOURS, APART = 256, 6
+FEWER_COLOURS = """async ([png, most, apart]) => {
+  const image = await createImageBitmap(await (await fetch(`data:image/png;base64,${png}`)).blob());
+  const canvas = new OffscreenCanvas(image.width, image.height).getContext("2d");
+  canvas.drawImage(image, 0, 0);
+  const pixels = new Uint32Array(canvas.getImageData(0, 0, image.width, image.height).data.buffer);
+  const counts = new Map();
+  for (const pixel of pixels) counts.set(pixel, (counts.get(pixel) ?? 0) + 1);
+  const parts = (pixel) => [pixel & 255, (pixel >> 8) & 255, (pixel >> 16) & 255];
+  const distance = (a, b) => Math.hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
+  const palette = [];
+  for (const [pixel] of [...counts].sort((a, b) => b[1] - a[1] || a[0] - b[0])) {
+    const colour = parts(pixel);
+    if (palette.length < most && palette.every((each) => distance(each, colour) > apart)) palette.push(colour);
+  }
+  const near = new Map([...counts.keys()].map((pixel) => {
+    const distances = palette.map((each) => distance(each, parts(pixel)));
+    return [pixel, distances.indexOf(Math.min(...distances))];
+  }));
+  const indices = Uint8Array.from(pixels, (pixel) => near.get(pixel));
+  return [image.width, image.height, palette.flat(), indices.toBase64()];
+}"""
 
 
-def advise(messages: list[ModelMessage], info: Info) -> Turn:
-    """What each of the advisors says."""
-    system = as_text(messages[0])
-    who = next((name for name in SAID if f"You are {name}" in system), "")
-    if info.tools == ("vote",):
-        position, confidence = VOTES[who]
-        return call("vote", position=position, confidence=confidence, reason="The lease runs for ten years.")
-    return [think("What is left out here?"), SAID[who]] if who else TOGETHER
+async def main(names: list[str], folder: Path) -> None:
+    with tempfile.TemporaryDirectory() as home, _the_same_ids():
+        async with a_pictured_house(f"sqlite:///{home}/denizen.db", Path(home)) as pictured, open_browser() as browser:
+            session = await sign_in(pictured, browser)
+            for size in SIZES:
+                for theme in THEMES:
+                    await take(pictured, browser, session, names, folder, size, theme)
 
 
-class PictureClock(SystemClock):
-    """The machine's clock, set back to a Monday morning."""
-
-    def __init__(self) -> None:
-        self._offset = super().now() - instant(datetime(2026, 1, 5, 9, 30, tzinfo=UTC))
-
-    def now(self) -> Instant:
-        return Instant(super().now() - self._offset)
+def _the_same_ids() -> AbstractContextManager[object]:
+    """Ids are made of the time and of chance, and the colours of people follow from them."""
+    ticks = count(1_767_000_000_000_000_000, 1_000_000)
+    chance = SimpleNamespace(urandom=random.Random(5).randbytes)  # noqa: S311
+    return patch.multiple("denizen.ids", time=SimpleNamespace(time_ns=lambda: next(ticks)), os=chance)
 
 
-@dataclass
-class House:
-    """A lively house: who lives there, where they talk, and the address of its door."""
-
-    runtime: Runtime
-    address: str
-    noor: Entity
-    kitchen: Space
-    release: Space
-    board: Panel
+async def sign_in(pictured: Pictured, browser: Browser) -> StorageState:
+    """One session for all pictures: each is listed where Noor sees what lets her in."""
+    context = await browser.new_context()
+    secret = pictured.house.secrets[pictured.noor.id]
+    await context.request.post(f"{pictured.house.address}/api/session", data={"secret": secret})
+    session = await context.storage_state()
+    await context.close()
+    return session
 
 
-@dataclass(frozen=True)
-class Shot:
-    """A screen: where it is, and what is done before the picture is taken."""
-
-    path: Callable[[House], str]
-    ready: Callable[[Page], Awaitable[object]]
-
-
-async def _conversation(page: Page) -> None:
-    await page.get_by_text("I will write the notes").wait_for()
-    await page.get_by_role("region", name="Bo asks").wait_for()
-
-
-async def _vote(page: Page) -> None:
-    vote = page.get_by_role("region", name="Vote: Sign the lease by Friday?")
-    await vote.get_by_text("Leading: wait").wait_for()
-    # Only the list: what stands around it stays.
-    await vote.evaluate("element => { element.closest('[tabindex]').scrollTop = element.offsetTop - 16 }")
-
-
-async def _search(page: Page) -> None:
-    await page.get_by_label("Words").fill("checklist")
-    await page.get_by_role("button", name="Search").click()
-    await page.get_by_role("list", name="Results").get_by_role("link").first.wait_for()
-
-
-SHOTS: dict[str, Shot] = {
-    "conversation": Shot(lambda house: f"/s/{house.release.id}", _conversation),
-    "kitchen": Shot(
-        lambda house: f"/s/{house.kitchen.id}", lambda page: page.get_by_text("blue kettle").first.wait_for()
-    ),
-    "panel": Shot(
-        lambda house: f"/panels/{house.board.id}?m=1", lambda page: page.get_by_text("Leading: wait").wait_for()
-    ),
-    "vote": Shot(lambda house: f"/panels/{house.board.id}", _vote),
-    "search": Shot(lambda _: "/search", _search),
-    "agents": Shot(lambda _: "/agents", lambda page: page.get_by_text("You are an engineer").wait_for()),
-    "me": Shot(lambda _: "/me", lambda page: page.get_by_text("What lets you in").wait_for()),
-}
-"""By name: each becomes NAME-wide-light.png and so on."""
-
-
-async def main(names: list[str]) -> None:
-    FOLDER.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as home:
-        clock = PictureClock()
-        async with Runtime(f"sqlite:///{home}/denizen.db", clock=clock) as runtime, runtime.living():
-            listener = bind("127.0.0.1", 0)
-            ready, stop = asyncio.Event(), asyncio.Event()
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(serve_on(create_app(runtime), listener, ready=ready, stop=stop))
-                await ready.wait()
-                house = await settle(runtime, f"http://127.0.0.1:{listener.getsockname()[1]}")
-                await take(house, names or list(SHOTS))
-                stop.set()
-
-
-async def settle(runtime: Runtime, address: str) -> House:
-    """People and agents have moved in, and talked; one agent waits for an answer."""
-
-    @tool(visible=True)
-    async def run_tests(suite: str) -> str:
-        """Run a test suite."""
-        return f"{suite}: 1,204 passed, 0 failed in 71 s"
-
-    confirm = ClientTool(
-        name="confirm_action",
-        description="Ask before you do something that cannot be undone.",
-        parameters={"type": "object", "properties": {"question": {"type": "string"}}, "required": ["question"]},
-    )
-    noor, sam = await runtime.create_person("Noor"), await runtime.create_person("Sam Okafor")
-    mia = await runtime.create_person("Mia")
-    ada = await runtime.create_agent(
-        "Ada",
-        model=scripted(
-            reply(
-                "I will write the notes while Bo deploys:\n\n- **Spaces** remember how far you have read\n"
-                "- `denizen backup` can run while everything goes on\n- A question to people survives a restart"
-            ),
-            "Done.",
-        ),
-        instructions="You look after this house. You welcome people, keep in mind what they ask you to remember, and "
-        "pass messages on.",
-    )
-    bo = await runtime.create_agent(
-        "Bo",
-        model=scripted(
-            call("run_tests", suite="release"),
-            call("confirm_action", question="All **1,204 tests** passed. Shall I deploy `v2.1` to production?"),
-            reply("Deployed."),
-            "Deployed.",
-        ),
-        tools=[run_tests, confirm],
-        instructions="You are an engineer: careful, precise, a little dry. You answer technical questions and check "
-        "things.",
-    )
-    kitchen = await runtime.create_space("Kitchen", [noor, sam, mia])
-    lobby = await runtime.create_space("Lobby", [noor, mia])
-    release = await runtime.create_space("Release", [noor, sam, bo, ada])
-    for name, others in (("Noor and Ada", [noor, ada]), ("Noor and Bo", [noor, bo])):
-        await runtime.create_space(name, others, private=True)
-    for who, text in (
-        (mia, "Good morning! Who moved the blue kettle?"),
-        (sam, "It is on the balcony. Long story."),
-        (noor, "There is **cake** in the fridge, help yourselves."),
-        (mia, "You are the best."),
-    ):
-        await runtime.post(kitchen, who, text)
-    await runtime.post(lobby, mia, "The electrician comes at eleven.")
-    # Nobody wakes for what stands here already.
-    for agent in (ada, bo):
-        await runtime.db.write(directory.attend, release.id, agent.id, "none")
-    for who, text in (
-        (sam, "Morning. The release checklist is done, but for the migration."),
-        (
-            bo.entity,
-            MIGRATION,
-        ),
-        (noor, "Good. @bo run the tests, please, and deploy if they pass. @ada, could you write the notes?"),
-    ):
-        await runtime.post(release, who, text)
-    for agent in (ada, bo):
-        await runtime.db.write(directory.attend, release.id, agent.id, "all")
-    await runtime.post(release, sam, "I keep an eye on the graphs.")
-    return House(runtime, address, noor, kitchen, release, await _advised(runtime, noor))
-
-
-async def _advised(runtime: Runtime, noor: Entity) -> Panel:
-    """A panel that was asked, put together what was said, and voted."""
-    runtime.models.register("advisors", forever(advise))
-    board = await runtime.create_panel("Bakery", [noor], advisors=list(SAID), model="advisors", synthesis="always")
-    asked = await runtime.ask_panel(
-        board, noor, "I could take over the empty shop at the corner and open a **bakery**. Should I sign the lease?"
-    )
-    await _complete(runtime, asked)
-    vote = await runtime.vote(asked, "Sign the lease by Friday?", by=noor)
-    await _complete(runtime, vote)
-    return board
-
-
-async def _complete(runtime: Runtime, asked: Round) -> None:
-    while not (await runtime.round(asked)).all_completed:  # noqa: ASYNC110  nobody else is kept waiting here
-        await asyncio.sleep(0.05)
-
-
-async def take(house: House, names: list[str]) -> None:
+async def take(
+    pictured: Pictured,
+    browser: Browser,
+    session: StorageState,
+    names: list[str],
+    folder: Path,
+    size: str,
+    theme: Literal["light", "dark"],
+) -> None:
     """The pictures of these screens are in the folder."""
-    _, secret = await house.runtime.db.write(tokens.create, house.noor.id, "Backup script")
-    async with open_browser() as browser:
-        for size, viewport in SIZES.items():
-            for theme in THEMES:
-                context = await browser.new_context(
-                    viewport=viewport, color_scheme=theme, locale="en-GB", timezone_id="Europe/Berlin"
-                )
-                await context.clock.set_fixed_time(datetime(2026, 1, 5, 9, 31, tzinfo=UTC))
-                await context.request.post(f"{house.address}/api/session", data={"secret": secret})
-                page = await context.new_page()
-                for name in names:
-                    await page.goto(f"{house.address}{SHOTS[name].path(house)}")
-                    await SHOTS[name].ready(page)
-                    await page.evaluate("() => document.fonts.ready")
-                    path = FOLDER / f"{name}-{size}-{theme}.png"
-                    await page.screenshot(path=path, animations="disabled")
-                    assert path.stat().st_size < MOST_BYTES, f"{path.name} is too large for the repository"
-                await context.close()
+    context = await browser.new_context(
+        storage_state=session,
+        viewport=SIZES[size],
+        color_scheme=theme,
+        locale="en-GB",
+        timezone_id="Europe/Berlin",
+        reduced_motion="reduce",
+    )
+    await context.clock.set_fixed_time(moment(pictured.world.clock.now()))
+    page, desk = await context.new_page(), await context.new_page()
+    for name in names:
+        await page.bring_to_front()
+        await show(SCREENS[name], page, pictured)
+        png = await smaller(await page.screenshot(animations="disabled"), desk)
+        assert len(png) < MOST_BYTES, f"{name} is too large for the repository"
+        (folder / f"{name}-{size}-{theme}.png").write_bytes(png)
+    await context.close()
+
+
+async def smaller(png: bytes, desk: Page) -> bytes:
+    """The picture with few colours, the commonest that differ: half as large, and nobody sees it."""
+    given = [base64.b64encode(png).decode(), COLOURS, APART]
+    width, height, palette, indices = await desk.evaluate(FEWER_COLOURS, given)
+    rows = base64.b64decode(indices)
+    lines = b"".join(b"\0" + rows[at * width : (at + 1) * width] for at in range(height))
+    head = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
+    chunks = [(b"IHDR", head), (b"PLTE", bytes(palette)), (b"IDAT", zlib.compress(lines, 9)), (b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, data) for kind, data in chunks)
+
+
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1:]))
+    parser = argparse.ArgumentParser(description="Makes the pictures in docs/screenshots.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these screens")
+    parser.add_argument("--to", type=Path, default=Path(__file__).with_name("screenshots"), metavar="FOLDER")
+    given = parser.parse_args()
+    given.to.mkdir(exist_ok=True)
+    expect.set_options(timeout=PATIENCE_MILLISECONDS)
+    asyncio.run(main(given.names or list(SCREENS), given.to))

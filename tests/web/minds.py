@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from playwright.async_api import Page
 from pydantic_ai.messages import ModelMessage, ModelResponse
 
 from denizen import call, forever, reply, skip, think
 from denizen.agents.registry import Agent
 from denizen.errors import ModelRejected
-from denizen.models.scripted import Call, Info, Turn
+from denizen.models.scripted import Call, Decide, Info, Turn
 from denizen.plans import from_outside
 from denizen.plans.agenda import PlanDraft, When
 from denizen.plans.goals import GoalChange, GoalStatus, Priority
@@ -24,8 +23,12 @@ from tests.world import World, as_text
 
 WINDOW: Final = {"max_tokens": Toolbox(PREBUILT).tokens + 6_000, "strategy": "semantic", "min_recent_cycles": 4}
 """So small that cycles leave it."""
+INSTRUCTIONS: Final = "You look after this house and everyone in it. Be brief, be kind, and write down what matters."
 
-_TALK: Final[list[tuple[str, str, str, Call | None]]] = [
+Line = tuple[str, str, str, Call | None]
+"""What someone says, what the agent answers, how it sums that up, and what it does first."""
+
+TALK: Final[Sequence[Line]] = [
     (
         "My violin is in the cellar, behind the skis. Please keep that in mind.",
         "I have written it down: cellar, behind the skis.",
@@ -81,20 +84,25 @@ _GOALS: Final[list[tuple[str, GoalStatus, Priority]]] = [
 ]
 
 
-def _deciding(messages: list[ModelMessage], info: Info) -> Turn:
-    """Answers as the talk above says it, thinks first, and ends with a line of its own."""
-    del info
-    begun = max(at for at, each in enumerate(messages) if as_text(each).startswith("[INBOX"))
-    inbox, has_answered = as_text(messages[begun]), any(isinstance(each, ModelResponse) for each in messages[begun:])
-    if "unreadable" in inbox:
-        return ModelRejected("The provider refuses this request: the payload cannot be read.")
-    for said, answer, summary, doing in _TALK:
-        if said in inbox and has_answered:
-            return summary
-        if said in inbox:
-            hint = think("Noor waits for an answer. I say it briefly, where she asked.")
-            return [hint, doing, reply(answer)] if doing else [hint, reply(answer)]
-    return skip("They talk among themselves; nothing is asked of me.")
+def talking(talk: Sequence[Line]) -> Decide:
+    """Answers as the talk says it, thinks first, and ends with a line of its own."""
+
+    def decide(messages: list[ModelMessage], info: Info) -> Turn:
+        del info
+        begun = max(at for at, each in enumerate(messages) if as_text(each).startswith("[INBOX"))
+        inbox = as_text(messages[begun])
+        has_answered = any(isinstance(each, ModelResponse) for each in messages[begun:])
+        if "unreadable" in inbox:
+            return ModelRejected("The provider refuses this request: the payload cannot be read.")
+        for said, answer, summary, doing in talk:
+            if said in inbox and has_answered:
+                return summary
+            if said in inbox:
+                hint = think("Someone waits for an answer. I say it briefly, where they asked.")
+                return [hint, doing, reply(answer)] if doing else [hint, reply(answer)]
+        return skip("They talk among themselves; nothing is asked of me.")
+
+    return decide
 
 
 @dataclass
@@ -119,14 +127,19 @@ async def a_life(house: House, *, rounds: int = 3) -> Life:
     """Ada has talked for some days, was woken for nothing, has failed at something, and means to do things."""
     world = house.world
     noor, mia = await world.person("Noor"), await world.person("Mia")
-    instructions = "You look after this house and everyone in it. Be brief, be kind, and write down what matters."
-    ada = await world.agent("Ada", model=forever(_deciding), instructions=instructions, window=WINDOW)
-    kitchen = await world.space("Kitchen", noor, mia, ada)
-    life = Life(house, noor, mia, ada, kitchen)
+    ada = await world.agent("Ada", model=forever(talking(TALK)), instructions=INSTRUCTIONS, window=WINDOW)
+    life = Life(house, noor, mia, ada, await world.space("Kitchen", noor, mia, ada))
+    await live(life, rounds=rounds)
+    return life
+
+
+async def live(life: Life, *, rounds: int) -> None:
+    """She has done so, in the kitchen."""
+    world, noor, ada = life.world, life.noor, life.ada
     for _ in range(rounds):
-        for said, *_rest in _TALK:
+        for said, *_rest in TALK:
             await _hear(life, noor, said, hours=2)
-        await _hear(life, mia, "Noor, are you coming down?", hours=5)
+        await _hear(life, life.mia, "Noor, are you coming down?", hours=5)
     await world.denizen.trigger(ada, "Meter", {"kwh": None}, text="An unreadable report of the meter.")
     for _ in range(7):
         await world.run_after(200)
@@ -138,35 +151,9 @@ async def a_life(house: House, *, rounds: int = 3) -> Life:
     )
     for text, status, priority in _GOALS:
         await world.denizen.db.write(from_outside.set_goal, ada.id, GoalChange(None, text, status, priority))
-    return life
 
 
 async def _hear(life: Life, who: Entity, text: str, *, hours: float) -> None:
     await life.world.say(who, text, life.kitchen)
-    await life.world.run_after(hours * 3_600)
-
-
-Go = Callable[[Page], Awaitable[None]]
-
-
-async def mind_screens(life: Life) -> list[tuple[str, str, Go]]:
-    """The screens of a mind: a name, the address, and what is done there before one looks."""
-
-    async def nothing(page: Page) -> None:
-        del page
-
-    async def lines(page: Page) -> None:
-        await page.get_by_role("button", name="One line for each cycle").click()
-
-    cycles = await life.world.cycles(life.ada)
-    telling = next(each.number for each in reversed(cycles) if "violin" in each.summary and "noted" in each.summary)
-    return [
-        ("mind-now", life.at("now"), nothing),
-        ("mind-life", life.at("life"), nothing),
-        ("mind-cycle", life.at(f"life/{telling}"), nothing),
-        ("mind-window", life.at("window"), lines),
-        ("mind-inbox", life.at("inbox"), nothing),
-        ("mind-plans", life.at("plans"), nothing),
-        ("mind-recall", life.at("recall?q=violin"), nothing),
-        ("mind-settings", life.at("settings"), nothing),
-    ]
+    await life.world.run()
+    life.world.clock.advance(hours * 3_600)

@@ -16,7 +16,7 @@ from denizen.clock import moment
 from denizen.inbox.delivery import DEAD_AFTER
 from tests.server.conftest import House, served
 from tests.web.conftest import PHONE, Visit
-from tests.web.screens_admin import DAY, spend
+from tests.web.spending import DAY, spend
 from tests.world import UNHURRIED, open_world
 
 
@@ -164,7 +164,9 @@ async def test_what_agents_may_use_and_have_used(house: House, visit: Visit, tmp
 
     # What was used: drawn, in numbers, as a file.
     await page.get_by_role("link", name="Usage").click()
-    await expect(page.get_by_role("definition").first).to_have_text("$7.00")
+    tiles = page.get_by_role("definition")
+    await expect(tiles.first).to_have_text("$7.00")
+    await expect(tiles.last).to_have_text("33%")  # of what was read, the provider had kept
     await expect(page.locator(".uplot canvas")).to_be_visible()
     await page.get_by_role("tab", name="By agent").click()
     table = page.get_by_role("table")

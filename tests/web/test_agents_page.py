@@ -11,7 +11,7 @@ from denizen.agents import registry
 from denizen.clock import moment
 from tests.server.conftest import House
 from tests.web.conftest import PHONE, Visit
-from tests.web.screens_admin import spend
+from tests.web.spending import spend
 
 
 @tool

@@ -16,9 +16,10 @@ from denizen.agents.definition import AgentDefinition
 from denizen.agents.registry import Agent
 from denizen.models.scripted import Info, Turn
 from denizen.spaces.directory import Entity, Space
+from denizen.tools.settings import ClientTool
 from tests.server.conftest import House
-from tests.web.conftest import PHONE, ROOT, WIDE, Visit
-from tests.web.minds import a_life, mind_screens
+from tests.web.conftest import ROOT, Visit
+from tests.web.minds import a_life
 
 
 async def home(house: House, *turns: Turn, **more: Any) -> tuple[Entity, Agent, Space]:
@@ -61,6 +62,35 @@ async def test_a_thought_is_seen_as_it_is_thought(house: House, visit: Visit) ->
     await expect(page.get_by_role("heading", name="Ada is asleep.")).to_be_visible()
     await page.get_by_label("Last cycles").get_by_role("link", name=re.compile("Greeted Noor.")).click()
     await expect(page.get_by_role("heading", name="Greeted Noor.")).to_be_visible()
+
+
+async def test_a_thought_that_waits_for_people_says_for_what_and_goes_on(house: House, visit: Visit) -> None:
+    confirm = ClientTool(
+        name="confirm_action",
+        description="Ask before you do something that cannot be undone.",
+        parameters={"type": "object", "properties": {"question": {"type": "string"}}, "required": ["question"]},
+    )
+    asking = [think("I ask first."), call("confirm_action", question="Shall I order six loaves?")]
+    noor, ada, kitchen = await home(house, asking, reply("Ordered."), "Ordered bread.", tools=[confirm])
+    visitor = await visit(noor)
+    page = await visitor.open(f"/agents/{ada.id}/now")
+    await house.world.say(noor, "We need bread.", kitchen)
+
+    now = page.get_by_label("What it is doing")
+    await expect(now.get_by_role("heading", name="Waiting for an answer")).to_be_visible()
+    await expect(now.get_by_text("Shall I order six loaves?")).to_have_count(1)
+    await expect(now.get_by_text("waiting for an answer", exact=True)).to_be_visible()
+    await expect(page.get_by_role("status").get_by_text("waiting for an answer")).to_be_visible()
+    # Whoever comes later is told the same.
+    await page.reload()
+    await expect(now.get_by_role("heading", name="Waiting for an answer")).to_be_visible()
+    await expect(now.get_by_text("Shall I order six loaves?")).to_have_count(1)
+    await visitor.check_accessibility()
+
+    (waiting,) = await house.world.denizen.waiting_calls(noor)
+    await house.world.denizen.answer(waiting, True, by=noor)
+    await expect(page.get_by_role("heading", name="Ada is asleep.")).to_be_visible()
+    await expect(page.get_by_label("Last cycles").get_by_role("link", name="Ordered bread.")).to_be_visible()
 
 
 async def test_a_cycle_is_looked_into_asked_of_another_model_and_forked(house: House, visit: Visit) -> None:
@@ -134,32 +164,6 @@ async def test_a_life_is_read_back_to_its_beginning_while_it_goes_on(house: Hous
     await expect(newest).to_be_attached()
     await expect(newest).to_contain_text("Noor in Kitchen")
     await expect(page.get_by_role("link", name=re.compile("Thought number"))).to_have_count(58)
-
-
-_OVERFLOWING = """
-[...document.querySelectorAll("main *")]
-  .filter((each) => each.getBoundingClientRect().right > innerWidth + 1 && !each.closest("pre, table, svg, summary"))
-  .map((each) => each.outerHTML.slice(0, 120))
-"""
-
-
-async def test_every_screen_of_a_mind_is_for_everyone(house: House, visit: Visit) -> None:
-    """Light and wide, dark and narrow: nothing hinders anyone (axe), and nothing is wider than the screen."""
-    life = await a_life(house, rounds=2)
-    visitor = await visit(life.noor, color_scheme="light")
-    page = visitor.page
-    for name, path, prepare in await mind_screens(life):
-        await visitor.open(path)
-        await expect(page.get_by_role("main").locator("h2, form").first).to_be_visible()
-        await prepare(page)
-        await visitor.check_accessibility()
-        await page.emulate_media(color_scheme="dark")
-        await page.set_viewport_size(PHONE)  # pyright: ignore[reportArgumentType]
-        if name in ("mind-cycle", "mind-window", "mind-settings"):  # between them they have every colour
-            await visitor.check_accessibility()
-        assert await page.evaluate(_OVERFLOWING) == [], path
-        await page.emulate_media(color_scheme="light")
-        await page.set_viewport_size(WIDE)  # pyright: ignore[reportArgumentType]
 
 
 async def test_the_window_and_the_whole_past_can_be_read(house: House, visit: Visit) -> None:
