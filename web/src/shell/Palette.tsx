@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { Bot, Brain, Hash, Keyboard, LogOut, MessageSquareText, Moon, Plus, ScanEye, Search, Settings2, Sun, UserRound } from "lucide-react";
+import { Bot, Brain, Hash, Keyboard, LogOut, MessageSquareText, Moon, Plus, ScanEye, Search, Settings2, Sun, UserRound, UsersRound } from "lucide-react";
 import { type KeyboardEvent, type ReactNode, useEffect, useId, useMemo, useRef, useState } from "react";
 import { useLocation } from "wouter";
 import { useTalk } from "../agents/talking";
@@ -158,7 +158,7 @@ function useChoices(command: (command: Command) => void): Choice[] {
   return useMemo(() => {
     const places: Choice[] = (spaces ?? [])
       .filter((each) => !isDirect(each, me.id))
-      .map(({ info }) => ({ id: info.id, group: "Spaces", title: info.name, icon: <Hash size={18} />, run: () => go(`/s/${info.id}`) }));
+      .map(({ info }) => ({ id: info.id, group: "Spaces", title: info.name, icon: info.kind === "panel" ? <UsersRound size={18} /> : <Hash size={18} />, run: () => go(`/s/${info.id}`) }));
     const talks: Choice[] = (agents.data ?? []).map((each) => ({
       id: each.id,
       group: "Agents",
