@@ -926,8 +926,7 @@ export interface paths {
         post: operations["link_identity"];
         /**
          * Unlink someone
-         * @description That subject is not this person any more; neither tokens that it came with nor sessions begun with those are
-         *     good any longer.
+         * @description That subject is not this person any more; tokens it came with, and sessions begun with them, open nothing.
          */
         delete: operations["unlink_identity"];
         options?: never;

@@ -18,8 +18,6 @@ import { TryMetaprompt } from "./TryMetaprompt";
 
 type StanceOut = Schemas["StanceOut"];
 
-/** Reflection happens beside the agent's life, and no stream tells of it. */
-const AGAIN_MILLISECONDS = 5_000;
 const PAGE = 100;
 
 const MOODS = ["neutral", "empathetic", "patient", "encouraging", "focused", "analytical", "curious", "creative", "cautious"];
@@ -36,11 +34,9 @@ export function Stance({ agent, name, space, called, at }: Place & { name: strin
   const stance = useQuery({
     queryKey: ["stance", agent, space],
     queryFn: ({ signal }) => get("/api/agents/{agent_id}/stances/{conversation_id}", { path, signal }),
-    refetchInterval: AGAIN_MILLISECONDS,
   });
   const past = useQuery({
     queryKey: ["stance", agent, space, "past", limit],
-    refetchInterval: AGAIN_MILLISECONDS,
     placeholderData: keepPreviousData,
     queryFn: async ({ signal }) => {
       const [history, signals] = await Promise.all([
