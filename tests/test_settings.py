@@ -13,7 +13,8 @@ from pydantic import ValidationError
 from denizen.agents.residents import Pace
 from denizen.errors import SettingsError
 from denizen.masking import masked
-from denizen.settings import Loaded, Settings, export_dotenv, load, looked_for, specs
+from denizen.settings.loading import Loaded, export_dotenv, load, looked_for, specs
+from denizen.settings.shape import Settings
 
 
 @pytest.fixture

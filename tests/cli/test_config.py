@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from denizen.cli.config import render_reference
-from denizen.settings import specs
+from denizen.settings.loading import specs
 from tests.cli.conftest import Run
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"

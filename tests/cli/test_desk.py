@@ -19,7 +19,7 @@ from denizen.cli.house import kept_token
 from denizen.cli.main import COMMANDS, command_of
 from denizen.client import Client
 from denizen.errors import DenizenError, NotFound, RequestRefused
-from denizen.settings import Settings
+from denizen.settings.shape import Settings
 from tests.cli.chat.houses import House, open_house
 from tests.cli.conftest import Run
 

@@ -19,7 +19,7 @@ from denizen.cli.house import make_home
 from denizen.cli.main import app
 from denizen.client.shapes import Receipt
 from denizen.server.shapes.forgetting import ReceiptOut
-from denizen.settings import load
+from denizen.settings.loading import load
 from denizen.welcome import welcome
 from tests.cli.conftest import Run
 from tests.properties.house import everything

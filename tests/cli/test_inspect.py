@@ -25,7 +25,7 @@ from denizen.cycles.budgets import BudgetSettings
 from denizen.models.prices import Price
 from denizen.models.tokens import estimate_message
 from denizen.server.shapes.minds import MindOut
-from denizen.settings import load
+from denizen.settings.loading import load
 from denizen.welcome import welcome
 from tests.consciousness.past import eventful_life
 from tests.world import World, open_world

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from denizen.cli.house import open_house
-from denizen.settings import load
+from denizen.settings.loading import load
 from tests.cli.conftest import Run
 
 CROSS = "@bodil I hate this, it is terrible and awful. Make a plan."

@@ -16,7 +16,7 @@ from denizen import Runtime, reply, scripted, skip
 from denizen.cli import replay as command
 from denizen.cli.desk.opening import opened
 from denizen.cli.house import make_home
-from denizen.settings import load
+from denizen.settings.loading import load
 from denizen.welcome import welcome
 
 Run = Callable[..., Result]

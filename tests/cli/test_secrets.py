@@ -17,7 +17,7 @@ from denizen.access.signatures import github_signature
 from denizen.access.vault import new_key
 from denizen.cli.house import how_secrets_are_kept
 from denizen.cli.main import app
-from denizen.settings import load
+from denizen.settings.loading import load
 
 VALUE = "sk-proj-0123456789abcdef"
 

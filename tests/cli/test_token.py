@@ -9,7 +9,7 @@ import pytest
 
 from denizen import Runtime
 from denizen.access import tokens
-from denizen.settings import load
+from denizen.settings.loading import load
 from tests.cli.conftest import Run
 
 

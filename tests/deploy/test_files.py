@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from denizen.settings import AgentsSettings, load, specs
+from denizen.settings.loading import load, specs
+from denizen.settings.shape import AgentsSettings
 from tests.deploy.dockerfile import instructions, is_ignored, problems
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ from denizen.cli.house import what_is_remembered
 from denizen.errors import InvalidInput, SettingsError
 from denizen.memory.settings import Configuration, Switches, read
 from denizen.profiles.files import PresetFile
-from denizen.settings import load
+from denizen.settings.loading import load
 
 
 def profile(presets: dict[str, Any], *modes: str, **switches: Any) -> Any:

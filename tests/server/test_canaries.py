@@ -24,7 +24,7 @@ from denizen.access.vault import new_key
 from denizen.app import Runtime
 from denizen.cli.config import app as config
 from denizen.server.application import create_app
-from denizen.settings import load
+from denizen.settings.loading import load
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import metadata
 from denizen.telemetry.logs import CHATTY, Level, configure_logging

@@ -23,7 +23,7 @@ from sqlalchemy import func, select
 from denizen.access import identities, roles
 from denizen.access.oidc import ASKED_AGAIN_SECONDS, KEPT_SECONDS
 from denizen.clock import SECOND, ManualClock
-from denizen.settings import OidcSettings
+from denizen.settings.shape import OidcSettings
 from denizen.storage.database import statement
 from denizen.storage.schema import entities
 from tests.server.conftest import House, served

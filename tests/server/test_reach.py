@@ -21,7 +21,7 @@ from denizen.server.context import Limits
 from denizen.server.rates import COUNTED, Rates
 from denizen.server.reach import Reach, reach_of, visit_of
 from denizen.server.serving import Tls, check_tls
-from denizen.settings import load
+from denizen.settings.loading import load
 from tests.server.conftest import House, served
 from tests.world import World
 

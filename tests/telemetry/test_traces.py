@@ -12,7 +12,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from denizen import call, reply, skip, tool
 from denizen.cli.house import how_it_is_watched
 from denizen.errors import InvalidInput, ModelOverloaded, ModelRejected
-from denizen.settings import load
+from denizen.settings.loading import load
 from denizen.telemetry import traces
 from denizen.telemetry.telemetry import Telemetry
 from denizen.telemetry.traces import Tracer, passed_on

@@ -16,7 +16,7 @@ import structlog
 
 from denizen.clock import SECOND, Clock, Instant
 from denizen.errors import IssuerUnreachable, TokenNotBelieved
-from denizen.settings import OidcSettings
+from denizen.settings.shape import OidcSettings
 
 if TYPE_CHECKING:
     from jwt import PyJWK

@@ -17,7 +17,7 @@ from denizen.access.vault import VARIABLE, Vault
 from denizen.clock import Instant
 from denizen.errors import InvalidInput, ModelUnknown, NotFound
 from denizen.ids import EntityId, OrganizationId, new_id
-from denizen.settings import SHARED_SECRETS
+from denizen.settings.loading import SHARED_SECRETS
 from denizen.spaces import directory
 from denizen.storage.database import Tx, insert_ignore, statement
 from denizen.storage.schema import secrets

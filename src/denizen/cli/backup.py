@@ -11,7 +11,7 @@ from denizen.access.vault import KEY_FILE
 from denizen.cli.console import begin, print_json, stderr, stdout
 from denizen.cli.findings import size
 from denizen.masking import masked
-from denizen.settings import Settings
+from denizen.settings.shape import Settings
 from denizen.storage import copying
 
 _AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from denizen.cli.console import print_json, stdout
-from denizen.settings import DOTENV_NAME, TOML_NAME, Loaded, Source, Spec, load, looked_for, specs
+from denizen.settings.loading import DOTENV_NAME, TOML_NAME, Loaded, Source, Spec, load, looked_for, specs
 
 app = typer.Typer(add_completion=False)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import typer
     from rich.console import Console
 
-    from denizen.settings import Loaded
+    from denizen.settings.loading import Loaded
 
 
 def is_verbose(context: typer.Context) -> bool:
@@ -27,7 +27,7 @@ def begin(context: typer.Context, options: Mapping[str, object] | None = None) -
 
     For a command that runs agents or a server. It is called once, first.
     """
-    from denizen.settings import export_dotenv, load
+    from denizen.settings.loading import export_dotenv, load
     from denizen.telemetry.logs import configure_logging
 
     loaded = load(options)

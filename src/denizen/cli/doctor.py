@@ -21,7 +21,8 @@ from denizen.cli.console import print_json, stdout
 from denizen.cli.findings import Finding, Status, guarded, in_thread, is_there, may_write, size
 from denizen.errors import InvalidInput, ModelError, SettingsError
 from denizen.masking import masked
-from denizen.settings import Loaded, Settings, export_dotenv, load
+from denizen.settings.loading import Loaded, export_dotenv, load
+from denizen.settings.shape import Settings
 
 if TYPE_CHECKING:
     from denizen.models.discovery import Choice

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from denizen.errors import SettingsError
-from denizen.settings import Settings, TelemetrySettings
+from denizen.settings.shape import Settings, TelemetrySettings
 
 if TYPE_CHECKING:
     from denizen.app import Runtime

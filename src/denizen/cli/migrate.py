@@ -16,7 +16,7 @@ from denizen.cli.desk.opening import AsJson
 from denizen.cli.findings import counted
 from denizen.cli.house import make_home
 from denizen.errors import DatabaseNewer
-from denizen.settings import Settings
+from denizen.settings.shape import Settings
 from denizen.storage import opening
 from denizen.storage.migrating import HEAD, REVISIONS, titles
 

@@ -20,7 +20,7 @@ from denizen.clock import Instant, moment
 from denizen.errors import InvalidInput
 from denizen.inbox.format import one_line
 from denizen.reflection.records import Stance
-from denizen.settings import Settings
+from denizen.settings.shape import Settings
 from denizen.spaces import directory
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from denizen.errors import InvalidInput
 from denizen.profiles.library import PRESETS_NAME, SHIPPED, shipped_addons
 from denizen.profiles.presets import Presets
 from denizen.profiles.router import route
-from denizen.settings import Settings
+from denizen.settings.shape import Settings
 
 app = typer.Typer(help="Look after prompt profiles.", no_args_is_help=True)
 

@@ -28,7 +28,7 @@ from denizen.server.application import create_app
 from denizen.server.context import Limits
 from denizen.server.reach import is_loopback, reach_of
 from denizen.server.serving import Tls, bind, check_tls, serve_on
-from denizen.settings import Settings, address_of
+from denizen.settings.shape import Settings, address_of
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx

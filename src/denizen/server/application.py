@@ -49,7 +49,7 @@ from denizen.server.routes import (
 )
 from denizen.server.schemas import Problem
 from denizen.server.web_files import WEB_FOLDER, WebFiles
-from denizen.settings import OidcSettings
+from denizen.settings.shape import OidcSettings
 
 ROOMS: Final = (
     messages,

@@ -16,7 +16,7 @@ from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from denizen.errors import SettingsError
-from denizen.settings import Settings
+from denizen.settings.shape import Settings
 
 _ANYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104  what is asked about, not what is bound
 

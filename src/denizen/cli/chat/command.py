@@ -21,7 +21,7 @@ from denizen.cli.console import begin, is_verbose, print_json, stderr, stdout
 from denizen.client import Call, Message, Space
 from denizen.clock import SystemClock
 from denizen.errors import DenizenError, InvalidInput
-from denizen.settings import Settings
+from denizen.settings.shape import Settings
 from denizen.telemetry.logs import Level, configure_logging
 
 QUESTION_CHARACTERS: Final = 500

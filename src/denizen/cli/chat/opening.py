@@ -12,7 +12,7 @@ from denizen.cli.chat.connection import Connection
 from denizen.cli.house import TOKEN_FILE, kept_token, open_house
 from denizen.client import Client
 from denizen.errors import ServerError, TokenRefused
-from denizen.settings import Settings
+from denizen.settings.shape import Settings
 
 PROBE_SECONDS: Final = 2.0
 

@@ -16,7 +16,8 @@ from denizen.cli.desk.port import Desk
 from denizen.cli.house import kept_token, open_house, open_records
 from denizen.client import Client, Space
 from denizen.errors import InvalidInput, TokenRefused
-from denizen.settings import Loaded, Settings
+from denizen.settings.loading import Loaded
+from denizen.settings.shape import Settings
 
 Url = Annotated[
     str | None,

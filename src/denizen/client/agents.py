@@ -1,0 +1,168 @@
+"""Agents and what they may use, over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from datetime import date
+from typing import Final
+
+import httpx2
+from pydantic import JsonValue
+
+from denizen.client.connection import REQUEST_SECONDS, Connection, iso, keyed, path_to, those_given
+from denizen.client.shapes import (
+    Accepted,
+    Agent,
+    AgentDetail,
+    Answer,
+    Budget,
+    Models,
+    NewWebhook,
+    Usage,
+    Value,
+    Webhook,
+)
+from denizen.client.streaming import LifeEvent, resuming
+
+
+class _Agents(Value):
+    agents: list[Agent]
+    next: str | None = None
+
+
+class _Webhooks(Value):
+    webhooks: list[Webhook]
+
+
+class Agents(Connection):
+    """Agents as their keepers deal with them."""
+
+    async def agents(self) -> list[Agent]:
+        """Those that are not dead."""
+        found: list[Agent] = []
+        after: str | None = ""
+        while after is not None:
+            page = await self._ask(_Agents, "GET", "/api/agents", params=those_given(after=after or None))
+            found += page.agents
+            after = page.next
+        return found
+
+    async def agent(self, agent: str) -> AgentDetail:
+        return await self._ask(AgentDetail, "GET", path_to("agents", agent))
+
+    async def create_agent(
+        self, name: str, fields: Mapping[str, JsonValue] | None = None, *, key: str | None = None
+    ) -> AgentDetail:
+        """A new agent; `fields` are `handle`, `spaces` and those of a definition."""
+        wanted = {"name": name, **(fields or {})}
+        return await self._ask(AgentDetail, "POST", "/api/agents", json=wanted, headers=keyed(key))
+
+    async def edit_agent(self, agent: str, changes: Mapping[str, JsonValue]) -> AgentDetail:
+        """Only what is given is changed; None resets a field to its default."""
+        return await self._ask(AgentDetail, "PATCH", path_to("agents", agent), json=dict(changes))
+
+    async def suspend_agent(self, agent: str) -> Agent:
+        return await self._ask(Agent, "POST", path_to("agents", agent, "suspend"))
+
+    async def resume_agent(self, agent: str) -> Agent:
+        return await self._ask(Agent, "POST", path_to("agents", agent, "resume"))
+
+    async def delete_agent(self, agent: str) -> None:
+        """It is dead; its past stays."""
+        await self._tell("DELETE", path_to("agents", agent))
+
+    async def fork_agent(
+        self,
+        agent: str,
+        handle: str | None = None,
+        *,
+        name: str | None = None,
+        at: int | None = None,
+        key: str | None = None,
+    ) -> AgentDetail:
+        """A new agent with the past of this one, up to cycle `at`."""
+        wanted = those_given(handle=handle, name=name, at=at)
+        return await self._ask(AgentDetail, "POST", path_to("agents", agent, "fork"), json=wanted, headers=keyed(key))
+
+    async def models(self) -> Models:
+        return await self._ask(Models, "GET", "/api/models")
+
+    async def trigger(
+        self,
+        agent: str,
+        service: str,
+        text: str = "",
+        *,
+        data: JsonValue = None,
+        id: str | None = None,
+        urgent: bool = False,
+        key: str | None = None,
+    ) -> Accepted:
+        """Tell the agent of something that happened. With an `id` or a key, telling it twice is telling it once."""
+        told = those_given(service=service, text=text, data=data, id=id, urgent=urgent)
+        return await self._ask(Accepted, "POST", path_to("agents", agent, "trigger"), json=told, headers=keyed(key))
+
+    async def chat(
+        self,
+        agent: str,
+        text: str,
+        *,
+        space: str | None = None,
+        metadata: Mapping[str, JsonValue] | None = None,
+        seconds: float = 60.0,
+        key: str | None = None,
+        organization_id: str | None = None,
+        memory_control: Mapping[str, JsonValue] | None = None,
+    ) -> Answer:
+        """Say something to an agent, and what it says to it until its cycle ends or the time is over."""
+        said = those_given(agent=agent, text=text, space=space, metadata=metadata, seconds=seconds)
+        said |= those_given(organizationId=organization_id, memoryControl=memory_control)
+        waiting = httpx2.Timeout(REQUEST_SECONDS, read=seconds + _GRACE_SECONDS)
+        return await self._ask(Answer, "POST", "/api/chat", json=said, headers=keyed(key), timeout=waiting)
+
+    async def usage(
+        self,
+        *,
+        since: date | None = None,
+        until: date | None = None,
+        by: str = "day",
+        agent: str | None = None,
+    ) -> Usage:
+        asked = those_given(since=iso(since), until=iso(until), by=by, agent=agent)
+        return await self._ask(Usage, "GET", "/api/usage", params=asked)
+
+    async def budget(self) -> Budget:
+        return await self._ask(Budget, "GET", "/api/organization/budget")
+
+    async def set_budget(self, **limits: float | None) -> Budget:
+        """These are the limits, and no others: `dollars_per_day`, `tokens_per_day`, `dollars`, `tokens`."""
+        return await self._ask(Budget, "PUT", "/api/organization/budget", json=limits)
+
+    async def webhooks(self, agent: str) -> list[Webhook]:
+        return (await self._ask(_Webhooks, "GET", path_to("agents", agent, "webhooks"))).webhooks
+
+    async def create_webhook(
+        self, agent: str, name: str, *, scheme: str = "generic", secret: str | None = None, urgent: bool = False
+    ) -> NewWebhook:
+        """An address for a service. The secret is shown this once."""
+        wanted = those_given(name=name, scheme=scheme, secret=secret, urgent=urgent)
+        return await self._ask(NewWebhook, "POST", path_to("agents", agent, "webhooks"), json=wanted)
+
+    async def revoke_webhook(self, webhook_id: str) -> None:
+        """Nothing is received there any more."""
+        await self._tell("DELETE", path_to("webhooks", webhook_id))
+
+    async def stream_agent(self, agent: str, *, after: int | None = None) -> AsyncGenerator[LifeEvent]:
+        """An agent's life: how it is; for admins also every cycle after a number, and the open one as it comes."""
+
+        def once(last: str | None) -> AsyncGenerator[tuple[str | None, LifeEvent]]:
+            return self._events(path_to("agents", agent, "stream"), last)
+
+        async with aclosing(resuming(once, None if after is None else str(after), self._clock)) as events:
+            async for event in events:
+                yield event
+
+
+_GRACE_SECONDS: Final = 15.0
+"""How much longer than the server we wait for an answer that it waits for."""

@@ -1,0 +1,151 @@
+"""Asking a Denizen server over HTTP, and following what it streams."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from datetime import date
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+from urllib.parse import quote
+
+import httpx2
+from pydantic import BaseModel, ValidationError
+
+from denizen.client.shapes import (
+    Health,
+    Me,
+    Value,
+)
+from denizen.client.streaming import Connected, LifeEvent, decode
+from denizen.clock import Clock, SystemClock
+from denizen.errors import InvalidInput, RequestRefused, ServerError, ServerUnreachable, TokenRefused
+
+REQUEST_SECONDS: Final = 20.0
+SILENT_SECONDS: Final = 45.0
+"""A stream that says nothing for so long is dead: the server shows every 15 seconds that it is not."""
+_BUSY: Final = (429, 502, 503, 504)
+"""Statuses of a server, or of what stands before it, that will answer later."""
+
+
+class _Problem(Value):
+    code: str = ""
+    detail: str = ""
+
+
+LONG: Final = httpx2.Timeout(REQUEST_SECONDS, read=600)
+"""For what takes as long as there is much of it."""
+
+_Told = TypeVar("_Told", bound=BaseModel)
+
+
+class Connection:
+    """One server as one caller, and how everything is asked of it."""
+
+    def __init__(self, url: str, token: str, *, clock: Clock | None = None) -> None:
+        self.url = _checked(url)
+        self._clock = clock or SystemClock()
+        headers = {"Accept": "application/json"}
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        if not token.isascii() or not token.isprintable():
+            raise InvalidInput("The access token has characters that no token has: copy it again.")
+        # Proxies of the environment are for the world outside; a server of one's own is not there.
+        self._http = httpx2.AsyncClient(
+            base_url=self.url, headers=headers, timeout=REQUEST_SECONDS, trust_env=False, follow_redirects=False
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._http.aclose()
+
+    async def health(self) -> Health:
+        """That there is a Denizen, and which. Needs no token."""
+        return await self._ask(Health, "GET", "/healthz")
+
+    async def me(self) -> Me:
+        return await self._ask(Me, "GET", "/api/me")
+
+    async def _events(self, path: str, last: str | None) -> AsyncGenerator[tuple[str | None, LifeEvent]]:
+        """One connection's worth of events, each with its id: it ends where the connection does."""
+        headers = {"Accept": "text/event-stream"} | ({} if last is None else {"Last-Event-ID": last})
+        waiting = httpx2.Timeout(REQUEST_SECONDS, read=SILENT_SECONDS)
+        try:
+            async with self._http.stream("GET", path, headers=headers, timeout=waiting) as response:
+                if response.status_code != 200:
+                    await response.aread()
+                    raise refusal(response)
+                yield None, Connected()
+                async for id, event in _decoded(response):
+                    yield id, event
+        except httpx2.RequestError as error:
+            raise self._unreachable(error) from error
+
+    async def _ask(self, kind: type[_Told], method: str, path: str, **request: Any) -> _Told:
+        response = await self._tell(method, path, **request)
+        try:
+            return kind.model_validate_json(response.content)
+        except ValidationError as error:
+            raise ServerError(f"What answers at {self.url} does not speak as a Denizen server does.") from error
+
+    async def _tell(self, method: str, path: str, **request: Any) -> httpx2.Response:
+        try:
+            response = await self._http.request(method, path, **request)
+        except httpx2.RequestError as error:
+            raise self._unreachable(error) from error
+        if not response.is_success:
+            raise refusal(response)
+        return response
+
+    def _unreachable(self, error: httpx2.RequestError) -> ServerUnreachable:
+        why = "It takes too long." if isinstance(error, httpx2.TimeoutException) else ""
+        return ServerUnreachable(f"No Denizen server answers at {self.url}. {why}".strip())
+
+
+async def _decoded(response: httpx2.Response) -> AsyncIterator[tuple[str | None, LifeEvent]]:
+    async for sent in httpx2.EventSource(response):
+        if (event := decode(sent)) is not None:
+            yield sent.id or None, event
+
+
+def refusal(response: httpx2.Response) -> ServerError:
+    try:
+        problem = _Problem.model_validate_json(response.content)
+    except ValidationError:
+        problem = _Problem()
+    if response.status_code == 401:
+        return TokenRefused(f"The server does not let us in: {problem.detail or 'the access token is not good.'}")
+    said = problem.detail or f"The server answered with status {response.status_code}."
+    if response.status_code in _BUSY:
+        return ServerUnreachable(said)
+    return RequestRefused(said, problem=problem.code, status=response.status_code)
+
+
+def path_to(*parts: str) -> str:
+    return "/".join(["/api", *(quote(each, safe="@") for each in parts)])
+
+
+def those_given(**fields: Any) -> dict[str, Any]:
+    """Those that were given: the server knows what the others are by default."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def keyed(key: str | None) -> dict[str, str]:
+    return {} if key is None else {"Idempotency-Key": key}
+
+
+def iso(at: date | None) -> str | None:
+    return None if at is None else at.isoformat()
+
+
+def _checked(url: str) -> str:
+    try:
+        parsed = httpx2.URL(url)
+    except httpx2.InvalidURL as error:
+        raise InvalidInput(f"{url!r} is no address of a server: write something like http://127.0.0.1:8420.") from error
+    if parsed.scheme not in ("http", "https") or not parsed.host:
+        raise InvalidInput(f"{url!r} is no address of a server: write something like http://127.0.0.1:8420.")
+    return url.rstrip("/")

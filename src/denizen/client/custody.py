@@ -1,0 +1,141 @@
+"""Ways in, keys, forgetting, and files, over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
+
+import httpx2
+from pydantic import JsonValue
+
+from denizen.client.connection import LONG, Connection, iso, path_to, refusal, those_given
+from denizen.client.shapes import (
+    Applied,
+    Imported,
+    Key,
+    Login,
+    NewToken,
+    Receipt,
+    Receipts,
+    Token,
+    Value,
+)
+from denizen.errors import ServerError
+
+
+class _Keys(Value):
+    keys: list[Key]
+
+
+class _Tokens(Value):
+    tokens: list[Token]
+
+
+class _Document(Value):
+    document: Mapping[str, JsonValue]
+
+
+class Custody(Connection):
+    """Tokens and keys, forgetting, export and import, definition files."""
+
+    async def forget(self, kind: str, id: str, *, also_replies: bool = False, dry_run: bool = False) -> Receipt:
+        """A message, memory, person or space is gone everywhere."""
+        wanted = {"kind": kind, "id": id, "also_replies": also_replies, "dry_run": dry_run}
+        return await self._ask(Receipt, "POST", "/api/forget", json=wanted)
+
+    async def receipts(self, *, before: str | None = None, limit: int = 50) -> Receipts:
+        return await self._ask(Receipts, "GET", "/api/receipts", params=those_given(before=before, limit=limit))
+
+    async def keys(self) -> list[Key]:
+        return (await self._ask(_Keys, "GET", "/api/keys")).keys
+
+    async def set_key(self, name: str, value: str, *, whose: str = "organization") -> Key:
+        """The key is kept, sealed: the organization's, or one's own (`me`)."""
+        return await self._ask(Key, "PUT", path_to("keys", name), json={"value": value, "whose": whose})
+
+    async def delete_key(self, name: str, *, whose: str = "organization") -> None:
+        await self._tell("DELETE", path_to("keys", name), params={"whose": whose})
+
+    async def tokens(self, entity: str | None = None, *, everyone: bool = False) -> list[Token]:
+        """One's own, another's, or those of all for whom one may make some."""
+        asked = those_given(entity=entity, everyone=everyone or None)
+        return (await self._ask(_Tokens, "GET", "/api/tokens", params=asked)).tokens
+
+    async def create_token(
+        self,
+        name: str,
+        *,
+        entity: str | None = None,
+        role: str | None = None,
+        expires_at: datetime | None = None,
+    ) -> NewToken:
+        """For oneself or, if one may, for another. The secret is shown this once."""
+        wanted = those_given(name=name, entity=entity, role=role, expires_at=iso(expires_at))
+        return await self._ask(NewToken, "POST", "/api/tokens", json=wanted)
+
+    async def rotate_token(self, token_id: str) -> NewToken:
+        return await self._ask(NewToken, "POST", path_to("tokens", token_id, "rotate"))
+
+    async def revoke_token(self, token_id: str) -> None:
+        await self._tell("DELETE", path_to("tokens", token_id))
+
+    async def create_login(self, entity: str | None = None) -> Login:
+        """A link with which one signs in with a browser, once."""
+        return await self._ask(Login, "POST", "/api/logins", json=those_given(entity=entity))
+
+    async def apply(
+        self, documents: Iterable[tuple[str, Mapping[str, JsonValue]]], *, dry_run: bool = False
+    ) -> Applied:
+        """What the documents of definition files say is so; each comes with its place, under which it is told of."""
+        told = [{"place": place, "document": dict(document)} for place, document in documents]
+        return await self._ask(
+            Applied, "POST", "/api/apply", json={"documents": told, "dry_run": dry_run}, timeout=LONG
+        )
+
+    async def document(self, agent: str) -> Mapping[str, JsonValue]:
+        """The agent as such a document; where it holds a secret, the name of one stands."""
+        return (await self._ask(_Document, "GET", path_to("agents", agent, "document"))).document
+
+    def export_agent(self, agent: str) -> AsyncGenerator[str]:
+        """The lines of a file that holds the agent with its whole life."""
+        return self._lines(path_to("agents", agent, "export"))
+
+    def export_space(self, space_id: str) -> AsyncGenerator[str]:
+        """The lines of a file that holds the space with everything that was said in it."""
+        return self._lines(path_to("spaces", space_id, "export"))
+
+    async def import_file(self, path: Path, *, handle: str | None = None, name: str | None = None) -> Imported:
+        """What the file holds is there, all of it or nothing. An agent is suspended until it is resumed."""
+        asked, headers = those_given(handle=handle, name=name), {"Content-Type": "application/jsonl"}
+        return await self._ask(
+            Imported, "POST", "/api/import", params=asked, headers=headers, content=_parts(path), timeout=LONG
+        )
+
+    async def _lines(self, path: str) -> AsyncGenerator[str]:
+        line = b""
+        try:
+            async with self._http.stream("GET", path, timeout=LONG) as response:
+                if response.status_code != 200:
+                    await response.aread()
+                    raise refusal(response)
+                # By bytes: texts may hold other characters that some take for the end of a line.
+                rest = b""
+                async for part in response.aiter_bytes():
+                    *whole, rest = (rest + part).split(b"\n")
+                    for line in whole:
+                        yield f"{line.decode()}\n"
+        except httpx2.RequestError as error:
+            raise self._unreachable(error) from error
+        if not line.startswith(b'{"row":"end"'):
+            raise ServerError(
+                "What the server sent is not whole, because something was forgotten meanwhile or it broke "
+                "off: export it again."
+            )
+
+
+async def _parts(path: Path) -> AsyncGenerator[bytes]:
+    with path.open("rb") as file:
+        while part := await asyncio.to_thread(file.read, 65_536):
+            yield part

@@ -1,0 +1,127 @@
+"""Looking into an agent, over HTTP."""
+
+from __future__ import annotations
+
+from denizen.client.connection import LONG, Connection, path_to, those_given
+from denizen.client.shapes import (
+    AnswerAgain,
+    Crossings,
+    CycleDetail,
+    Cycles,
+    Goal,
+    Inbox,
+    LogPage,
+    Mind,
+    Note,
+    Plan,
+    Recalled,
+    Request,
+    Value,
+)
+
+
+class _Answers(Value):
+    answers: list[AnswerAgain]
+
+
+class _Recall(Value):
+    found: list[Recalled]
+
+
+class _Goals(Value):
+    goals: list[Goal]
+
+
+class _Notes(Value):
+    notes: list[Note]
+
+
+class _Plans(Value):
+    plans: list[Plan]
+
+
+class Minds(Connection):
+    """What waits for an agent, what it lived through, what it means to do."""
+
+    async def mind(self, agent: str) -> Mind:
+        return await self._ask(Mind, "GET", path_to("agents", agent, "mind"))
+
+    async def inbox(self, agent: str, *, state: str | None = None, after: str | None = None, limit: int = 50) -> Inbox:
+        asked = those_given(state=state, after=after, limit=limit)
+        return await self._ask(Inbox, "GET", path_to("agents", agent, "inbox"), params=asked)
+
+    async def requeue(self, agent: str, event_id: str) -> None:
+        """A dead event is tried again."""
+        await self._tell("POST", path_to("agents", agent, "inbox", event_id, "requeue"))
+
+    async def mark_urgent(self, agent: str, event_id: str) -> None:
+        await self._tell("POST", path_to("agents", agent, "inbox", event_id, "urgent"))
+
+    async def cycles(self, agent: str, *, before: int | None = None, limit: int = 50) -> Cycles:
+        asked = those_given(before=before, limit=limit)
+        return await self._ask(Cycles, "GET", path_to("agents", agent, "cycles"), params=asked)
+
+    async def cycle(self, agent: str, number: int) -> CycleDetail:
+        return await self._ask(CycleDetail, "GET", path_to("agents", agent, "cycles", str(number)))
+
+    async def request(self, agent: str, cycle: int, step: int) -> Request:
+        """What the model was asked in that step, exactly, and what it answered."""
+        path = path_to("agents", agent, "cycles", str(cycle), "steps", str(step))
+        return await self._ask(Request, "GET", path)
+
+    async def replay(self, agent: str, cycle: int, *, step: int | None = None) -> list[Request]:
+        """The same of every step of a cycle, or of one."""
+        steps = [step] if step is not None else range(len((await self.cycle(agent, cycle)).each_step))
+        return [await self.request(agent, cycle, each) for each in steps]
+
+    async def rethink(self, agent: str, cycle: int, model: str, *, step: int | None = None) -> list[AnswerAgain]:
+        """What another model answers to the same requests; nothing is written."""
+        path, wanted = path_to("agents", agent, "cycles", str(cycle), "rethink"), those_given(model=model, step=step)
+        return (await self._ask(_Answers, "POST", path, json=wanted, timeout=LONG)).answers
+
+    async def log(self, agent: str, *, after: int | None = None, before: int | None = None, limit: int = 50) -> LogPage:
+        asked = those_given(after=after, before=before, limit=limit)
+        return await self._ask(LogPage, "GET", path_to("agents", agent, "log"), params=asked)
+
+    async def recall(
+        self, agent: str, words: str, *, when: str | None = None, who: str | None = None, space: str | None = None
+    ) -> list[Recalled]:
+        asked = those_given(q=words, when=when, who=who, space=space)
+        return (await self._ask(_Recall, "GET", path_to("agents", agent, "recall"), params=asked)).found
+
+    async def crossings(self, agent: str, *, before: int | None = None, limit: int = 50) -> Crossings:
+        asked = those_given(before=before, limit=limit)
+        return await self._ask(Crossings, "GET", path_to("agents", agent, "crossings"), params=asked)
+
+    async def goals(self, agent: str) -> list[Goal]:
+        return (await self._ask(_Goals, "GET", path_to("agents", agent, "goals"))).goals
+
+    async def add_goal(self, agent: str, text: str, **more: str) -> Goal:
+        """`more`: `status`, `priority`."""
+        return await self._ask(Goal, "POST", path_to("agents", agent, "goals"), json={"text": text, **more})
+
+    async def change_goal(self, agent: str, number: int, **changes: str) -> Goal:
+        return await self._ask(Goal, "PUT", path_to("agents", agent, "goals", str(number)), json=changes)
+
+    async def delete_goal(self, agent: str, number: int) -> None:
+        await self._tell("DELETE", path_to("agents", agent, "goals", str(number)))
+
+    async def notes(self, agent: str) -> list[Note]:
+        return (await self._ask(_Notes, "GET", path_to("agents", agent, "notes"))).notes
+
+    async def set_note(self, agent: str, key: str, text: str) -> Note:
+        return await self._ask(Note, "PUT", path_to("agents", agent, "notes", key), json={"text": text})
+
+    async def delete_note(self, agent: str, key: str) -> None:
+        await self._tell("DELETE", path_to("agents", agent, "notes", key))
+
+    async def plans(self, agent: str) -> list[Plan]:
+        return (await self._ask(_Plans, "GET", path_to("agents", agent, "plans"))).plans
+
+    async def set_plan(self, agent: str, name: str, instruction: str, **when: str) -> Plan:
+        """`when`: one of `cron`, `at` and `after`, and perhaps `zone`."""
+        wanted = {"instruction": instruction, **when}
+        return await self._ask(Plan, "PUT", path_to("agents", agent, "plans", name), json=wanted)
+
+    async def delete_plan(self, agent: str, name: str) -> None:
+        await self._tell("DELETE", path_to("agents", agent, "plans", name))

@@ -1,0 +1,162 @@
+"""Panels, over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import aclosing
+from typing import Any
+
+import httpx2
+from pydantic import JsonValue
+
+from denizen.client.connection import REQUEST_SECONDS, Connection, keyed, path_to, those_given
+from denizen.client.shapes import (
+    Advisor,
+    Panel,
+    PanelCost,
+    ReplyContext,
+    Round,
+    Rounds,
+    Suggestion,
+    Value,
+)
+from denizen.client.streaming import LifeEvent, resuming
+
+
+class _Panels(Value):
+    panels: list[Panel]
+
+
+class _Advisors(Value):
+    advisors: list[Advisor]
+
+
+class _Suggestions(Value):
+    suggestions: list[Suggestion]
+
+
+class Panels(Connection):
+    """Panels, their advisors and their rounds."""
+
+    async def panels(self) -> list[Panel]:
+        """The panels one is in."""
+        return (await self._ask(_Panels, "GET", "/api/panels")).panels
+
+    async def panel(self, panel_id: str) -> Panel:
+        return await self._ask(Panel, "GET", path_to("panels", panel_id))
+
+    async def create_panel(
+        self,
+        name: str,
+        advisors: Iterable[Mapping[str, JsonValue]] = (),
+        *,
+        members: Iterable[str] = (),
+        private: bool = False,
+        settings: Mapping[str, JsonValue] | None = None,
+        key: str | None = None,
+    ) -> Panel:
+        body = {
+            "name": name, "advisors": list(advisors), "members": list(members), "private": private,
+            "settings": dict(settings or {}),
+        }  # fmt: skip
+        return await self._ask(Panel, "POST", "/api/panels", json=body, headers=keyed(key))
+
+    async def change_panel(self, panel_id: str, *, name: str | None = None, **settings: JsonValue) -> Panel:
+        """The panel with another name, or with these settings changed."""
+        body = those_given(name=name) | {"settings": settings}
+        return await self._ask(Panel, "PATCH", path_to("panels", panel_id), json=body)
+
+    async def add_advisor(self, panel_id: str, fields: Mapping[str, JsonValue]) -> Advisor:
+        return await self._ask(Advisor, "POST", path_to("panels", panel_id, "advisors"), json=dict(fields))
+
+    async def change_advisor(self, panel_id: str, advisor_id: str, **changes: JsonValue) -> Advisor:
+        return await self._ask(Advisor, "PATCH", path_to("panels", panel_id, "advisors", advisor_id), json=changes)
+
+    async def remove_advisor(self, panel_id: str, advisor_id: str) -> None:
+        await self._tell("DELETE", path_to("panels", panel_id, "advisors", advisor_id))
+
+    async def order_advisors(self, panel_id: str, advisor_ids: Iterable[str]) -> list[Advisor]:
+        body = {"advisors": list(advisor_ids)}
+        return (await self._ask(_Advisors, "PUT", path_to("panels", panel_id, "advisors", "order"), json=body)).advisors
+
+    async def switch_group(self, panel_id: str, group: str, active: bool) -> list[Advisor]:
+        """The advisors of the group answer, or do not; gives all."""
+        body = {"group": group, "active": active}
+        return (await self._ask(_Advisors, "PUT", path_to("panels", panel_id, "advisors", "group"), json=body)).advisors
+
+    async def export_advisors(self, panel_id: str) -> dict[str, Any]:
+        return (await self._tell("GET", path_to("panels", panel_id, "advisors", "export"))).json()
+
+    async def import_advisors(
+        self, panel_id: str, document: Mapping[str, Any], *, replace: bool = False
+    ) -> list[Advisor]:
+        body = {**document, "replace": replace}
+        return (
+            await self._ask(_Advisors, "POST", path_to("panels", panel_id, "advisors", "import"), json=body)
+        ).advisors
+
+    async def suggest_advisors(self, panel_id: str, topic: str, *, count: int = 8) -> list[Suggestion]:
+        body, waiting = {"topic": topic, "count": count}, httpx2.Timeout(REQUEST_SECONDS, read=300)
+        path = path_to("panels", panel_id, "advisors", "suggest")
+        return (await self._ask(_Suggestions, "POST", path, json=body, timeout=waiting)).suggestions
+
+    async def ask_panel(
+        self, panel_id: str, text: str, *, key: str | None = None, organization_id: str | None = None
+    ) -> Round:
+        """The message stands in the panel, and everyone it is for has it to answer."""
+        path, said = path_to("panels", panel_id, "rounds"), those_given(text=text, organizationId=organization_id)
+        return await self._ask(Round, "POST", path, json=said, headers=keyed(key))
+
+    async def rounds(self, panel_id: str, *, before: int | None = None, limit: int = 20) -> Rounds:
+        """The rounds of the last turns before that one."""
+        return await self._ask(
+            Rounds, "GET", path_to("panels", panel_id, "rounds"), params=those_given(before=before, limit=limit)
+        )
+
+    async def round(self, panel_id: str, round_id: str) -> Round:
+        return await self._ask(Round, "GET", path_to("panels", panel_id, "rounds", round_id))
+
+    async def cancel_round(self, panel_id: str, round_id: str, advisor: str | None = None) -> Round:
+        """The advisor, or everyone who has not finished, answers no more."""
+        return await self._of_round(panel_id, round_id, "cancel", {"advisor": advisor})
+
+    async def retry_round(self, panel_id: str, round_id: str, advisor: str | None = None) -> Round:
+        """The advisor, or everyone who has failed or was cancelled, is asked again."""
+        return await self._of_round(panel_id, round_id, "retry", {"advisor": advisor})
+
+    async def synthesize(self, panel_id: str, round_id: str) -> Round:
+        return await self._of_round(panel_id, round_id, "synthesis", None)
+
+    async def crosstalk(self, panel_id: str, round_id: str, *, rounds: int = 1) -> Round:
+        """The advisors answer each other; gives the first round of it."""
+        return await self._of_round(panel_id, round_id, "crosstalk", {"rounds": rounds})
+
+    async def vote(self, panel_id: str, round_id: str, question: str = "") -> Round:
+        """Gives the round of the vote."""
+        return await self._of_round(panel_id, round_id, "vote", {"question": question})
+
+    async def _of_round(self, panel_id: str, round_id: str, what: str, body: Mapping[str, JsonValue] | None) -> Round:
+        return await self._ask(Round, "POST", path_to("panels", panel_id, "rounds", round_id, what), json=body)
+
+    async def reply_context(self, panel_id: str, round_id: str, advisor: str) -> ReplyContext:
+        """What the advisor was shown when it answered."""
+        path = path_to("panels", panel_id, "rounds", round_id, "replies", advisor, "context")
+        return await self._ask(ReplyContext, "GET", path)
+
+    async def panel_cost(self, panel_id: str, text: str) -> PanelCost:
+        """What the message would cost."""
+        return await self._ask(PanelCost, "POST", path_to("panels", panel_id, "cost"), json={"text": text})
+
+    async def panel_transcript(self, panel_id: str) -> str:
+        """All of it, in Markdown."""
+        return (await self._tell("GET", path_to("panels", panel_id, "transcript"))).text
+
+    async def stream_panel(self, panel_id: str) -> AsyncGenerator[LifeEvent]:
+        """What happens in the panel from now on: `Happened` with `panel.round`, `panel.reply`, `panel.delta`."""
+
+        def once(last: str | None) -> AsyncGenerator[tuple[str | None, LifeEvent]]:
+            return self._events(path_to("spaces", panel_id, "stream"), last)
+
+        async with aclosing(resuming(once, None, self._clock)) as events:
+            async for event in events:
+                yield event

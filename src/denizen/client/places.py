@@ -1,0 +1,206 @@
+"""The organization, its people, spaces, members and messages, over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
+
+from pydantic import JsonValue
+
+from denizen.client.connection import Connection, keyed, path_to, those_given
+from denizen.client.shapes import (
+    Call,
+    Entities,
+    Entity,
+    Found,
+    Member,
+    Message,
+    Organization,
+    ReadState,
+    Space,
+    Value,
+)
+from denizen.client.streaming import Happened, LifeEvent, Read, Stands, StreamEvent, resuming
+
+
+class _Spaces(Value):
+    spaces: list[Space]
+    next: str | None = None
+
+
+class _Page(Value):
+    messages: list[Message]
+
+
+class _Calls(Value):
+    calls: list[Call]
+
+
+class Places(Connection):
+    """People, spaces and messages."""
+
+    async def organization(self) -> Organization:
+        return await self._ask(Organization, "GET", "/api/organization")
+
+    async def change_organization(self, **changes: JsonValue) -> Organization:
+        """Its `name`, its `settings`: what is not given stays."""
+        return await self._ask(Organization, "PATCH", "/api/organization", json=changes)
+
+    async def entities(self, *, kind: str | None = None, after: str = "", limit: int = 50) -> Entities:
+        """A page of people, agents and services, by handle."""
+        return await self._ask(
+            Entities, "GET", "/api/entities", params=those_given(kind=kind, after=after, limit=limit)
+        )
+
+    async def entity(self, entity: str) -> Entity:
+        return await self._ask(Entity, "GET", path_to("entities", entity))
+
+    async def create_entity(
+        self,
+        name: str,
+        *,
+        kind: str = "human",
+        handle: str | None = None,
+        role: str | None = None,
+        key: str | None = None,
+    ) -> Entity:
+        """A person or a service, in no space yet and without a token."""
+        wanted = those_given(name=name, kind=kind, handle=handle, role=role)
+        return await self._ask(Entity, "POST", "/api/entities", json=wanted, headers=keyed(key))
+
+    async def change_entity(self, entity: str, *, name: str | None = None, role: str | None = None) -> Entity:
+        return await self._ask(Entity, "PATCH", path_to("entities", entity), json=those_given(name=name, role=role))
+
+    async def remove_entity(self, entity: str) -> None:
+        """A person or a service is here no more; what it said stays."""
+        await self._tell("DELETE", path_to("entities", entity))
+
+    async def spaces(self) -> list[Space]:
+        """The spaces one is in, with their members."""
+        found: list[Space] = []
+        after: str | None = ""
+        while after is not None:
+            page = await self._ask(_Spaces, "GET", "/api/spaces", params=those_given(after=after or None, limit=200))
+            found += page.spaces
+            after = page.next
+        return found
+
+    async def spaces_named(self, name: str) -> list[Space]:
+        """Those of them that have this very name."""
+        return [each for each in await self.spaces() if each.name == name]
+
+    async def space(self, space_id: str) -> Space:
+        return await self._ask(Space, "GET", path_to("spaces", space_id))
+
+    async def create_space(
+        self, name: str, members: Iterable[str] = (), *, private: bool = False, key: str | None = None
+    ) -> Space:
+        """A new space that one runs, with these members in it."""
+        wanted = {"name": name, "members": list(members), "private": private}
+        return await self._ask(Space, "POST", "/api/spaces", json=wanted, headers=keyed(key))
+
+    async def change_space(self, space_id: str, *, name: str | None = None, private: bool | None = None) -> Space:
+        return await self._ask(
+            Space, "PATCH", path_to("spaces", space_id), json=those_given(name=name, private=private)
+        )
+
+    async def add_member(
+        self, space_id: str, entity: str, *, attention: str | None = None, role: str | None = None
+    ) -> Member:
+        wanted = those_given(entity=entity, attention=attention, role=role)
+        return await self._ask(Member, "POST", path_to("spaces", space_id, "members"), json=wanted)
+
+    async def change_member(
+        self, space_id: str, entity: str, *, attention: str | None = None, role: str | None = None
+    ) -> Member:
+        wanted = those_given(attention=attention, role=role)
+        return await self._ask(Member, "PATCH", path_to("spaces", space_id, "members", entity), json=wanted)
+
+    async def remove_member(self, space_id: str, entity: str) -> None:
+        await self._tell("DELETE", path_to("spaces", space_id, "members", entity))
+
+    async def mark_read(self, space_id: str, seq: int) -> ReadState:
+        """What comes after that number is unread."""
+        return await self._ask(ReadState, "PUT", path_to("spaces", space_id, "read"), json={"seq": seq})
+
+    async def messages(
+        self, space_id: str, *, after: int | None = None, before: int | None = None, limit: int = 50
+    ) -> list[Message]:
+        """Messages after a number, or the last ones before one, or the newest; the oldest of them first."""
+        given = those_given(after=after, before=before, limit=limit)
+        return (await self._ask(_Page, "GET", path_to("spaces", space_id, "messages"), params=given)).messages
+
+    async def post(self, space_id: str, text: str, *, key: str | None = None, **more: JsonValue) -> Message:
+        """The message stands in the space. Posting again with the same key is posting once.
+
+        `more`: `reply_to`, `urgent`, `metadata`, `organizationId`.
+        """
+        said = {"text": text, **more}
+        return await self._ask(Message, "POST", path_to("spaces", space_id, "messages"), json=said, headers=keyed(key))
+
+    async def edit_message(self, space_id: str, message_id: str, text: str) -> Message:
+        path = path_to("spaces", space_id, "messages", message_id)
+        return await self._ask(Message, "PATCH", path, json={"text": text})
+
+    async def delete_message(self, space_id: str, message_id: str) -> None:
+        """Its text is gone, its place stays."""
+        await self._tell("DELETE", path_to("spaces", space_id, "messages", message_id))
+
+    async def message(self, message_id: str) -> Message:
+        """One message of a space one is in."""
+        return await self._ask(Message, "GET", path_to("messages", message_id))
+
+    async def search(
+        self,
+        words: str,
+        *,
+        space: str | None = None,
+        author: str | None = None,
+        before: str | None = None,
+        limit: int = 20,
+    ) -> Found:
+        """Messages of one's spaces that have all the words, the newest first."""
+        asked = those_given(q=words, space=space, author=author, before=before, limit=limit)
+        return await self._ask(Found, "GET", "/api/messages/search", params=asked)
+
+    async def calls(self) -> list[Call]:
+        """What agents ask and oneself may answer, the oldest first."""
+        return (await self._ask(_Calls, "GET", "/api/calls")).calls
+
+    async def call(self, call_id: str) -> Call:
+        """A call as it stands."""
+        return await self._ask(Call, "GET", path_to("calls", call_id))
+
+    async def answer(self, call_id: str, result: JsonValue) -> Call:
+        """The call has this result, and its agent goes on with it. One that has an answer is refused another: 409."""
+        return await self._ask(Call, "POST", path_to("calls", call_id, "answer"), json={"result": result})
+
+    async def stream(self, space_id: str, *, after: int) -> AsyncGenerator[StreamEvent]:
+        """What is said in a space after that number, and live what is being written and asked."""
+
+        async def once(last: str | None) -> AsyncGenerator[tuple[str | None, LifeEvent]]:
+            at = int(last or 0)
+            async with aclosing(self._events(path_to("spaces", space_id, "stream"), str(at))) as events:
+                async for _, event in events:
+                    if isinstance(event, Message):
+                        if event.seq <= at:
+                            continue
+                        if event.seq > at + 1:
+                            return  # one is missing: the next connection has it
+                        at = event.seq
+                    yield str(at), event
+
+        async with aclosing(resuming(once, str(after), self._clock)) as events:
+            async for event in events:
+                if not isinstance(event, Read | Stands | Happened):
+                    yield event
+
+    async def stream_everything(self, *, after: str | None = None) -> AsyncGenerator[LifeEvent]:
+        """Every message of every space one is in, and what happens there."""
+
+        def once(last: str | None) -> AsyncGenerator[tuple[str | None, LifeEvent]]:
+            return self._events("/api/stream", last)
+
+        async with aclosing(resuming(once, after, self._clock)) as events:
+            async for event in events:
+                yield event

@@ -1,0 +1,1 @@
+"""What can be done with a runtime, by subject, and how it is put together."""

@@ -1,0 +1,206 @@
+"""Agents: made, changed, paid for, told of things outside."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Any
+
+from pydantic import JsonValue
+from pydantic_ai.models import Model
+
+from denizen.access import webhooks
+from denizen.access.payloads import Greeting
+from denizen.access.signatures import Scheme
+from denizen.access.webhooks import Webhook
+from denizen.agents import applying, forking, registry
+from denizen.agents.differences import Change
+from denizen.agents.files import Declared
+from denizen.agents.registry import Agent, Status
+from denizen.cycles import budgets
+from denizen.cycles.budgets import BudgetSettings, Resting, Spending
+from denizen.doors.wiring import Who, Wiring, id_of
+from denizen.errors import OutcomeUnknown
+from denizen.ids import AgentId, EntityId, OrganizationId, new_id
+from denizen.inbox import delivery
+from denizen.inbox.delivery import Delivery
+from denizen.inbox.outside import storable_data
+from denizen.spaces.directory import Organization
+from denizen.spaces.handles import handle_from
+from denizen.storage.database import Tx, storable
+from denizen.tools.settings import ToolSettings
+from denizen.tools.tool import OutsideTool
+
+
+class Agents(Wiring):
+    """Agents as their keepers deal with them."""
+
+    async def create_agent(
+        self,
+        name: str,
+        *,
+        model: str | Model = "default",
+        instructions: str = "",
+        handle: str | None = None,
+        tools: Iterable[str | OutsideTool | ToolSettings] = (),
+        organization: Organization | OrganizationId | None = None,
+        **definition: Any,
+    ) -> Agent:
+        """A new agent, asleep. A model or tool given as an object is registered with this runtime under its name."""
+        home = await self._organization(organization)
+        handle = handle or handle_from(name)
+        if isinstance(model, Model):
+            self.models.register(f"python:{handle}", model)
+            model = f"python:{handle}"
+        names = [self._register_tool(each) for each in tools]
+        defined = registry.define(model=model, instructions=instructions, tools=names, **definition)
+        return await self.db.write(registry.create, home, name=name, handle=handle, definition=defined)
+
+    def _register_tool(self, given: str | OutsideTool | ToolSettings) -> str | ToolSettings:
+        if not isinstance(given, OutsideTool):
+            return given
+        self._tools[given.name] = given
+        return given.name
+
+    async def edit_agent(self, agent: Agent | AgentId, **changes: Any) -> Agent:
+        """The agent with these fields of its definition changed; a new era begins with its next cycle."""
+        agent_id = id_of(agent)
+        current = await self.db.read(registry.get, agent_id)
+        fields = current.definition.model_dump(exclude_defaults=True) | changes
+        return await self.db.write(registry.edit, agent_id, registry.define(**fields))
+
+    async def apply(
+        self,
+        definitions: Iterable[Declared],
+        *,
+        dry_run: bool = False,
+        creator: Who | EntityId | None = None,
+        guard: applying.Guard | None = None,
+        organization: Organization | OrganizationId | None = None,
+    ) -> list[Change]:
+        """What the documents of definition files say is so, all of it or nothing; what changed, in their order.
+
+        The `creator` is put into every space that is made. A dry run does it all and undoes it again. Where a `guard`
+        is given, it says what of it is not to be done.
+        """
+        home = await self._organization(organization)
+        who = None if creator is None else id_of(creator)
+        try:
+            do = applying.rehearse if dry_run else applying.apply
+            return await self.db.write(do, home, list(definitions), who, guard)
+        except applying.Rehearsed as rehearsed:
+            return rehearsed.changes
+
+    async def set_budget(
+        self,
+        organization: Organization | OrganizationId | None = None,
+        *,
+        dollars_per_day: Decimal | float | None = None,
+        tokens_per_day: int | None = None,
+        dollars: Decimal | float | None = None,
+        tokens: int | None = None,
+    ) -> None:
+        """All agents of the organization together may use so much, by the day and for life; None is no limit.
+
+        Those that rest because of a limit that is raised go on. An agent's own budget is part of its definition.
+        """
+        given = {
+            "dollars_per_day": dollars_per_day,
+            "tokens_per_day": tokens_per_day,
+            "dollars": dollars,
+            "tokens": tokens,
+        }
+        home = await self._organization(organization)
+        await self.db.write(budgets.set_organization_budget, home, budgets.checked(given))
+
+    async def budget(self, organization: Organization | OrganizationId | None = None) -> BudgetSettings | None:
+        """What all agents of the organization together may use."""
+        return await self.db.read(budgets.organization_budget, await self._organization(organization))
+
+    async def resting(self, agent: Agent | AgentId) -> Resting | None:
+        """Why and until when the agent rests, if its budget has suspended it."""
+        return await self.db.read(budgets.resting, id_of(agent))
+
+    async def spending(
+        self,
+        agent: Agent | AgentId | None = None,
+        *,
+        days: int = 30,
+        organization: Organization | OrganizationId | None = None,
+    ) -> list[Spending]:
+        """What the agent, or without one each agent and panel of the organization, used on the last days, by model."""
+        if agent is not None:
+            return await self.db.read(budgets.spending_of_agent, id_of(agent), days=days)
+        return await self.db.read(budgets.spending_of_all, await self._organization(organization), days=days)
+
+    async def suspend_agent(self, agent: Agent | AgentId) -> None:
+        await self.db.write(registry.suspend, id_of(agent))
+
+    async def resume_agent(self, agent: Agent | AgentId) -> None:
+        await self.db.write(registry.resume, id_of(agent))
+
+    async def delete_agent(self, agent: Agent | AgentId) -> None:
+        await self.db.write(registry.delete, id_of(agent))
+
+    async def status(self, agent: Agent | AgentId) -> Status:
+        return await self.db.read(registry.status, id_of(agent))
+
+    async def trigger(
+        self,
+        agent: Agent | AgentId,
+        service: str,
+        data: JsonValue = None,
+        *,
+        text: str = "",
+        id: str | None = None,
+        urgent: bool = False,
+    ) -> None:
+        """Tell this agent of something that happened outside. With an `id`, telling it twice is telling it once."""
+        payload: dict[str, JsonValue] = {"service": storable(service), "text": storable(text)}
+        if data is not None:
+            payload["data"] = storable_data(data)
+        # Known beforehand, so that telling again after an unknown outcome is telling once.
+        chosen = id or new_id()
+        self._remember_cause(chosen)
+        try:
+            await self.db.write(_trigger, id_of(agent), chosen, payload, urgent)
+        except OutcomeUnknown:
+            await self.db.write(_trigger, id_of(agent), chosen, payload, urgent)
+
+    async def create_webhook(
+        self,
+        agent: Agent | AgentId,
+        name: str,
+        *,
+        scheme: Scheme = "generic",
+        secret: str | None = None,
+        urgent: bool = False,
+    ) -> tuple[Webhook, str]:
+        """A new webhook of this agent, and its secret, which nobody can be shown again. Slack chooses its own."""
+        what = webhooks.draft(name, scheme, secret=secret, urgent=urgent)
+        sealed = await asyncio.to_thread(self.vault.seal, what.secret, what.purpose)
+        return await self.db.write(webhooks.create, id_of(agent), what, sealed), what.secret
+
+    async def webhooks(self, agent: Agent | AgentId) -> list[Webhook]:
+        """Every webhook the agent ever had, the revoked ones too."""
+        return await self.db.read(webhooks.webhooks_of, id_of(agent))
+
+    async def revoke_webhook(self, webhook: Webhook | str) -> None:
+        """Nothing is received there any more."""
+        await self.db.write(webhooks.revoke, id_of(webhook))
+
+    async def receive_webhook(self, webhook_id: str, headers: Mapping[str, str], body: bytes) -> Greeting | None:
+        """What a service sent to `/hooks/{webhook_id}` is in the agent's inbox, if it was signed with the secret."""
+        return await webhooks.receive(self.db, self.vault, self.clock.now(), webhook_id, headers, body)
+
+    async def fork(
+        self, agent: Agent | AgentId, *, handle: str | None = None, at: int | None = None, name: str | None = None
+    ) -> Agent:
+        """A new agent with the past of this one up to cycle `at`, in no space; this one is not touched."""
+        return await self.db.write(forking.fork, id_of(agent), handle=handle, at=at, name=name)
+
+
+def _trigger(tx: Tx, agent_id: AgentId, id: str, payload: Mapping[str, JsonValue], urgent: bool) -> None:
+    registry.get(tx, agent_id)
+    delivery.deliver(tx, [Delivery(agent_id, id, "service_trigger", tx.now, urgent=urgent, payload=payload)])

@@ -1,0 +1,157 @@
+"""Who is here, where they meet, and what they say to each other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+
+from pydantic import JsonValue
+
+from denizen.access import people
+from denizen.doors.wiring import Who, Wiring, id_of
+from denizen.errors import OutcomeUnknown
+from denizen.forgetting import changing
+from denizen.ids import EntityId, MessageId, OrganizationId, SpaceId, new_id
+from denizen.panel import rounds
+from denizen.spaces import directory, posting, reading, searching
+from denizen.spaces.directory import Attention, Entity, Member, Organization, Space, SpaceKind
+from denizen.spaces.handles import handle_from
+from denizen.spaces.posting import Draft, Message, Posted
+from denizen.spaces.searching import Cursor, Found, Wanted, Words
+from denizen.storage.database import Tx
+
+
+class Places(Wiring):
+    """People, spaces and messages."""
+
+    async def create_organization(self, name: str) -> Organization:
+        return await self.db.write(directory.create_organization, name)
+
+    async def create_person(
+        self, name: str, *, handle: str | None = None, organization: Organization | OrganizationId | None = None
+    ) -> Entity:
+        """Someone who talks to agents. Without a handle, one is made from the name."""
+        home = await self._organization(organization)
+        return await self.db.write(
+            directory.create_entity, home, "human", name=name, handle=handle or handle_from(name)
+        )
+
+    async def find(self, handle: str, *, organization: Organization | OrganizationId | None = None) -> Entity:
+        """Whoever has this handle."""
+        home = await self._organization(organization)
+        return await self.db.read(directory.find_entity, home, handle)
+
+    async def create_space(
+        self,
+        name: str,
+        members: Iterable[Who] = (),
+        *,
+        kind: SpaceKind = "conversation",
+        private: bool = False,
+        organization: Organization | OrganizationId | None = None,
+    ) -> Space:
+        """A new space with these members in it."""
+        joining = [id_of(each) for each in members]
+        home = await self._organization(organization)
+        return await self.db.write(_create_space, home, name, kind, private, joining)
+
+    async def join(self, space: Space | SpaceId, who: Who | EntityId, *, attention: Attention = "all") -> None:
+        await self.db.write(directory.join, id_of(space), id_of(who), attention=attention)
+
+    async def leave(self, space: Space | SpaceId, who: Who | EntityId) -> None:
+        await self.db.write(directory.leave, id_of(space), id_of(who))
+
+    async def attend(self, space: Space | SpaceId, who: Who | EntityId, attention: Attention) -> None:
+        """From now on this much of the space reaches the member: all, mentions, none."""
+        await self.db.write(directory.attend, id_of(space), id_of(who), attention)
+
+    async def remove_person(self, person: Entity | EntityId) -> None:
+        """They, or a service, are here no more: in no space, with no token. What they said stays, under their name."""
+        await self.db.write(people.leave, id_of(person))
+
+    async def members(self, space: Space | SpaceId) -> list[Member]:
+        return await self.db.read(directory.members, id_of(space))
+
+    async def post(
+        self,
+        space: Space | SpaceId,
+        author: Who | EntityId,
+        text: str,
+        *,
+        id: MessageId | None = None,
+        reply_to: MessageId | None = None,
+        urgent: bool = False,
+        metadata: Mapping[str, JsonValue] | None = None,
+    ) -> Posted:
+        """The message stands in the space and in every inbox that attends to it when this returns."""
+        what = await _draft(text)
+        # Known beforehand, so that posting again after an unknown outcome is posting once.
+        chosen = id or MessageId(new_id())
+        self._remember_cause(chosen)
+
+        async def post() -> Posted:
+            return await self.db.write(
+                rounds.post,
+                id_of(space),
+                id_of(author),
+                what,
+                id=chosen,
+                reply_to=reply_to,
+                urgent=urgent,
+                metadata=metadata,
+            )
+
+        try:
+            return await post()
+        except OutcomeUnknown:
+            return await post()
+
+    async def edit_message(self, message: Message | Posted | MessageId, text: str, *, by: Who | EntityId) -> Message:
+        """The message says this now; agents that have read it are told once. Its author may, or who runs the space."""
+        return await self.db.write(changing.edit_message, id_of(message), id_of(by), await _draft(text))
+
+    async def delete_message(self, message: Message | Posted | MessageId, *, by: Who | EntityId) -> Message:
+        """The text of the message is gone, its place stays; agents that have read it are told once."""
+        return await self.db.write(changing.delete_message, id_of(message), id_of(by))
+
+    async def messages(self, space: Space | SpaceId, *, after: int = 0, limit: int = 1_000) -> list[Message]:
+        return await self.db.read(posting.messages_after, id_of(space), after, limit=limit)
+
+    async def mark_read(self, space: Space | SpaceId, who: Who | EntityId, seq: int) -> reading.Place:
+        """They have read up to the message of that number, and not what follows it."""
+        return await self.db.write(reading.mark_read, id_of(space), id_of(who), seq)
+
+    async def search(
+        self,
+        who: Who | EntityId,
+        words: str,
+        *,
+        space: Space | SpaceId | None = None,
+        author: Who | EntityId | None = None,
+        before: str | None = None,
+        limit: int = 20,
+    ) -> Found:
+        """Messages in their spaces that have all these words, newest first. `before`: where the last one stopped."""
+        wanted = Wanted(
+            Words(words), None if space is None else id_of(space), None if author is None else id_of(author)
+        )
+        place = None if before is None else Cursor.read(before)
+        return await self.db.read(searching.search, id_of(who), wanted, before=place, limit=limit)
+
+    async def transcript(self, space: Space | SpaceId) -> list[str]:
+        """The conversation, one line a message: `Noor: Hello.`"""
+        return [f"{message.author_name}: {message.text}" for message in await self.messages(space)]
+
+
+async def _draft(text: str) -> Draft:
+    # Rendering long Markdown takes its time: not on the event loop.
+    return await asyncio.to_thread(posting.draft, text) if len(text) > 2_000 else posting.draft(text)
+
+
+def _create_space(
+    tx: Tx, home: OrganizationId, name: str, kind: SpaceKind, private: bool, joining: Sequence[EntityId]
+) -> Space:
+    space = directory.create_space(tx, home, name=name, kind=kind, private=private)
+    for each in joining:
+        directory.join(tx, space.id, each)
+    return space

@@ -1,0 +1,436 @@
+"""The wiring: the database, the bus, and everything that lives between them, made once and in one place."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, Final, Self
+
+from pydantic import JsonValue
+from pydantic_ai.models import Model
+
+from denizen.access.vault import Keys, Vault, given_keys, keys_in_file, keys_in_memory, no_keys
+from denizen.agents import gauges, paying, registry
+from denizen.agents.advising import Advising, Remembering
+from denizen.agents.equipping import Equipment
+from denizen.agents.outlook import Outlook
+from denizen.agents.registry import Agent
+from denizen.agents.residents import Pace, Residents
+from denizen.bus.local import LocalBus
+from denizen.bus.port import Bus
+from denizen.bus.streams import PANEL, WAKE, woken
+from denizen.clock import Clock, Instant, SystemClock
+from denizen.consciousness.recall.embedding import following
+from denizen.consciousness.recall.passages import RECALLABLE
+from denizen.cycles import catching_up
+from denizen.cycles.reflecting import Afterthoughts
+from denizen.cycles.routing import Choose
+from denizen.cycles.speaking import Voices, heard_by_latecomers
+from denizen.cycles.stopping import BUILT_IN, Stop
+from denizen.cycles.triage import Judge
+from denizen.errors import InvalidInput, StorageError
+from denizen.ids import AgentId, OrganizationId, SpaceId, new_id
+from denizen.memory import sinks
+from denizen.memory.keeping import Keeper, Means
+from denizen.memory.reminding import Reminder
+from denizen.memory.rolling import House
+from denizen.memory.settings import Configuration, MemoryOptions
+from denizen.memory.sinks import DatabaseRetriever
+from denizen.models.catalog import Models
+from denizen.models.embedders import NONE, Embedder, make_embedder
+from denizen.models.prices import Price
+from denizen.panel.asking import Kit
+from denizen.panel.moderator import Moderator
+from denizen.plans.agenda import PLANNED
+from denizen.profiles import choosing
+from denizen.reflection.sentiment import Classifier
+from denizen.spaces import directory
+from denizen.spaces.directory import Entity, Organization
+from denizen.storage.database import Announcement, Database, Tx
+from denizen.storage.migrating import is_current
+from denizen.storage.opening import open_database
+from denizen.telemetry.metrics import Metrics
+from denizen.telemetry.telemetry import Telemetry
+from denizen.tools.errands import Errands
+from denizen.tools.outside import Outside
+from denizen.tools.tool import OutsideTool
+
+READY_SECONDS: Final = 3
+"""How long the database may take to say that it is there."""
+ANSWERING: Final = "answer to a call"
+"""For what an address at which a service answers is signed."""
+
+Who = Entity | Agent
+"""Anyone who can be in a space."""
+
+
+class Wiring:
+    """What a runtime is made of, and how it is opened, lives and is closed. The doors stand beside it."""
+
+    def __init__(
+        self,
+        database_url: str = "sqlite://",
+        *,
+        redis_url: str | None = None,
+        models: Mapping[str, Model] | None = None,
+        default_model: str = "demo",
+        tools: Iterable[OutsideTool] = (),
+        prices: Mapping[str, Price] | None = None,
+        stops: Mapping[str, Stop] | None = None,
+        embedder: str | Embedder = NONE,
+        routes: Mapping[str, Choose] | None = None,
+        triages: Mapping[str, Judge] | None = None,
+        clock: Clock | None = None,
+        pace: Pace | None = None,
+        secret_key: str | None = None,
+        secret_key_file: Path | None = None,
+        shared_secrets: Mapping[str, str] | None = None,
+        public_url: str = "http://127.0.0.1:8420",
+        telemetry: Telemetry | None = None,
+        memory: MemoryOptions | None = None,
+        presets: Path | None = None,
+        prompts: Path | None = None,
+        classifier: Classifier | None = None,
+    ) -> None:
+        self.clock: Clock = clock or SystemClock()
+        self.models = Models(models)
+        self.vault = Vault(_keys(secret_key, secret_key_file, database_url), shared_secrets or {})
+        self.default_model = default_model
+        self.instance = new_id()
+        self._database_url = database_url
+        self._bus: Bus = _make_bus(redis_url, self.clock)
+        self._shared_bus = redis_url is not None
+        self._tools = {each.name: each for each in tools}
+        self.embedder = make_embedder(embedder) if isinstance(embedder, str) else embedder
+        """With what agents recall by meaning; None: they recall by words."""
+        self._closes_embedder = isinstance(embedder, str)
+        self._prices = prices or {}
+        self._stops = {**BUILT_IN, **(stops or {})}
+        self._routes = dict(routes or {})
+        self._triages = dict(triages or {})
+        self._pace = pace or Pace()
+        self._errands = Errands()
+        self._voices = Voices()
+        self.public_url = public_url.rstrip("/")
+        """Where others reach this server, as they are told it."""
+        self.telemetry = telemetry or Telemetry(Metrics())
+        """With what this runtime is watched; by default it counts, and traces nothing."""
+        self.outlook = Outlook(presets, prompts, classifier)
+        """Prompt profiles and metaprompts: the file `presets`, with the add-ons in `prompts`."""
+        self._outside = Outside(self.clock, self.answer_address)
+        self.draining = False
+        """Told to stop: whoever asks is sent to other instances, and no cycle is begun here any more."""
+        self._memory = memory
+        self._keeper: Keeper | None = None
+        self._reminder: Reminder | None = None
+        self._advising: Advising | None = None
+        self._db: Database | None = None
+        self._residents: Residents | None = None
+        self._moderator: Moderator | None = None
+        self._make_recallable: Callable[[AgentId], None] | None = None
+        self._closing = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        self.outlook.check()
+        await self._bus.open()
+        self._closing.push_async_callback(self._bus.close)
+        self._closing.push_async_callback(self.models.close)
+        try:
+            self._db = await open_database(self._database_url, clock=self.clock, announce=self._announce)
+        except BaseException:
+            await self._closing.aclose()
+            raise
+        self._closing.push_async_callback(self._db.close)
+        self._closing.push_async_callback(self._outside.close)
+        if self.embedder is not None and self._closes_embedder:
+            self._closing.push_async_callback(self.embedder.close)
+        if self._memory is not None:
+            try:
+                self._begin_remembering(self._memory)
+            except BaseException:
+                await self._closing.aclose()
+                raise
+        elif self.outlook.library.path is not None:
+            self._advising = Advising(self.db, self.outlook.presets, None)
+        return self
+
+    def _begin_remembering(self, options: MemoryOptions) -> None:
+        configuration = Configuration(options.presets, options.switches)
+        configuration.now()  # what is wrong with it is said at the start
+        sink = None if options.sink is None else sinks.load(options.sink, "memory.sink", "keep")
+        retriever = DatabaseRetriever
+        if options.retriever is not None:
+            retriever = sinks.load(options.retriever, "memory.retriever", "retrieve")
+        finding = retriever(self.db, self.embedder)
+        self._reminder = Reminder(self.db, finding, configuration)
+        self._advising = Advising(self.db, self.outlook.presets, Remembering(finding, configuration))
+        means = Means(
+            self.db,
+            self.clock,
+            configuration,
+            self._utility_model,
+            paying.Purse(self.db, self._prices).room_for,
+            paying.pay,
+            _review_profiles,
+            None if sink is None else sink(self.db, self.embedder),
+            self.embedder,
+            self._prices,
+            options.prompts,
+        )
+        self._keeper = Keeper(means)
+        self._keeper.compacted += [self._reminder.compacted, self._advising.compacted]
+
+    async def _utility_model(self, house: House, name: str) -> tuple[str, Model]:
+        if house.kind != "panel":
+            return await self._equipment().model_for(await self.get_agent(house.agents[0][0]), name)
+        return await self._kit().model_for(house.organization_id, name)
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._closing.aclose()
+
+    @property
+    def db(self) -> Database:
+        """The database, while the runtime is open."""
+        if self._db is None:
+            raise InvalidInput("This runtime is not open: use it as `async with Runtime(...) as denizen`.")
+        return self._db
+
+    @property
+    def tool_names(self) -> frozenset[str]:
+        """The tools that agents can be given here by name."""
+        return frozenset(self._tools)
+
+    @property
+    def tools(self) -> list[OutsideTool]:
+        """The same, each with what it is for, by name."""
+        return [self._tools[name] for name in sorted(self._tools)]
+
+    @property
+    def bus(self) -> Bus:
+        return self._bus
+
+    def _announce(self, announcements: Sequence[Announcement]) -> None:
+        """After a commit: whoever lives here is woken directly; the others, and readers of streams, by the bus."""
+        for topic, payload in announcements:
+            if topic == WAKE:
+                if self._residents is not None:
+                    for agent_id in woken(payload):
+                        self._residents.hint(agent_id)
+                if self._shared_bus:
+                    self._bus.publish(topic, {**payload, "by": self.instance})
+            elif topic == PLANNED:
+                # Whoever made the plan waits for it; should this instance be gone by then, a sweep of another finds it.
+                if self._residents is not None:
+                    self._residents.expect(Instant(int(str(payload["at"]))))
+            elif topic == PANEL:
+                if self._moderator is not None:
+                    self._moderator.hint()
+                if self._shared_bus:
+                    self._bus.publish(topic, {**payload, "by": self.instance})
+            elif topic == RECALLABLE:
+                # Lost where nobody lives here: whoever lives next looks for those that have waited.
+                if self._make_recallable is not None:
+                    self._make_recallable(AgentId(str(payload["agent"])))
+            else:
+                if payload.get("type") == "message.created":
+                    self._count_message(payload)
+                elif payload.get("type") == "round.changed" and self._keeper is not None:
+                    self._keeper.hint_again(SpaceId(str(payload["space"])))
+                self._bus.publish(topic, payload)
+
+    def _count_message(self, payload: Mapping[str, JsonValue]) -> None:
+        if self.telemetry.metrics is not None:
+            self.telemetry.metrics.posts.add(1)
+        if self._keeper is not None:
+            self._keeper.hint(SpaceId(str(payload["space"])), int(str(payload["seq"])))
+
+    @asynccontextmanager
+    async def living(self) -> AsyncGenerator[Residents]:
+        """Inside, agents wake, think and sleep by themselves; on leaving, cycles finish or are handed back."""
+        if self._residents is not None:
+            raise InvalidInput("The agents of this runtime are living already.")
+        equipment = self._equipment()
+        afterthoughts = Afterthoughts(self.db, equipment.reflector)
+        residents = Residents(
+            self.db,
+            self.clock,
+            instance=self.instance,
+            equip=equipment.equip,
+            pace=self._pace,
+            errands=self._errands,
+            afterthoughts=afterthoughts,
+        )
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(heard_by_latecomers(self._bus, self._voices, self.clock))
+            self._make_recallable = await stack.enter_async_context(catching_up.following(self.db, self.clock))
+            if self.embedder is not None:
+                await stack.enter_async_context(following(self.db, self.embedder, self.clock))
+            self._moderator = await stack.enter_async_context(self._new_moderator())
+            if self._keeper is not None:
+                await stack.enter_async_context(self._keeper.following())
+            self._residents = await stack.enter_async_context(residents)
+            stack.callback(self._forget_residents)
+            # After them: a hint may come at once. What came before is found by the sweep.
+            if self._shared_bus:
+                from denizen.agents.hints import listening
+                from denizen.panel.hints import overhearing
+
+                await stack.enter_async_context(listening(self._bus, residents, self.instance))
+                await stack.enter_async_context(overhearing(self._bus, self._moderator, self.instance))
+            self._moderator.hint()
+            await residents.look_back()
+            await residents.sweep()
+            yield residents
+
+    def _new_moderator(self) -> Moderator:
+        pace = self._pace
+        return Moderator(
+            self._kit(),
+            instance=self.instance,
+            lease_seconds=pace.lease_seconds,
+            sweep_seconds=pace.sweep_seconds,
+            grace_seconds=pace.grace_seconds,
+        )
+
+    def _kit(self) -> Kit:
+        """What advisors of panels answer with."""
+        return Kit(
+            self.db,
+            self._bus,
+            self.clock,
+            self.models,
+            self.default_model,
+            self._prices,
+            self.vault,
+            self._advising,
+        )
+
+    def _forget_residents(self) -> None:
+        self._residents = None
+        self._moderator = None
+        self._make_recallable = None
+
+    async def drain(self) -> None:
+        """No cycle is begun here any more; those under way have finished, or are handed back after `grace_seconds`."""
+        self.draining = True
+        if self._residents is not None and self._moderator is not None:
+            await asyncio.gather(self._residents.stop(), self._moderator.stop())
+
+    def hurry(self) -> None:
+        """Whatever still finishes while we drain is handed back at once: it goes on elsewhere, or later."""
+        if self._residents is not None and self._moderator is not None:
+            self._residents.hurry()
+            self._moderator.hurry()
+
+    async def missing(self) -> list[str]:
+        """What this instance lacks to take work: `database`, `schema`, `bus`, or that it is `draining`."""
+        lacks = [*await self._missing_in_database()]
+        if not self._bus.is_connected:
+            lacks.append("bus")
+        return [*lacks, "draining"] if self.draining else lacks
+
+    async def _missing_in_database(self) -> list[str]:
+        try:
+            async with asyncio.timeout(READY_SECONDS):
+                return [] if await self.db.read(is_current) else ["schema"]
+        except (StorageError, TimeoutError):
+            return ["database"]
+
+    async def run_until_idle(self) -> None:
+        """Let the agents think, and the advisors answer, until none of them has anything to do."""
+        if self._residents is not None:
+            await self._until_idle(self._residents)
+            return
+        async with self.living() as residents:
+            await self._until_idle(residents)
+
+    async def _until_idle(self, residents: Residents) -> None:
+        assert self._moderator is not None
+        await residents.run_until_idle()
+        while await self._moderator.run_until_idle():
+            await residents.run_until_idle()
+        if self._keeper is not None:
+            await self._keeper.settled()
+
+    def _equipment(self) -> Equipment:
+        return Equipment(
+            db=self.db,
+            bus=self._bus,
+            clock=self.clock,
+            models=self.models,
+            default_model=self.default_model,
+            tools=self._tools,
+            prices=self._prices,
+            stops=self._stops,
+            routes=self._routes,
+            triages=self._triages,
+            vault=self.vault,
+            embedder=self.embedder,
+            errands=self._errands,
+            outside=self._outside,
+            voices=self._voices,
+            telemetry=self.telemetry,
+            reminder=self._reminder,
+            outlook=self.outlook,
+        )
+
+    def answer_address(self, call_id: str) -> str:
+        """Where a service that has taken a call gives its answer; whoever knows the address may answer."""
+        return f"{self.public_url}/hooks/calls/{call_id}?key={self.vault.sign(call_id, ANSWERING)}"
+
+    async def _organization(self, given: Organization | OrganizationId | None) -> OrganizationId:
+        """The one that was given; else the only one there is, which is made if there is none."""
+        if given is not None:
+            return given.id if isinstance(given, Organization) else given
+        return await self.db.write(_only_organization)
+
+    async def get_agent(self, agent: Agent | AgentId) -> Agent:
+        return await self.db.read(registry.get, id_of(agent))
+
+    def _remember_cause(self, event_id: str) -> None:
+        if self.telemetry.tracer is not None:
+            self.telemetry.tracer.remember(event_id)
+
+    async def metrics(self) -> str:
+        """What was counted here, and what the database counts now, in the text format of Prometheus."""
+        metrics = self.telemetry.metrics
+        if metrics is None:
+            raise InvalidInput("Nothing is counted here: give the runtime a Telemetry with Metrics.")
+        awake = 0 if self._residents is None else self._residents.awake
+        return await gauges.exposition(metrics, self.db, awake=awake)
+
+
+def _keys(given: str | None, file: Path | None, database_url: str) -> Keys:
+    if given is not None:
+        return given_keys(given)
+    if file is not None:
+        return keys_in_file(file)
+    # What is gone with the process needs no key that outlives it.
+    return keys_in_memory() if database_url in ("sqlite://", "sqlite:///", "sqlite:///:memory:") else no_keys
+
+
+def _review_profiles(tx: Tx, house: House) -> None:
+    """The profiles that agents have in a conversation that was summed up are chosen anew with its next turn."""
+    for agent_id, _ in house.agents:
+        choosing.ask_review_in(tx, agent_id, house.space_id)
+
+
+def _make_bus(redis_url: str | None, clock: Clock) -> Bus:
+    if redis_url is None:
+        return LocalBus()
+    from denizen.bus.redis import RedisBus
+
+    return RedisBus(redis_url, clock=clock)
+
+
+def id_of(thing: Any) -> Any:
+    return thing if isinstance(thing, str) else thing.id
+
+
+def _only_organization(tx: Tx) -> OrganizationId:
+    found = directory.list_organizations(tx)
+    if len(found) > 1:
+        raise InvalidInput("There are several organizations: say which one with `organization=`.")
+    return found[0].id if found else directory.create_organization(tx, "Home").id

@@ -1,0 +1,1 @@
+"""What this Denizen was told, and where."""

@@ -1,0 +1,471 @@
+"""Every setting: its type, what it may be, and what it is where nobody says."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from decimal import Decimal
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+
+
+@dataclass(frozen=True, slots=True)
+class Expects:
+    """What a setting has to be, as the end of the sentence "It has to be …"."""
+
+    text: str
+
+
+def _no_truth(value: object) -> object:
+    # To pydantic, true is the number 1.
+    if isinstance(value, bool):
+        raise ValueError("a number, not a truth value")
+    return value
+
+
+def _absolute(path: Path) -> Path:
+    return Path(os.path.abspath(path.expanduser()))  # noqa: PTH100  links stay: people know the folder by that name
+
+
+def _known_database(url: str) -> str:
+    scheme, separator, rest = url.partition("://")
+    driver = scheme.partition("+")[0]
+    if (
+        not separator
+        or driver not in ("sqlite", "postgresql", "postgres")
+        or (driver == "sqlite" and rest[:1] not in ("", "/"))
+    ):
+        raise ValueError("no such database")
+    return f"postgresql{scheme[len('postgres') :]}://{rest}" if driver == "postgres" else url
+
+
+def _known_redis(url: str) -> str:
+    if not url.startswith(("redis://", "rediss://", "unix://")):
+        raise ValueError("no such server")
+    return url
+
+
+def _name_of_a_model(name: str) -> str:
+    if name != "demo" and not all(part.strip() for part in (name.partition(":")[0], name.partition(":")[2])):
+        raise ValueError("no provider")
+    return name
+
+
+def _name_of_an_embedder(name: str) -> str:
+    return name if name in ("none", "local") else _name_of_a_model(name)
+
+
+def _web_address(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError("it is no address of a server")
+    return url.rstrip("/")
+
+
+def _import_path(place: str) -> str:
+    module, colon, name = place.partition(":")
+    if not colon or not all(part.isidentifier() for part in (*module.split("."), name)):
+        raise ValueError("no import path")
+    return place
+
+
+def _address(host: str) -> str:
+    if not host or any(character.isspace() or character in "/@" for character in host):
+        raise ValueError("no address")
+    if ":" in host:
+        ip_address(host)  # an IPv6 address; anything else with a colon has the port in it
+    return host
+
+
+def _networks(addresses: tuple[str, ...]) -> tuple[str, ...]:
+    for each in addresses:
+        ip_network(each, strict=False)
+    return addresses
+
+
+def _host_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    if any(not name or any(character in name for character in "/@* ") for name in names):
+        raise ValueError("no host names")
+    return tuple(name.lower() for name in names)
+
+
+def _several(value: object) -> object:
+    # Variables hold one text.
+    return [each.strip() for each in value.split(",") if each.strip()] if isinstance(value, str) else value
+
+
+def _lower(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
+
+
+def _from_json(value: object) -> object:
+    # A table of denizen.toml is one already; a variable holds it as JSON.
+    return json.loads(value) if isinstance(value, str) else value
+
+
+Dollars = Annotated[Decimal, BeforeValidator(_no_truth), Field(ge=0, allow_inf_nan=False)]
+
+
+class PriceSettings(BaseModel):
+    """What a model costs, in dollars per million tokens."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    input: Dollars
+    output: Dollars
+    cached: Dollars | None = None
+
+
+Seconds = Annotated[float, BeforeValidator(_no_truth), Field(gt=0, allow_inf_nan=False)]
+
+
+class AgentsSettings(BaseModel):
+    """How often and how long things happen in the life of an agent."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+
+    lease_seconds: Annotated[Seconds, Field(ge=1), Expects("a number of seconds, 1 or more, such as 30")] = 30.0
+    """How long an agent belongs to a process that no longer answers. Then another process takes over."""
+
+    warm_seconds: Annotated[
+        float,
+        BeforeValidator(_no_truth),
+        Field(ge=0, allow_inf_nan=False),
+        Expects("a number of seconds, 0 or more, such as 60"),
+    ] = 60.0
+    """How long an agent that has nothing to do stays in memory, so that it answers the next message faster."""
+
+    sweep_seconds: Annotated[Seconds, Expects("a number of seconds above 0, such as 2")] = 2.0
+    """How often this process looks for agents that have something to do and were not woken."""
+
+    grace_seconds: Annotated[
+        float,
+        BeforeValidator(_no_truth),
+        Field(ge=0, allow_inf_nan=False),
+        Expects("a number of seconds, 0 or more, such as 20"),
+    ] = 20.0
+    """How long agents may finish what they are doing when Denizen is told to stop. What is left goes on later."""
+
+
+class TlsSettings(BaseModel):
+    """With what the server shows who it is. Both or none."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+
+    certificate: Annotated[
+        Path | None, AfterValidator(lambda path: path and _absolute(path)), Expects("a file, such as tls/fullchain.pem")
+    ] = None
+    """The file with the server's certificate and those above it (PEM). With it, the server speaks HTTPS."""
+
+    key: Annotated[
+        Path | None, AfterValidator(lambda path: path and _absolute(path)), Expects("a file, such as tls/privkey.pem")
+    ] = None
+    """The file with the certificate's private key (PEM)."""
+
+
+class OidcSettings(BaseModel):
+    """An identity provider whose tokens are accepted."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+
+    issuer: Annotated[
+        str | None,
+        AfterValidator(lambda url: url and _web_address(url) and url),
+        Expects("an address such as https://login.example.com/team"),
+    ] = None
+    """The identity provider (OpenID Connect) whose tokens let people in, exactly as it calls itself."""
+
+    audience: Annotated[str | None, Expects("a text, such as denizen")] = None
+    """Whom its tokens have to be for: the client id that this server has there."""
+
+    jwks_url: Annotated[
+        str | None,
+        AfterValidator(lambda url: url and _web_address(url.partition("?")[0]) and url),
+        Expects("an address such as https://login.example.com/team/keys"),
+    ] = None
+    """Where its public keys are. By default, where the issuer's own description says."""
+
+    create_people: Annotated[bool, Expects("true or false")] = False
+    """Whether whoever comes with a good token and is nobody here yet becomes a member."""
+
+    organization: Annotated[str | None, Expects("the id of an organization")] = None
+    """Where people are created, if there are several organizations."""
+
+    name_claim: Annotated[str, Expects("the name of a claim, such as name")] = "name"
+    """What of a token is a new person's name."""
+
+    handle_claim: Annotated[str, Expects("the name of a claim, such as preferred_username")] = "preferred_username"
+    """What of a token a new person's handle is made from, up to its @."""
+
+
+_Rate = Annotated[int, BeforeValidator(_no_truth), Field(ge=0)]
+
+
+class LimitSettings(BaseModel):
+    """How often one may ask. Each process counts for itself."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+
+    requests_per_minute: Annotated[_Rate, Expects("a whole number, such as 6000 (0: as many as one likes)")] = 6_000
+    """How many requests one access token or session may make in a minute."""
+
+    failed_logins_per_minute: Annotated[_Rate, Expects("a whole number, such as 60 (0: as many as one likes)")] = 60
+    """How many wrong tokens and login links one address may show in a minute, before it is not listened to."""
+
+
+class ProfilesSettings(BaseModel):
+    """Where the prompt profiles of the house are."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+
+    presets: Annotated[Path, AfterValidator(_absolute), Expects("a file, such as config/metaprompt-presets.json")] = (
+        Field(default=Path("config/metaprompt-presets.json"), validate_default=True)
+    )
+    """The file of presets, and of how memory is kept, seen from the current folder. Without it, none are chosen."""
+
+    prompts: Annotated[Path, AfterValidator(_absolute), Expects("a folder, such as prompts")] = Field(
+        default=Path("prompts"), validate_default=True
+    )
+    """The folder whose `_meta/*.md` are add-ons of the house; one named as one of ours is taken instead."""
+
+
+class ReflectSettings(BaseModel):
+    """What agents reflect with."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+
+    classifier: Annotated[
+        str | None,
+        AfterValidator(lambda place: place and _import_path(place)),
+        Expects("a function, as module:name, such as acme.feelings:score"),
+    ] = None
+    """A Python function that tells how somebody feels, for agents whose sentiment method is trained_classifier."""
+
+
+class TelemetrySettings(BaseModel):
+    """What those who run Denizen are told of it, beside its log."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+
+    otlp_endpoint: Annotated[
+        str | None,
+        AfterValidator(lambda url: url and _web_address(url)),
+        Expects("the address of a collector, such as http://localhost:4318"),
+    ] = Field(default=None, repr=False)
+    """Where traces are sent, by OTLP over HTTP (`pip install 'denizen[otel]'`). By default, nothing is traced."""
+
+    content: Annotated[bool, Expects("true or false")] = False
+    """Whether traces hold what people and agents say, too."""
+
+    open_metrics: Annotated[bool, Expects("true or false")] = False
+    """Whether /metrics is shown without a token. By default, it takes a token of an admin of the first organization."""
+
+
+_Count = Annotated[int, BeforeValidator(_no_truth)]
+
+
+class MemorySettings(BaseModel):
+    """What is remembered beyond an agent's own life. What is not set, the profile of the presets file says."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+
+    enabled: Annotated[bool, Expects("true or false")] = True
+    """Whether conversations are summed up, and anything is remembered beyond them."""
+
+    compaction_enabled: Annotated[bool | None, Expects("true or false")] = None
+    """Whether conversations are summed up. False switches it off, whatever the profiles say."""
+
+    compaction_prompt_key: Annotated[str | None, Expects("a name, such as memory_compactor_v2_json")] = None
+    """With which prompt: ours, or the file of that name in the folder of prompts."""
+
+    compaction_model_id: Annotated[
+        str | None,
+        AfterValidator(
+            lambda name: name and (name if name == "default" else _name_of_a_model(name.replace("/", ":", 1)))
+        ),
+        Expects("provider:name, such as openai:gpt-5-mini, demo or default"),
+    ] = None
+    """The utility model that sums up. By default, the one of the profile, else the house's."""
+
+    compaction_cooldown_ms: Annotated[
+        _Count | None, Field(ge=0), Expects("a whole number of milliseconds, such as 60000")
+    ] = None
+    """How long a conversation is left alone after a pass."""
+
+    compaction_tail_turns: Annotated[_Count | None, Field(ge=0), Expects("a whole number, such as 12")] = None
+    """So many of the newest messages are not summed up."""
+
+    compaction_min_turns: Annotated[_Count | None, Field(ge=1), Expects("a whole number above 0, such as 12")] = None
+    """Fewer messages are not worth a pass."""
+
+    compaction_max_turns_per_pass: Annotated[
+        _Count | None, Field(ge=1), Expects("a whole number above 0, such as 48")
+    ] = None
+    """So many messages are summed up at once at most."""
+
+    compaction_max_summary_tokens: Annotated[
+        _Count | None, Field(ge=100), Expects("a whole number, 100 or more, such as 900")
+    ] = None
+    """So long the summary and the memory may be together."""
+
+    sink: Annotated[
+        str | None,
+        AfterValidator(lambda place: place and _import_path(place)),
+        Expects("an import path, such as acme.memory:Sink"),
+    ] = None
+    """Where memories are put instead of the database: called with the database and the embedder."""
+
+    retriever: Annotated[
+        str | None,
+        AfterValidator(lambda place: place and _import_path(place)),
+        Expects("an import path, such as acme.memory:Retriever"),
+    ] = None
+    """From where they are brought back."""
+
+
+class Settings(BaseModel):
+    """Everything that can be set. Each value has a default that works on a laptop."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+
+    home: Annotated[Path, AfterValidator(_absolute), Expects("a folder, such as ~/.denizen")] = Field(
+        default=Path("~/.denizen"), validate_default=True
+    )
+    """The folder where Denizen keeps its data."""
+
+    database_url: Annotated[
+        str,
+        AfterValidator(_known_database),
+        Expects("sqlite:///relative/path, sqlite:////absolute/path or postgresql://user:password@host:5432/name"),
+    ] = Field(
+        repr=False, default_factory=lambda given: f"sqlite:///{given['home'] / 'denizen.db'}" if "home" in given else ""
+    )
+    """The database: an SQLite file or a PostgreSQL server. By default, the file denizen.db in the home folder."""
+
+    redis_url: Annotated[
+        str | None,
+        AfterValidator(lambda url: url and _known_redis(url)),
+        Expects("a URL such as redis://host:6379/0 (rediss:// for TLS, unix:// for a socket)"),
+    ] = Field(default=None, repr=False)
+    """The Redis or Valkey that several processes wake each other through. One process needs none."""
+
+    model: Annotated[
+        str | None,
+        AfterValidator(lambda name: name and _name_of_a_model(name)),
+        Expects("provider:name, such as openai:gpt-5.2 or anthropic:claude-sonnet-4-5, or demo"),
+    ] = None
+    """The language model of agents that name none, as provider:name, or demo. By default, one that is found here."""
+
+    embedder: Annotated[
+        str,
+        AfterValidator(_name_of_an_embedder),
+        Expects("none, local, or provider:name, such as openai:text-embedding-3-small"),
+    ] = "none"
+    """With what agents recall by meaning: none, local (`pip install 'denizen[local]'`), or provider:name."""
+
+    openai_api_key: Annotated[SecretStr | None, Expects("the key that OpenAI gave you")] = None
+    """The key for models of OpenAI. Only from the environment or .env; shown nowhere."""
+
+    anthropic_api_key: Annotated[SecretStr | None, Expects("the key that Anthropic gave you")] = None
+    """The key for models of Anthropic. Only from the environment or .env; shown nowhere."""
+
+    secret_key: Annotated[
+        SecretStr | None, Expects("a key as `denizen secrets key` makes it, or several with commas, the newest first")
+    ] = None
+    """The key that seals secrets. Only from the environment or .env. By default, one made in the home folder."""
+
+    tools: Annotated[
+        tuple[str, ...],
+        BeforeValidator(_several),
+        Expects(
+            'a list of files or modules, such as ["tools.py", "acme.tools"] (in the environment with commas between)'
+        ),
+    ] = ()
+    """Python files, seen from the current folder, or modules: every `@tool` in them can be given to agents."""
+
+    host: Annotated[
+        str, AfterValidator(_address), Expects("an address or a host name without a port, such as 127.0.0.1")
+    ] = "127.0.0.1"
+    """The address the server listens on. 127.0.0.1 is reached from this machine only."""
+
+    port: Annotated[
+        int,
+        BeforeValidator(_no_truth),
+        Field(ge=0, le=65535),
+        Expects("a whole number from 0 to 65535, such as 8420 (0 takes any free port)"),
+    ] = 8420
+    """The port the server listens on."""
+
+    public_url: Annotated[
+        str | None,
+        AfterValidator(lambda url: url and _web_address(url)),
+        Expects("an address such as https://agents.example.com"),
+    ] = None
+    """Where others reach this server, for services that answer later. By default, its host and port."""
+
+    allowed_hosts: Annotated[
+        tuple[str, ...],
+        BeforeValidator(_several),
+        AfterValidator(_host_names),
+        Expects('a list of host names, such as ["agents.example.com"] (in the environment with commas between)'),
+    ] = ()
+    """The names, besides loopback ones and that of public_url, by which the server may be asked for."""
+
+    trusted_proxy: Annotated[
+        tuple[str, ...],
+        BeforeValidator(_several),
+        AfterValidator(_networks),
+        Expects('a list of addresses or networks, such as ["10.0.0.5", "172.16.0.0/12"]'),
+    ] = ()
+    """The proxies before this server, which speak HTTPS: whom they forward for is believed from them alone."""
+
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"],
+        BeforeValidator(_lower),
+        Expects("debug, info, warning or error"),
+    ] = "info"
+    """How much is logged: debug tells everything, error only what a person must act on."""
+
+    log_format: Annotated[Literal["console", "json"], BeforeValidator(_lower), Expects("console or json")] = "console"
+    """How log lines look: console for people, json (one object in a line) for programs."""
+
+    prices: Annotated[
+        dict[str, PriceSettings],
+        BeforeValidator(_from_json),
+        Expects('a table such as "ollama:llama3.2" = { input = 0, output = 0 }, with cached = 0.1 if that costs less'),
+    ] = Field(default={})
+    """What models cost whose price is not known, in dollars per million tokens. As a variable: the table as JSON."""
+
+    agents: AgentsSettings = AgentsSettings()
+
+    tls: TlsSettings = TlsSettings()
+
+    oidc: OidcSettings = OidcSettings()
+
+    limits: LimitSettings = LimitSettings()
+
+    telemetry: TelemetrySettings = TelemetrySettings()
+
+    memory: MemorySettings = MemorySettings()
+
+    # Seen from the folder that is current when settings are read, not when this module is.
+    profiles: ProfilesSettings = Field(default_factory=ProfilesSettings)
+
+    reflection: ReflectSettings = ReflectSettings()
+
+    @property
+    def address(self) -> str:
+        """Where the server is, as its own machine reaches it."""
+        return address_of(self, self.port)
+
+
+def address_of(settings: Settings, port: int) -> str:
+    """Where a server with these settings is that listens on that port."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104  not bound here
+    scheme = "http" if settings.tls.certificate is None else "https"
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
