@@ -42,8 +42,9 @@ def test_an_item_without_a_source_that_is_known_is_left_out() -> None:
         (json.dumps({"memory_json": {}}), "summary_markdown"),
         (json.dumps({"summary_markdown": " ", "memory_json": {}}), "says nothing"),
         (text(facts=[{"text": "A.", "confidence": 7, "sources": [1]}]), "confidence"),
+        ("[" * 9_000 + "]" * 9_000, "nested deeper"),
     ],
-    ids=["cut off", "no JSON", "no summary", "empty summary", "too sure"],
+    ids=["cut off", "no JSON", "no summary", "empty summary", "too sure", "deep"],
 )
 def test_what_is_not_whole_is_unusable_and_says_why(written: str, said: str) -> None:
     with pytest.raises(Unusable, match=said):

@@ -35,8 +35,20 @@ VOTE = {"position": "yes", "confidence": 0.8, "reason": "It pays."}
         (called("vote", {"position": "  "}), None),
         (called("vote", "{broken"), None),
         (wrote("Yes, surely."), None),
+        (wrote('{"position": ' * 9_000 + "}"), None),
     ],
-    ids=["called", "fenced", "percent", "bare", "not a number", "less than nothing", "empty", "broken", "prose"],
+    ids=[
+        "called",
+        "fenced",
+        "percent",
+        "bare",
+        "not a number",
+        "less than nothing",
+        "empty",
+        "broken",
+        "prose",
+        "deep",
+    ],
 )
 def test_a_vote_is_read(response: ModelResponse, vote: dict[str, Any] | None) -> None:
     assert voting.read(response) == vote

@@ -23,7 +23,8 @@ from pydantic_ai.messages import (
     ToolCallPartDelta,
 )
 
-from denizen.bus.port import Bus, Gap, Subscription
+from denizen.bus.hearing import hearing
+from denizen.bus.port import Bus, Frame, Gap
 from denizen.bus.streams import (
     WANTED,
     CallDelta,
@@ -284,28 +285,15 @@ class Voices:
 @asynccontextmanager
 async def heard_by_latecomers(bus: Bus, voices: Voices, clock: Clock) -> AsyncGenerator[None]:
     """Inside, these voices repeat themselves for readers who ask, on any instance."""
-    async with bus.subscribe(WANTED, limit=100_000) as asked:
-        # No task group: what goes wrong inside is not this task's, and shall be raised as it is.
-        task = asyncio.create_task(_repeat(asked, voices, clock), name="repeating for latecomers")
-        try:
-            yield
-        finally:
-            task.cancel()
-            await asyncio.wait([task])
-
-
-async def _repeat(asked: Subscription, voices: Voices, clock: Clock) -> None:
     spaces: set[SpaceId] = set()
     something = asyncio.Event()
 
-    async def listen() -> None:
-        async for item in asked:
-            if not isinstance(item, Gap):
-                spaces.update(wanted(item.payload))
-                something.set()
+    def hear(item: Frame | Gap) -> None:
+        if isinstance(item, Frame):
+            spaces.update(wanted(item.payload))
+            something.set()
 
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(listen(), name="what latecomers ask")
+    async def repeat() -> None:
         while True:
             await something.wait()
             something.clear()
@@ -313,3 +301,12 @@ async def _repeat(asked: Subscription, voices: Voices, clock: Clock) -> None:
             spaces.clear()
             if said:
                 await clock.sleep(SAID_AGAIN_SECONDS)
+
+    async with hearing(bus, WANTED, hear):
+        # No task group: what goes wrong inside is not this task's, and shall be raised as it is.
+        task = asyncio.create_task(repeat(), name="repeating for latecomers")
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait([task])

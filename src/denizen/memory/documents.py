@@ -142,6 +142,8 @@ def read(text: str, known: Container[int]) -> Written:
     except json.JSONDecodeError as error:
         problem = f"It is no JSON ({error.msg}, line {error.lineno}). Perhaps it was cut off: be shorter."
         raise Unusable(problem) from error
+    except RecursionError as error:
+        raise Unusable("It is nested deeper than anything that was asked for.") from error
     except ValidationError as error:
         said = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()[:5])
         raise Unusable(f"It has not the shape that was asked for. {said}.") from error

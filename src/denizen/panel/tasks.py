@@ -29,7 +29,7 @@ def fields_of(response: ModelResponse, tool: str) -> Mapping[str, Any] | None:
             continue
         try:
             loaded = json.loads(found[1] if pattern is _FENCED else found[0])
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(loaded, dict):
             return loaded  # pyright: ignore[reportUnknownVariableType]

@@ -1,0 +1,55 @@
+"""Hearing all that is said on a topic, for as long as one lives."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+import structlog
+
+from denizen.bus.port import Bus, Frame, Gap
+from denizen.errors import SubscriberTooSlow
+
+log_line = structlog.get_logger(__name__)
+
+MOST_UNHEARD: Final = 100_000
+"""What may wait to be heard."""
+
+
+@asynccontextmanager
+async def hearing(
+    bus: Bus, topic: str, hear: Callable[[Frame | Gap], None], *, most_unheard: int = MOST_UNHEARD
+) -> AsyncGenerator[None]:
+    """Inside, what is said on the topic is handed on; where more was said than could be heard, a `Gap` is."""
+    ready = asyncio.Event()
+    # No task group: what goes wrong inside is not this task's, and shall be raised as it is.
+    task = asyncio.create_task(_listen(bus, topic, hear, most_unheard, ready), name=f"hearing {topic}")
+    try:
+        await ready.wait()
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def _listen(
+    bus: Bus, topic: str, hear: Callable[[Frame | Gap], None], most_unheard: int, ready: asyncio.Event
+) -> None:
+    missed = False
+    try:
+        while True:
+            async with bus.subscribe(topic, limit=most_unheard) as heard:
+                ready.set()
+                if missed:
+                    hear(Gap())
+                try:
+                    async for item in heard:
+                        hear(item)
+                    return
+                except SubscriberTooSlow:
+                    log_line.warning("hints missed", topic=topic)
+                    missed = True
+    finally:
+        ready.set()
