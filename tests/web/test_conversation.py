@@ -96,8 +96,8 @@ async def test_what_one_says_stands_there_at_once_and_once(house: House, visit: 
     await expect(page.locator("article[data-seq='2']")).to_be_visible()
     await expect(page.get_by_role("article")).to_have_count(2)
     assert [(each.text, each.metadata) for each in await world.denizen.messages(kitchen)] == [
-        ("Is anyone there?", {}),
-        ("It seems not.", {}),
+        ("Is anyone there?", {"memory": {"organization": True}}),
+        ("It seems not.", {"memory": {"organization": True}}),
     ]
 
 
