@@ -288,7 +288,9 @@ _held_now = statement(
     select(leases_table.c.epoch, reservations.c.tokens, reservations.c.cost_micros)
     .outerjoin(
         reservations,
-        (reservations.c.agent_id == leases_table.c.agent_id) & (reservations.c.epoch == leases_table.c.epoch),
+        (reservations.c.agent_id == leases_table.c.agent_id)
+        & (reservations.c.epoch == leases_table.c.epoch)
+        & (leases_table.c.until >= bindparam("now")),
     )
     .where(leases_table.c.agent_id == bindparam("agent_id"))
 )
@@ -344,7 +346,7 @@ def affordable(tx: Tx, agent_id: AgentId, under: Allowance, need: Amount) -> Ref
 
 def _kept_now(tx: Tx, agent_id: AgentId) -> tuple[int, Amount]:
     """Under which epoch of its lease the agent is, and what is kept for it under that."""
-    row = tx.one(_held_now, agent_id=agent_id)
+    row = tx.one(_held_now, agent_id=agent_id, now=tx.now)
     epoch, tokens, micros = (0, 0, 0) if row is None else row
     return epoch, Amount(tokens or 0, micros or 0)
 
