@@ -75,11 +75,11 @@ async def test_a_stance_is_seen_set_reset_and_tried(small_house: House, presets:
     ]
     assert (await ask("PUT", "/settings", preset="plain"))["settings"] == {"preset": "plain"}
     listed = (await small_house.call("GET", f"/api/agents/{ada.id}/stances", noor)).json()["stances"]
-    assert [each["space_id"] for each in listed] == [room.id]
     mind = (await small_house.call("GET", "/api/agents/@ada/mind", noor)).json()
     (shown,) = mind["stances"]
-    assert (shown["space"], shown["told"], shown["last"]["cause"]) == ("Kitchen", None, "reset")
-    assert {name: shown[name] for name in listed[0]} == listed[0]
+    assert (shown["space_id"], shown["space"]) == (room.id, "Kitchen")
+    assert (shown["told"], shown["last"]["cause"]) == (None, "reset")
+    assert listed == [shown]
 
 
 async def test_what_cannot_be_is_refused_with_a_sentence(small_house: House, presets: Path) -> None:

@@ -183,7 +183,7 @@ def inspect(tx: Tx, agent_id: AgentId) -> Inspection:
         goals=tuple(goals.goals_of(tx, agent_id)),
         notes=tuple(notes.notes_of(tx, agent_id)),
         plans=tuple(agenda.plans_of(tx, agent_id)),
-        standings=_standings(tx, agent_id),
+        standings=tuple(standings(tx, agent_id, limit=STANDINGS_SHOWN)),
         calls=tuple(calls.get(tx, row[0]) for row in tx.all(_waiting_calls, agent_id=agent_id)),
         budget=agent.definition.budget,
         shared_budget=agent.shared_budget,
@@ -194,16 +194,16 @@ def inspect(tx: Tx, agent_id: AgentId) -> Inspection:
     )
 
 
-def _standings(tx: Tx, agent_id: AgentId) -> tuple[Standing, ...]:
-    found = reflection.stances_of(tx, agent_id, limit=STANDINGS_SHOWN)
-    return tuple(
+def standings(tx: Tx, agent_id: AgentId, *, limit: int = 100) -> list[Standing]:
+    """How the agent stands to its conversations and why, those that changed last first."""
+    return [
         Standing(
             each,
             directory.get_space(tx, each.space_id).name,
             next(iter(runs_of(tx, agent_id, each.space_id, limit=1)), None),
         )
-        for each in found
-    )
+        for each in reflection.stances_of(tx, agent_id, limit=limit)
+    ]
 
 
 def _sum(spent: Iterable[Spending]) -> Sums:

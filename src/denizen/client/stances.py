@@ -12,6 +12,7 @@ from denizen.client.shapes import (
     Profiles,
     Signals,
     Stance,
+    Standing,
     StatesOfMind,
     TriedMetaprompt,
     TriedProfile,
@@ -20,7 +21,7 @@ from denizen.client.shapes import (
 
 
 class _Stances(Value):
-    stances: list[Stance]
+    stances: list[Standing]
 
 
 class Stances(Connection):
@@ -34,7 +35,8 @@ class Stances(Connection):
         """Which profile a message would have, and why."""
         return await self._ask(TriedProfile, "POST", path_to("profiles", "try"), json={"text": text, "mode": mode})
 
-    async def stances(self, agent: str) -> list[Stance]:
+    async def stances(self, agent: str) -> list[Standing]:
+        """How the agent stands to each of its conversations, those that changed last first."""
         return (await self._ask(_Stances, "GET", path_to("agents", agent, "stances"))).stances
 
     async def stance(self, agent: str, space_id: str) -> Stance:

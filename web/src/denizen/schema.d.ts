@@ -7875,17 +7875,20 @@ export interface components {
          *       "stances": [
          *         {
          *           "imprints": {},
+         *           "last": null,
          *           "profile": {
          *             "id": "concise",
          *             "reason": "rule 'asked-to-be-brief': the message has 'briefly' (first turn)"
          *           },
          *           "settings": {},
+         *           "space": "Kitchen",
          *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
          *           "state": {
          *             "mood": "empathetic",
          *             "task_complexity": "simple",
          *             "user_skill": "novice"
          *           },
+         *           "told": "your mood is empathetic",
          *           "turns": 7,
          *           "updated_at": "2026-01-05T09:00:00Z"
          *         }
@@ -7894,7 +7897,7 @@ export interface components {
          */
         StanceList: {
             /** Stances */
-            stances: components["schemas"]["StanceOut"][];
+            stances: components["schemas"]["StandingOut"][];
         };
         /**
          * StanceOut

@@ -6,11 +6,10 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Request
 
-from denizen.agents import standing
+from denizen.agents import inspection, standing
 from denizen.agents.outlook import Outlook
 from denizen.errors import InvalidInput
 from denizen.ids import AgentId, SpaceId
-from denizen.profiles.router import route
 from denizen.reflection import history, records
 from denizen.reflection.settings import Manual, Metaprompt
 from denizen.reflection.state import Adjustment
@@ -28,11 +27,11 @@ from denizen.server.shapes.stances import (
     SignalPage,
     StanceList,
     StanceOut,
+    StandingOut,
     TriedOut,
     TriedProfile,
     TryMetaprompt,
     TryProfile,
-    presets_out,
 )
 from denizen.storage.database import Tx, storable
 
@@ -47,23 +46,13 @@ Limit = Annotated[int, Query(ge=1, le=200)]
 @router.get("/api/profiles", summary="The prompt profiles of the house")
 async def list_profiles(request: Request, _: Admin) -> PresetList:
     """And by which names agents are given metaprompts and quick-start profiles of reflection."""
-    outlook = context_of(request).runtime.outlook
-    known = outlook.configuration()
-    return PresetList(
-        presets=presets_out(outlook.presets()), metaprompts=list(known.metaprompts), profiles=list(known.profiles)
-    )
+    return PresetList.of(context_of(request).runtime.outlook)
 
 
 @router.post("/api/profiles/try", summary="Which profile a message would have")
 async def try_profile(request: Request, _: Admin, said: TryProfile) -> TriedProfile:
     """What the rules say of it, as if it were the first of a conversation. Nothing is changed."""
-    presets = context_of(request).runtime.outlook.presets()
-    if presets is None:
-        return TriedProfile(id=None, reason="there is no file of presets", text="")
-    found = route(presets, said.mode, said.text)
-    return TriedProfile(
-        id=found.preset, reason=found.reason, text="" if found.preset is None else presets.text(found.preset)
-    )
+    return TriedProfile.of(context_of(request).runtime.outlook.presets(), said.mode, said.text)
 
 
 @router.get("/api/agents/{agent_id}/stances", summary="How an agent stands to its conversations")
@@ -146,7 +135,7 @@ def _find(tx: Tx, agent_id: str, conversation_id: str, caller: Caller) -> tuple[
 
 def _list(tx: Tx, agent_id: str, caller: Caller) -> StanceList:
     agent = find_agent(tx, agent_id, caller, also_dead=True).id
-    return StanceList(stances=[StanceOut.of(each) for each in records.stances_of(tx, agent)])
+    return StanceList(stances=[StandingOut.standing(each) for each in inspection.standings(tx, agent)])
 
 
 def _get(tx: Tx, agent_id: str, conversation_id: str, caller: Caller) -> StanceOut:

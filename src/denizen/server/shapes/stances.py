@@ -8,10 +8,11 @@ from typing import Annotated
 from pydantic import BaseModel, Field, JsonValue
 
 from denizen.agents.inspection import Standing
+from denizen.agents.outlook import Outlook
 from denizen.clock import Instant, moment
 from denizen.cycles.reflecting import Tried
-from denizen.profiles.presets import Presets
-from denizen.profiles.router import Choice
+from denizen.profiles.presets import Preset, Presets
+from denizen.profiles.router import Choice, route
 from denizen.reflection.history import PastRun, PastSignal
 from denizen.reflection.records import Outcome, Stance
 from denizen.reflection.state import Complexity, Mood, Skill, StateOfMind
@@ -27,6 +28,7 @@ _STANCE = {
     "settings": {},
     "updated_at": NINE,
 }
+_STANDING = {**_STANCE, "space": "Kitchen", "told": "your mood is empathetic", "last": None}
 
 
 class StateOut(BaseModel):
@@ -80,14 +82,6 @@ class StanceOut(BaseModel):
             settings=dict(stance.overrides),
             updated_at=moment(Instant(stance.updated_at)) if stance.updated_at else None,
         )
-
-
-class StanceList(BaseModel):
-    """How an agent stands to its conversations, those that changed last first. At most 100."""
-
-    model_config = given(stances=[_STANCE])
-
-    stances: list[StanceOut]
 
 
 class SetStance(BaseModel):
@@ -155,7 +149,7 @@ class RunOut(BaseModel):
 class StandingOut(StanceOut):
     """How an agent stands to a conversation, and what last became of its state of mind there."""
 
-    model_config = given(**_STANCE, space="Kitchen", told="your mood is empathetic", last=None)
+    model_config = given(**_STANDING)
 
     space: Annotated[str, Field(description="The name of the conversation.")]
     told: Annotated[str | None, Field(description="What the agent is told of its state of mind.")]
@@ -169,6 +163,14 @@ class StandingOut(StanceOut):
             told=each.stance.state.line(),
             last=None if each.last is None else RunOut.of(each.last),
         )
+
+
+class StanceList(BaseModel):
+    """How an agent stands to its conversations, those that changed last first. At most 100."""
+
+    model_config = given(stances=[_STANDING])
+
+    stances: list[StandingOut]
 
 
 class RunPage(BaseModel):
@@ -274,20 +276,21 @@ class PresetList(BaseModel):
     metaprompts: Annotated[list[str], Field(description="The metaprompts that can be named.")]
     profiles: Annotated[list[str], Field(description="The quick-start profiles of reflection.")]
 
+    @classmethod
+    def of(cls, outlook: Outlook) -> PresetList:
+        presets, known = outlook.presets(), outlook.configuration()
+        found = [] if presets is None else [_preset(presets, each) for each in presets.presets.values()]
+        return cls(presets=found, metaprompts=list(known.metaprompts), profiles=list(known.profiles))
 
-def presets_out(presets: Presets | None) -> list[PresetOut]:
-    """The presets, with their texts."""
-    found = [] if presets is None else list(presets.presets.values())
-    return [
-        PresetOut(
-            id=each.id,
-            label=each.label,
-            description=each.description,
-            addons=list(each.addons),
-            text="" if presets is None else presets.text(each.id),
-        )
-        for each in found
-    ]
+
+def _preset(presets: Presets, each: Preset) -> PresetOut:
+    return PresetOut(
+        id=each.id,
+        label=each.label,
+        description=each.description,
+        addons=list(each.addons),
+        text=presets.text(each.id),
+    )
 
 
 class TryProfile(BaseModel):
@@ -307,3 +310,12 @@ class TriedProfile(BaseModel):
     id: str | None
     reason: str
     text: str
+
+    @classmethod
+    def of(cls, presets: Presets | None, mode: str, text: str) -> TriedProfile:
+        """What they say of it, as if it were the first message of a conversation."""
+        if presets is None:
+            return cls(id=None, reason="there is no file of presets", text="")
+        found = route(presets, mode, text)
+        told = "" if found.preset is None else presets.text(found.preset)
+        return cls(id=found.preset, reason=found.reason, text=told)
