@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 
 from denizen.cli.main import app
 from denizen.telemetry.logs import CHATTY
+from tests.cli.terminals import Terminal, at_its_machine, elsewhere
 
 Run = Callable[..., Result]
 
@@ -64,6 +65,14 @@ def run(environ: dict[str, str]) -> Run:
     """Run `denizen` with these arguments, in this process."""
     runner = CliRunner()
     return lambda *arguments, **extra: runner.invoke(app, list(arguments), env=extra)
+
+
+@pytest.fixture(params=["here", "elsewhere"])
+async def terminal(environ: dict[str, str], tmp_path: Path, request: pytest.FixtureRequest) -> AsyncGenerator[Terminal]:
+    """What is true at the machine of the house is true elsewhere."""
+    where = at_its_machine() if request.param == "here" else elsewhere(tmp_path / "elsewhere")
+    async with where as terminal:
+        yield terminal
 
 
 def free_port() -> int:

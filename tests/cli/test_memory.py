@@ -2,55 +2,106 @@
 
 from __future__ import annotations
 
-import json
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from denizen import Runtime
+from denizen.ids import AgentId
 from denizen.memory import items
 from denizen.memory.audience import Owner
 from denizen.memory.items import Candidate
-from denizen.welcome import welcome
+from denizen.spaces.directory import Entity
 from tests.cli.conftest import Run
-from tests.cli.test_forget import in_house
+from tests.cli.terminals import Terminal, elsewhere
+
+ONE, OTHER = "Noor plays the violin.", "The violin Noor plays."
 
 
-@pytest.fixture
-def memory_ids(run: Run) -> list[str]:
-    """Two memories of the owner that say the same."""
-
-    async def live(denizen: Runtime) -> list[str]:
-        world = await welcome(denizen, "Noor")
-        room = await denizen.create_space("Room", [world.owner], organization=world.owner.organization_id)
-        owner = Owner("user", world.owner.organization_id, user_id=world.owner.id)
-        what = [Candidate("facts", text, ("m",)) for text in ("Noor plays the violin.", "The violin Noor plays.")]
-        await denizen.db.write(items.remember, owner, room.id, what)
-        return [each.id for each in await denizen.memories(owner=owner.key)]
-
-    return in_house(live)
-
-
-def test_it_is_listed_searched_reported_and_forgotten(run: Run, memory_ids: list[str]) -> None:
-    """In one story: each command starts a house."""
-    listed = json.loads(run("memory", "list", "--scope", "user", "--json").stdout)
-    assert [each["id"] for each in listed] == memory_ids
-    assert json.loads(run("memory", "list", "--scope", "organization", "--json").stdout) == []
-    found = json.loads(run("memory", "search", "violin", "--limit", "1", "--json").stdout)
-    assert len(found) == 1
-    report = run("memory", "report").stdout
-    newest, first = memory_ids
-    told = f"duplicate, user: they have the same words Noor plays the violin. {first} The violin Noor plays. {newest}"
-    assert told in " ".join(report.split())
-    shown = run("memory", "list", "--limit", "1").stdout
-    assert "The violin Noor plays. of @noor · facts · never used · 20" in " ".join(shown.split())
-    refused = run("memory", "forget", newest)
-    assert (refused.exit_code, "say --yes" in refused.output) == (1, True)
-    assert "The violin Noor plays." in refused.output
-    assert "Removed: 1 memories." in run("memory", "forget", memory_ids[0], "--yes").stdout
-    assert [each["id"] for each in json.loads(run("memory", "list", "--json").stdout)] == memory_ids[1:]
+async def remember(terminal: Terminal) -> tuple[Entity, list[str]]:
+    """Two memories of the owner that say the same, and then one of each other kind, two of them of Sam."""
+    denizen, owner = terminal.house.runtime, terminal.house.world.owner
+    home, room = owner.organization_id, await denizen.create_space("Room", [owner])
+    sam = await denizen.create_person("Sam")
+    attic = await denizen.create_space("Attic", [sam])
+    ada = AgentId((await denizen.find("ada")).id)
+    for owned, space, *texts in (
+        (Owner("user", home, user_id=owner.id), room, ONE, OTHER),
+        (Owner("user", home, user_id=sam.id), attic, "Sam hides a violin."),
+        (Owner("persona", home, user_id=sam.id, agent_id=ada), attic, "Sam calls Ada a violin."),
+        (Owner("organization", home), room, "All hear the violin."),
+        (Owner("conversation", home, space_id=room.id), room, "The violin was out of tune."),
+        (Owner("conversation", home, space_id=attic.id), attic, "The violin is in the attic."),
+    ):
+        what = [Candidate("facts", text, (f"of {owned.key}",)) for text in texts]
+        await denizen.db.write(items.remember, owned, space.id, what)
+    return sam, [each.id for each in await denizen.memories(owner=f"user:{owner.id}")]
 
 
-def test_a_scope_that_does_not_exist_is_told(run: Run) -> None:
-    told = run("memory", "list", "--scope", "planet")
+def texts(found: list[dict[str, Any]]) -> list[str]:
+    return [each["text"] for each in found]
+
+
+async def test_it_is_listed_searched_reported_and_forgotten(terminal: Terminal) -> None:
+    memory, told = partial(terminal, "memory"), partial(terminal.told, "memory")
+    _, [newest, first] = await remember(terminal)
+    me = f"@{terminal.house.world.owner.handle}"
+    listed = await told("list", "--scope", "user", "--person", me)
+    assert [(each["id"], each["whose"], each["confidence"]) for each in listed] == [
+        (newest, f"of {me}", 1.0),
+        (first, f"of {me}", 1.0),
+    ]
+    assert [(each["whose"], each["text"]) for each in await told("list", "--scope", "persona")] == [
+        ("between @sam and @ada", "Sam calls Ada a violin.")
+    ]
+    assert "of the conversation 'Room'" in {each["whose"] for each in await told("list", "--limit", "2")}
+    shown = " ".join((await memory("list", "--person", me, "--limit", "1")).stdout.split())
+    assert f"{OTHER} of {me} · facts · never used · 20" in shown
+    assert len(await told("search", "violin", "--scope", "user", "--limit", "1")) == 1
+    assert texts(await told("search", "hear", "--scope", "organization")) == ["All hear the violin."]
+
+    report = " ".join((await memory("report")).stdout.split())
+    assert f"duplicate, user: they have the same words {ONE} {first} {OTHER} {newest}" in report
+    assert (await told("report"))["counts"] == {"user": 3, "persona": 1, "organization": 1, "conversation": 2}
+
+    refused = await memory("forget", newest)
+    assert (refused.exit_code, "say --yes" in refused.stderr) == (1, True)
+    assert OTHER in refused.stdout
+    assert await told("forget", newest, "--dry-run") == {"removed": {"memories": 1}, "dry_run": True}
+    assert "Removed: 1 memories." in (await memory("forget", newest, "--yes")).stdout
+    assert [each["id"] for each in await told("list", "--scope", "user", "--person", me)] == [first]
+    again = await memory("forget", newest, "--yes")
+    assert (again.exit_code, "[not_found]" in again.stderr) == (1, True)
+
+
+async def test_who_asks_a_server_is_told_what_is_for_them(environ: dict[str, str], tmp_path: Path) -> None:
+    """At the machine all of it is told. An admin forgets what they may not read; others what is of them."""
+    async with elsewhere(tmp_path / "elsewhere") as there:
+        here = Terminal(there.house, None)
+        sam, [_, mine] = await remember(there)
+        everything = texts(await here.told("memory", "list"))
+        hidden = {"Sam hides a violin.", "The violin is in the attic."}
+        assert texts(await there.told("memory", "list")) == [each for each in everything if each not in hidden]
+        assert set(texts(await here.told("memory", "search", "violin"))) == set(everything)
+        found = texts(await there.told("memory", "search", "violin"))
+        assert set(found) == {ONE, OTHER, "All hear the violin."}
+        refused = await there("memory", "search", "violin", "--scope", "conversation")
+        assert (refused.exit_code, "No server searches" in refused.stderr) == (1, True)
+
+        sams = await there.of(sam)
+        known = await sams.told("memory", "list")
+        assert texts(known) == [each for each in everything if each not in (ONE, OTHER, "The violin was out of tune.")]
+        assert "[not_allowed]" in (await sams("memory", "report")).stderr
+        assert "[not_found]" in (await sams("memory", "forget", mine, "--yes")).stderr
+        own = [each["id"] for each in known if each["user_id"] == sam.id]
+        assert await sams.told("memory", "forget", own[0], "--yes") == {"removed": None, "dry_run": False}
+        assert "Removed: 1 memories." in (await there("memory", "forget", own[1], "--yes")).stdout
+        assert await sams.told("memory", "list", "--person", "@sam") == []
+
+
+@pytest.mark.parametrize("command", ["list", "search x"])
+def test_a_scope_that_does_not_exist_is_told(run: Run, command: str) -> None:
+    told = run("memory", *command.split(), "--scope", "planet")
     assert told.exit_code == 1
     assert "there is conversation, user, persona, organization" in " ".join(told.output.split())

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from denizen.cli.house import open_house
+from denizen.cli.house import House, open_house
+from denizen.ids import AgentId, SpaceId
 from denizen.settings.loading import load
 from tests.cli.conftest import Run
+from tests.cli.terminals import Terminal
 
 CROSS = "@bodil I hate this, it is terrible and awful. Make a plan."
 
@@ -21,15 +24,14 @@ def told(run: Run, *arguments: str) -> Any:
     return json.loads(result.stdout)
 
 
-async def talk(text: str) -> str:
+async def talk(house: House, text: str) -> str:
     """Somebody says something to an agent that reflects; gives the id of the space."""
-    async with open_house(load().settings) as house:
-        denizen, owner = house.runtime, house.world.owner
-        bo = await denizen.create_agent("Bodil", handle="bodil", reflection={"profile": "basic"})
-        desk = await denizen.create_space("Desk", [owner, bo])
-        await denizen.post(desk, owner, text)
-        await denizen.run_until_idle()
-        return desk.id
+    denizen, owner = house.runtime, house.world.owner
+    bo = await denizen.create_agent("Bodil", handle="bodil", reflection={"profile": "basic"})
+    desk = await denizen.create_space("Desk", [owner, bo])
+    await denizen.post(desk, owner, text)
+    await denizen.run_until_idle()
+    return desk.id
 
 
 def test_profiles_are_begun_listed_checked_and_tried(run: Run) -> None:
@@ -42,9 +44,22 @@ def test_profiles_are_begun_listed_checked_and_tried(run: Run) -> None:
     assert [each["id"] for each in told(run, "profiles", "list")][:2] == ["balanced", "concise"]
     tried = told(run, "profiles", "try", "Tell me briefly.")
     assert (tried["id"], tried["reason"]) == ("concise", "rule 'asked-to-be-brief': the message has 'briefly'")
-    assert run("profiles", "try", "Tell me briefly.").stdout.startswith("concise  rule")
     Path("prompts/_meta/concise.md").write_text("Two words.")
     assert told(run, "profiles", "try", "Tell me briefly.")["text"] == "Two words."
+
+
+async def test_the_profiles_of_the_house_are_listed_and_tried(run: Run, terminal: Terminal) -> None:
+    """Those of the house, wherever one asks."""
+    none = await terminal("profiles", "list")
+    assert (none.exit_code, "There are no presets" in none.stderr) == (1, True)
+    assert (await terminal.told("profiles", "try", "Tell me briefly."))["reason"] == "there is no file of presets"
+    await asyncio.to_thread(run, "profiles", "init")
+    listed = await terminal.told("profiles", "list")
+    assert [(each["id"], each["addons"]) for each in listed][:2] == [("balanced", []), ("concise", ["concise"])]
+    assert "concise" in (await terminal("profiles", "list")).stdout
+    tried = (await terminal("profiles", "try", "Tell me briefly.")).stdout
+    assert tried.startswith("concise  rule 'asked-to-be-brief': the message has 'briefly'")
+    assert (await terminal.told("profiles", "try", "Tell me briefly."))["text"] in tried
 
 
 def test_a_file_that_is_wrong_is_told_with_its_place(run: Run) -> None:
@@ -58,42 +73,63 @@ def test_a_file_that_is_wrong_is_told_with_its_place(run: Run) -> None:
     assert "rules[0].presetId: there is no preset 'concisely'; did you mean 'concise'." in result.stderr
 
 
-def test_a_mind_is_shown_set_reset_and_tried(run: Run) -> None:
+async def test_a_mind_is_shown_set_reset_and_tried(run: Run, terminal: Terminal) -> None:
     """The demo model finds the word that it knows in the question."""
-    run("profiles", "init")
-    assert "in any conversation yet" in run("mind", "show", "@ada").stderr
-    desk = asyncio.run(talk(CROSS))
-    (shown,) = told(run, "mind", "show", "@bodil")
+    mind, told = partial(terminal, "mind"), partial(terminal.told, "mind")
+    await asyncio.to_thread(run, "profiles", "init")
+    assert "in any conversation yet" in (await mind("show", "@ada")).stderr
+    desk = await talk(terminal.house, CROSS)
+    (shown,) = await told("show", "@bodil")
     assert (shown["space"], shown["profile"]["id"], shown["mood"]) == ("Desk", "planner", "empathetic")
-    page = run("mind", "show", "@bodil").stdout.splitlines()
+    page = (await mind("show", "@bodil")).stdout.splitlines()
     assert page[0].startswith("Desk  your mood is empathetic")
     assert page[1] == "  profile planner: rule 'asked-for-a-plan': the message has 'plan' (first turn)"
-    assert [each["name"] for each in told(run, "mind", "signals", "@bodil", "Desk")] == ["user_frustrated"]
-    assert told(run, "mind", "set", "@bodil", desk, "--mood", "focused", "--skill", "expert")["user_skill"] == "expert"
-    tried = told(run, "mind", "try", "@bodil", "Desk", "confusion_clarification")
+    assert [each["name"] for each in await told("signals", "@bodil", "Desk")] == ["user_frustrated"]
+    assert (await told("set", "@bodil", desk, "--mood", "focused", "--skill", "expert"))["user_skill"] == "expert"
+    tried = await told("try", "@bodil", "Desk", "confusion_clarification")
     assert (tried["before"]["mood"], tried["after"]["mood"], tried["applied"]) == ("focused", "patient", False)
-    assert run("mind", "try", "@bodil", "Desk", "confusion_clarification", "--apply").exit_code == 0
-    assert told(run, "mind", "settings", "@bodil", "Desk", "--preset", "concise", "--profile", "off")["settings"] == {
+    applied = await mind("try", "@bodil", "Desk", "confusion_clarification", "--apply")
+    assert "your mood is patient" in applied.stdout
+    assert (await told("settings", "@bodil", "Desk", "--preset", "concise", "--profile", "off"))["settings"] == {
         "preset": "concise",
         "reflection": {"profile": "off"},
     }
-    assert told(run, "mind", "settings", "@bodil", "Desk")["settings"] == {}
-    assert told(run, "mind", "reset", "@bodil", "Desk")["mood"] == "neutral"
-    causes = [each["cause"] for each in told(run, "mind", "history", "@bodil", "Desk")]
+    assert (await told("settings", "@bodil", "Desk"))["settings"] == {}
+    assert (await told("reset", "@bodil", "Desk"))["mood"] == "neutral"
+    causes = [each["cause"] for each in await told("history", "@bodil", "Desk")]
     assert causes == ["reset", "manual", "set", "user_frustrated"]
-    assert "reset" in run("mind", "history", "@bodil", "Desk").stdout
-    for wrong in (
-        ("set", "@bodil", "Desk"),
-        ("set", "@bodil", "Desk", "--mood", "grumpy"),
-        ("settings", "@bodil", "Desk", "--preset", "no"),
-        ("set", "@bodil", "Cellar", "--mood", "patient"),
-    ):
-        assert run("mind", *wrong).exit_code == 1
+    assert "reset" in (await mind("history", "@bodil", "Desk")).stdout
+    bodil = await terminal.house.runtime.find("bodil")
+    runs = await terminal.house.runtime.states_of_mind(AgentId(bodil.id), SpaceId(desk))
+    owner = terminal.house.world.owner.id
+    assert [each.by_id for each in runs] == [owner, owner, owner, None]
+
+
+WRONG = (
+    (("set", "@ada", "Lobby"), "Say what shall be different"),
+    (("set", "@ada", "Lobby", "--mood", "grumpy"), "mood"),
+    (("settings", "@ada", "Lobby", "--preset", "no"), "There is no preset 'no'"),
+    (("set", "@ada", "Cellar", "--mood", "patient"), "@ada is in no space that is called 'Cellar'"),
+    (("reset", "@ada", "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d"), "[not_found]"),
+    (("show", "@nobody"), "There is no agent '@nobody'. [not_found]"),
+)
+
+
+async def test_what_no_mind_can_be_is_told(run: Run, terminal: Terminal) -> None:
+    await asyncio.to_thread(run, "profiles", "init")
+    for arguments, why in WRONG:
+        refused = await terminal("mind", *arguments)
+        assert (refused.exit_code, why in refused.stderr) == (1, True), refused.output
 
 
 def test_inspect_shows_profile_and_state_of_mind_with_reasons(run: Run) -> None:
     run("profiles", "init")
-    asyncio.run(talk(CROSS))
+
+    async def live() -> None:
+        async with open_house(load().settings) as house:
+            await talk(house, CROSS)
+
+    asyncio.run(live())
     (found,) = told(run, "inspect", "@bodil")["stances"]
     assert found["profile"]["reason"] == "rule 'asked-for-a-plan': the message has 'plan' (first turn)"
     assert found["last"]["cause"] == "user_frustrated"

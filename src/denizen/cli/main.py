@@ -43,7 +43,7 @@ COMMANDS: Final = (
     Entry("trigger", "denizen.cli.send:trigger", "Tell an agent of something that happened.", "Live with agents"),
     Entry("inspect", "denizen.cli.inspect:inspect", "Show how an agent is.", "Look into agents"),
     Entry("replay", "denizen.cli.replay:replay", "Show what a model was asked, and ask another.", "Look into agents"),
-    Entry("memory", "denizen.cli.memory:app", "See what is remembered, and what is wrong with it.", "Look into agents"),
+    Entry("memory", "denizen.cli.memory.command:app", "See what is remembered, and forget it.", "Look into agents"),
     Entry("fork", "denizen.cli.fork:fork", "Make a new agent with the past of another.", "Look into agents"),
     Entry("mind", "denizen.cli.mind:app", "Show and change an agent's states of mind.", "Look into agents"),
     Entry("profiles", "denizen.cli.profiles:app", "Look after prompt profiles.", "Look after it"),

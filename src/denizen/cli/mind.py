@@ -2,90 +2,94 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from datetime import datetime
+from typing import Annotated, Any, Final, TypeVar
 
 import typer
+from pydantic import JsonValue
 from rich.table import Table
 from rich.text import Text
 
-from denizen.agents import standing
-from denizen.agents.outlook import Outlook
 from denizen.cli.chat.rendering import printable
-from denizen.cli.console import begin, print_json, stderr, stdout
-from denizen.cli.house import open_house, open_records
-from denizen.clock import Instant, moment
+from denizen.cli.console import print_json, stderr, stdout
+from denizen.cli.desk.opening import AN_ID, AgentName, AsJson, Token, Url, at_desk
+from denizen.cli.desk.port import Desk
+from denizen.client.shapes import Stance, Standing, StateOfMind
 from denizen.errors import InvalidInput
 from denizen.inbox.format import one_line
-from denizen.reflection.records import Stance
-from denizen.settings.shape import Settings
-from denizen.spaces import directory
-
-if TYPE_CHECKING:
-    from denizen.app import Runtime
-    from denizen.ids import AgentId, SpaceId
-    from denizen.spaces.directory import Entity
+from denizen.reflection import state as words
 
 app = typer.Typer(help="Show and change an agent's states of mind.", no_args_is_help=True)
 
-AgentName = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's @handle.")]
 SpaceName = Annotated[str, typer.Argument(metavar="SPACE", help="The space, by id or by name.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 T = TypeVar("T")
+_SHOWN: Final = 100
 
 
 @app.command()
-def show(context: typer.Context, agent: AgentName, as_json: AsJson = False) -> None:
+def show(
+    context: typer.Context, agent: AgentName, as_json: AsJson = False, url: Url = None, token: Token = None
+) -> None:
     """Show the agent's profile and state of mind in each of its conversations."""
-
-    async def work(settings: Settings) -> list[tuple[str, Stance]]:
-        async with open_records(settings) as (runtime, world):
-            found = await runtime.find(agent, organization=world.owner.organization_id)
-            stances = await runtime.stances((await runtime.get_agent(found.id)).id)
-            return [((await runtime.db.read(directory.get_space, each.space_id)).name, each) for each in stances]
-
-    found = asyncio.run(work(begin(context).settings))
+    found = at_desk(context, url, token, lambda desk: desk.stances(agent))
     if as_json:
-        print_json([{"space": name, **_as_object(each)} for name, each in found])
+        print_json([{"space": each.space, **_as_object(each)} for each in found])
         return
     if not found:
         stderr().print(Text(f"{agent} has no profile and no state of mind in any conversation yet.", style="dim"))
-    for name, each in found:
-        _show(name, each)
+    for each in found:
+        _show(each)
 
 
-def _show(name: str, each: Stance) -> None:
+def _show(each: Standing) -> None:
     """One conversation, in as many lines as there is to say."""
     console = stdout()
-    mind = each.state.line() or "no particular state of mind"
-    console.print(Text.assemble((printable(name), "cyan"), f"  {mind}"), soft_wrap=True)
-    told = [f"profile {each.preset}: {each.preset_reason}"] if each.preset is not None else []
-    told += [f"settings {json.dumps(dict(each.overrides), ensure_ascii=False)}"] if each.overrides else []
+    console.print(Text.assemble((printable(each.space), "cyan"), f"  {_line(each.state)}"), soft_wrap=True)
+    told = [f"profile {each.profile.id}: {each.profile.reason}"] if each.profile.id is not None else []
+    told += [f"settings {_settings(each)}"] if each.settings else []
     told += [f"keeps {key}: {text}" for key, text in each.imprints.items()]
     for line in told:
         console.print(Text(f"  {printable(line)}", style="dim"), soft_wrap=True)
 
 
 @app.command()
-def history(context: typer.Context, agent: AgentName, space: SpaceName, as_json: AsJson = False) -> None:
+def history(
+    context: typer.Context,
+    agent: AgentName,
+    space: SpaceName,
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
+) -> None:
     """Show how a state of mind came to be what it is, the newest first."""
-    found = _there(context, agent, space, lambda runtime, who, where, _: runtime.states_of_mind(who, where))
+    found = _there(
+        context, url, token, agent, space, lambda desk, where: desk.states_of_mind(agent, where, limit=_SHOWN)
+    ).runs
     if as_json:
         rows = [{"at": _time(each.at), "cycle": each.cycle, "cause": each.cause, "metaprompt": each.metaprompt,
-                 "outcome": each.outcome, "reason": each.reason, **each.state.as_dict()} for each in found]  # fmt: skip
+                 "outcome": each.outcome, "reason": each.reason, **dict(each.state)} for each in found]  # fmt: skip
         print_json(rows)
         return
     _print([(_time(each.at), each.cause, each.outcome, each.state.mood, each.reason) for each in found])
 
 
 @app.command()
-def signals(context: typer.Context, agent: AgentName, space: SpaceName, as_json: AsJson = False) -> None:
+def signals(
+    context: typer.Context,
+    agent: AgentName,
+    space: SpaceName,
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
+) -> None:
     """Show what was seen in how people feel there, the newest first."""
-    found = _there(context, agent, space, lambda runtime, who, where, _: runtime.signals(who, where))
+    found = _there(
+        context, url, token, agent, space, lambda desk, where: desk.signals(agent, where, limit=_SHOWN)
+    ).signals
     if as_json:
-        rows = [{"at": _time(each.at), "cycle": each.cycle, "person": each.person_id, "name": each.name,
+        rows = [{"at": _time(each.at), "cycle": each.cycle, "person": each.person, "name": each.name,
                  "rule": each.rule, "score": each.score} for each in found]  # fmt: skip
         print_json(rows)
         return
@@ -101,11 +105,14 @@ def set_(
     skill: Annotated[str | None, typer.Option(help="The user's skill, such as novice.")] = None,
     complexity: Annotated[str | None, typer.Option(help="Of the task, such as simple.")] = None,
     as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
 ) -> None:
     """Set a state of mind: what is not said stays. The agent is told with its next cycle."""
-    wanted: Any = {"mood": mood, "user_skill": skill, "task_complexity": complexity}
+    given = {"mood": mood, "user_skill": skill, "task_complexity": complexity}
+    wanted = {name: value for name, value in given.items() if value is not None}
     found = _there(
-        context, agent, space, lambda runtime, who, where, by: runtime.set_state_of_mind(who, where, **wanted, by=by)
+        context, url, token, agent, space, lambda desk, where: desk.set_state_of_mind(agent, where, **wanted)
     )
     _say(found, as_json)
 
@@ -119,32 +126,41 @@ def settings(
     mode: Annotated[str | None, typer.Option(help="What rules and defaults know it by.")] = None,
     profile: Annotated[str | None, typer.Option(help="How it reflects: a quick-start profile, such as basic.")] = None,
     as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
 ) -> None:
     """Say what holds in a conversation instead of the agent's settings. Without an option, the agent's do again."""
-    given: dict[str, Any] = {"preset": preset, "mode": mode, "reflection": profile and {"profile": profile}}
+    given: dict[str, JsonValue] = {"preset": preset, "mode": mode, "reflection": profile and {"profile": profile}}
+    wanted = {name: value for name, value in given.items() if value}
 
-    async def work(runtime: Runtime, who: AgentId, where: SpaceId, _: Entity) -> Stance:
-        return await runtime.db.write(standing.set_settings, who, where, given, outlook)
+    async def work(desk: Desk, where: str) -> Stance:
+        return await desk.set_stance_settings(agent, where, wanted)
 
-    house = begin(context).settings.profiles
-    outlook = Outlook(house.presets, house.prompts)
-    found = _there(context, agent, space, work)
+    # Equipped, because only such a house knows which presets there are.
+    found = _there(context, url, token, agent, space, work, equipped=True)
     if as_json:
         print_json(_as_object(found))
     else:
-        told = (
-            json.dumps(dict(found.overrides), ensure_ascii=False) if found.overrides else "The agent's settings hold."
-        )
-        stderr().print(Text(told, style="dim"), soft_wrap=True)
+        told = _settings(found) if found.settings else "The agent's settings hold."
+        stderr().print(Text(printable(told), style="dim"), soft_wrap=True)
 
 
 @app.command()
-def reset(context: typer.Context, agent: AgentName, space: SpaceName, as_json: AsJson = False) -> None:
+def reset(
+    context: typer.Context,
+    agent: AgentName,
+    space: SpaceName,
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
+) -> None:
     """Reset a state of mind. Nothing is imprinted, nothing counted of anybody; the history stays."""
-    found = _there(
-        context, agent, space, lambda runtime, who, where, by: runtime.reset_state_of_mind(who, where, by=by)
-    )
-    _say(found, as_json)
+
+    async def work(desk: Desk, where: str) -> Stance:
+        await desk.reset_state_of_mind(agent, where)
+        return await desk.stance(agent, where)
+
+    _say(_there(context, url, token, agent, space, work), as_json)
 
 
 @app.command("try")
@@ -155,78 +171,89 @@ def try_(
     metaprompt: Annotated[str, typer.Argument(help="The metaprompt, by its id.")],
     apply: Annotated[bool, typer.Option("--apply", help="Let the answer change the state of mind.")] = False,
     as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
 ) -> None:
     """Ask a metaprompt now and show what comes of it. The call costs what it costs."""
-
-    async def work(settings: Settings) -> Any:
-        async with open_house(settings) as house:
-            who, where = await _find(house.runtime, house.world.owner, agent, space)
-            by = house.world.owner
-            return await house.runtime.try_metaprompt(who, where, metaprompt, apply=apply, by=by)
-
-    tried = asyncio.run(work(begin(context).settings))
+    tried = _there(
+        context,
+        url,
+        token,
+        agent,
+        space,
+        lambda desk, where: desk.try_metaprompt(agent, where, metaprompt, apply=apply),
+        equipped=True,
+    )
     if as_json:
-        print_json(
-            {
-                "prompt": tried.prompt,
-                "failed": tried.run.why_not or None,
-                "before": tried.before.state.as_dict(),
-                "after": tried.after.as_dict(),
-                "applied": tried.applied,
-            }
-        )
+        print_json(tried.model_dump(mode="json"))
         return
     console = stdout()
     console.print(Text(printable(tried.prompt), style="dim"), soft_wrap=True)
     console.print()
-    told = tried.run.why_not or tried.after.line() or "no particular state of mind"
-    console.print(Text(printable(told)), soft_wrap=True)
+    console.print(Text(printable(tried.failed or _line(tried.after))), soft_wrap=True)
     if tried.applied:
         stderr().print("The agent is told with its next cycle.", style="dim")
 
 
 def _there(
     context: typer.Context,
+    url: str | None,
+    token: str | None,
     agent: str,
     space: str,
-    work: Callable[[Runtime, AgentId, SpaceId, Entity], Awaitable[T]],
+    work: Callable[[Desk, str], Awaitable[T]],
+    *,
+    equipped: bool = False,
 ) -> T:
-    async def in_records(settings: Settings) -> T:
-        async with open_records(settings) as (runtime, world):
-            who, where = await _find(runtime, world.owner, agent, space)
-            return await work(runtime, who, where, world.owner)
+    """What the work gives, done where it is to be done, with the id of the space that is meant."""
 
-    return asyncio.run(in_records(begin(context).settings))
+    async def found(desk: Desk) -> T:
+        return await work(desk, await _find(desk, agent, space))
+
+    return at_desk(context, url, token, found, equipped=equipped)
 
 
-async def _find(runtime: Runtime, owner: Entity, agent: str, space: str) -> tuple[AgentId, SpaceId]:
-    """The agent, and the one of its spaces that has this id or name."""
-    found = await runtime.find(agent, organization=owner.organization_id)
-    who = (await runtime.get_agent(found.id)).id
-    places = await runtime.db.read(directory.spaces_of, who)
-    meant = [each for each in places if space in (each.id, each.name)]
+async def _find(desk: Desk, agent: str, wanted: str) -> str:
+    """The one of the agent's spaces that has this id or name: those that one may see, and those it has a stance in."""
+    if AN_ID.fullmatch(wanted.strip().lower()):
+        return wanted.strip().lower()
+    known = {each.space_id: each.space for each in await desk.stances(agent)}
+    who = agent.removeprefix("@").lower()
+    for each in await desk.spaces_named(wanted):
+        if any(who in (one.handle, one.id) for one in each.members):
+            known[each.id] = each.name
+    meant = [id for id, name in known.items() if name == wanted]
     if not meant:
-        known = ", ".join(repr(each.name) for each in places) or "none"
-        raise InvalidInput(f"{agent} is in no space that is called {space!r}. There is: {known}.")
+        names = ", ".join(repr(each) for each in known.values()) or "none"
+        raise InvalidInput(f"{agent} is in no space that is called {wanted!r}. It has a state of mind in: {names}.")
     if len(meant) > 1:
-        raise InvalidInput(f"{agent} is in several spaces that are called {space!r}. Name it by its id.")
-    return who, meant[0].id
+        raise InvalidInput(f"{agent} is in several spaces that are called {wanted!r}. Name it by its id.")
+    return meant[0]
 
 
 def _say(found: Stance, as_json: bool) -> None:
     if as_json:
         print_json(_as_object(found))
     else:
-        stderr().print(Text(found.state.line() or "no particular state of mind", style="dim"), soft_wrap=True)
+        stderr().print(Text(_line(found.state), style="dim"), soft_wrap=True)
+
+
+def _line(state: StateOfMind) -> str:
+    """The state of mind as the agent is told of it."""
+    return printable(words.StateOfMind(**state.model_dump()).line() or "no particular state of mind")
+
+
+def _settings(found: Stance) -> str:
+    return json.dumps(dict(found.settings), ensure_ascii=False)
 
 
 def _as_object(found: Stance) -> dict[str, Any]:
     return {
         "space_id": found.space_id,
-        "profile": {"id": found.preset, "reason": found.preset_reason},
-        **found.state.as_dict(),
+        "profile": found.profile.model_dump(),
+        **found.state.model_dump(),
         "imprints": dict(found.imprints),
-        "settings": dict(found.overrides),
+        "settings": dict(found.settings),
     }
 
 
@@ -237,5 +264,5 @@ def _print(rows: Iterable[tuple[str, ...]]) -> None:
     stdout().print(table)
 
 
-def _time(at: Instant) -> str:
-    return f"{moment(at):%Y-%m-%d %H:%M}"
+def _time(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M}"

@@ -2,60 +2,81 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
-from typing import Annotated
+from collections.abc import Awaitable, Callable
+from typing import Annotated, TypeVar
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
 from denizen.agents.outlook import Outlook
+from denizen.cli.chat.rendering import printable
 from denizen.cli.console import begin, print_json, stderr, stdout
+from denizen.cli.desk.opening import AsJson, Token, Url, client_for, named
+from denizen.client import Client
+from denizen.client.shapes import Profiles, TriedProfile
 from denizen.errors import InvalidInput
 from denizen.profiles.library import PRESETS_NAME, SHIPPED, shipped_addons
-from denizen.profiles.presets import Presets
-from denizen.profiles.router import route
 from denizen.settings.shape import Settings
 
 app = typer.Typer(help="Look after prompt profiles.", no_args_is_help=True)
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+T = TypeVar("T")
+
+
+def _ask(
+    context: typer.Context,
+    url: str | None,
+    token: str | None,
+    here: Callable[[Outlook], T],
+    there: Callable[[Client], Awaitable[T]],
+) -> T:
+    """What the files of this machine say or, where a server was named, what that says of its own."""
+    loaded = begin(context)
+    address, secret = named(loaded, url, token)
+    if address is None:
+        return here(_outlook(loaded.settings))
+
+    async def asked() -> T:
+        async with client_for(loaded.settings, address, secret) as client:
+            return await there(client)
+
+    return asyncio.run(asked())
 
 
 def _outlook(settings: Settings) -> Outlook:
     return Outlook(settings.profiles.presets, settings.profiles.prompts)
 
 
-def _presets(settings: Settings) -> Presets:
-    found = _outlook(settings).presets()
-    if found is None:
-        raise InvalidInput(
-            f"There are no presets in {settings.profiles.presets}. `denizen profiles init` writes some to begin with."
-        )
-    return found
-
-
 @app.command("list")
-def list_(context: typer.Context, as_json: AsJson = False) -> None:
+def list_(context: typer.Context, as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
     """Show the presets, and what each adds to an agent's instructions."""
-    found = _presets(begin(context).settings)
+    found = _ask(context, url, token, _profiles, lambda client: client.profiles()).presets
+    if not found:
+        raise InvalidInput("There are no presets. On the machine of the house, `denizen profiles init` writes some.")
     if as_json:
-        print_json(
-            [
-                {"id": each.id, "label": each.label, "addons": list(each.addons), "text": found.text(each.id)}
-                for each in found.presets.values()
-            ]
-        )
+        print_json([each.model_dump(mode="json") for each in found])
         return
     table = Table.grid(padding=(0, 2))
-    for each in found.presets.values():
-        table.add_row(Text(each.id, style="cyan"), Text(", ".join(each.addons), style="dim"), Text(each.description))
+    for each in found:
+        name, addons = Text(printable(each.id), style="cyan"), Text(printable(", ".join(each.addons)), style="dim")
+        table.add_row(name, addons, Text(printable(each.description)))
     stdout().print(table)
+
+
+def _profiles(outlook: Outlook) -> Profiles:
+    # Imported here: asking a server needs none of it, and it takes a second.
+    from denizen.cli.desk.telling import told
+    from denizen.server.shapes.stances import PresetList
+
+    return told(Profiles, PresetList.of(outlook))
 
 
 @app.command()
 def check(context: typer.Context, as_json: AsJson = False) -> None:
-    """Say whether the file of presets can be used, and what in it is probably not meant so."""
+    """Say whether the file of presets on this machine can be used, and what in it is probably not meant so."""
     settings = begin(context).settings
     outlook = _outlook(settings)
     found, known = outlook.presets(), outlook.configuration()
@@ -80,23 +101,35 @@ def try_(
     message: Annotated[str, typer.Argument(help="What somebody might say.")],
     mode: Annotated[str, typer.Option(help="For which mode; an agent's is its handle.")] = "",
     as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
 ) -> None:
     """Show which preset the rules choose for a message, and why. Nothing is changed."""
-    presets = _presets(begin(context).settings)
-    found = route(presets, mode, message)
-    text = "" if found.preset is None else presets.text(found.preset)
+
+    def here(outlook: Outlook) -> TriedProfile:
+        return _tried(outlook, mode, message)
+
+    found = _ask(context, url, token, here, lambda client: client.try_profile(message, mode=mode))
     if as_json:
-        print_json({"id": found.preset, "reason": found.reason, "text": text})
+        print_json(found.model_dump(mode="json"))
         return
     console = stdout()
-    console.print(Text.assemble((found.preset or "none", "bold cyan"), f"  {found.reason}"), soft_wrap=True)
-    if text:
-        console.print(Text(text, style="dim"), soft_wrap=True)
+    name, reason = printable(found.id or "none"), printable(found.reason)
+    console.print(Text.assemble((name, "bold cyan"), f"  {reason}"), soft_wrap=True)
+    if found.text:
+        console.print(Text(printable(found.text), style="dim"), soft_wrap=True)
+
+
+def _tried(outlook: Outlook, mode: str, message: str) -> TriedProfile:
+    from denizen.cli.desk.telling import told
+    from denizen.server.shapes.stances import TriedProfile as TriedProfileOut
+
+    return told(TriedProfile, TriedProfileOut.of(outlook.presets(), mode, message))
 
 
 @app.command()
 def init(context: typer.Context, as_json: AsJson = False) -> None:
-    """Write a file of presets to begin with, and our add-ons beside it. What is there already stays."""
+    """Write a file of presets on this machine to begin with, and our add-ons beside it. What is there already stays."""
     settings = begin(context).settings.profiles
     if settings.presets.exists():
         raise InvalidInput(f"{settings.presets} is there already.")

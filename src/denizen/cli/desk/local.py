@@ -18,7 +18,7 @@ from denizen.agents import applying, registry
 from denizen.agents.definition import AgentDefinition
 from denizen.agents.documents import plain
 from denizen.agents.files import declare
-from denizen.agents.inspection import inspect
+from denizen.agents.inspection import inspect, standings
 from denizen.agents.revising import revised
 from denizen.app import Runtime
 from denizen.cli.desk.telling import message_from, space_from, told
@@ -36,9 +36,16 @@ from denizen.client.shapes import (
     NewWebhook,
     Receipt,
     Request,
+    Signal,
+    Signals,
+    Stance,
+    Standing,
+    StatesOfMind,
     Token,
+    TriedMetaprompt,
     Webhook,
 )
+from denizen.client.shapes import Reflection as PastReflection
 from denizen.clock import instant, moment
 from denizen.consciousness import eras
 from denizen.cycles import budgets
@@ -46,6 +53,7 @@ from denizen.errors import InvalidInput, NotFound
 from denizen.forgetting.forgetting import Kind
 from denizen.forgetting.subjects import find_subject
 from denizen.ids import AgentId, EntityId, MessageId, OrganizationId, SpaceId, new_id
+from denizen.reflection import records
 from denizen.server.schemas import AgentOut, WebhookOut
 from denizen.server.shapes.access import KeyOut, KnownToken, ListedToken
 from denizen.server.shapes.agents import AgentDetail as AgentDetailOut
@@ -55,6 +63,7 @@ from denizen.server.shapes.minds import AnswerAgain as AnswerAgainOut
 from denizen.server.shapes.minds import MindOut, RequestOut
 from denizen.server.shapes.people import EntityOut
 from denizen.server.shapes.portability import ImportedOut
+from denizen.server.shapes.stances import RunOut, SignalOut, StanceOut, StandingOut, TriedOut
 from denizen.spaces import directory, posting, reading
 from denizen.spaces.directory import ATTENTIONS, Attention, Entity, MemberRole
 from denizen.spaces.handles import handle_from
@@ -143,6 +152,44 @@ class LocalDesk:
 
     async def _find_agent(self, named: str) -> AgentId:
         return await self._runtime.db.read(_find_agent, self._home, named)
+
+    # States of mind
+
+    async def stances(self, agent: str) -> list[Standing]:
+        found = await self._runtime.db.read(standings, await self._find_agent(agent))
+        return [told(Standing, StandingOut.standing(each)) for each in found]
+
+    async def stance(self, agent: str, space_id: str) -> Stance:
+        return told(Stance, StanceOut.of(await self._runtime.stance(*await self._there(agent, space_id))))
+
+    async def set_stance_settings(self, agent: str, space_id: str, settings: Mapping[str, JsonValue]) -> Stance:
+        where = await self._there(agent, space_id)
+        return told(Stance, StanceOut.of(await self._runtime.set_stance_settings(*where, settings)))
+
+    async def set_state_of_mind(self, agent: str, space_id: str, **state: str) -> Stance:
+        where, wanted = await self._there(agent, space_id), cast("dict[str, Any]", state)
+        return told(Stance, StanceOut.of(await self._runtime.set_state_of_mind(*where, **wanted, by=self._owner)))
+
+    async def reset_state_of_mind(self, agent: str, space_id: str) -> None:
+        await self._runtime.reset_state_of_mind(*await self._there(agent, space_id), by=self._owner)
+
+    async def states_of_mind(self, agent: str, space_id: str, *, limit: int = 50) -> StatesOfMind:
+        found = await self._runtime.states_of_mind(*await self._there(agent, space_id), limit=limit)
+        return StatesOfMind(runs=tuple(told(PastReflection, RunOut.of(each)) for each in found))
+
+    async def signals(self, agent: str, space_id: str, *, limit: int = 50) -> Signals:
+        found = await self._runtime.signals(*await self._there(agent, space_id), limit=limit)
+        return Signals(signals=tuple(told(Signal, SignalOut.of(each)) for each in found))
+
+    async def try_metaprompt(
+        self, agent: str, space_id: str, metaprompt: str, *, apply: bool = False
+    ) -> TriedMetaprompt:
+        where = await self._there(agent, space_id)
+        tried = await self._runtime.try_metaprompt(*where, metaprompt, apply=apply, by=self._owner)
+        return told(TriedMetaprompt, TriedOut.of(tried))
+
+    async def _there(self, agent: str, space_id: str) -> tuple[AgentId, SpaceId]:
+        return await self._runtime.db.read(_there, self._home, agent, space_id)
 
     # Spaces
 
@@ -331,6 +378,13 @@ def _find_agent(tx: Tx, home: OrganizationId, named: str) -> AgentId:
         return registry.get(tx, _find(tx, home, named).id).id
     except NotFound as error:
         raise NotFound("agent", named) from error
+
+
+def _there(tx: Tx, home: OrganizationId, named: str, space_id: str) -> tuple[AgentId, SpaceId]:
+    """The agent and the space, where it is in it."""
+    agent, space = _find_agent(tx, home, named), SpaceId(space_id)
+    records.require_there(tx, agent, space)
+    return agent, space
 
 
 def _detail(tx: Tx, home: OrganizationId, named: str) -> AgentDetail:

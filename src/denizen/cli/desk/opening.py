@@ -28,7 +28,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs."
 AgentName = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's @handle, or its id.")]
 SpaceName = Annotated[str, typer.Argument(metavar="SPACE", help="Its name or the beginning of it, its id, or @handle.")]
 
-_AN_ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+AN_ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 T = TypeVar("T")
 
@@ -91,6 +91,6 @@ async def find(desk: Desk, wanted: str) -> Space:
     try:
         return find_space(await desk.spaces(), wanted, await desk.me())
     except InvalidInput:
-        if _AN_ID.fullmatch(wanted.strip().lower()):
+        if AN_ID.fullmatch(wanted.strip().lower()):
             return await desk.space(wanted.strip().lower())
         raise

@@ -22,7 +22,12 @@ from denizen.client.shapes import (
     NewWebhook,
     Receipt,
     Request,
+    Signals,
+    Stance,
+    Standing,
+    StatesOfMind,
     Token,
+    TriedMetaprompt,
     Webhook,
 )
 
@@ -71,6 +76,24 @@ class Desk(Protocol):
     async def replay(self, agent: str, cycle: int, *, step: int | None = None) -> list[Request]: ...
 
     async def rethink(self, agent: str, cycle: int, model: str, *, step: int | None = None) -> list[AnswerAgain]: ...
+
+    async def stances(self, agent: str) -> list[Standing]: ...
+
+    async def stance(self, agent: str, space_id: str) -> Stance: ...
+
+    async def set_stance_settings(self, agent: str, space_id: str, settings: Mapping[str, JsonValue]) -> Stance: ...
+
+    async def set_state_of_mind(self, agent: str, space_id: str, **state: str) -> Stance: ...
+
+    async def reset_state_of_mind(self, agent: str, space_id: str) -> None: ...
+
+    async def states_of_mind(self, agent: str, space_id: str, *, limit: int = 50) -> StatesOfMind: ...
+
+    async def signals(self, agent: str, space_id: str, *, limit: int = 50) -> Signals: ...
+
+    async def try_metaprompt(
+        self, agent: str, space_id: str, metaprompt: str, *, apply: bool = False
+    ) -> TriedMetaprompt: ...
 
     async def spaces(self) -> list[Space]: ...
 
