@@ -53,7 +53,9 @@ class StateOfMind:
         """As the agent is told of it; None for one who has no particular state of mind."""
         if self == StateOfMind():
             return None
-        guidance = f" ({_IN_WORDS[self.mood]})" if _IN_WORDS[self.mood] else ""
+        # A server may know moods that whoever asks it from elsewhere does not.
+        words = _IN_WORDS.get(self.mood)
+        guidance = f" ({words})" if words else ""
         parts = [f"your mood is {self.mood}{guidance}"]
         if self.user_skill != "unknown":
             parts.append(f"their skill is {self.user_skill}")
