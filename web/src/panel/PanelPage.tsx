@@ -1,10 +1,11 @@
-import { Download, Ellipsis, FileText, Lightbulb, Lock, LogOut, Settings2, Upload, Users, UsersRound } from "lucide-react";
+import { Download, Ellipsis, FileText, Lightbulb, LogOut, Settings2, Upload, Users, UsersRound } from "lucide-react";
 import { type ReactNode, type RefObject, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { useSearch } from "wouter";
 import { address, ApiError, type Panel, put, type Round } from "../denizen/api";
 import { useSpace } from "../denizen/hooks";
 import { useStore } from "../denizen/live";
-import { MenuButton, Page, useTitle } from "../shell/Page";
+import { Page, useTitle } from "../shell/Page";
+import { HeadButton, TalkPage } from "../shell/TalkPage";
 import { Leave, Members } from "../spaces/Members";
 import { Avatar } from "../ui/Avatar";
 import { Button } from "../ui/Button";
@@ -54,56 +55,47 @@ function Inside({ panel, onChanged }: { panel: Panel; onChanged: () => Promise<u
   useTitle(panel.name);
   useReadAll(panel.id);
   const active = panel.advisors.filter((each) => each.active);
+  const actions = (
+    <>
+      <HeadButton aria-label={`Advisors: ${panel.advisors.length}`} onClick={() => setOpen({ advisors: "list" })}>
+        <span className={css.stack} aria-hidden>
+          {active.slice(0, 6).map((each) => (
+            <span key={each.id} className={css.swatch} ref={coloured(each.colour)} />
+          ))}
+        </span>
+        <UsersRound size={16} aria-hidden />
+        <span className={css.headWord}>{active.length === 1 ? "1 advisor" : `${active.length || "No"} advisors`}</span>
+      </HeadButton>
+      <Menu
+        label="More about this panel"
+        icon={<Ellipsis size={18} />}
+        items={[
+          { label: "Advisors", icon: <UsersRound size={16} />, onSelect: () => setOpen({ advisors: "list" }) },
+          { label: "Suggest advisors", icon: <Lightbulb size={16} />, onSelect: () => setOpen({ advisors: "suggest" }) },
+          { label: "Bring advisors in", icon: <Upload size={16} />, onSelect: () => setOpen({ advisors: "import" }) },
+          {
+            label: "Take advisors along",
+            icon: <Download size={16} />,
+            onSelect: () => download(address("/api/panels/{panel_id}/advisors/export", { panel_id: panel.id }), `${panel.name} advisors.json`),
+          },
+          {
+            label: "Download the transcript",
+            icon: <FileText size={16} />,
+            onSelect: () => download(address("/api/panels/{panel_id}/transcript", { panel_id: panel.id }), `${panel.name}.md`),
+          },
+          { label: "How it answers", icon: <Settings2 size={16} />, onSelect: () => setOpen("settings") },
+          { label: "Members", icon: <Users size={16} />, onSelect: () => setOpen("members") },
+          { label: "Leave", icon: <LogOut size={16} />, onSelect: () => setOpen("leave"), danger: true },
+        ]}
+      />
+    </>
+  );
   return (
     <AroundContext value={around}>
-      <div className={css.panel}>
-        <header className={css.head}>
-          <MenuButton />
-          <div className={css.title}>
-            <h1>{panel.name}</h1>
-            {panel.private && (
-              <span title="Private: whoever is not in it does not know of it.">
-                <Lock size={15} aria-label="Private" />
-              </span>
-            )}
-          </div>
-          <button type="button" className={css.headButton} aria-label={`Advisors: ${panel.advisors.length}`} onClick={() => setOpen({ advisors: "list" })}>
-            <span className={css.stack} aria-hidden>
-              {active.slice(0, 6).map((each) => (
-                <span key={each.id} className={css.swatch} ref={coloured(each.colour)} />
-              ))}
-            </span>
-            <UsersRound size={16} aria-hidden />
-            <span className={css.headWord}>{active.length === 1 ? "1 advisor" : `${active.length || "No"} advisors`}</span>
-          </button>
-          <Menu
-            label="More about this panel"
-            icon={<Ellipsis size={18} />}
-            items={[
-              { label: "Advisors", icon: <UsersRound size={16} />, onSelect: () => setOpen({ advisors: "list" }) },
-              { label: "Suggest advisors", icon: <Lightbulb size={16} />, onSelect: () => setOpen({ advisors: "suggest" }) },
-              { label: "Bring advisors in", icon: <Upload size={16} />, onSelect: () => setOpen({ advisors: "import" }) },
-              {
-                label: "Take advisors along",
-                icon: <Download size={16} />,
-                onSelect: () => download(address("/api/panels/{panel_id}/advisors/export", { panel_id: panel.id }), `${panel.name} advisors.json`),
-              },
-              {
-                label: "Download the transcript",
-                icon: <FileText size={16} />,
-                onSelect: () => download(address("/api/panels/{panel_id}/transcript", { panel_id: panel.id }), `${panel.name}.md`),
-              },
-              { label: "How it answers", icon: <Settings2 size={16} />, onSelect: () => setOpen("settings") },
-              { label: "Members", icon: <Users size={16} />, onSelect: () => setOpen("members") },
-              { label: "Leave", icon: <LogOut size={16} />, onSelect: () => setOpen("leave"), danger: true },
-            ]}
-          />
-        </header>
-        <main className={css.panel}>
-          <Turns onChanged={onChanged} onAdvisors={(view) => setOpen({ advisors: view })} />
-          <Composer />
-        </main>
-      </div>
+      <TalkPage title={panel.name} isPrivate={panel.private} actions={actions}>
+        <Turns onChanged={onChanged} onAdvisors={(view) => setOpen({ advisors: view })} />
+        <Composer />
+      </TalkPage>
       {typeof open === "object" && open && <AdvisorsDialog panel={panel} start={open.advisors} onClose={close} />}
       {open === "settings" && <SettingsDialog panel={panel} onClose={close} />}
       {open === "members" && space && <Members space={space} onClose={close} />}

@@ -1,17 +1,19 @@
-import { BookOpenText, Ellipsis, Lock, LogOut, Pencil, Search, Users } from "lucide-react";
+import { BookOpenText, Ellipsis, LogOut, Pencil, Search, Users } from "lucide-react";
 import { lazy, type ReactNode, Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { Link, Redirect } from "wouter";
 import { type Message, put } from "../denizen/api";
 import { useMe, useSpace } from "../denizen/hooks";
 import { useLive, useStore } from "../denizen/live";
 import { hasLater, unread } from "../denizen/store";
-import { MenuButton, Page, useTitle } from "../shell/Page";
+import { Page, useTitle } from "../shell/Page";
+import { HeadButton, TalkPage } from "../shell/TalkPage";
 import { Avatar } from "../ui/Avatar";
 import { buttonClass } from "../ui/Button";
 import { classes } from "../ui/classes";
 import { Menu } from "../ui/Menu";
 import { Empty, Skeleton } from "../ui/States";
-import { Composer, type ComposerHandle } from "./Composer";
+import type { WriteBoxHandle } from "../ui/WriteBox";
+import { Composer } from "./Composer";
 import { type Around, AroundContext } from "./context";
 import css from "./conversation.module.css";
 import { Leave, Members } from "./Members";
@@ -52,7 +54,7 @@ function Inside({ id, at }: { id: string; at: number | null }): ReactNode {
   const [target, setTarget] = useTarget(id, at);
   const conversation = useConversation(id, target?.seq ?? null);
   const list = useRef<ListHandle>(null);
-  const composer = useRef<ComposerHandle>(null);
+  const composer = useRef<WriteBoxHandle>(null);
   const [replyTo, setReplyTo] = useState<Message | null>(null);
   const [editing, setEditing] = useState<string | null>(null);
   const [dialog, setDialog] = useState<"members" | "came" | "rename" | "leave" | null>(null);
@@ -87,49 +89,40 @@ function Inside({ id, at }: { id: string; at: number | null }): ReactNode {
     if (hasLater(space)) await conversation.jump(null);
     list.current?.toEnd();
   };
+  const actions = (
+    <>
+      <HeadButton aria-label={`Members: ${space.info.members.length}`} onClick={() => setDialog("members")}>
+        <span className={css.stack}>
+          {space.info.members.slice(0, 4).map((each) => (
+            <Avatar key={each.id} name={each.name} id={each.id} kind={each.kind} size="small" />
+          ))}
+        </span>
+        <Users size={16} aria-hidden />
+        {space.info.members.length}
+      </HeadButton>
+      <Link href={`/search?space=${id}`} className={classes(buttonClass("quiet", true))} aria-label="Search in this space" title="Search in this space">
+        <Search size={17} />
+      </Link>
+      <Menu
+        label="More about this space"
+        icon={<Ellipsis size={18} />}
+        items={[
+          { label: "Members", icon: <Users size={16} />, onSelect: () => setDialog("members") },
+          { label: "What this conversation came to", icon: <BookOpenText size={16} />, onSelect: () => setDialog("came") },
+          { label: "Rename", icon: <Pencil size={16} />, onSelect: () => setDialog("rename") },
+          { label: "Leave", icon: <LogOut size={16} />, onSelect: () => setDialog("leave"), danger: true },
+        ]}
+      />
+    </>
+  );
   return (
     <AroundContext value={around}>
-      <div className={css.space}>
-        <header className={css.head}>
-          <MenuButton />
-          <div className={css.title}>
-            <h1>{space.info.name}</h1>
-            {space.info.private && (
-              <span title="Private: whoever is not in it does not know of it.">
-                <Lock size={15} aria-label="Private" />
-              </span>
-            )}
-          </div>
-          <button type="button" className={css.members} aria-label={`Members: ${space.info.members.length}`} onClick={() => setDialog("members")}>
-            <span className={css.stack}>
-              {space.info.members.slice(0, 4).map((each) => (
-                <Avatar key={each.id} name={each.name} id={each.id} kind={each.kind} size="small" />
-              ))}
-            </span>
-            <Users size={16} aria-hidden />
-            {space.info.members.length}
-          </button>
-          <Link href={`/search?space=${id}`} className={classes(buttonClass("quiet", true))} aria-label="Search in this space" title="Search in this space">
-            <Search size={17} />
-          </Link>
-          <Menu
-            label="More about this space"
-            icon={<Ellipsis size={18} />}
-            items={[
-              { label: "Members", icon: <Users size={16} />, onSelect: () => setDialog("members") },
-              { label: "What this conversation came to", icon: <BookOpenText size={16} />, onSelect: () => setDialog("came") },
-              { label: "Rename", icon: <Pencil size={16} />, onSelect: () => setDialog("rename") },
-              { label: "Leave", icon: <LogOut size={16} />, onSelect: () => setDialog("leave"), danger: true },
-            ]}
-          />
-        </header>
-        <main className={css.space}>
-          <MessageList ref={list} space={space} conversation={conversation} target={target} mark={mark} onSeen={onSeen} onJumpToEnd={() => void toEnd()} />
-          <StatusLine space={space} />
-          <Notices space={space} />
-          <Composer ref={composer} name={space.info.name} replyTo={replyTo} onReplied={() => setReplyTo(null)} onSent={() => void toEnd()} onEditLast={editLast} />
-        </main>
-      </div>
+      <TalkPage title={space.info.name} isPrivate={space.info.private} actions={actions}>
+        <MessageList ref={list} space={space} conversation={conversation} target={target} mark={mark} onSeen={onSeen} onJumpToEnd={() => void toEnd()} />
+        <StatusLine space={space} />
+        <Notices space={space} />
+        <Composer ref={composer} name={space.info.name} replyTo={replyTo} onReplied={() => setReplyTo(null)} onSent={() => void toEnd()} onEditLast={editLast} />
+      </TalkPage>
       {dialog === "members" && <Members space={space} onClose={() => setDialog(null)} />}
       {dialog === "came" && (
         <Suspense>

@@ -4,7 +4,6 @@ import type { Member, Message } from "../denizen/api.ts";
 import type { SpaceState } from "../denizen/store.ts";
 import { question } from "./calls.ts";
 import { excerpt } from "./excerpt.ts";
-import { candidates, completed, mentionAt } from "./mentions.ts";
 import { lastSeen, messageRows, NEAR, nextPart, type Part, partBefore, type Row, rowsIn } from "./rows.ts";
 import { names, statusWords } from "./status.ts";
 
@@ -70,21 +69,6 @@ test("what is near the screen is drawn, what is far is not, and a reader who sta
       part = next;
     }
   }
-});
-
-test("a mention is completed where the caret stands", () => {
-  const people = [
-    { id: "1", handle: "bo", name: "Bo", kind: "agent" },
-    { id: "2", handle: "ada", name: "Ada", kind: "agent" },
-    { id: "3", handle: "zoe", name: "Zoe Adams", kind: "human" },
-  ];
-  const wanted = mentionAt("Hi @ad and more", 6);
-  assert.deepEqual(wanted, { start: 3, typed: "ad" });
-  assert.deepEqual(candidates(people, "ad").map((each) => each.handle), ["ada", "zoe"]);
-  assert.deepEqual(completed("Hi @ad and more", wanted!, "ada"), { text: "Hi @ada and more", caret: 8 });
-  assert.equal(mentionAt("mail@ad", 7), null);
-  assert.equal(mentionAt("no mention", 10), null);
-  assert.equal(candidates(people, "").length, 3);
 });
 
 test("a question is what the arguments say it with", () => {

@@ -4,7 +4,6 @@ export interface Candidate {
   id: string;
   handle: string;
   name: string;
-  kind: string;
 }
 
 export interface Wanted {

@@ -1,0 +1,209 @@
+import { SendHorizontal } from "lucide-react";
+import { type KeyboardEvent, type ReactNode, type Ref, type RefObject, useEffect, useId, useImperativeHandle, useRef, useState } from "react";
+import { inWords } from "../denizen/api";
+import { type Candidate, candidates, completed, mentionAt, type Wanted } from "./mentions";
+import css from "./writeBox.module.css";
+
+/** How many characters may be sent at once. */
+export const LONGEST = 100_000;
+const touch = window.matchMedia("(pointer: coarse)");
+
+export interface WriteBoxHandle {
+  focus: () => void;
+}
+
+interface WriteBoxProps<Whom extends Candidate> {
+  ref?: Ref<WriteBoxHandle>;
+  label: string;
+  placeholder: string;
+  /** The name under which the browser keeps what is not sent yet. Another draft is another box: give it a `key`. */
+  draft: string;
+  /** Those whom `@` completes, what the choice of them is called, and what stands before a name there. */
+  whom: readonly Whom[];
+  choice: string;
+  face: (each: Whom) => ReactNode;
+  /** What the button does. */
+  verb: string;
+  /** Sends it. Until that has succeeded, the text stays; why it has failed is said. */
+  onSend: (text: string) => Promise<void> | void;
+  /** A key that the box has no use for itself. */
+  onKey?: (event: KeyboardEvent<HTMLTextAreaElement>) => void;
+  /** In the box, above the text. */
+  above?: ReactNode;
+  /** Under the box, about what is written. */
+  below?: (text: string) => ReactNode;
+}
+
+/** Where one writes. It grows with its text, which survives a reload; `@` completes whom one means; Enter sends. */
+export function WriteBox<Whom extends Candidate>(props: WriteBoxProps<Whom>): ReactNode {
+  const id = useId();
+  const area = useRef<HTMLTextAreaElement>(null);
+  const [text, setText] = useDraft(props.draft);
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const completing = useCompleting(area, props.whom, setText);
+  const { found, chosen } = completing;
+  const tooLong = text.length > LONGEST;
+  const ready = text.trim() !== "" && !tooLong && !busy;
+
+  useImperativeHandle(props.ref, () => ({ focus: () => area.current?.focus() }));
+  useEffect(() => fit(area.current!), [text]);
+
+  const submit = async (): Promise<void> => {
+    if (!ready) return;
+    setBusy(true);
+    setError(null);
+    try {
+      await props.onSend(text.trim());
+      setText("");
+      completing.end();
+    } catch (problem) {
+      setError(problem);
+    }
+    setBusy(false);
+    area.current?.focus();
+  };
+  const onKeyDown = (event: KeyboardEvent<HTMLTextAreaElement>): void => {
+    if (event.nativeEvent.isComposing || completing.press(event)) return;
+    if (event.key === "Enter" && !event.shiftKey && !touch.matches) {
+      event.preventDefault();
+      void submit();
+    } else props.onKey?.(event);
+  };
+
+  return (
+    <div className={css.write}>
+      {found.length > 0 && (
+        <ul id={`${id}-list`} role="listbox" aria-label={props.choice} className={css.list}>
+          {found.map((each, index) => (
+            <li
+              key={each.id}
+              id={`${id}-${index}`}
+              role="option"
+              aria-selected={index === chosen}
+              className={css.option}
+              // The caret stays where it is.
+              onMouseDown={(event) => event.preventDefault()}
+              onClick={() => completing.complete(each)}
+            >
+              {props.face(each)}
+              <span>{each.name}</span>
+              <span className={css.handle}>@{each.handle}</span>
+            </li>
+          ))}
+        </ul>
+      )}
+      <div className={css.box}>
+        {props.above}
+        <div className={css.row}>
+          <textarea
+            ref={area}
+            rows={1}
+            className={css.text}
+            dir="auto"
+            aria-label={props.label}
+            aria-describedby={props.below && `${id}-below`}
+            aria-autocomplete="list"
+            aria-controls={found.length ? `${id}-list` : undefined}
+            aria-activedescendant={found.length ? `${id}-${chosen}` : undefined}
+            placeholder={props.placeholder}
+            value={text}
+            onChange={(event) => {
+              setText(event.target.value);
+              completing.look();
+            }}
+            onKeyDown={onKeyDown}
+            onSelect={completing.look}
+            onBlur={completing.end}
+          />
+          <button type="button" className={css.send} aria-label={props.verb} title={props.verb} disabled={!ready} onClick={() => void submit()}>
+            <SendHorizontal size={18} />
+          </button>
+        </div>
+        {tooLong && (
+          <p className={css.fault} role="alert">
+            A message may have {LONGEST.toLocaleString()} characters; this has {text.length.toLocaleString()}.
+          </p>
+        )}
+        {error !== null && (
+          <p className={css.fault} role="alert">
+            {inWords(error)}
+          </p>
+        )}
+      </div>
+      {props.below && (
+        <p className={css.below} id={`${id}-below`}>
+          {props.below(text.trim())}
+        </p>
+      )}
+    </div>
+  );
+}
+
+interface Completing<Whom> {
+  /** Those who may be meant, and the place of the one who is chosen. */
+  found: Whom[];
+  chosen: number;
+  /** Looks at what stands before the caret. */
+  look: () => void;
+  complete: (whom: Whom) => void;
+  end: () => void;
+  /** Whether the key was for choosing. */
+  press: (event: KeyboardEvent) => boolean;
+}
+
+function useCompleting<Whom extends Candidate>(area: RefObject<HTMLTextAreaElement | null>, whom: readonly Whom[], setText: (text: string) => void): Completing<Whom> {
+  const [wanted, setWanted] = useState<Wanted | null>(null);
+  const [chosen, setChosen] = useState(0);
+  const found = wanted ? candidates(whom, wanted.typed) : [];
+  const look = (): void => {
+    const at = area.current!;
+    const next = at.selectionStart === at.selectionEnd ? mentionAt(at.value, at.selectionStart) : null;
+    setWanted((before) => (before?.start === next?.start && before?.typed === next?.typed ? before : next));
+    if (next?.typed !== wanted?.typed) setChosen(0);
+  };
+  const end = (): void => setWanted(null);
+  const complete = (one: Whom): void => {
+    const next = completed(area.current!.value, wanted!, one.handle);
+    setText(next.text);
+    end();
+    // After the text is there.
+    requestAnimationFrame(() => {
+      area.current?.focus();
+      area.current?.setSelectionRange(next.caret, next.caret);
+    });
+  };
+  const press = (event: KeyboardEvent): boolean => {
+    const one = found[chosen];
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (one === undefined) return false;
+    if (step !== undefined) setChosen((chosen + step + found.length) % found.length);
+    // Whoever has written the whole handle has nothing to complete: Enter sends.
+    else if (event.key === "Tab" || (event.key === "Enter" && one.handle !== wanted?.typed.toLowerCase())) complete(one);
+    else if (event.key === "Escape") end();
+    else return false;
+    event.preventDefault();
+    return true;
+  };
+  return { found, chosen, look, complete, end, press };
+}
+
+function useDraft(name: string): [string, (text: string) => void] {
+  const [text, setText] = useState(() => localStorage.getItem(name) ?? "");
+  const keep = (next: string): void => {
+    setText(next);
+    try {
+      if (next) localStorage.setItem(name, next);
+      else localStorage.removeItem(name);
+    } catch {
+      // No room: then it lives as long as the page.
+    }
+  };
+  return [text, keep];
+}
+
+/** As high as its text, up to a third of the screen. */
+function fit(area: HTMLTextAreaElement): void {
+  area.style.height = "auto";
+  area.style.height = `${Math.min(area.scrollHeight, window.innerHeight / 3)}px`;
+}
