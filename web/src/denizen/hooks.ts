@@ -1,5 +1,5 @@
 /** What a component may ask for: who one is, spaces, agents. Live parts change by themselves. */
-import { useQuery, useQueryClient, type UseQueryResult } from "@tanstack/react-query";
+import { queryOptions, useQueries, useQuery, useQueryClient, type UseQueryResult } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { type Agent, get, type Me, type Schemas } from "./api";
 import { useLive } from "./live";
@@ -48,10 +48,12 @@ export function useAgents(): UseQueryResult<Agent[]> {
 
 /** One of them, by its id or `@handle`, with what everyone may know of it; admins see its definition. */
 export function useAgent(id: string): UseQueryResult<Schemas["AgentDetail"]> {
-  return useQuery({
-    queryKey: ["agents", id],
-    queryFn: ({ signal }) => get("/api/agents/{agent_id}", { path: { agent_id: id }, signal }),
-  });
+  return useQuery(oneAgent(id));
+}
+
+/** Some of them, in the order of the ids. */
+export function useSomeAgents(ids: readonly string[]): UseQueryResult<Schemas["AgentDetail"]>[] {
+  return useQueries({ queries: ids.map(oneAgent) });
 }
 
 /** A function that has everything about agents asked for again. */
@@ -64,6 +66,12 @@ export function useAgentsChanged(): () => Promise<void> {
 export function useEntities(): UseQueryResult<Schemas["EntityOut"][]> {
   return useQuery({ queryKey: ["entities"], queryFn: allEntities, staleTime: 30_000 });
 }
+
+const oneAgent = (id: string) =>
+  queryOptions({
+    queryKey: ["agents", id],
+    queryFn: ({ signal }) => get("/api/agents/{agent_id}", { path: { agent_id: id }, signal }),
+  });
 
 async function allAgents(): Promise<Agent[]> {
   const agents: Agent[] = [];

@@ -13,7 +13,8 @@ import { inputClass, Select } from "../ui/Field";
 import { useToast } from "../ui/Toast";
 import css from "./spaces.module.css";
 
-const ATTENTION: Record<Member["attention"], string> = {
+/** What an agent attends to, in words. */
+export const ATTENTION: Record<Member["attention"], string> = {
   all: "hears everything",
   mentions: "hears mentions",
   none: "hears nothing",

@@ -3,13 +3,14 @@ import { type ReactNode, type Ref, useEffect, useEffectEvent, useImperativeHandl
 import { useLive } from "../denizen/live";
 import { firstSeq, hasEarlier, hasLater, lastSeq, type SpaceState, unread } from "../denizen/store";
 import { classes } from "../ui/classes";
-import { Empty, ErrorState, Skeleton } from "../ui/States";
+import { ErrorState, Skeleton } from "../ui/States";
 import { dayKey } from "../ui/Time";
 import { CallCard, DraftCard } from "./CallCard";
 import { useAround } from "./context";
 import css from "./conversation.module.css";
 import { type Held, hold, putBack, spansOf } from "./held";
 import { MessageRow, PendingRow, WritingRow } from "./MessageRow";
+import { Nothing } from "./Nothing";
 import { lastSeen, messageRows, NEAR, nextPart, type Part, partAround, partBefore, type Row, rowsIn, tailRows } from "./rows";
 import type { Conversation } from "./useConversation";
 
@@ -162,8 +163,7 @@ export function MessageList({ ref, space, conversation, target, mark, onSeen, on
     <div className={css.listFrame}>
       {/* Scrolled with the keyboard as well. */}
       <div ref={scroller} className={css.scroller} role="log" aria-label="Messages" aria-live="off" tabIndex={0} onScroll={look}>
-        <div className={css.filler} />
-        {rows.length === 0 && <Nothing />}
+        {rows.length === 0 ? <Nothing /> : <div className={css.filler} />}
         <div ref={content} className={css.rows}>
           {drawn.map((row) => (
             <div key={row.key} className={css.row}>
@@ -237,13 +237,5 @@ function Failed({ conversation }: { conversation: Conversation }): ReactNode {
     <div className={css.loadFailed}>
       <ErrorState error={conversation.error} onRetry={conversation.retry} />
     </div>
-  );
-}
-
-function Nothing(): ReactNode {
-  return (
-    <Empty title="Nothing was said here yet.">
-      <p>Say hello: agents that are in this space hear it.</p>
-    </Empty>
   );
 }

@@ -13,8 +13,10 @@ export function Notices({ space }: { space: SpaceState }): ReactNode {
   const suspended = space.info.members.filter((each) => presence[each.id]?.status === "suspended");
   const details = useQueries({
     queries: suspended.map((each) => ({
-      queryKey: ["agents", each.id],
+      // Asked when it has come to rest: what was known of it before does not say why.
+      queryKey: ["agents", each.id, "suspended"],
       queryFn: () => get("/api/agents/{agent_id}", { path: { agent_id: each.id } }),
+      gcTime: 0,
     })),
   });
   return details.map(({ data }) => data && <Notice key={data.id} agent={data} />);

@@ -5,7 +5,7 @@ import type { SpaceState } from "../denizen/store.ts";
 import { question } from "./calls.ts";
 import { excerpt } from "./excerpt.ts";
 import { lastSeen, messageRows, NEAR, nextPart, type Part, partBefore, type Row, rowsIn } from "./rows.ts";
-import { names, statusWords } from "./status.ts";
+import { invitation, names, statusWords } from "./status.ts";
 
 function message(seq: number, at: string, author = "sam"): Message {
   const none = { reply_to: null, edited_at: null, deleted_at: null };
@@ -99,4 +99,14 @@ test("one line says who thinks, writes, uses something or had nothing to say", (
     busy: true,
   });
   assert.equal(names([{ name: "A" }, { name: "B" }, { name: "C" }, { name: "D" }]), "A, B and 2 others");
+});
+
+test("whoever speaks first is told who hears it, and how one of them is addressed", () => {
+  const member = (name: string, attention: Member["attention"] = "all"): Member => ({ id: name, kind: "agent", handle: name.toLowerCase(), name, role: "member", attention });
+  assert.match(invitation([]), /^Say hello: whoever is in this space sees it\./);
+  assert.equal(invitation([member("Ada")]), "Say hello: Ada hears it.");
+  assert.equal(invitation([member("Ada"), member("Bo")]), "Say hello: Ada and Bo hear it. With @ada you address one of them.");
+  assert.equal(invitation([member("Ada", "none"), member("Bo", "mentions"), member("Cleo")]), "Say hello: Cleo hears it. With @bo you address one of them.");
+  assert.equal(invitation([member("Ada", "mentions")]), "Say hello. With @ada you address Ada.");
+  assert.equal(invitation([member("Ada", "none")]), "Say hello.");
 });

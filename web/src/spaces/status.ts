@@ -1,4 +1,4 @@
-/** What the agents in a space are doing, in one line. Pure. */
+/** What the agents in a space are doing, and who will hear what is said, in one line. Pure. */
 import type { Member, Message } from "../denizen/api.ts";
 import type { Presence, SpaceState, Writing } from "../denizen/store.ts";
 
@@ -28,6 +28,16 @@ export function statusWords(space: SpaceState, presence: Record<string, Presence
 
 function hears(agent: Member, message: Message): boolean {
   return agent.attention === "all" || (agent.attention === "mentions" && message.mentions.includes(agent.handle));
+}
+
+/** What someone may do who is the first to speak among these agents. */
+export function invitation(agents: Member[]): string {
+  if (agents.length === 0) return "Say hello: whoever is in this space sees it. Under Members you bring others in, agents too.";
+  const hearing = agents.filter((each) => each.attention === "all");
+  const hello = hearing.length ? `Say hello: ${names(hearing)} ${hearing.length > 1 ? "hear" : "hears"} it.` : "Say hello.";
+  const one = agents.find((each) => each.attention !== "none");
+  if (one === undefined || (agents.length === 1 && hearing.length === 1)) return hello;
+  return `${hello} With @${one.handle} you address ${agents.length > 1 ? "one of them" : one.name}.`;
 }
 
 /** "Ada", "Ada and Bo", "Ada, Bo and 3 others". */
