@@ -72,6 +72,9 @@ async def test_the_keyboard_leads_everywhere(house: House, visit: Visit) -> None
     visitor = await visit(noor)
     page = await visitor.open(f"/s/{kitchen.id}")
     await expect(page.get_by_role("heading", name="Kitchen", level=1)).to_be_visible()
+    # Whoever comes can write at once; outside of the box, keys lead.
+    await expect(page.get_by_label("Message to Kitchen")).to_be_focused()
+    await page.keyboard.press("Escape")
     await page.keyboard.press("?")
     sheet = page.get_by_role("dialog", name="Shortcuts")
     await expect(sheet.get_by_text("Find anything")).to_be_visible()

@@ -35,6 +35,11 @@ async def test_a_link_signs_in_once_and_leaves_no_trace_in_the_address(house: Ho
     page = await hers.open(f"/login#{login['secret']}")
     await expect(page.get_by_role("heading", name="Kitchen", level=1)).to_be_visible()
     assert login["secret"] not in page.url
+    # A newcomer types, and is heard.
+    await expect(page.get_by_label("Message to Kitchen")).to_be_focused()
+    await page.keyboard.type("Hello")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("article", name="Noor: Hello")).to_be_visible()
     other = await thief.open(f"/login#{login['secret']}")
     await expect(other.get_by_role("alert")).to_contain_text("This link was used already")
 

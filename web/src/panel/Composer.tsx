@@ -7,7 +7,7 @@ import { useStore } from "../denizen/live";
 import { dollars, short } from "../ui/amounts";
 import { LONGEST, WriteBox } from "../ui/WriteBox";
 import css from "./panel.module.css";
-import { answered, coloured, useAround } from "./usePanel";
+import { answered, coloured, useAround, useNamed } from "./usePanel";
 
 const FORETOLD_AFTER_MILLISECONDS = 400;
 
@@ -16,6 +16,7 @@ export function Composer(): ReactNode {
   const { panel } = useAround();
   const store = useStore();
   const me = useMe();
+  const named = useNamed();
   const key = useRef<{ text: string; key: string } | null>(null);
   const everyone = useMemo(() => addressees(panel.advisors), [panel.advisors]);
   const ask = async (text: string): Promise<void> => {
@@ -33,6 +34,7 @@ export function Composer(): ReactNode {
       whom={everyone}
       choice="Address"
       face={(each) => <span className={css.swatch} ref={coloured(each.colour)} aria-hidden />}
+      inviting={named === null}
       verb="Ask"
       onSend={ask}
       below={(text) => <Foretold text={text} />}

@@ -1,6 +1,5 @@
 import { Download, Ellipsis, FileText, Lightbulb, LogOut, Settings2, Upload, Users, UsersRound } from "lucide-react";
 import { type ReactNode, type RefObject, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
-import { useSearch } from "wouter";
 import { address, ApiError, type Panel, put, type Round } from "../denizen/api";
 import { useSpace } from "../denizen/hooks";
 import { useStore } from "../denizen/live";
@@ -19,7 +18,7 @@ import css from "./panel.module.css";
 import { RoundView } from "./RoundView";
 import { SettingsDialog } from "./SettingsDialog";
 import { Suggest } from "./Suggest";
-import { AroundContext, coloured, useAround, useAroundOf, usePanel, useRounds } from "./usePanel";
+import { AroundContext, coloured, useAround, useAroundOf, useNamed, usePanel, useRounds } from "./usePanel";
 import { turnsOf } from "./words";
 
 /** A panel: what was asked, what each voice answered, and where one asks. */
@@ -210,7 +209,7 @@ function Beginning({ onChanged, onAdvisors }: { onChanged: () => Promise<unknown
 
 /** Leads to the last turn, or the message that the address names; and to a turn that begins. Nothing moves while they write. */
 function useLeading(scroller: RefObject<HTMLDivElement | null>, turns: Round[][], loaded: boolean): void {
-  const wanted = new URLSearchParams(useSearch()).get("m");
+  const wanted = useNamed();
   const last = turns.at(-1)?.[0]?.turn;
   const rounds = turns.at(-1)?.length ?? 0;
   const led = useRef<{ turn: number; rounds: number } | null>(null);

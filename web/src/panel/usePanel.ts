@@ -1,6 +1,7 @@
 /** What a screen of a panel asks for and does. */
 import { useQuery, useQueryClient, type UseQueryResult } from "@tanstack/react-query";
 import { createContext, useCallback, useContext, useEffect, useMemo, useRef, useState } from "react";
+import { useSearch } from "wouter";
 import { type Advisor, get, inWords, type Panel, type Round } from "../denizen/api";
 import { type Store, useLive, useStore } from "../denizen/live";
 import { NO_PANEL, roundsOf } from "../denizen/panels";
@@ -61,6 +62,11 @@ export async function answered<T>(store: Store, panel: string, ask: () => Promis
   const answer = await ask();
   store.dispatch({ type: "rounds", panel, rounds: roundsIn(answer), since, begun });
   return answer;
+}
+
+/** The number of the message that the address leads to, if it names one. */
+export function useNamed(): string | null {
+  return new URLSearchParams(useSearch()).get("m");
 }
 
 /** What the cards of a panel have in common. */

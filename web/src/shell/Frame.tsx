@@ -6,6 +6,7 @@ import { Empty, Skeleton } from "../ui/States";
 import { Boundary } from "./Boundary";
 import { OfflineBanner } from "./OfflineBanner";
 import { MenuOpener, Page } from "./Page";
+import { spaceAt } from "./places";
 import css from "./shell.module.css";
 import { Shortcuts } from "./Shortcuts";
 import { Sidebar } from "./Sidebar";
@@ -30,7 +31,7 @@ export function Frame(): ReactNode {
   const main = useRef<HTMLDivElement>(null);
   useEffect(() => {
     setOpen(false);
-    const space = /^\/(?:s|panels)\/([^/]+)/.exec(path)?.[1];
+    const space = spaceAt(path);
     if (space) localStorage.setItem(LAST_SPACE, space);
   }, [path]);
   return (

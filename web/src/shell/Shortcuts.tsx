@@ -4,6 +4,7 @@ import { useIsAdmin, useSpaces } from "../denizen/hooks";
 import { NewSpace } from "../spaces/NewSpace";
 import { Dialog } from "../ui/Dialog";
 import css from "./palette.module.css";
+import { spaceAt } from "./places";
 import { type Command, nameOf, NOTHING, press, type Shortcut, SHORTCUTS, shown } from "./shortcutKeys";
 
 const Palette = lazy(() => import("./Palette"));
@@ -68,7 +69,7 @@ function useCommands(open: (what: "palette" | "help" | "new space" | null) => vo
       case "next space":
       case "previous space": {
         const all = spaces ?? [];
-        const here = all.findIndex((each) => path.startsWith(`/s/${each.info.id}`));
+        const here = all.findIndex((each) => each.info.id === spaceAt(path));
         const step = command === "next space" ? 1 : -1;
         const next = all[(Math.max(here, step > 0 ? -1 : 0) + step + all.length) % all.length];
         if (next) go(`/s/${next.info.id}`);
@@ -98,8 +99,8 @@ function useKeys(run: (command: Command) => void): void {
     const listen = (event: KeyboardEvent): void => {
       if (event.defaultPrevented || event.isComposing) return;
       const key = nameOf(event);
-      // In a dialog, and while something is written, keys are for that; the palette opens from everywhere but dialogs.
-      if (key === null || document.querySelector("dialog[open]") || (key !== "Mod+k" && isWriting(event.target))) return;
+      // In a dialog, and while something is written, keys are for that.
+      if (key === null || document.querySelector("dialog[open]") || (isWriting(event.target) && !leadsAway(key, event.target))) return;
       state.current = press(state.current, key, event.timeStamp, admin);
       if (state.current.command === null) return;
       event.preventDefault();
@@ -110,8 +111,13 @@ function useKeys(run: (command: Command) => void): void {
   }, [admin]);
 }
 
-function isWriting(target: EventTarget | null): boolean {
+function isWriting(target: EventTarget | null): target is HTMLElement {
   return target instanceof HTMLElement && (target.isContentEditable || /^(input|textarea|select)$/i.test(target.tagName));
+}
+
+/** The palette opens over whatever is written; to another space one goes from where that is kept (`data-kept`). */
+function leadsAway(key: string, from: HTMLElement): boolean {
+  return key === "Mod+k" || (key.startsWith("Alt+") && "kept" in from.dataset);
 }
 
 /** What the keys do. */
@@ -138,7 +144,7 @@ function HelpSheet({ onClose }: { onClose: () => void }): ReactNode {
           </section>
         ))}
       </div>
-      <p className={css.note}>Escape closes what is open.</p>
+      <p className={css.note}>Escape closes what is open, and leaves the box you write in: there, letters are letters.</p>
     </Dialog>
   );
 }

@@ -12,6 +12,7 @@ import css from "./conversation.module.css";
 interface Props {
   ref: RefObject<WriteBoxHandle | null>;
   name: string;
+  inviting: boolean;
   replyTo: Message | null;
   onReplied: () => void;
   onSent: () => void;
@@ -20,7 +21,7 @@ interface Props {
 }
 
 /** Where one says something in a space. */
-export function Composer({ ref, name, replyTo, onReplied, onSent, onEditLast }: Props): ReactNode {
+export function Composer({ ref, name, inviting, replyTo, onReplied, onSent, onEditLast }: Props): ReactNode {
   const { space, me, members } = useAround();
   const store = useStore();
   const others = useMemo(() => [...members.values()].filter((each) => each.id !== me.id), [members, me.id]);
@@ -33,7 +34,7 @@ export function Composer({ ref, name, replyTo, onReplied, onSent, onEditLast }: 
     onSent();
   };
   const onKey = (event: KeyboardEvent<HTMLTextAreaElement>): void => {
-    const last = event.key === "ArrowUp" && event.currentTarget.value === "";
+    const last = event.key === "ArrowUp" && !event.altKey && event.currentTarget.value === "";
     if (!last && !(event.key === "Escape" && replyTo)) return;
     event.preventDefault();
     if (last) onEditLast();
@@ -57,6 +58,7 @@ export function Composer({ ref, name, replyTo, onReplied, onSent, onEditLast }: 
       whom={others}
       choice="Mention"
       face={(each) => <Avatar name={each.name} id={each.id} kind={each.kind} size="small" />}
+      inviting={inviting}
       verb="Send"
       onSend={say}
       onKey={onKey}

@@ -121,7 +121,7 @@ function Inside({ id, at }: { id: string; at: number | null }): ReactNode {
         <MessageList ref={list} space={space} conversation={conversation} target={target} mark={mark} onSeen={onSeen} onJumpToEnd={() => void toEnd()} />
         <StatusLine space={space} />
         <Notices space={space} />
-        <Composer ref={composer} name={space.info.name} replyTo={replyTo} onReplied={() => setReplyTo(null)} onSent={() => void toEnd()} onEditLast={editLast} />
+        <Composer ref={composer} name={space.info.name} inviting={at === null} replyTo={replyTo} onReplied={() => setReplyTo(null)} onSent={() => void toEnd()} onEditLast={editLast} />
       </TalkPage>
       {dialog === "members" && <Members space={space} onClose={() => setDialog(null)} />}
       {dialog === "came" && (

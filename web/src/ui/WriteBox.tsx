@@ -7,6 +7,7 @@ import css from "./writeBox.module.css";
 /** How many characters may be sent at once. */
 export const LONGEST = 100_000;
 const touch = window.matchMedia("(pointer: coarse)");
+const keyboard = window.matchMedia("(hover: hover) and (pointer: fine)");
 
 export interface WriteBoxHandle {
   focus: () => void;
@@ -22,6 +23,8 @@ interface WriteBoxProps<Whom extends Candidate> {
   whom: readonly Whom[];
   choice: string;
   face: (each: Whom) => ReactNode;
+  /** Whoever comes can write at once; where only a screen to touch is at hand, its keyboard would cover the page. */
+  inviting: boolean;
   /** What the button does. */
   verb: string;
   /** Sends it. Until that has succeeded, the text stays; why it has failed is said. */
@@ -48,6 +51,9 @@ export function WriteBox<Whom extends Candidate>(props: WriteBoxProps<Whom>): Re
 
   useImperativeHandle(props.ref, () => ({ focus: () => area.current?.focus() }));
   useEffect(() => fit(area.current!), [text]);
+  useEffect(() => {
+    if (props.inviting && keyboard.matches) begin(area.current!);
+  }, [props.inviting]);
 
   const submit = async (): Promise<void> => {
     if (!ready) return;
@@ -68,7 +74,11 @@ export function WriteBox<Whom extends Candidate>(props: WriteBoxProps<Whom>): Re
     if (event.key === "Enter" && !event.shiftKey && !touch.matches) {
       event.preventDefault();
       void submit();
-    } else props.onKey?.(event);
+      return;
+    }
+    props.onKey?.(event);
+    // Outside of the box, letters are shortcuts.
+    if (event.key === "Escape" && !event.defaultPrevented) event.currentTarget.blur();
   };
 
   return (
@@ -100,6 +110,7 @@ export function WriteBox<Whom extends Candidate>(props: WriteBoxProps<Whom>): Re
             ref={area}
             rows={1}
             className={css.text}
+            data-kept
             dir="auto"
             aria-label={props.label}
             aria-describedby={props.below && `${id}-below`}
@@ -200,6 +211,12 @@ function useDraft(name: string): [string, (text: string) => void] {
     }
   };
   return [text, keep];
+}
+
+/** The caret stands behind what is written. A dialog keeps the focus: the browser gives it to nothing behind it. */
+function begin(area: HTMLTextAreaElement): void {
+  area.focus({ preventScroll: true });
+  area.setSelectionRange(area.value.length, area.value.length);
 }
 
 /** As high as its text, up to a third of the screen. */
