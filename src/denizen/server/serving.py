@@ -105,6 +105,9 @@ async def serve_on(
     finally:
         context.ending.set()
         await server.shutdown(sockets=[listener])
+        # Whoever was let in at the last moment is known only when the loop has gone round a few times.
+        for _ in range(4):
+            await asyncio.sleep(0)
         for connection in list(server.server_state.connections):
             connection.transport.abort()
 
