@@ -189,14 +189,14 @@ async def test_two_rounds_asked_at_once_are_answered_in_order(world: World) -> N
 
 async def test_who_is_addressed_answers_alone(small_world: World) -> None:
     world = small_world
-    advisors = ({"name": "Seth", "active": False}, {"name": "Buber", "group": "The wise"}, "Pema")
+    advisors = ({"name": "Seth", "active": False, "group": "Off"}, {"name": "Buber", "group": "The wise"}, "Pema")
     noor, panel = await a_panel(world, voices(echoing), *advisors)
     who: list[list[str]] = []
-    for text in ("All?", "@seth only", "@the-wise and @pema", "@nobody-here"):
+    for text in ("All?", "@seth only", "@the-wise and @pema", "@nobody-here", "@off only"):
         asked = await world.denizen.ask_panel(panel, noor, text)
         await world.run()
         who.append(list(await answered(world, asked)))
-    assert who == [["Buber", "Pema"], ["Seth"], ["Buber", "Pema"], ["Buber", "Pema"]]
+    assert who == [["Buber", "Pema"], ["Seth"], ["Buber", "Pema"], ["Buber", "Pema"], ["Seth"]]
 
 
 async def test_with_no_advisors_a_panel_is_a_plain_assistant(small_world: World) -> None:

@@ -291,12 +291,17 @@ def exported(advisor: Advisor) -> dict[str, Any]:
 
 
 def addressed(listed: Sequence[Advisor], mentions: Iterable[str]) -> list[Advisor]:
-    """Whom a message is for: those it mentions, by their handle or their group's, else all that are switched on."""
+    """Whom a message is for: those it mentions, by their handle or their group's, else all that are switched on.
+
+    Of a group those that are switched on; where none is, all of it, because nobody else was meant.
+    """
     named = {each.lower() for each in mentions}
+    on = {each.group for each in listed if each.active}
     meant = [
         each
         for each in listed
-        if each.handle in named or (each.group and each.active and handle_from(each.group) in named)
+        if each.handle in named
+        or (each.group and handle_from(each.group) in named and (each.active or each.group not in on))
     ]
     return meant or [each for each in listed if each.active]
 
