@@ -1,5 +1,5 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { type ReactNode, useState } from "react";
+import { type ReactNode, startTransition, useOptimistic, useState } from "react";
 import { get, inWords, patch, type Schemas } from "../denizen/api";
 import { CATEGORIES, categoryName, counted, merged } from "../memory/words";
 import { Badge } from "../ui/Badge";
@@ -47,33 +47,36 @@ function Form({ told }: { told: Switches }): ReactNode {
   const client = useQueryClient();
   const say = useToast();
   const act = useAct();
-  const change = (body: Schemas["OrganizationMemoryChange"]): void =>
-    void act.run(async () => {
-      // Shown at once, and taken back if the server refuses.
-      client.setQueryData(["organization", "memory"], { ...told, ...body });
-      try {
-        await patch("/api/organization/memory", { body });
-        say("It is so from now on.");
-      } finally {
-        await client.invalidateQueries({ queryKey: ["organization", "memory"] });
-      }
+  // Shown at once, and taken back if the server refuses.
+  const [shown, show] = useOptimistic(told, (now, body: Partial<Switches>): Switches => ({ ...now, ...body }));
+  const change = (body: Partial<Switches>): void =>
+    startTransition(async () => {
+      show(body);
+      await act.run(async () => {
+        try {
+          await patch("/api/organization/memory", { body });
+          say("It is so from now on.");
+        } finally {
+          await client.invalidateQueries({ queryKey: ["organization", "memory"] });
+        }
+      });
     });
   const published = (category: (typeof CATEGORIES)[number], on: boolean): void =>
-    change({ categories: CATEGORIES.filter((each) => (each === category ? on : told.categories.includes(each))) });
+    change({ categories: CATEGORIES.filter((each) => (each === category ? on : shown.categories.includes(each))) });
   return (
     <div className={css.form}>
-      <Checkbox label="Remember beyond conversations" hint="Off: nothing is remembered anywhere, and nobody is reminded of anything." checked={told.enabled} onChange={(event) => change({ enabled: event.target.checked })} />
-      <fieldset className={css.switches} disabled={!told.enabled}>
+      <Checkbox label="Remember beyond conversations" hint="Off: nothing is remembered anywhere, and nobody is reminded of anything." checked={shown.enabled} onChange={(event) => change({ enabled: event.target.checked })} />
+      <fieldset className={css.switches} disabled={!shown.enabled}>
         <legend className={css.switchesTitle}>Scopes</legend>
         {SWITCHES.map(({ name, label, hint }) => (
-          <Checkbox key={name} label={label} hint={hint} checked={told[name]} disabled={name === "publish" && !told.organization} onChange={(event) => change({ [name]: event.target.checked })} />
+          <Checkbox key={name} label={label} hint={hint} checked={shown[name]} disabled={name === "publish" && !shown.organization} onChange={(event) => change({ [name]: event.target.checked })} />
         ))}
       </fieldset>
-      <fieldset className={css.switches} disabled={!told.enabled || !told.organization || !told.publish}>
+      <fieldset className={css.switches} disabled={!shown.enabled || !shown.organization || !shown.publish}>
         <legend className={css.switchesTitle}>What may be published for everyone</legend>
         <div className={css.pair}>
           {CATEGORIES.map((each) => (
-            <Checkbox key={each} label={categoryName(each)} checked={told.categories.includes(each)} onChange={(event) => published(each, event.target.checked)} />
+            <Checkbox key={each} label={categoryName(each)} checked={shown.categories.includes(each)} onChange={(event) => published(each, event.target.checked)} />
           ))}
         </div>
       </fieldset>

@@ -1,5 +1,5 @@
 /** What a conversation came to: its summary, what is remembered of it, and what may be. */
-import { type ReactNode, useState } from "react";
+import { type ReactNode, startTransition, useOptimistic, useState } from "react";
 import { Link } from "wouter";
 import { inWords, type Schemas } from "../denizen/api";
 import { Badge } from "../ui/Badge";
@@ -134,10 +134,16 @@ const SCOPES: { name: ScopeName; label: string; hint: string; usual: boolean }[]
 function Policy({ came }: { came: Came }): ReactNode {
   const settle = useSettle(came.space_id);
   const switches = useSwitches();
-  const { policy } = came;
+  // Shown at once, and taken back if the server refuses.
+  const [policy, show] = useOptimistic(came.policy, (now, { scopes, ...others }: Settled) => ({ ...now, ...others, scopes: { ...now.scopes, ...scopes } }));
   const on = policy.enabled !== false;
   const off = (name: ScopeName): boolean => switches.data !== undefined && !(switches.data.enabled && switches.data[name]);
-  const change = (body: Settled): void => settle.mutate(body);
+  const change = (body: Settled): void =>
+    startTransition(async () => {
+      show(body);
+      // What went wrong is told below.
+      await settle.mutateAsync(body).catch(() => undefined);
+    });
   return (
     <div className={css.form}>
       <Checkbox

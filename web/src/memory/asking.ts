@@ -79,19 +79,11 @@ export function useCame(space: string) {
 /** What shall be otherwise. */
 export type Settled = Partial<Schemas["PolicyChange"]>;
 
-/** Settles it: shown at once, and taken back if the server refuses. */
+/** Settles it, and then knows what holds. */
 export function useSettle(space: string) {
   const client = useQueryClient();
-  const key = ["memory", "came", space];
   return useMutation({
     mutationFn: (body: Settled) => patch("/api/spaces/{space_id}/memory", { path: { space_id: space }, body: { scopes: {}, ...body } }),
-    onMutate: async ({ scopes, ...others }) => {
-      await client.cancelQueries({ queryKey: key });
-      client.setQueryData<Schemas["ConversationMemory"]>(
-        key,
-        (before) => before && { ...before, policy: { ...before.policy, ...others, scopes: { ...before.policy.scopes, ...scopes } } },
-      );
-    },
-    onSettled: () => client.invalidateQueries({ queryKey: key }),
+    onSettled: () => client.invalidateQueries({ queryKey: ["memory", "came", space] }),
   });
 }
