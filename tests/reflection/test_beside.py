@@ -13,11 +13,11 @@ from denizen import call, failpoints, reply, scripted
 from denizen.agents.residents import first_to_try
 from denizen.checker import check_database
 from denizen.consciousness import lease as leases
-from denizen.cycles.reflecting import Afterthoughts, Reflector
 from denizen.errors import DatabaseUnavailable, NotFound
 from denizen.ids import AgentId
 from denizen.reflection import records
-from denizen.reflection.records import Conversation, Run
+from denizen.reflection.afterthoughts import Afterthoughts
+from denizen.reflection.books import AGENTS, Conversation, Run
 from denizen.reflection.state import Adjustment, StateOfMind
 from denizen.storage.database import statement
 from denizen.storage.schema import reflections, reservations, stances
@@ -128,7 +128,7 @@ async def test_what_someone_sets_meanwhile_stands(world: World):
         (None, None, "reset", "changed"),
         (2, "frustration_recovery", "user_frustrated", "changed"),
     ]
-    assert (await world.denizen.db.read(records.counters, ada.id, room.id, noor.id)).turns == 1
+    assert (await world.denizen.db.read(AGENTS.counters, ada.id, room.id, noor.id)).turns == 1
 
 
 async def test_an_agent_that_has_left_meanwhile_keeps_nothing_of_the_conversation(small_world: World):
@@ -265,17 +265,17 @@ async def test_what_an_instance_left_that_is_gone_is_reflected_on_by_another(sma
     assert await runs(small_world, ada, room) == [CHANGED]
 
 
-async def test_what_was_put_off_because_of_the_database_is_tried_again(small_world: World):
+async def test_what_was_put_off_because_of_the_database_is_tried_again():
     """By the sweep. Whoever waits for quiet does not wait for that."""
     tried: list[AgentId] = []
 
-    async def prepare(agent_id: AgentId) -> Reflector | None:
+    async def reflect_on_next(agent_id: AgentId) -> bool:
         tried.append(agent_id)
         if len(tried) == 1:
             raise DatabaseUnavailable("Not now.")
-        return None
+        return False
 
-    afterthoughts = Afterthoughts(small_world.denizen.db, prepare)
+    afterthoughts = Afterthoughts(reflect_on_next)
     afterthoughts.hint(AgentId("ada"))
     await afterthoughts.settled()
     assert not afterthoughts.busy

@@ -13,10 +13,10 @@ from sqlalchemy import select, update
 from denizen import call, reply, skip, tool
 from denizen.agents.registry import Agent
 from denizen.checker import check_database
-from denizen.cycles import reflecting
 from denizen.errors import InvalidInput, NotFound
 from denizen.models.scripted import Info, Turn, forever
-from denizen.reflection import records
+from denizen.reflection import thinking
+from denizen.reflection.books import AGENTS
 from denizen.reflection.signals import Counters
 from denizen.reflection.state import StateOfMind
 from denizen.reflection.templates import VARIABLES
@@ -62,7 +62,7 @@ async def test_sentiment_analysis_runs_on_every_user_message_and_on_no_other(sma
 
 
 async def counted(world: World, agent: Agent, room: Space, person: Entity) -> Counters:
-    return await world.denizen.db.read(records.counters, agent.id, room.id, person.id)
+    return await world.denizen.db.read(AGENTS.counters, agent.id, room.id, person.id)
 
 
 async def test_without_a_model_of_their_own_metaprompts_and_sentiment_ask_the_agents(small_world: World):
@@ -165,7 +165,7 @@ async def test_an_answer_that_takes_too_long_leaves_the_state_as_it_was(
     small_world: World, monkeypatch: pytest.MonkeyPatch
 ):
     """Of a model and of a classifier: the agent goes on reflecting."""
-    monkeypatch.setattr(reflecting, "SECONDS", 0)
+    monkeypatch.setattr(thinking, "SECONDS", 0)
     pondering, may_answer = Pondering(call("adjust", mood="patient")), threading.Event()
     utility(small_world, model=pondering.model)
     ada, noor, room = await kitchen(small_world)

@@ -10,18 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from denizen.agents import registry
-from denizen.cycles.reflecting import Felt, values
 from denizen.errors import InvalidInput
 from denizen.ids import SpaceId
 from denizen.profiles.library import shipped_file
 from denizen.reflection import configuration
+from denizen.reflection.books import Run, Stance, settle
 from denizen.reflection.configuration import effective, merged
-from denizen.reflection.records import Run, Stance, settle
 from denizen.reflection.sentiment import Reading
 from denizen.reflection.settings import ReflectionSettings, SentimentSettings
 from denizen.reflection.signals import Counters
 from denizen.reflection.state import IMPRINTS, Adjustment, StateOfMind, read_adjustment, schema
 from denizen.reflection.templates import VARIABLES, check_template, fill
+from denizen.reflection.thinking import Felt, values
 
 OURS = configuration.read(shipped_file(), {})
 FIVE = {

@@ -1,4 +1,4 @@
-"""Writes fixtures/0012.jsonl: a small but complete life, one JSON object for each row, parents before children.
+"""Writes fixtures/0013.jsonl: a small but complete life, one JSON object for each row, parents before children.
 
     python -m tests.storage.make_fixture
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).parent / "fixtures" / "0012.jsonl"
+FILE = Path(__file__).parent / "fixtures" / "0013.jsonl"
 START = 1_767_603_600_000_000
 """Microseconds: Monday, 5 January 2026, nine o'clock, UTC."""
 SECOND = 1_000_000
@@ -41,6 +41,7 @@ def life() -> Iterator[Row]:
     yield from board()
     yield from long_term()
     yield from stances()
+    yield from voices()
 
 
 def people() -> Iterator[Row]:
@@ -508,6 +509,23 @@ def stances() -> Iterator[Row]:
         },
     )
     yield "reflecting", {"agent_id": "entity-ada", "cycle": 1}
+
+
+def voices() -> Iterator[Row]:
+    """Martin Buber has been patient since Noor was cross."""
+    here = {"space_id": "space-board", "voice": "advisor-buber"}
+    state = {"mood": "patient", "skill": "novice", "complexity": "simple", "mind_line": "your mood is patient"}
+    yield "voice_stances", {**here, "reflected_turns": 1, **state, "imprints": '{"move": "soon"}', "updated_at": START}
+    counters = '{"turns": 1, "frustration": 1, "confusion": 0, "satisfaction": 0, "neutral": 0, "scores": [-0.8], '
+    counters += '"lengths": [14]}'
+    yield "voice_feelings", {**here, "person_id": "entity-noor", "counters": counters, "updated_at": START}
+    seen = {"name": "user_frustrated", "rule": "score -0.80, strongly", "score": -800}
+    yield "voice_signals", {"number": 1, **here, "person_id": "entity-noor", "turn": 1, **seen, "created_at": START}
+    asked = {"metaprompt": "frustration_recovery", "cause": "user_frustrated", "outcome": "changed", "by_id": None}
+    after = {"state": '{"mood": "patient", "user_skill": "novice", "task_complexity": "simple"}'}
+    why = {"reason": "Noor is cross."}
+    yield "voice_reflections", {"number": 1, **here, "turn": 1, **asked, **why, **after, "created_at": START}
+    yield "panel_reflecting", {"space_id": "space-board", "turn": 1}
 
 
 if __name__ == "__main__":

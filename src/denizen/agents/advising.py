@@ -1,4 +1,4 @@
-"""What the advisors of panels are told besides: the profile of the turn, and what is remembered.
+"""What the advisors of panels are told besides: the profile of the turn, their state of mind, and what is remembered.
 
 A profile is chosen as an agent's is, and what was chosen is kept with the reply: a turn that came to nothing chose
 nothing. Memories are looked up once for all advisors of a panel, by the cadence of profiles, and told in each turn,
@@ -22,6 +22,7 @@ from denizen.memory.sinks import Retriever, Wanted, retrieved
 from denizen.panel.background import Ask, Told, Turned
 from denizen.profiles.presets import Presets
 from denizen.profiles.router import Cached, Choice, panel_text
+from denizen.reflection.books import VOICES
 from denizen.storage.database import Database, Tx
 
 _PANELS_KNOWN: Final = 20_000
@@ -84,10 +85,13 @@ class Advising:
         return await retrieved(self._remembering.retriever, wanted, panel=said.panel_id)
 
     def tell(self, tx: Tx, ask: Ask, brought: Any) -> Told:
-        """The profile of the turn, and what is remembered for it."""
+        """The profile of the turn, the voice's state of mind, and what is remembered for it."""
         memory, upto, remembered = self._memory(tx, ask, brought or ())
         profile, chosen = self._profile(ask, upto)
-        return Told(memory, upto, profile, {**remembered, **chosen})
+        mind = VOICES.stance(tx, ask.voice, ask.said.panel_id).state
+        told = [profile, "" if mind.line() is None else f"In this conversation {mind.line()}."]
+        felt = {} if mind.line() is None else {"mind": mind.as_dict()}
+        return Told(memory, upto, "\n\n".join(filter(None, told)), {**remembered, **chosen, **felt})
 
     def _memory(self, tx: Tx, ask: Ask, found: Sequence[Remembered]) -> tuple[str, int, dict[str, Any]]:
         if self._remembering is None:

@@ -21,7 +21,7 @@ from denizen.consciousness.window import Budget, budget
 from denizen.cycles import organization
 from denizen.cycles.budgets import Allowance, allowance
 from denizen.cycles.cycle import Faculties
-from denizen.cycles.reflecting import NamedModel, Reflector
+from denizen.cycles.reflecting import Purse, reflect_on_next
 from denizen.cycles.routing import Choose
 from denizen.cycles.speaking import Voices
 from denizen.cycles.stopping import Stop
@@ -33,6 +33,7 @@ from denizen.models.catalog import Models
 from denizen.models.embedders import Embedder
 from denizen.models.prices import Price, Usage, expected_cost
 from denizen.profiles.choosing import Profiling
+from denizen.reflection.thinking import NamedModel, Reflector
 from denizen.storage.database import Database, Tx
 from denizen.telemetry.telemetry import OFF, Telemetry
 from denizen.tools.asking import ask_tool
@@ -116,12 +117,12 @@ class Equipment:
         presets = self.outlook.presets() if settings.enabled else None
         return None if presets is None else Profiling(presets, settings.mode or agent.entity.handle, settings.preset)
 
-    async def reflector(self, agent_id: AgentId) -> Reflector | None:
-        """What this agent reflects with now; None for one that does not, or that is not to think."""
+    async def reflect_on_next(self, agent_id: AgentId) -> bool:
+        """The next cycle of this agent is reflected on, as it is defined now; False if none is to be."""
         agent = await self.db.read(registry.get, agent_id)
         if not agent.reflects or await self.db.read(registry.status, agent_id) in ("suspended", "dead"):
-            return None
-        return self.reflector_of(agent)
+            return False
+        return await reflect_on_next(self.db, agent_id, self.reflector_of(agent))
 
     def reflector_of(self, agent: Agent) -> Reflector:
         """What this agent reflects with, whether or not it does so by itself."""
@@ -131,16 +132,20 @@ class Equipment:
 
         own, shared = agent.definition.budget, agent.shared_budget
         return Reflector(
-            agent_id=agent.id,
-            name=agent.name,
+            about={"agent": agent.id},
+            name=f"the agent {agent.name}",
             settings=agent.definition.reflection,
             configuration=self.outlook.configuration(),
             model_for=model_for,
-            prices=self.prices,
-            allowance=allowance(agent.entity.organization_id, own, shared),
-            in_dollars=any(each is not None and each.in_dollars for each in (own, shared)),
+            purse=Purse(
+                self.db,
+                agent.id,
+                self.prices,
+                allowance(agent.entity.organization_id, own, shared),
+                any(each is not None and each.in_dollars for each in (own, shared)),
+                self.telemetry.metrics,
+            ),
             classifier=self.outlook.classifier,
-            metrics=self.telemetry.metrics,
         )
 
     def _named(self, model: str) -> str:

@@ -35,9 +35,7 @@ from denizen.plans import agenda, goals, notes
 from denizen.plans.agenda import Plan
 from denizen.plans.goals import Goal
 from denizen.plans.notes import Note
-from denizen.reflection import records as reflection
-from denizen.reflection.history import PastRun, runs_of
-from denizen.reflection.records import Stance
+from denizen.reflection.books import AGENTS, PastRun, Stance
 from denizen.spaces import directory
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import calls as calls_table
@@ -200,9 +198,9 @@ def standings(tx: Tx, agent_id: AgentId, *, limit: int = 100) -> list[Standing]:
         Standing(
             each,
             directory.get_space(tx, each.space_id).name,
-            next(iter(runs_of(tx, agent_id, each.space_id, limit=1)), None),
+            next(iter(AGENTS.runs_of(tx, agent_id, each.space_id, limit=1)), None),
         )
-        for each in reflection.stances_of(tx, agent_id, limit=limit)
+        for each in AGENTS.stances_of(tx, agent_id, limit=limit)
     ]
 
 

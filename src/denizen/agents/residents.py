@@ -35,14 +35,15 @@ from denizen.cycles.opening import Opened, Stale, Waking, open_cycle, resume_cyc
 from denizen.cycles.outcome import Acted, Failed, Paused, Rested
 from denizen.cycles.pausing import stays_paused
 from denizen.cycles.records import OpenCycle, open_cycle_id
-from denizen.cycles.reflecting import Afterthoughts
 from denizen.cycles.reminding import remind
 from denizen.cycles.triage import sift
 from denizen.errors import DenizenError, LeaseLost, StorageError
-from denizen.ids import AgentId
+from denizen.ids import AgentId, SpaceId
 from denizen.memory.reminding import Reminder, shown_in
+from denizen.panel import marks
 from denizen.profiles import choosing
 from denizen.reflection import records as reflection
+from denizen.reflection.afterthoughts import Afterthoughts
 from denizen.storage.database import Database, Tx
 from denizen.tools import calls, guard
 from denizen.tools.calls import Call
@@ -99,11 +100,14 @@ class Residents:
         equip: Equip,
         pace: Pace,
         errands: Errands,
-        afterthoughts: Afterthoughts,
+        afterthoughts: Afterthoughts[AgentId],
+        panel_afterthoughts: Afterthoughts[SpaceId],
     ) -> None:
         self._db = db
         self._errands = errands
         self._afterthoughts = afterthoughts
+        self.panel_afterthoughts = panel_afterthoughts
+        """What panels reflect on: they have no life of their own that could tell."""
         self._clock = clock
         self._instance = instance
         self._equip = equip
@@ -148,6 +152,7 @@ class Residents:
             task.cancel()
         await self._errands.stop()
         await self._afterthoughts.stop()
+        await self.panel_afterthoughts.stop()
         await self._tasks.__aexit__(None, None, None)
         try:
             # Only now: whoever is not there any more has its calls made again by others.
@@ -267,6 +272,9 @@ class Residents:
         for agent_id in await self._db.read(reflection.behind, self._instance):
             if agent_id in self._lives or first_to_try(agent_id, self._peers) == self._instance:
                 self._afterthoughts.hint(agent_id)
+        for panel_id in await self._db.read(marks.behind):
+            if first_to_try(panel_id, self._peers) == self._instance:
+                self.panel_afterthoughts.hint(panel_id)
 
     async def _keep_sweeping(self) -> None:
         peers = self._peers
@@ -277,6 +285,7 @@ class Residents:
             try:
                 await self.sweep(without=self._misconfigured)
                 self._afterthoughts.try_again()
+                self.panel_afterthoughts.try_again()
                 if not set(peers) <= set(self._peers):
                     await self.look_back()
                 peers = self._peers
@@ -484,9 +493,12 @@ class Residents:
         return mind, faculties
 
 
-def first_to_try(agent_id: AgentId, instances: list[str]) -> str:
-    """Which instance should try first to bring an agent to life: the same answer on each, evenly spread."""
-    return max(instances, key=lambda each: hashlib.blake2b(f"{each}/{agent_id}".encode(), digest_size=8).digest())
+def first_to_try(id: AgentId | SpaceId, instances: list[str]) -> str:
+    """Which instance should try first to bring an agent to life, or to look after a panel: evenly spread.
+
+    The same answer on each.
+    """
+    return max(instances, key=lambda each: hashlib.blake2b(f"{each}/{id}".encode(), digest_size=8).digest())
 
 
 def compact_and_review(tx: Tx, lease: Lease, mind: Crowded) -> Compacted | Unfinished:

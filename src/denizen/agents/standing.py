@@ -9,28 +9,17 @@ from pydantic import JsonValue
 
 from denizen.agents import registry
 from denizen.agents.outlook import Outlook
-from denizen.cycles.reflecting import Reflector
 from denizen.errors import InvalidInput
 from denizen.ids import AgentId, SpaceId
 from denizen.profiles.settings import NAME_CHARACTERS
 from denizen.reflection import configuration, records
-from denizen.reflection.records import Stance
+from denizen.reflection.books import AGENTS, Stance
 from denizen.reflection.settings import Metaprompt, ReflectionSettings
-from denizen.reflection.state import Adjustment, read_adjustment
+from denizen.reflection.thinking import Reflector
 from denizen.storage.database import Tx
 
 SETTINGS: Final = ("preset", "mode", "reflection")
 """What a conversation may have instead of the agent's."""
-
-
-def wanted(given: Mapping[str, object]) -> Adjustment:
-    """What somebody wants a state of mind to be. Raises `InvalidInput` for what is no state of mind."""
-    found = read_adjustment(given)
-    if isinstance(found, str):
-        raise InvalidInput(f"This is no state of mind. {found}.")
-    if not found.model_dump(exclude_none=True, exclude_defaults=True):
-        raise InvalidInput("Say what shall be different: mood, user_skill or task_complexity.")
-    return found
 
 
 def set_settings(
@@ -43,11 +32,10 @@ def set_settings(
     presets = outlook.presets()
     if presets is not None and "preset" in kept:
         _require_known(str(kept["preset"]), presets.presets, "preset")
-    found = configuration.effective(reflection, outlook.configuration())
-    if "reflection" in kept and found.warnings:
-        raise InvalidInput(f"reflection: {'; '.join(found.warnings)}.")
+    if "reflection" in kept:
+        configuration.require_known(reflection, outlook.configuration())
     records.set_overrides(tx, agent_id, space_id, kept, reflects=agent.definition.reflection.is_on)
-    return records.stance(tx, agent_id, space_id)
+    return AGENTS.stance(tx, agent_id, space_id)
 
 
 def check_settings(given: Mapping[str, JsonValue], own: ReflectionSettings) -> ReflectionSettings:
@@ -66,9 +54,7 @@ def check_settings(given: Mapping[str, JsonValue], own: ReflectionSettings) -> R
 def find_metaprompt(id: str, reflector: Reflector, stance: Stance) -> Metaprompt:
     """The metaprompt with that id: the conversation's or the agent's own, else that of the configuration."""
     own = configuration.merged(reflector.settings, stance.overrides.get("reflection"))
-    known = {**reflector.configuration.metaprompts, **{each.id: each for each in own.metaprompts}}
-    _require_known(id, known, "metaprompt")
-    return known[id]
+    return configuration.find(own, reflector.configuration, id)
 
 
 def _require_known(name: str, known: Collection[str], what: str) -> None:

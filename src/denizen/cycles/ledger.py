@@ -5,14 +5,17 @@ Beside its lines it keeps what each agent has used on each day, so that nobody h
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from pydantic_ai.messages import ModelResponse
 from sqlalchemy import bindparam, delete, select
 from sqlalchemy.dialects import postgresql
 
 from denizen.clock import SECOND
 from denizen.ids import AgentId, CycleId
+from denizen.models.prices import Price, cost, usage_of
 from denizen.storage.database import Statement, Tx, insert_into, statement, storable
 from denizen.storage.schema import agents, cycles, ledger, reservations, spending
 
@@ -50,6 +53,15 @@ class Charge:
 
 
 NOTHING = Charge()
+
+
+def charge_of(response: ModelResponse, name: str, prices: Mapping[str, Price]) -> Charge:
+    """What a response has used, for the ledger."""
+    used = usage_of(response)
+    dollars = cost(response, prices, asked=name)
+    micros = None if dollars is None else int(dollars * 1_000_000)
+    return Charge(name, used.input, used.output, used.cache_read, used.cache_write, micros)
+
 
 _add = insert_into(
     ledger,

@@ -11,13 +11,19 @@ from denizen.doors.places import Places
 from denizen.doors.wiring import Who, id_of
 from denizen.errors import InvalidInput
 from denizen.ids import EntityId, MessageId, OrganizationId, SpaceId
-from denizen.panel import advisors, desk, panels, rounds, taking, transcript
+from denizen.panel import advisors, desk, panels, rounds, standing, taking, transcript
 from denizen.panel.advisors import Advisor, AdvisorDraft
 from denizen.panel.costs import Foretold
 from denizen.panel.panels import Panel
 from denizen.panel.rounds import Part, Round
+from denizen.panel.settings import PanelSettings, checked
 from denizen.panel.suggesting import COUNT, Suggestion
 from denizen.panel.taking import Shown
+from denizen.reflection import configuration
+from denizen.reflection.books import VOICES, PastRun, PastSignal, Stance
+from denizen.reflection.settings import Metaprompt
+from denizen.reflection.state import Complexity, Mood, Skill, wanted
+from denizen.reflection.thinking import Tried
 from denizen.spaces.directory import Organization, Space
 from denizen.storage.database import Tx
 
@@ -36,8 +42,9 @@ class Panels(Places):
         **settings: Any,
     ) -> Panel:
         """A new panel with these members and advisors in it; an advisor may be given as its name alone."""
+        self._check_reflection(settings.get("reflection"))
         home = await self._organization(organization)
-        joining, drafts = [id_of(each) for each in members], [_drafted(each) for each in advisors]
+        joining, drafts = [id_of(each) for each in members], [self._drafted(each) for each in advisors]
         return await self.db.write(_create_panel, home, name, joining, drafts, private, settings)
 
     async def panels(self, who: Who | EntityId) -> list[Panel]:
@@ -49,6 +56,7 @@ class Panels(Places):
 
     async def edit_panel(self, panel: Panel | Space | SpaceId, **settings: Any) -> Panel:
         """The panel with these settings changed."""
+        self._check_reflection(settings.get("reflection"))
         return await self.db.write(panels.edit, id_of(panel), settings)
 
     async def advisors(self, panel: Panel | Space | SpaceId) -> list[Advisor]:
@@ -58,10 +66,11 @@ class Panels(Places):
     async def add_advisors(
         self, panel: Panel | Space | SpaceId, *given: AdvisorDraft | Mapping[str, Any] | str
     ) -> list[Advisor]:
-        return await self.db.write(advisors.add, id_of(panel), [_drafted(each) for each in given])
+        return await self.db.write(advisors.add, id_of(panel), [self._drafted(each) for each in given])
 
     async def edit_advisor(self, panel: Panel | Space | SpaceId, advisor: Advisor | str, **changes: Any) -> Advisor:
         """The advisor with these fields changed; its past stays its own."""
+        self._check_reflection(changes.get("reflection"))
         return await self.db.write(advisors.edit, id_of(panel), id_of(advisor), changes)
 
     async def remove_advisor(self, panel: Panel | Space | SpaceId, advisor: Advisor | str) -> None:
@@ -79,6 +88,8 @@ class Panels(Places):
         self, panel: Panel | Space | SpaceId, document: Mapping[str, Any], *, replace: bool = False
     ) -> list[Advisor]:
         """The advisors of an exported document are in the panel; with `replace`, those that were there are not."""
+        for each in advisors.read(document):
+            self._check_reflection(each.reflection)
         return await self.db.write(advisors.bring_in, id_of(panel), document, replace=replace)
 
     async def export_advisors(self, panel: Panel | Space | SpaceId) -> dict[str, Any]:
@@ -152,6 +163,77 @@ class Panels(Places):
     async def panel_transcript(self, panel: Panel | Space | SpaceId) -> str:
         """Everything that was said in the panel, in Markdown."""
         return await self.db.read(transcript.markdown, id_of(panel))
+
+    # What its voices make of people
+
+    async def advisor_stance(self, panel: Panel | Space | SpaceId, advisor: Advisor | str) -> Stance:
+        """The profile that the advisor had when it answered last, and its state of mind. `assistant` has one, too."""
+        return await self.db.read(_stance, id_of(panel), id_of(advisor))
+
+    async def set_advisor_state_of_mind(
+        self,
+        panel: Panel | Space | SpaceId,
+        advisor: Advisor | str,
+        *,
+        mood: Mood | None = None,
+        user_skill: Skill | None = None,
+        task_complexity: Complexity | None = None,
+        by: Who | EntityId | None = None,
+    ) -> Stance:
+        """What is given is so from now on; the advisor is told with its next request."""
+        given = wanted({"mood": mood, "user_skill": user_skill, "task_complexity": task_complexity})
+        return await self.db.write(standing.set_state, id_of(panel), id_of(advisor), given, by=by and id_of(by))
+
+    async def reset_advisor_state_of_mind(
+        self, panel: Panel | Space | SpaceId, advisor: Advisor | str, *, by: Who | EntityId | None = None
+    ) -> Stance:
+        """The advisor has no particular state of mind, and nothing is counted of anybody. The history stays."""
+        return await self.db.write(standing.reset, id_of(panel), id_of(advisor), by=by and id_of(by))
+
+    async def advisor_states_of_mind(
+        self, panel: Panel | Space | SpaceId, advisor: Advisor | str, *, limit: int = 100
+    ) -> list[PastRun]:
+        """How the state of mind came to be what it is, the newest first."""
+        return await self.db.read(VOICES.runs_of, id_of(advisor), id_of(panel), limit=limit)
+
+    async def advisor_signals(
+        self, panel: Panel | Space | SpaceId, advisor: Advisor | str, *, limit: int = 100
+    ) -> list[PastSignal]:
+        """What was seen in how people feel, the newest first."""
+        return await self.db.read(VOICES.signals_of, id_of(advisor), id_of(panel), limit=limit)
+
+    async def try_advisor_metaprompt(
+        self,
+        panel: Panel | Space | SpaceId,
+        advisor: Advisor | str,
+        metaprompt: str | Metaprompt,
+        *,
+        apply: bool = False,
+        by: Who | EntityId | None = None,
+    ) -> Tried:
+        """Ask a metaprompt of an advisor now: one of its own or of the configuration by its id, or any other.
+
+        Only with `apply` does its answer change the state of mind. What it uses is paid by the panel.
+        """
+        return await self._reflecting().try_metaprompt(
+            id_of(panel), id_of(advisor), metaprompt, apply=apply, by=by and id_of(by)
+        )
+
+    def _drafted(self, given: AdvisorDraft | Mapping[str, Any] | str) -> AdvisorDraft:
+        draft = _drafted(given)
+        self._check_reflection(draft.reflection)
+        return draft
+
+    def _check_reflection(self, given: object) -> None:
+        """Raises `InvalidInput` where a panel or an advisor shall reflect by what there is not."""
+        if given is not None:
+            settings = checked(PanelSettings, {"reflection": given}, "a panel").reflection
+            configuration.require_known(settings, self.outlook.configuration())
+
+
+def _stance(tx: Tx, panel_id: SpaceId, voice: str) -> Stance:
+    standing.voice(tx, panels.get(tx, panel_id), voice)
+    return standing.stance(tx, panel_id, voice)
 
 
 def _create_panel(

@@ -8,14 +8,15 @@ from pydantic import JsonValue
 
 from denizen.agents import standing
 from denizen.agents.registry import Agent
-from denizen.cycles.reflecting import Tried, try_metaprompt
+from denizen.cycles.reflecting import try_metaprompt
 from denizen.doors.wiring import Who, Wiring, id_of
 from denizen.ids import AgentId, EntityId, SpaceId
 from denizen.reflection import records as reflection
-from denizen.reflection.history import PastRun, PastSignal, runs_of, signals_of
-from denizen.reflection.records import Stance
+from denizen.reflection import state
+from denizen.reflection.books import AGENTS, PastRun, PastSignal, Stance
 from denizen.reflection.settings import Metaprompt
 from denizen.reflection.state import Complexity, Mood, Skill
+from denizen.reflection.thinking import Tried
 from denizen.spaces.directory import Space
 
 
@@ -24,11 +25,11 @@ class Stances(Wiring):
 
     async def stance(self, agent: Agent | AgentId, space: Space | SpaceId) -> Stance:
         """The agent's profile and state of mind in this conversation."""
-        return await self.db.read(reflection.stance, id_of(agent), id_of(space))
+        return await self.db.read(AGENTS.stance, id_of(agent), id_of(space))
 
     async def stances(self, agent: Agent | AgentId) -> list[Stance]:
         """The same for its conversations, those that changed last first; at most a hundred."""
-        return await self.db.read(reflection.stances_of, id_of(agent))
+        return await self.db.read(AGENTS.stances_of, id_of(agent))
 
     async def set_stance_settings(
         self, agent: Agent | AgentId, space: Space | SpaceId, settings: Mapping[str, JsonValue]
@@ -47,7 +48,7 @@ class Stances(Wiring):
         by: Who | EntityId | None = None,
     ) -> Stance:
         """What is given is so from now on; the agent is told with its next cycle."""
-        wanted = standing.wanted({"mood": mood, "user_skill": user_skill, "task_complexity": task_complexity})
+        wanted = state.wanted({"mood": mood, "user_skill": user_skill, "task_complexity": task_complexity})
         return await self.db.write(reflection.set_state, id_of(agent), id_of(space), wanted, by=by and id_of(by))
 
     async def reset_state_of_mind(
@@ -60,11 +61,11 @@ class Stances(Wiring):
         self, agent: Agent | AgentId, space: Space | SpaceId, *, limit: int = 100
     ) -> list[PastRun]:
         """How the state of mind came to be what it is, the newest first."""
-        return await self.db.read(runs_of, id_of(agent), id_of(space), limit=limit)
+        return await self.db.read(AGENTS.runs_of, id_of(agent), id_of(space), limit=limit)
 
     async def signals(self, agent: Agent | AgentId, space: Space | SpaceId, *, limit: int = 100) -> list[PastSignal]:
         """What was seen in how people feel there, the newest first."""
-        return await self.db.read(signals_of, id_of(agent), id_of(space), limit=limit)
+        return await self.db.read(AGENTS.signals_of, id_of(agent), id_of(space), limit=limit)
 
     async def try_metaprompt(
         self,
@@ -84,4 +85,4 @@ class Stances(Wiring):
         asked = metaprompt
         if isinstance(asked, str):
             asked = standing.find_metaprompt(asked, reflector, await self.stance(agent, space))
-        return await try_metaprompt(self.db, reflector, id_of(space), asked, apply=apply, by=by and id_of(by))
+        return await try_metaprompt(self.db, who.id, reflector, id_of(space), asked, apply=apply, by=by and id_of(by))

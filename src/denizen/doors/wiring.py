@@ -25,7 +25,6 @@ from denizen.clock import Clock, Instant, SystemClock
 from denizen.consciousness.recall.embedding import following
 from denizen.consciousness.recall.passages import RECALLABLE
 from denizen.cycles import catching_up
-from denizen.cycles.reflecting import Afterthoughts
 from denizen.cycles.routing import Choose
 from denizen.cycles.speaking import Voices, heard_by_latecomers
 from denizen.cycles.stopping import BUILT_IN, Stop
@@ -43,8 +42,10 @@ from denizen.models.embedders import NONE, Embedder, make_embedder
 from denizen.models.prices import Price
 from denizen.panel.asking import Kit
 from denizen.panel.moderator import Moderator
+from denizen.panel.reflecting import Reflecting
 from denizen.plans.agenda import PLANNED
 from denizen.profiles import choosing
+from denizen.reflection.afterthoughts import Afterthoughts
 from denizen.reflection.sentiment import Classifier
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity, Organization
@@ -152,7 +153,7 @@ class Wiring:
             except BaseException:
                 await self._closing.aclose()
                 raise
-        elif self.outlook.library.path is not None:
+        else:
             self._advising = Advising(self.db, self.outlook.presets, None)
         return self
 
@@ -236,9 +237,16 @@ class Wiring:
             else:
                 if payload.get("type") == "message.created":
                     self._count_message(payload)
-                elif payload.get("type") == "round.changed" and self._keeper is not None:
-                    self._keeper.hint_again(SpaceId(str(payload["space"])))
+                elif payload.get("type") == "round.changed":
+                    self._look_back_at(SpaceId(str(payload["space"])))
                 self._bus.publish(topic, payload)
+
+    def _look_back_at(self, panel_id: SpaceId) -> None:
+        """A turn of the panel may be over: there may be something to sum up, and something to reflect on."""
+        if self._keeper is not None:
+            self._keeper.hint_again(panel_id)
+        if self._residents is not None:
+            self._residents.panel_afterthoughts.hint(panel_id)
 
     def _count_message(self, payload: Mapping[str, JsonValue]) -> None:
         if self.telemetry.metrics is not None:
@@ -252,7 +260,6 @@ class Wiring:
         if self._residents is not None:
             raise InvalidInput("The agents of this runtime are living already.")
         equipment = self._equipment()
-        afterthoughts = Afterthoughts(self.db, equipment.reflector)
         residents = Residents(
             self.db,
             self.clock,
@@ -260,7 +267,8 @@ class Wiring:
             equip=equipment.equip,
             pace=self._pace,
             errands=self._errands,
-            afterthoughts=afterthoughts,
+            afterthoughts=Afterthoughts(equipment.reflect_on_next),
+            panel_afterthoughts=Afterthoughts(self._reflecting().reflect_on_next),
         )
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(heard_by_latecomers(self._bus, self._voices, self.clock))
@@ -307,6 +315,10 @@ class Wiring:
             self._advising,
         )
 
+    def _reflecting(self) -> Reflecting:
+        """What the voices of panels reflect with."""
+        return Reflecting(self._kit(), self.outlook.configuration, self.outlook.classifier)
+
     def _forget_residents(self) -> None:
         self._residents = None
         self._moderator = None
@@ -351,6 +363,7 @@ class Wiring:
         await residents.run_until_idle()
         while await self._moderator.run_until_idle():
             await residents.run_until_idle()
+        await residents.panel_afterthoughts.settled()
         if self._keeper is not None:
             await self._keeper.settled()
 

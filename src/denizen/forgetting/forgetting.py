@@ -70,6 +70,10 @@ from denizen.storage.schema import (
     spaces,
     stances,
     tokens,
+    voice_feelings,
+    voice_reflections,
+    voice_signals,
+    voice_stances,
 )
 
 Kind = Literal["message", "person", "space", "memory"]
@@ -207,8 +211,8 @@ def forget_person(
     tx.run(_forget_entity, entity=person_id, new_name=NOBODY, new_handle=new_handle)
     tx.run(_revoke, entity=person_id, at=tx.now)
     tx.run(_drop_secrets, owner=person_id)
-    work.removed["feelings"] += tx.run(_feelings_of, person=person_id)
-    work.removed["signals"] += tx.run(_signals_of, person=person_id)
+    for table, drop in _of_person.items():
+        work.removed[table] += tx.run(drop, person=person_id)
     # A house without an owner could not be looked after: the last one stays, without a name.
     if roles.role_of(tx, person_id) != "owner" or roles.count_owners(tx, person.organization_id) > 1:
         tx.run(_gone, entity=person_id, at=tx.now)
@@ -334,11 +338,14 @@ _revoke = statement(
 )
 _drop_secrets = statement(delete(secrets).where(secrets.c.owner_id == bindparam("owner")))
 _unlink = statement(delete(identities).where(identities.c.entity_id == bindparam("entity")))
-_feelings_of = statement(delete(feelings).where(feelings.c.person_id == bindparam("person")))
-_signals_of = statement(delete(signals).where(signals.c.person_id == bindparam("person")))
+_of_person = {
+    table.name: statement(delete(table).where(table.c.person_id == bindparam("person")))
+    for table in (feelings, signals, voice_feelings, voice_signals)
+}
 _of_space_there = {
     table.name: statement(delete(table).where(table.c.space_id == bindparam("space")))
     for table in (feelings, signals, reflections, stances)
+    + (voice_feelings, voice_signals, voice_reflections, voice_stances)
 }
 _leave_all = statement(delete(memberships).where(memberships.c.space_id == bindparam("space")))
 _forget_space = statement(update(spaces).where(spaces.c.id == bindparam("space")).values(name=bindparam("new_name")))

@@ -40,6 +40,9 @@ from denizen.storage.schema import (
     spaces,
     stances,
     tokens,
+    voice_reflections,
+    voice_signals,
+    voice_stances,
     webhooks,
 )
 
@@ -181,6 +184,9 @@ PLACES: Final = (
     ),
     Place(signals, {"rule": "text"}, agent=signals.c.agent_id),
     Place(reflections, {"reason": "text"}, agent=reflections.c.agent_id),
+    Place(voice_stances, {"mind_line": "text", "imprints": "text"}, here=voice_stances.c.space_id.in_(_spaces_here)),
+    Place(voice_signals, {"rule": "text"}, here=voice_signals.c.space_id.in_(_spaces_here)),
+    Place(voice_reflections, {"reason": "text"}, here=voice_reflections.c.space_id.in_(_spaces_here)),
     Place(webhooks, {"name": "text"}, agent=webhooks.c.agent_id, of_people=True),
     Place(
         entities,

@@ -30,12 +30,12 @@ from denizen.access.vault import Vault
 from denizen.bus.port import Bus
 from denizen.bus.streams import PanelDelta, space_topic
 from denizen.clock import Clock
-from denizen.cycles.ledger import Charge
+from denizen.cycles.ledger import Charge, charge_of
 from denizen.errors import ModelError, ModelUnreachable
 from denizen.ids import OrganizationId
 from denizen.models import request
 from denizen.models.catalog import Models
-from denizen.models.prices import Price, cost, usage_of
+from denizen.models.prices import Price
 from denizen.panel.background import Background
 from denizen.panel.context import Line
 from denizen.panel.taking import Claim
@@ -69,10 +69,7 @@ class Kit:
 
     def charge(self, response: ModelResponse, name: str) -> Charge:
         """What the response has used and cost."""
-        used = usage_of(response)
-        dollars = cost(response, self.prices, asked=name)
-        micros = None if dollars is None else int(dollars * 1_000_000)
-        return Charge(name, used.input, used.output, used.cache_read, used.cache_write, micros)
+        return charge_of(response, name, self.prices)
 
 
 class TooLate(Exception):

@@ -1,4 +1,4 @@
-"""What an advisor is told besides who it is and what was said: a profile, and what is remembered. A port.
+"""What an advisor is told besides who it is and what was said: profile, state of mind, what is remembered. A port.
 
 The panel knows neither how a profile is chosen nor where memories are kept. Where there is no background, requests are
 as they are without it.

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from denizen.cycles.budgets import BudgetSettings
 from denizen.errors import InvalidInput
 from denizen.panel.phases import DEFAULT_PHASES, Phase
+from denizen.reflection.settings import ReflectionSettings
 
 MOST_ADVISORS: Final = 50
 MOST_CROSSTALK: Final = 5
@@ -50,6 +51,8 @@ class PanelSettings(BaseModel):
     """What suggests advisors, puts together and checks; empty: the panel's own model."""
     budget: BudgetSettings | None = None
     """What this panel may use. The organization's limits hold besides."""
+    reflection: ReflectionSettings = Field(default_factory=ReflectionSettings)
+    """How its voices think a turn over once it is answered: sentiment and metaprompts. By default they do not."""
 
 
 class AdvisorSettings(BaseModel):
@@ -66,6 +69,8 @@ class AdvisorSettings(BaseModel):
     """Its own, instead of the panel's."""
     assertions: tuple[str, ...] = Field(default=(), max_length=20)
     """What is expected of each of its replies: checked when it is there."""
+    reflection: ReflectionSettings | None = None
+    """Its own, instead of the panel's."""
 
 
 def checked(kind: type[Model], given: Mapping[str, Any], what: str) -> Model:

@@ -16,7 +16,7 @@ from denizen.consciousness.log import EntryKind
 from denizen.inbox.events import EventType, SenderKind
 from denizen.panel.rounds import Kind as RoundKind
 from denizen.panel.rounds import Part
-from denizen.reflection.records import Outcome
+from denizen.reflection.books import Outcome
 from denizen.reflection.state import Complexity, Mood, Skill
 from denizen.spaces.directory import Attention, EntityKind, SpaceKind
 from denizen.storage.database import storable

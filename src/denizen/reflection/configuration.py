@@ -195,3 +195,19 @@ def merged(settings: ReflectionSettings, changes: Mapping[str, Any] | None) -> R
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))
         raise InvalidInput(f"{where}: {first['msg'].removeprefix('Value error, ')}.") from error
+
+
+def find(settings: ReflectionSettings, by: Configuration, wanted: str | Metaprompt) -> Metaprompt:
+    """The metaprompt with that id: of these settings, else of the configuration. One that is given whole is itself."""
+    if isinstance(wanted, Metaprompt):
+        return wanted
+    known = {**by.metaprompts, **{each.id: each for each in settings.metaprompts}}
+    if wanted not in known:
+        raise InvalidInput(f"There is no metaprompt {wanted!r}. There is: {', '.join(known) or 'none'}.")
+    return known[wanted]
+
+
+def require_known(settings: ReflectionSettings, by: Configuration) -> None:
+    """Raises `InvalidInput` where the settings name a profile or a metaprompt that there is not."""
+    if warnings := effective(settings, by).warnings:
+        raise InvalidInput(f"reflection: {'; '.join(warnings)}.")

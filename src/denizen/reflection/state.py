@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
+from denizen.errors import InvalidInput
 from denizen.inbox.format import one_line
 
 Mood = Literal[
@@ -134,6 +135,16 @@ def read_adjustment(answer: object) -> Adjustment | str:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"])) or "the answer"
         return f"{where[:80]}: {first['msg']}"
+
+
+def wanted(given: Mapping[str, object]) -> Adjustment:
+    """What somebody wants a state of mind to be. Raises `InvalidInput` for what is no state of mind, or nothing."""
+    found = read_adjustment(given)
+    if isinstance(found, str):
+        raise InvalidInput(f"This is no state of mind. {found}.")
+    if not found.model_dump(exclude_none=True, exclude_defaults=True):
+        raise InvalidInput("Say what shall be different: mood, user_skill or task_complexity.")
+    return found
 
 
 def _json_in(text: str) -> object:

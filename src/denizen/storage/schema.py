@@ -868,3 +868,68 @@ reflecting = Table(
     _key("agent_id", "agents.id"),
     _int("cycle", 0),  # the number of the last cycle that was reflected on
 )
+
+voice_stances = Table(
+    "voice_stances",  # the state of mind of each voice of a panel
+    metadata,
+    _key("space_id", "panels.space_id"),
+    _key("voice"),  # the id of an advisor, or assistant
+    _int("reflected_turns", 0),  # turns that were reflected on
+    _text("mood", "neutral"),
+    _text("skill", "unknown"),
+    _text("complexity", "unknown"),
+    Column("mind_line", Text),  # what it is told of it; NULL: nothing
+    _text("imprints", "{}"),  # what metaprompts keep of the conversation: JSON, texts by key
+    _int("updated_at"),
+    sqlite_with_rowid=False,
+)
+
+voice_feelings = Table(
+    "voice_feelings",  # how each person seems to feel, to each voice of a panel: numbers only
+    metadata,
+    _key("space_id", "panels.space_id"),
+    _key("voice"),
+    _key("person_id", "entities.id"),
+    _text("counters"),
+    _int("updated_at"),
+    sqlite_with_rowid=False,
+)
+
+voice_signals = Table(
+    "voice_signals",  # what how people feel, and what went wrong, amounted to in a panel
+    metadata,
+    _number(),
+    _ref("space_id", "panels.space_id"),
+    _text("voice"),
+    Column("person_id", Text),  # who it is about; NULL: nobody
+    _int("turn"),  # of the panel, after which it was seen
+    _text("name"),
+    _text("rule"),  # by which it was seen
+    Column("score", BigInteger),  # thousandths, from -1000 to 1000; NULL: it has none
+    _int("created_at"),
+    Index("ix_voice_signals_stance", "space_id", "voice", "number"),
+)
+
+voice_reflections = Table(
+    "voice_reflections",  # each time a metaprompt was asked for a voice, or someone set its state of mind
+    metadata,
+    _number(),
+    _ref("space_id", "panels.space_id"),
+    _text("voice"),
+    Column("turn", BigInteger),  # of the panel, that it came after; NULL: by hand
+    Column("metaprompt", Text),  # its id; NULL where someone set or reset the state
+    _text("cause"),  # the signal, interval, manual, set, reset
+    _text("outcome"),  # changed, unchanged, failed
+    _text("reason", ""),
+    _text("state"),  # mood, skill and complexity after it: JSON
+    Column("by_id", Text),  # who did it by hand
+    _int("created_at"),
+    Index("ix_voice_reflections_stance", "space_id", "voice", "number"),
+)
+
+panel_reflecting = Table(
+    "panel_reflecting",  # the panels whose voices reflect, and how far each has come
+    metadata,
+    _key("space_id", "panels.space_id"),
+    _int("turn", 0),  # the number of the last one that was reflected on
+)

@@ -19,7 +19,7 @@ from denizen.errors import NotFound, OutcomeUnknown
 from denizen.ids import MessageId, SpaceId, new_id
 from denizen.memory import reminding, rolling, settled
 from denizen.memory.policy import Policy
-from denizen.reflection import records
+from denizen.reflection.books import AGENTS
 from denizen.server.answering import wait_while_there
 from denizen.server.auth import Caller, Person
 from denizen.server.context import context_of
@@ -165,7 +165,7 @@ def _seen(
 
 def _outlook(tx: Tx, asked: Asked) -> dict[str, JsonValue]:
     """The profile and the state of mind that the agent has there."""
-    stance = records.stance(tx, asked.agent_id, asked.space_id)
+    stance = AGENTS.stance(tx, asked.agent_id, asked.space_id)
     return {
         "prompt_profile": {"id": stance.preset, "reason": stance.preset_reason},
         "state_of_mind": {**stance.state.as_dict()},

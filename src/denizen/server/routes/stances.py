@@ -10,7 +10,8 @@ from denizen.agents import inspection, standing
 from denizen.agents.outlook import Outlook
 from denizen.errors import InvalidInput
 from denizen.ids import AgentId, SpaceId
-from denizen.reflection import history, records
+from denizen.reflection import records, state
+from denizen.reflection.books import AGENTS
 from denizen.reflection.settings import Manual, Metaprompt
 from denizen.reflection.state import Adjustment
 from denizen.reflection.templates import check_template
@@ -80,7 +81,7 @@ async def set_state(
     request: Request, caller: Admin, agent_id: str, conversation_id: str, wanted: SetState
 ) -> StanceOut:
     """Only what is sent is changed. The agent is told with its next cycle."""
-    adjustment = standing.wanted(wanted.model_dump())
+    adjustment = state.wanted(wanted.model_dump())
     return await context_of(request).runtime.db.write(_set_state, agent_id, conversation_id, caller, adjustment)
 
 
@@ -139,7 +140,7 @@ def _list(tx: Tx, agent_id: str, caller: Caller) -> StanceList:
 
 
 def _get(tx: Tx, agent_id: str, conversation_id: str, caller: Caller) -> StanceOut:
-    return StanceOut.of(records.stance(tx, *_find(tx, agent_id, conversation_id, caller)))
+    return StanceOut.of(AGENTS.stance(tx, *_find(tx, agent_id, conversation_id, caller)))
 
 
 def _set_settings(
@@ -161,14 +162,14 @@ def _reset(tx: Tx, agent_id: str, conversation_id: str, caller: Caller) -> None:
 
 def _history(tx: Tx, agent_id: str, conversation_id: str, caller: Caller, before: int | None, limit: int) -> RunPage:
     agent, space = _find(tx, agent_id, conversation_id, caller)
-    found = history.runs_of(tx, agent, space, before=before, limit=limit + 1)
+    found = AGENTS.runs_of(tx, agent, space, before=before, limit=limit + 1)
     page = found[:limit]
     return RunPage(runs=[RunOut.of(each) for each in page], next=page[-1].number if len(found) > limit else None)
 
 
 def _signals(tx: Tx, agent_id: str, conversation_id: str, caller: Caller, before: int | None, limit: int) -> SignalPage:
     agent, space = _find(tx, agent_id, conversation_id, caller)
-    found = history.signals_of(tx, agent, space, before=before, limit=limit + 1)
+    found = AGENTS.signals_of(tx, agent, space, before=before, limit=limit + 1)
     page = found[:limit]
     return SignalPage(
         signals=[SignalOut.of(each) for each in page], next=page[-1].number if len(found) > limit else None

@@ -10,12 +10,11 @@ from pydantic import BaseModel, Field, JsonValue
 from denizen.agents.inspection import Standing
 from denizen.agents.outlook import Outlook
 from denizen.clock import Instant, moment
-from denizen.cycles.reflecting import Tried
 from denizen.profiles.presets import Preset, Presets
 from denizen.profiles.router import Choice, route
-from denizen.reflection.history import PastRun, PastSignal
-from denizen.reflection.records import Outcome, Stance
+from denizen.reflection.books import Outcome, PastRun, PastSignal, Stance
 from denizen.reflection.state import Complexity, Mood, Skill, StateOfMind
+from denizen.reflection.thinking import Tried
 from denizen.server.shapes.examples import KITCHEN, NINE, NOOR, asked, given
 
 _STATE = {"mood": "empathetic", "user_skill": "novice", "task_complexity": "simple"}

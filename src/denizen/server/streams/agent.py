@@ -43,7 +43,7 @@ from denizen.errors import NotFound
 from denizen.ids import AgentId, CycleId, EntityId, SpaceId
 from denizen.inbox import delivery
 from denizen.models.prices import usage_of
-from denizen.reflection import records as reflection
+from denizen.reflection.books import AGENTS
 from denizen.server.auth import Caller
 from denizen.server.context import Context
 from denizen.server.live import Live, Payload
@@ -108,7 +108,7 @@ def _require(tx: Tx, reader: _Reader) -> None:
 
 def _stance(tx: Tx, reader: _Reader, space_id: SpaceId) -> AgentStance:
     _require(tx, reader)
-    return AgentStance(agent=reader.agent_id, stance=StanceOut.of(reflection.stance(tx, reader.agent_id, space_id)))
+    return AgentStance(agent=reader.agent_id, stance=StanceOut.of(AGENTS.stance(tx, reader.agent_id, space_id)))
 
 
 def _look(tx: Tx, reader: _Reader, after: int, told: _Told | None) -> _Life:

@@ -39,7 +39,7 @@ from denizen.bus.streams import SpaceRead as SpaceReadFrame
 from denizen.errors import NotAMember, NotFound
 from denizen.ids import CallId, EntityId, MessageId, SpaceId
 from denizen.memory import rolling, settled
-from denizen.reflection import records as reflection
+from denizen.reflection.books import AGENTS
 from denizen.server.auth import Caller
 from denizen.server.context import Context
 from denizen.server.live import Live, Payload
@@ -367,7 +367,7 @@ def _stance_now(tx: Tx, reader: _Reader, frame: StanceChanged) -> AgentStance | 
     _require(tx, reader, frame.space)
     if not may(tx, reader.entity_id, reader.token_id, "admin"):
         return None
-    return AgentStance(agent=frame.agent, stance=StanceOut.of(reflection.stance(tx, frame.agent, frame.space)))
+    return AgentStance(agent=frame.agent, stance=StanceOut.of(AGENTS.stance(tx, frame.agent, frame.space)))
 
 
 def _joined(place: _Place) -> SpaceJoined:

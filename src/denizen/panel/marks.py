@@ -1,0 +1,79 @@
+"""Which panels reflect, and how far each has come."""
+
+from __future__ import annotations
+
+from sqlalchemy import bindparam, delete, func, select, update
+
+from denizen.ids import SpaceId
+from denizen.panel.settings import AdvisorSettings, PanelSettings
+from denizen.storage.database import Tx, insert_ignore, statement
+from denizen.storage.schema import advisors, panel_reflecting, panels, redactions
+
+_panel = statement(select(panels.c.settings, panels.c.turns).where(panels.c.space_id == bindparam("space_id")))
+_advisors = statement(
+    select(advisors.c.settings).where(advisors.c.space_id == bindparam("space_id"), advisors.c.removed_at.is_(None))
+)
+_begin = insert_ignore(panel_reflecting, ("space_id", "turn"))
+_end = statement(delete(panel_reflecting).where(panel_reflecting.c.space_id == bindparam("space")))
+
+
+def keep_reflecting(tx: Tx, panel_id: SpaceId) -> None:
+    """The turns of the panel are reflected on from now on if it wants that, or one of its advisors does."""
+    row = tx.one(_panel, space_id=panel_id)
+    if row is None:
+        return
+    wanted = PanelSettings.model_validate_json(row[0]).reflection.is_on
+    for (settings,) in () if wanted else tx.all(_advisors, space_id=panel_id):
+        own = AdvisorSettings.model_validate_json(settings).reflection
+        wanted = wanted or (own is not None and own.is_on)
+    if wanted:
+        tx.run(_begin, space_id=panel_id, turn=row[1])
+    else:
+        tx.run(_end, space=panel_id)
+
+
+_mark = statement(select(panel_reflecting.c.turn).where(panel_reflecting.c.space_id == bindparam("space_id")))
+_advance = statement(
+    update(panel_reflecting)
+    .where(panel_reflecting.c.space_id == bindparam("space"), panel_reflecting.c.turn == bindparam("before"))
+    .values(turn=bindparam("after"))
+)
+
+
+def mark(tx: Tx, panel_id: SpaceId) -> int | None:
+    """The number of the last turn that was reflected on; None for a panel that does not reflect."""
+    row = tx.one(_mark, space_id=panel_id)
+    return None if row is None else row[0]
+
+
+def advance(tx: Tx, panel_id: SpaceId, turn: int) -> bool:
+    """This turn is the last that was reflected on; False where somebody else was faster."""
+    return tx.run(_advance, space=panel_id, before=turn - 1, after=turn) > 0
+
+
+_behind = statement(
+    select(panel_reflecting.c.space_id)
+    .join(panels, panels.c.space_id == panel_reflecting.c.space_id)
+    .where(panels.c.turns > panel_reflecting.c.turn)
+    .order_by(panel_reflecting.c.space_id)
+)
+
+
+def behind(tx: Tx) -> list[SpaceId]:
+    """The panels that have turns which were not reflected on."""
+    return [SpaceId(row[0]) for row in tx.all(_behind)]
+
+
+_redactions = statement(
+    select(func.count())
+    .select_from(redactions)
+    .join(panels, panels.c.organization_id == redactions.c.organization_id)
+    .where(panels.c.space_id == bindparam("space_id"))
+)
+
+
+def redactions_so_far(tx: Tx, panel_id: SpaceId) -> int:
+    """How often something was forgotten in the panel's organization."""
+    row = tx.one(_redactions, space_id=panel_id)
+    assert row is not None
+    return row[0]

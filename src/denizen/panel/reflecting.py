@@ -1,0 +1,294 @@
+"""Reflection of panels: what comes after a turn, beside the rounds. It delays nothing.
+
+Turn by turn, in order, once everyone has answered the message: each voice that reflects thinks the turn over as it saw
+it, which is what people said and what it said itself. What came of it is kept for all voices in one transaction that
+moves the panel's mark. A process that ends in between leaves the mark where it was: the turn is reflected on again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import ceil
+from typing import Any, Final
+
+from pydantic_ai.messages import ModelResponse
+from sqlalchemy import bindparam, select
+
+from denizen.cycles import budgets
+from denizen.cycles.budgets import Amount
+from denizen.cycles.ledger import Charge
+from denizen.errors import InvalidInput, NotFound
+from denizen.ids import EntityId, SpaceId
+from denizen.inbox.format import one_line
+from denizen.models.prices import Usage, expected_cost
+from denizen.panel import costs, marks, panels, rounds, standing
+from denizen.panel.asking import Kit
+from denizen.panel.panels import Panel
+from denizen.panel.rounds import Round
+from denizen.panel.standing import Voice
+from denizen.reflection import configuration, signals, thinking
+from denizen.reflection.books import VOICES, Conversation, Run
+from denizen.reflection.configuration import Configuration, Effective
+from denizen.reflection.sentiment import Classifier, Reading
+from denizen.reflection.settings import Metaprompt
+from denizen.reflection.thinking import Felt, NamedModel, Reflector, Tried, Turn, last_felt, quoted, reading_of, think
+from denizen.spaces import posting
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import entities, messages, replies
+from denizen.storage.schema import rounds as rounds_table
+
+TURNS: Final = 5
+"""Turns of a panel that a metaprompt is shown."""
+_ERROR_CHARACTERS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A turn to reflect on, as each voice saw it that answered, or tried to, and reflects."""
+
+    panel: Panel
+    number: int
+    turns: Mapping[str, Turn]
+    voices: tuple[Voice, ...]
+    forgotten: int
+    """How often something had been forgotten when it was read."""
+
+
+def next_held(tx: Tx, panel_id: SpaceId) -> Held | None:
+    """The next turn that was not reflected on; None if there is none, or someone has still to answer it."""
+    mark = marks.mark(tx, panel_id)
+    panel = None if mark is None else panels.get(tx, panel_id)
+    if mark is None or panel is None or panel.turns <= mark:
+        return None
+    asked = next(iter(rounds.of_turn(tx, panel_id, mark + 1)), None)
+    if asked is not None and not asked.all_completed:
+        return None
+    voices = () if asked is None else tuple(_reflecting(tx, panel, asked))
+    turns = {} if asked is None else {each.id: _turn(tx, panel, asked, each) for each in voices}
+    return Held(panel, mark + 1, turns, voices, marks.redactions_so_far(tx, panel_id))
+
+
+def _reflecting(tx: Tx, panel: Panel, asked: Round) -> list[Voice]:
+    """Who has answered, or failed to, is still there, and reflects."""
+    found: list[Voice] = []
+    for each in asked.spoken:
+        try:
+            voice = standing.voice(tx, panel, each.voice)
+        except NotFound:
+            continue
+        if each.state != "cancelled" and voice.reflection.is_on:
+            found.append(voice)
+    return found
+
+
+def _turn(tx: Tx, panel: Panel, asked: Round, voice: Voice) -> Turn:
+    """What the turn was to one voice."""
+    said = _said(tx, asked)
+    tried = _tried(tx, panel.id, voice.id, asked.turn)
+    return Turn(
+        stance=standing.stance(tx, panel.id, voice.id),
+        said=said,
+        counted={person_id: VOICES.counters(tx, voice.id, panel.id, person_id) for person_id in said},
+        recent=_recent(tx, panel.id, voice, asked.turn),
+        failed=tuple(error is not None for error in tried),
+        results=1,
+        errors=_errors(tried),
+        by_hand=VOICES.last_by_hand(tx, voice.id, panel.id),
+    )
+
+
+def _said(tx: Tx, asked: Round) -> dict[EntityId, str]:
+    try:
+        message = posting.get_message(tx, asked.message_id)
+    except NotFound:
+        return {}
+    return {} if message.deleted_at is not None else {message.author_id: message.text}
+
+
+_answers = statement(
+    select(replies.c.error)
+    .select_from(replies.join(rounds_table, rounds_table.c.id == replies.c.round_id))
+    .where(
+        replies.c.space_id == bindparam("space_id"),
+        replies.c.voice == bindparam("voice"),
+        replies.c.part == "reply",
+        replies.c.state.in_(("done", "failed")),
+        rounds_table.c.turn <= bindparam("turn"),
+    )
+    .order_by(rounds_table.c.turn.desc())
+    .limit(signals.ENTRIES)
+)
+
+
+def _tried(tx: Tx, panel_id: SpaceId, voice: str, turn: int) -> list[str | None]:
+    """What went wrong with the last replies of the voice, the newest first; None where nothing did."""
+    return [row[0] for row in tx.all(_answers, space_id=panel_id, voice=voice, turn=turn)]
+
+
+def _errors(tried: list[str | None]) -> tuple[str, ...]:
+    return tuple(one_line(error)[:_ERROR_CHARACTERS] for error in reversed(tried) if error is not None)
+
+
+_exchanged = statement(
+    select(entities.c.name, messages.c.text, messages.c.deleted_at, replies.c.text)
+    .select_from(
+        rounds_table.join(messages, messages.c.id == rounds_table.c.message_id)
+        .join(entities, entities.c.id == messages.c.author_id)
+        .outerjoin(
+            replies,
+            (replies.c.round_id == rounds_table.c.id)
+            & (replies.c.voice == bindparam("voice"))
+            & (replies.c.part == "reply")
+            & (replies.c.state == "done"),
+        )
+    )
+    .where(
+        rounds_table.c.space_id == bindparam("space_id"),
+        rounds_table.c.step == 0,
+        rounds_table.c.turn <= bindparam("turn"),
+        rounds_table.c.turn > bindparam("after"),
+    )
+    .order_by(rounds_table.c.turn)
+)
+
+
+def _recent(tx: Tx, panel_id: SpaceId, voice: Voice, turn: int) -> str:
+    """What people said last, and what the voice said itself: it knows nothing else of the conversation."""
+    lines: list[str] = []
+    where: dict[str, Any] = {"space_id": panel_id, "voice": voice.id, "turn": turn, "after": turn - TURNS}
+    for author, text, deleted_at, answer in tx.all(_exchanged, **where):
+        lines += [quoted(author, text)] if deleted_at is None else []
+        lines += [quoted(voice.name, answer)] if answer else []
+    return "\n".join(lines)
+
+
+class Reflecting:
+    """What panels reflect with in this process."""
+
+    def __init__(
+        self, kit: Kit, configuration: Callable[[], Configuration], classifier: Classifier | None = None
+    ) -> None:
+        self._kit, self._db = kit, kit.db
+        self._configuration, self._classifier = configuration, classifier
+
+    async def reflect_on_next(self, panel_id: SpaceId) -> bool:
+        """The next turn that everyone has answered is reflected on; False if there is none."""
+        held = await self._db.read(next_held, panel_id)
+        if held is None:
+            return False
+        purse, readings = Purse(self._kit, held.panel), _Readings()
+        at_once = asyncio.Semaphore(held.panel.settings.at_once)
+
+        async def over(voice: Voice) -> tuple[str, Conversation]:
+            async with at_once:
+                return voice.id, await think(self._reflector(held.panel, voice, purse), held.turns[voice.id], readings)
+
+        thoughts = [asyncio.ensure_future(over(each)) for each in held.voices]
+        try:
+            came = dict(await asyncio.gather(*thoughts))
+        finally:
+            # Whatever has ended one of them ends all, and nothing goes on behind our back.
+            for each in thoughts:
+                each.cancel()
+            await asyncio.gather(*thoughts, return_exceptions=True)
+        await self._db.write(standing.keep_panel_turn, panel_id, held.number, came, forgotten=held.forgotten)
+        return True
+
+    async def try_metaprompt(
+        self, panel_id: SpaceId, voice_id: str, wanted: str | Metaprompt, *, apply: bool, by: EntityId | None
+    ) -> Tried:
+        """Ask it now, of one voice. Only with `apply` does the answer change anything; it is paid in any case."""
+        panel, voice, turn, felt, forgotten = await self._db.read(_situation, panel_id, voice_id)
+        reflector = self._reflector(panel, voice, Purse(self._kit, panel))
+        asked = configuration.find(reflector.settings, reflector.configuration, wanted)
+
+        async def keep(run: Run) -> bool:
+            return await self._db.write(standing.keep_tried, panel_id, voice_id, run, forgotten, by)
+
+        return await thinking.try_metaprompt(reflector, turn, felt, asked, keep if apply else None)
+
+    def _reflector(self, panel: Panel, voice: Voice, purse: Purse) -> Reflector:
+        async def model_for(name: str | None) -> NamedModel:
+            return await self._kit.model_for(panel.organization_id, name or panel.settings.utility_model or voice.model)
+
+        return Reflector(
+            about={"panel": panel.id, "voice": voice.id},
+            name=voice.name,
+            settings=voice.reflection,
+            configuration=self._configuration(),
+            model_for=model_for,
+            purse=purse,
+            classifier=self._classifier,
+        )
+
+
+def _situation(tx: Tx, panel_id: SpaceId, voice_id: str) -> tuple[Panel, Voice, Turn, Felt, int]:
+    panel = panels.get(tx, panel_id)
+    voice = standing.voice(tx, panel, voice_id)
+    turn = Turn(
+        standing.stance(tx, panel_id, voice_id),
+        recent=_recent(tx, panel_id, voice, panel.turns),
+        errors=_errors(_tried(tx, panel_id, voice_id, panel.turns)),
+    )
+    last = next(iter(rounds.of_turn(tx, panel_id, panel.turns)), None)
+    felt = Felt() if last is None else last_felt(VOICES.counters(tx, voice_id, panel_id, last.asked_by))
+    return panel, voice, turn, felt, marks.redactions_so_far(tx, panel_id)
+
+
+class _Readings:
+    """How whoever has asked feels: found out once for all voices that find it out in the same way."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str | None, str], Reading | None] = {}
+        self._one_at_a_time = asyncio.Lock()
+
+    async def __call__(self, reflector: Reflector, settings: Effective, text: str) -> Reading | None:
+        sentiment = settings.sentiment
+        key = sentiment.method, sentiment.model or settings.model, text
+        async with self._one_at_a_time:
+            if key not in self._found:
+                self._found[key] = await reading_of(reflector, settings, text)
+        return self._found[key]
+
+
+class Purse:
+    """Pays for what one turn's reflection uses, within the budgets of the panel and the organization."""
+
+    def __init__(self, kit: Kit, panel: Panel) -> None:
+        self._kit, self._db, self._panel = kit, kit.db, panel
+        self._kept: list[Amount] = []
+        """For calls that are under way."""
+
+    async def keep(self, named: NamedModel, most: Usage) -> Amount | None:
+        """Room for the most that the call may use, where that is limited. Raises `InvalidInput` where there is none."""
+        panel, own = self._panel, self._panel.settings.budget
+        shared = await self._db.read(budgets.organization_budget, panel.organization_id)
+        limits = [each for each in (own, shared) if each is not None]
+        if not limits:
+            return None
+        # Reading the price list takes its time, the first time.
+        dollars = await asyncio.to_thread(expected_cost, named[1], most, self._kit.prices, asked=named[0])
+        if dollars is None and any(each.in_dollars for each in limits):
+            raise InvalidInput(f"There is a budget in dollars, and nobody here knows what {named[0]!r} costs.")
+        need = Amount(most.input + most.output, ceil((dollars or 0) * 1_000_000))
+        # Before it is asked: the other voices of the turn do so at the same time.
+        self._kept.append(need)
+        scope = await self._db.write(costs.lacking, panel.organization_id, panel.id, own, sum(self._kept, Amount()))
+        if scope is not None:
+            self._kept.remove(need)
+            raise InvalidInput(costs.refusal(scope))
+        return need
+
+    async def pay(self, named: NamedModel, kept: Any, response: ModelResponse | None) -> None:
+        """The call is on the panel's account, and what was kept for it is free again."""
+        if kept is not None:
+            self._kept.remove(kept)
+        if response is not None:
+            await self._db.write(_enter, self._panel, self._kit.charge(response, named[0]))
+
+
+def _enter(tx: Tx, panel: Panel, charge: Charge) -> None:
+    panels.hold(tx, panel.id)
+    costs.enter(tx, panel.organization_id, panel.id, charge)

@@ -1,0 +1,84 @@
+"""What this process reflects on, while everyone lives on: one turn after the other of each, several at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, Generic, TypeVar
+
+import structlog
+
+from denizen.errors import StorageError
+
+log_line = structlog.get_logger(__name__)
+
+AT_ONCE: Final = 8
+"""How many are reflected on at the same time."""
+
+Id = TypeVar("Id", bound=str)
+
+
+class Afterthoughts(Generic[Id]):
+    """What this process reflects on, while everyone lives on. Cancelled, it leaves everything as it was."""
+
+    def __init__(self, reflect_on_next: Callable[[Id], Awaitable[bool]]) -> None:
+        """`reflect_on_next` reflects on the next turn of an agent, or of a panel; False if there is none."""
+        self._reflect_on_next = reflect_on_next
+        self._waiting: dict[Id, None] = {}
+        self._tasks: dict[Id, asyncio.Task[None]] = {}
+        self._put_off: set[Id] = set()
+        self._stopped = False
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._tasks or self._waiting)
+
+    def hint(self, whose: Id) -> None:
+        """There may be something to reflect on. Returns at once."""
+        self._waiting[whose] = None
+        self._start()
+
+    def try_again(self) -> None:
+        """What could not be reflected on is tried again. Returns at once."""
+        for whose in self._put_off.copy():
+            self.hint(whose)
+
+    async def settled(self) -> None:
+        """Everything that was lived so far is reflected on."""
+        while self._tasks:
+            await asyncio.wait(list(self._tasks.values()))
+
+    async def stop(self) -> None:
+        """Nothing goes on here any more; whoever comes next finds what was left."""
+        self._stopped = True
+        self._waiting.clear()
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def _start(self) -> None:
+        for whose in list(self._waiting):
+            if self._stopped or len(self._tasks) >= AT_ONCE:
+                return
+            if whose in self._tasks:
+                continue  # its turn comes when it has finished
+            del self._waiting[whose]
+            task = asyncio.create_task(self._reflect(whose), name=f"reflection of {whose}")
+            self._tasks[whose] = task
+            task.add_done_callback(lambda _, ended=whose: self._ended(ended))
+
+    def _ended(self, whose: Id) -> None:
+        del self._tasks[whose]
+        self._start()
+
+    async def _reflect(self, whose: Id) -> None:
+        self._put_off.discard(whose)
+        try:
+            while await self._reflect_on_next(whose):
+                pass
+        except Exception as error:  # noqa: BLE001  the loop's boundary: what was lived stays, and is found later
+            if isinstance(error, StorageError):
+                self._put_off.add(whose)
+            log_line.warning("reflection put off", of=whose, error=repr(error))

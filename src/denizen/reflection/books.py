@@ -1,0 +1,348 @@
+"""What is kept of states of mind: where each stands, what was counted of people, and how it all came about.
+
+There are two books of the same kind: of agents in their spaces, and of the voices of panels. Whoever writes in one
+holds first what it is about: the agent's mind, or the panel.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from sqlalchemy import Table, bindparam, delete, func, literal, null, select
+from sqlalchemy.dialects import postgresql
+
+from denizen.clock import Instant
+from denizen.ids import EntityId, SpaceId
+from denizen.reflection.signals import Counters, Detected
+from denizen.reflection.state import Adjustment, StateOfMind
+from denizen.storage.database import Statement, Tx, insert_into, statement, storable
+from denizen.storage.schema import (
+    feelings,
+    reflections,
+    signals,
+    stances,
+    voice_feelings,
+    voice_reflections,
+    voice_signals,
+    voice_stances,
+)
+
+Outcome = Literal["changed", "unchanged", "failed"]
+_LAST: Final = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Stance:
+    """How an agent, or a voice of a panel, stands to a conversation."""
+
+    space_id: SpaceId
+    preset: str | None
+    """Its profile there."""
+    preset_reason: str
+    turns: int
+    """Turns that profiles were chosen for."""
+    state: StateOfMind = field(default_factory=StateOfMind)
+    imprints: Mapping[str, str] = field(default_factory=dict[str, str])
+    reflected_turns: int = 0
+    overrides: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    updated_at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A metaprompt that was asked, or what someone did by hand."""
+
+    metaprompt: str | None
+    cause: str
+    adjustment: Adjustment | None
+    """What is to change; None: it came to nothing, and the state stays as it was."""
+    why_not: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of a run."""
+
+    outcome: Outcome
+    reason: str
+    state: StateOfMind
+    """After it."""
+    imprints: Mapping[str, str]
+
+
+def settle(before: Stance, run: Run) -> Settled:
+    """What a run makes of a stance. Pure."""
+    if run.adjustment is None:
+        return Settled("failed", run.why_not, before.state, before.imprints)
+    state, imprints = run.adjustment.apply(before.state), run.adjustment.imprint(before.imprints)
+    changed = (state, imprints) != (before.state, dict(before.imprints))
+    return Settled("changed" if changed else "unchanged", run.adjustment.why, state, imprints)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A signal, and whom it is about."""
+
+    person_id: EntityId | None
+    detected: Detected
+    score: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What reflecting on one conversation's turn has come to."""
+
+    space_id: SpaceId
+    turn: int
+    """Its number, counted from 1."""
+    counters: Mapping[EntityId, Counters]
+    seen: Sequence[Seen]
+    runs: Sequence[Run]
+    by_hand: int = 0
+    """What `last_by_hand` was when it was begun."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastRun:
+    """One line of the history of a state of mind."""
+
+    number: int
+    space_id: SpaceId
+    cycle: int | None
+    """The number of the cycle, in a panel of the turn, that it came after; None: it was done by hand."""
+    metaprompt: str | None
+    cause: str
+    outcome: Outcome
+    reason: str
+    state: StateOfMind
+    by_id: EntityId | None
+    at: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class PastSignal:
+    """A signal that there was."""
+
+    number: int
+    space_id: SpaceId
+    person_id: EntityId | None
+    cycle: int
+    """The number of the cycle, in a panel of the turn, after which it was seen."""
+    name: str
+    rule: str
+    score: float | None
+    at: Instant
+
+
+_NOT_KEPT: Final[Mapping[str, Any]] = {
+    "preset": null(),
+    "preset_reason": literal(""),
+    "turns": literal(0),
+    "overrides": null(),
+}
+"""What only agents have in their book: what a voice was told stands with its replies."""
+_STANCE: Final = (
+    "space_id",
+    "preset",
+    "preset_reason",
+    "turns",
+    "mood",
+    "skill",
+    "complexity",
+    "imprints",
+    "reflected_turns",
+    "overrides",
+    "updated_at",
+)
+
+
+class Book:
+    """The tables of one kind, and what is written in them. `who` is an agent or a voice, by its id."""
+
+    def __init__(
+        self, of_stances: Table, of_feelings: Table, of_signals: Table, of_runs: Table, *, who: str, when: str
+    ) -> None:
+        self._who, self._when = who, when
+        rows = (of_stances.c[name] if name in of_stances.c else _NOT_KEPT[name] for name in _STANCE)
+        columns = select(*rows)
+        self._one = statement(columns.where(*_there(of_stances, who)))
+        self._all = statement(
+            columns.where(of_stances.c[who] == bindparam("who"))
+            .order_by(of_stances.c.updated_at.desc(), of_stances.c.space_id)
+            .limit(bindparam("limit"))
+        )
+        self._put_state = upsert(of_stances, "mood", "skill", "complexity", "mind_line", "imprints")
+        self._put_turn = upsert(of_stances, "reflected_turns")
+        self._counters = statement(
+            select(of_feelings.c.counters).where(
+                *_there(of_feelings, who), of_feelings.c.person_id == bindparam("person_id")
+            )
+        )
+        self._feel = upsert(of_feelings, "counters")
+        self._drop_feelings = statement(delete(of_feelings).where(*_there(of_feelings, who)))
+        self._signal = insert_into(
+            of_signals, who, "space_id", "person_id", when, "name", "rule", "score", "created_at"
+        )
+        self._add_run = insert_into(
+            of_runs, who, "space_id", when, "metaprompt", "cause", "outcome", "reason", "state", "by_id", "created_at"
+        )
+        self._by_hand = statement(
+            select(func.max(of_runs.c.number)).where(*_there(of_runs, who), of_runs.c[when].is_(None))
+        )
+        past = ("number", "space_id", when, "metaprompt", "cause", "outcome", "reason", "state", "by_id", "created_at")
+        self._runs = _page(of_runs, who, past)
+        past = ("number", "space_id", "person_id", when, "name", "rule", "score", "created_at")
+        self._signals = _page(of_signals, who, past)
+
+    # Reading
+
+    def stance(self, tx: Tx, who: str, space_id: SpaceId) -> Stance:
+        """How it stands to the space; one without anything particular where nothing is known."""
+        row = tx.one(self._one, who=who, space=space_id)
+        return Stance(space_id, None, "", 0) if row is None else _stance(row)
+
+    def stances_of(self, tx: Tx, who: str, *, limit: int = 100) -> list[Stance]:
+        """How it stands to its conversations, those that changed last first."""
+        return [_stance(row) for row in tx.all(self._all, who=who, limit=limit)]
+
+    def counters(self, tx: Tx, who: str, space_id: SpaceId, person_id: EntityId) -> Counters:
+        """What was counted of the person in the conversation."""
+        row = tx.one(self._counters, who=who, space=space_id, person_id=person_id)
+        return Counters() if row is None else Counters.from_json(row[0])
+
+    def last_by_hand(self, tx: Tx, who: str, space_id: SpaceId) -> int:
+        """The number of the newest line of the history that is someone's doing; 0: there is none."""
+        row = tx.one(self._by_hand, who=who, space=space_id)
+        return 0 if row is None or row[0] is None else row[0]
+
+    def runs_of(
+        self, tx: Tx, who: str, space_id: SpaceId, *, before: int | None = None, limit: int = 100
+    ) -> list[PastRun]:
+        """What was asked and done there, the newest first."""
+        end = _LAST if before is None else before
+        return [_past_run(row) for row in tx.all(self._runs, who=who, space=space_id, before=end, limit=limit)]
+
+    def signals_of(
+        self, tx: Tx, who: str, space_id: SpaceId, *, before: int | None = None, limit: int = 100
+    ) -> list[PastSignal]:
+        """The signals that were seen there, the newest first."""
+        end = _LAST if before is None else before
+        rows = tx.all(self._signals, who=who, space=space_id, before=end, limit=limit)
+        return [
+            PastSignal(number, where, person, cycle, name, rule, None if score is None else score / 1_000, at)
+            for number, where, person, cycle, name, rule, score, at in rows
+        ]
+
+    # Writing: each gives whether what is told of the state of mind is another now
+
+    def enter(
+        self, tx: Tx, who: str, space_id: SpaceId, run: Run, *, when: int | None = None, by: EntityId | None = None
+    ) -> bool:
+        """The run is in the history, and what it changed is so."""
+        before = self.stance(tx, who, space_id)
+        return self._enter(tx, who, before, run, settle(before, run), when, by)
+
+    def reset(self, tx: Tx, who: str, space_id: SpaceId, *, by: EntityId | None = None) -> bool:
+        """Nothing is imprinted, nothing counted, and there is no particular state of mind. The history stays."""
+        before = self.stance(tx, who, space_id)
+        changed = (before.state, dict(before.imprints)) != (StateOfMind(), {})
+        settled = Settled("changed" if changed else "unchanged", "", StateOfMind(), {})
+        tx.run(self._drop_feelings, who=who, space=space_id)
+        return self._enter(tx, who, before, Run(None, "reset", None), settled, None, by)
+
+    def keep(self, tx: Tx, who: str, when: int, came: Conversation) -> bool:
+        """The conversation's turn was reflected on, and this came of it.
+
+        What someone has set or reset meanwhile stands: then this came of what was before, and only the turn is counted.
+        """
+        there = {self._who: who, "space_id": came.space_id}
+        tx.run(self._put_turn, **there, reflected_turns=came.turn, updated_at=tx.now)
+        if self.last_by_hand(tx, who, came.space_id) != came.by_hand:
+            return False
+        for person_id, counted in came.counters.items():
+            tx.run(self._feel, **there, person_id=person_id, counters=counted.to_json(), updated_at=tx.now)
+        for seen in came.seen:
+            tx.run(
+                self._signal,
+                **there,
+                person_id=seen.person_id,
+                **{self._when: when},
+                name=seen.detected.name,
+                rule=seen.detected.rule,
+                score=None if seen.score is None else round(seen.score * 1_000),
+                created_at=tx.now,
+            )
+        told_anew = [self.enter(tx, who, came.space_id, run, when=when) for run in came.runs]
+        return any(told_anew)
+
+    def _enter(
+        self, tx: Tx, who: str, before: Stance, run: Run, after: Settled, when: int | None, by: EntityId | None
+    ) -> bool:
+        there = {self._who: who, "space_id": before.space_id}
+        if after.outcome == "changed":
+            tx.run(
+                self._put_state,
+                **there,
+                mood=after.state.mood,
+                skill=after.state.user_skill,
+                complexity=after.state.task_complexity,
+                mind_line=after.state.line(),
+                imprints=storable(json.dumps(dict(after.imprints), ensure_ascii=False)),
+                updated_at=tx.now,
+            )
+        tx.run(
+            self._add_run,
+            **there,
+            **{self._when: when},
+            metaprompt=run.metaprompt,
+            cause=run.cause,
+            outcome=after.outcome,
+            reason=storable(after.reason),
+            state=json.dumps(after.state.as_dict()),
+            by_id=by,
+            created_at=tx.now,
+        )
+        return after.state.line() != before.state.line()
+
+
+def upsert(table: Table, *columns: str) -> Statement:
+    """The row of this key has these columns, whether or not there was one."""
+    keys = [each.name for each in table.primary_key]
+    row = postgresql.insert(table).values(
+        {name: bindparam(name, type_=table.c[name].type) for name in (*keys, *columns, "updated_at")}
+    )
+    set_ = {name: row.excluded[name] for name in (*columns, "updated_at")}
+    return statement(row.on_conflict_do_update(index_elements=list(table.primary_key), set_=set_))
+
+
+def _there(table: Table, who: str) -> tuple[Any, Any]:
+    return table.c[who] == bindparam("who"), table.c.space_id == bindparam("space")
+
+
+def _page(table: Table, who: str, columns: Sequence[str]) -> Statement:
+    return statement(
+        select(*(table.c[name] for name in columns))
+        .where(*_there(table, who), table.c.number < bindparam("before"))
+        .order_by(table.c.number.desc())
+        .limit(bindparam("limit"))
+    )
+
+
+def _stance(row: tuple[Any, ...]) -> Stance:
+    space_id, preset, reason, turns, mood, skill, complexity, imprints, reflected, overrides, at = row
+    state = StateOfMind(mood, skill, complexity)
+    kept: dict[str, Any] = json.loads(overrides) if overrides else {}
+    return Stance(SpaceId(space_id), preset, reason, turns, state, json.loads(imprints), reflected, kept, at)
+
+
+def _past_run(row: tuple[Any, ...]) -> PastRun:
+    number, space_id, when, metaprompt, cause, outcome, reason, state, by_id, at = row
+    mind = StateOfMind(**json.loads(state))
+    return PastRun(number, space_id, when, metaprompt, cause, outcome, reason, mind, by_id, at)
+
+
+AGENTS: Final = Book(stances, feelings, signals, reflections, who="agent_id", when="cycle")
+VOICES: Final = Book(voice_stances, voice_feelings, voice_signals, voice_reflections, who="voice", when="turn")
