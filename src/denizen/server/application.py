@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Final
 
 from fastapi import FastAPI
-from fastapi.routing import APIRoute
 
 from denizen import __version__
 from denizen.access.oidc import Issuer
@@ -47,7 +46,6 @@ from denizen.server.routes import (
     usage,
     webhooks,
 )
-from denizen.server.schemas import Problem
 from denizen.server.web_files import WEB_FOLDER, WebFiles
 from denizen.settings.shape import OidcSettings
 
@@ -114,12 +112,9 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        generate_unique_id_function=_operation_id,
-        responses={"default": {"model": Problem, "description": "What went wrong."}},
+        routes=[route for room in ROOMS for route in room.router.routes],
     )
     app.state.context = context
-    for room in ROOMS:
-        app.include_router(room.router)
     problems.install(app)
     app.add_middleware(Gate, context=context)
     app.add_middleware(Observer, telemetry=runtime.telemetry)
@@ -127,7 +122,3 @@ def create_app(
         runtime.telemetry.metrics.build.set(1, __version__)
     describing.complete(app)
     return app
-
-
-def _operation_id(route: APIRoute) -> str:
-    return route.name

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from fastapi import FastAPI
 from fastapi.dependencies.models import Dependant
-from fastapi.routing import APIRoute, iter_route_contexts
+from fastapi.routing import APIRoute
 
 from denizen.access.roles import PERSONAL, ROLES, Role, reaches
 from denizen.server.auth import ROLE_ASKED, who_asks
@@ -61,10 +61,10 @@ def permissions(app: FastAPI) -> list[Permission]:
 
 
 def _routes(app: FastAPI) -> Iterator[tuple[str, APIRoute]]:
-    for each in iter_route_contexts(app.routes):
-        if isinstance(each.original_route, APIRoute) and each.path is not None:
+    for route in app.routes:
+        if isinstance(route, APIRoute):
             # As the description has it: without how a parameter is read.
-            yield re.sub(r":\w+}", "}", each.path), each.original_route
+            yield re.sub(r":\w+}", "}", route.path), route
 
 
 def _asked(route: APIRoute) -> Asked:

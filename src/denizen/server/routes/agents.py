@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Final
 from uuid import UUID, uuid5
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import JsonValue, ValidationError
 
@@ -25,6 +25,7 @@ from denizen.server.auth import Admin, Caller, Person
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
 from denizen.server.problems import Problem
+from denizen.server.room import room
 from denizen.server.routes.spaces import enter
 from denizen.server.routes.triggers import find_agent
 from denizen.server.schemas import AgentOut, SpaceOut
@@ -45,7 +46,7 @@ from denizen.spaces import directory, reading
 from denizen.storage.database import Tx, storable
 from denizen.tools.addresses import is_allowed
 
-router = APIRouter()
+router = room()
 
 LONGEST_PAGE: Final = 200
 _KEYS: Final = UUID("c9a5b2e4-3f0d-4b7e-8a54-1f6f0b7f9d20")

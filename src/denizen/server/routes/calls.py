@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import JsonValue
 
 from denizen.ids import EntityId
 from denizen.server.auth import Authenticated
 from denizen.server.context import context_of
+from denizen.server.room import room
 from denizen.server.routes.spaces import enter
 from denizen.server.schemas import AnswerCall, CallList, CallOut
 from denizen.storage.database import Tx, storable
 from denizen.tools import calls
 from denizen.tools.functions import as_text
 
-router = APIRouter()
+router = room()
 
 _LAST: Final = 2**62
 

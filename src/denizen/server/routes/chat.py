@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID, uuid5
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from pydantic import JsonValue
 
 from denizen.agents import chatting
@@ -25,6 +25,7 @@ from denizen.server.auth import Caller, Person
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
 from denizen.server.problems import Problem
+from denizen.server.room import room
 from denizen.server.routes.spaces import enter
 from denizen.server.routes.triggers import find_agent
 from denizen.server.schemas import CallOut, MessageOut
@@ -35,7 +36,7 @@ from denizen.storage.database import Tx, storable
 from denizen.tools import calls
 from denizen.tools.calls import Call
 
-router = APIRouter()
+router = room()
 
 _KEYS: Final = UUID("c2a3f1d4-7b60-4a5e-9f0c-3d8e6b1a2f59")
 """Under which idempotency keys become the ids of messages."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 
 from denizen.agents import applying
 from denizen.agents.definition import AgentDefinition
@@ -15,6 +15,7 @@ from denizen.errors import InvalidInput
 from denizen.portability.hiding import Hidden
 from denizen.server.auth import Admin, Caller
 from denizen.server.context import context_of
+from denizen.server.room import room
 from denizen.server.routes.agents import allow
 from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.definitions import Applied, Apply, DocumentOut
@@ -22,7 +23,7 @@ from denizen.spaces import directory
 from denizen.spaces.directory import Entity, Space
 from denizen.storage.database import Tx
 
-router = APIRouter()
+router = room()
 
 
 @router.post(

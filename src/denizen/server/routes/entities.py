@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Final
 from uuid import UUID, uuid5
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 
 from denizen.access import people, roles
 from denizen.access.people import Profile
@@ -16,13 +16,14 @@ from denizen.server.auth import Admin, Caller, Person, require
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
 from denizen.server.problems import Problem
+from denizen.server.room import room
 from denizen.server.shapes.people import EntityChange, EntityCreate, EntityOut, EntityPage
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity, EntityKind
 from denizen.spaces.handles import check_handle, check_name, handle_from
 from denizen.storage.database import Tx, storable
 
-router = APIRouter()
+router = room()
 
 LONGEST_PAGE: Final = 200
 _KEYS: Final = UUID("8a6f1c52-0b0e-4d0c-9a3e-6c4a5e0d7b21")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 
 from denizen.errors import InvalidInput
 from denizen.forgetting import forgetting
@@ -13,10 +13,11 @@ from denizen.forgetting.subjects import find_subject
 from denizen.ids import EntityId, MessageId, SpaceId
 from denizen.server.auth import Admin, Caller, require
 from denizen.server.context import context_of
+from denizen.server.room import room
 from denizen.server.shapes.forgetting import Forget, ReceiptOut, ReceiptPage
 from denizen.storage.database import Tx, storable
 
-router = APIRouter()
+router = room()
 
 
 @router.post("/api/forget", summary="Let something be gone everywhere")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from starlette.responses import Response
 
 from denizen import __version__
@@ -10,10 +10,11 @@ from denizen.agents.health import look
 from denizen.server.auth import Admin
 from denizen.server.context import context_of
 from denizen.server.problems import problem_response
+from denizen.server.room import room
 from denizen.server.schemas import Health, Ready
 from denizen.server.shapes.health import HealthOut
 
-router = APIRouter()
+router = room()
 
 
 @router.get("/healthz", summary="Whether the server answers; no token needed")

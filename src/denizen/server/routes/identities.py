@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 
 from denizen.access import identities
 from denizen.access.identities import Identity
 from denizen.errors import InvalidInput
 from denizen.server.auth import Admin, Caller
 from denizen.server.context import context_of
+from denizen.server.room import room
 from denizen.server.routes.tokens import find_entity, let_in
 from denizen.server.shapes.access import IdentityList, IdentityOut, LinkIdentity
 from denizen.storage.database import Tx
 
-router = APIRouter()
+router = room()
 
 WHO = {"x-who": "admins for members; owners for everyone"}
 

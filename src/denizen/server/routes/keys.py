@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import Path, Query, Request
 
 from denizen.access import roles
 from denizen.access.secrets import NAME, Secret
 from denizen.server.auth import Caller, Person, require
 from denizen.server.context import context_of
 from denizen.server.problems import Problem
+from denizen.server.room import room
 from denizen.server.shapes.access import KeyList, KeyOut, NamedWhose, SetKey
 from denizen.spaces.directory import Entity
 
-router = APIRouter()
+router = room()
 
 WHO = {"x-who": "people for their own; admins for the organization's"}
 

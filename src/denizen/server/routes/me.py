@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 
 from denizen.server.auth import Authenticated
 from denizen.server.context import context_of
+from denizen.server.room import room
 from denizen.server.schemas import Me
 from denizen.spaces import directory
 
-router = APIRouter()
+router = room()
 
 
 @router.get("/api/me", summary="Who you are here")

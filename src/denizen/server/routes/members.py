@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 
 from denizen.access import roles
 from denizen.errors import NotAllowed, NotFound
 from denizen.ids import SpaceId
 from denizen.server.auth import Caller, Person
 from denizen.server.context import context_of
+from denizen.server.room import room
 from denizen.server.routes.entities import find_present
 from denizen.server.routes.spaces import enter
 from denizen.server.schemas import MemberOut
@@ -17,7 +18,7 @@ from denizen.spaces import directory
 from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx
 
-router = APIRouter()
+router = room()
 
 
 @router.post("/api/spaces/{space_id}/members", status_code=201, summary="Bring someone into a space")

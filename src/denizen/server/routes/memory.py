@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Final, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 
 from denizen.access.roles import reaches
 from denizen.errors import InvalidInput
@@ -16,6 +16,7 @@ from denizen.memory.audience import Owner
 from denizen.memory.items import Remembered
 from denizen.server.auth import Admin, Caller, Person
 from denizen.server.context import context_of
+from denizen.server.room import room
 from denizen.server.routes.spaces import enter
 from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.memory import (
@@ -30,7 +31,7 @@ from denizen.server.shapes.memory import (
 )
 from denizen.storage.database import Tx, storable
 
-router = APIRouter()
+router = room()
 
 Before = Annotated[str | None, Query(max_length=100, description="What `next` of the page before said.")]
 Limit = Annotated[int, Query(ge=1, le=200)]

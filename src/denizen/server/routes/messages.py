@@ -6,7 +6,7 @@ from functools import partial
 from typing import Annotated, Final
 from uuid import UUID, uuid5
 
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import Header, Query, Request, Response
 
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import EntityId, MessageId, SpaceId
@@ -15,6 +15,7 @@ from denizen.server.auth import Authenticated
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
 from denizen.server.problems import Problem
+from denizen.server.room import room
 from denizen.server.routes.spaces import enter
 from denizen.server.schemas import EditMessage, MessageOut, MessagePage, PostMessage
 from denizen.server.shapes.examples import THING, text_answer
@@ -26,7 +27,7 @@ from denizen.spaces.directory import Space
 from denizen.spaces.posting import Message
 from denizen.storage.database import Tx, storable
 
-router = APIRouter()
+router = room()
 
 LONGEST_PAGE: Final = 200
 _LAST: Final = 2**62

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Security
+from fastapi import Depends, Security
 from fastapi.security import HTTPBearer
 from starlette.requests import Request
 from starlette.responses import Response
@@ -12,11 +12,12 @@ from starlette.responses import Response
 from denizen.server.auth import ROLE_ASKED, Caller, require
 from denizen.server.context import context_of
 from denizen.server.problems import Problem
+from denizen.server.room import room
 from denizen.server.shapes.examples import text_answer
 from denizen.spaces import directory
 from denizen.telemetry.metrics import MEDIA_TYPE
 
-router = APIRouter()
+router = room()
 
 
 async def _may_read(request: Request, _: Annotated[object, Security(HTTPBearer(auto_error=False))]) -> None:

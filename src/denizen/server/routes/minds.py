@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import Path, Query, Request
 
 from denizen.agents import registry
 from denizen.agents.inspection import inspect
@@ -21,6 +21,7 @@ from denizen.inbox.delivery import OpenState
 from denizen.inbox.events import Lane
 from denizen.server.auth import Admin, Caller
 from denizen.server.context import context_of
+from denizen.server.room import room
 from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.minds import (
     AnswerAgain,
@@ -45,7 +46,7 @@ from denizen.storage.database import Tx, storable
 from denizen.tools import guard
 from denizen.tools.recalling import QUERY_CHARACTERS
 
-router = APIRouter()
+router = room()
 
 _LAST: Final = 2**62
 _CURSOR: Final = re.compile(r"(urgent|normal)-(\d{1,18})")

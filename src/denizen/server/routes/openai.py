@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from pydantic import JsonValue
 from sqlalchemy import bindparam, select
 from starlette.types import Receive
@@ -35,6 +35,7 @@ from denizen.server.context import Context, context_of
 from denizen.server.errors_of_openai import error_body
 from denizen.server.idempotency import IdempotencyKey
 from denizen.server.problems import KINDS
+from denizen.server.room import room
 from denizen.server.round_text import text_of
 from denizen.server.routes.chat import Question, ask, seen_by
 from denizen.server.routes.triggers import find_agent
@@ -67,7 +68,7 @@ from denizen.spaces import directory
 from denizen.storage.database import Tx, statement, storable
 from denizen.storage.schema import entities
 
-router = APIRouter(prefix="/v1", responses={"default": {"model": ErrorOut, "description": "What went wrong."}})
+router = room("/v1", problem=ErrorOut)
 
 _CHUNK: Final = "chat.completion.chunk"
 

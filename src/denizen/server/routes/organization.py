@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 
 from denizen.access import roles
 from denizen.cycles import organization
 from denizen.server.auth import Caller, Owner, Person
 from denizen.server.context import context_of
+from denizen.server.room import room
 from denizen.server.shapes.people import OrganizationChange, OrganizationDetail
 from denizen.spaces import directory
 from denizen.storage.database import Tx
 
-router = APIRouter()
+router = room()
 
 
 @router.get("/api/organization", summary="Your organization")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Concatenate, Final, ParamSpec, TypeVar
 from uuid import UUID, uuid5
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import Depends, Query, Request, Response
 
 from denizen.cycles import organization
 from denizen.errors import NotFound
@@ -20,6 +20,7 @@ from denizen.server import paneling
 from denizen.server.auth import Authenticated, Caller, Person, require
 from denizen.server.context import Context, context_of
 from denizen.server.idempotency import IdempotencyKey, id_for
+from denizen.server.room import room
 from denizen.server.routes.entities import find_present
 from denizen.server.shapes.examples import text_answer
 from denizen.server.shapes.panels import (
@@ -51,7 +52,7 @@ from denizen.server.streams.advising import round_out
 from denizen.spaces import directory
 from denizen.storage.database import Tx, storable
 
-router = APIRouter()
+router = room()
 
 LONGEST_PAGE: Final = 100
 _LAST: Final = 2**62

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Request
+from fastapi import Path, Request
 
 from denizen.ids import AgentId
 from denizen.plans import agenda, from_outside, goals, notes
@@ -12,6 +12,7 @@ from denizen.plans.agenda import PlanDraft, When
 from denizen.plans.goals import GoalChange
 from denizen.server.auth import Admin, Caller
 from denizen.server.context import context_of
+from denizen.server.room import room
 from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.plans import (
     ChangeGoal,
@@ -27,7 +28,7 @@ from denizen.server.shapes.plans import (
 )
 from denizen.storage.database import Tx, storable
 
-router = APIRouter()
+router = room()
 
 GoalNumber = Annotated[int, Path(ge=0, le=2**62)]
 

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import structlog
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from starlette.responses import StreamingResponse
 
 from denizen.errors import DenizenError
 from denizen.server.auth import Admin, Owner, Person, require
 from denizen.server.context import context_of
 from denizen.server.gate import LINES
+from denizen.server.room import room
 from denizen.server.routes.spaces import enter
 from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.examples import text_answer
@@ -24,7 +25,7 @@ from denizen.storage.database import storable
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
-router = APIRouter()
+router = room()
 
 MEDIA_TYPE: Final = LINES[0]
 _FILE: Final = '{"format":"denizen","version":1,"kind":"agent"}\n{"row":"end","lines":2}\n'

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 
 from denizen.errors import NotFound
 from denizen.ids import MessageId
 from denizen.server.auth import Authenticated, Caller, Person
 from denizen.server.context import context_of
+from denizen.server.room import room
 from denizen.server.routes.entities import find_profile
 from denizen.server.routes.spaces import enter
 from denizen.server.schemas import MessageOut
@@ -19,7 +20,7 @@ from denizen.spaces.posting import Message
 from denizen.spaces.searching import QUERY_CHARACTERS, Cursor, Found, Wanted, Words
 from denizen.storage.database import Tx, storable
 
-router = APIRouter()
+router = room()
 
 
 @router.get("/api/messages/search", summary="Find what was said")

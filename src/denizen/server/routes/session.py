@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from denizen.access import tokens
 from denizen.access.tokens import Token
@@ -11,11 +11,12 @@ from denizen.server.auth import Authenticated, Caller, Person, check_same_site, 
 from denizen.server.context import context_of
 from denizen.server.login_page import CONTENT_SECURITY_POLICY, PAGE
 from denizen.server.reach import Visit
+from denizen.server.room import room
 from denizen.server.routes.tokens import let_in, scope_for
 from denizen.server.shapes.access import CreateLogin, KnownToken, LoginCreated, OpenSession
 from denizen.storage.database import Tx
 
-router = APIRouter()
+router = room()
 
 
 @router.post(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Final
 from uuid import UUID, uuid5
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 
 from denizen.cycles import organization
 from denizen.errors import NotFound
@@ -14,6 +14,7 @@ from denizen.server.auth import Authenticated, Caller, Person, require
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
 from denizen.server.problems import Problem
+from denizen.server.room import room
 from denizen.server.routes.entities import find_present
 from denizen.server.schemas import SpaceList, SpaceOut
 from denizen.server.shapes.places import ReadMark, ReadState, SpaceChange, SpaceCreate
@@ -22,7 +23,7 @@ from denizen.spaces.directory import Space
 from denizen.spaces.handles import check_name
 from denizen.storage.database import Tx, storable
 
-router = APIRouter()
+router = room()
 
 LONGEST_PAGE: Final = 200
 _KEYS: Final = UUID("c1d9a2f4-3b67-4a55-8f0e-2d7c9b1e6a38")

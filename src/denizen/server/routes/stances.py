@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 
 from denizen.agents import inspection, standing
 from denizen.agents.outlook import Outlook
@@ -17,6 +17,7 @@ from denizen.reflection.state import Adjustment
 from denizen.reflection.templates import check_template
 from denizen.server.auth import Admin, Caller
 from denizen.server.context import context_of
+from denizen.server.room import room
 from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.stances import (
     PresetList,
@@ -36,7 +37,7 @@ from denizen.server.shapes.stances import (
 )
 from denizen.storage.database import Tx, storable
 
-router = APIRouter()
+router = room()
 
 _STANCE: Final = "/api/agents/{agent_id}/stances/{conversation_id}"
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import Header, Query, Request, Response
 
 from denizen.cycles import records
 from denizen.ids import AgentId
 from denizen.server.auth import Caller, Person
 from denizen.server.context import context_of
+from denizen.server.room import room
 from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.examples import ADA, KITCHEN, text_answer
 from denizen.server.sse import MEDIA_TYPE as EVENTS
@@ -20,7 +21,7 @@ from denizen.server.streams.agent import AgentStory
 from denizen.server.streams.person import PersonStory
 from denizen.storage.database import Tx
 
-router = APIRouter()
+router = room()
 
 _LAST: Final = 2**62
 _OF_AN_AGENT: Final = text_answer(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 
 from denizen.access import roles, tokens
 from denizen.access.roles import Role
@@ -16,12 +16,13 @@ from denizen.ids import EntityId
 from denizen.server.auth import Caller, Person, require
 from denizen.server.context import context_of
 from denizen.server.problems import Problem
+from denizen.server.room import room
 from denizen.server.shapes.access import CreateToken, KnownToken, ListedToken, TokenCreated, TokenList
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx, storable
 
-router = APIRouter()
+router = room()
 
 WHO = {"x-who": "people for themselves; admins for members, services and agents; owners for everyone"}
 

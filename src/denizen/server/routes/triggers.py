@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 from uuid import UUID, uuid5
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from pydantic import JsonValue
 
 from denizen.agents import registry
@@ -19,11 +19,12 @@ from denizen.server.auth import Authenticated, Caller
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
 from denizen.server.problems import Problem
+from denizen.server.room import room
 from denizen.server.schemas import TriggerAccepted, TriggerAgent
 from denizen.spaces import directory
 from denizen.storage.database import Tx, storable
 
-router = APIRouter()
+router = room()
 
 _KEYS: Final = UUID("0a5a3c0e-6a0b-4f6e-9a57-5d2f4f1f7c3b")
 """Under which idempotency keys, and ids of services, become the ids of events."""

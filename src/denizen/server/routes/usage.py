@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, timedelta
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 
 from denizen.clock import moment
 from denizen.cycles import budgets
@@ -13,11 +13,12 @@ from denizen.cycles.accounting import MOST_DAYS, Account, By, account
 from denizen.errors import InvalidInput
 from denizen.server.auth import Admin, Caller
 from denizen.server.context import context_of
+from denizen.server.room import room
 from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.usage import BudgetOut, Limits, UsageOut, UsedOut
 from denizen.storage.database import Tx
 
-router = APIRouter()
+router = room()
 
 DAYS: Final = 30
 """How many are told where nobody says since when."""
