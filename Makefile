@@ -6,6 +6,9 @@ WORKERS ?= 3
 BIN := .venv/bin
 RUNNABLE := .venv/.runnable
 READY := .venv/.ready
+# Empty is as if it were not set. Where an image sets it, each of the hundreds of processes that the tests start would
+# compile all that it imports.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help run setup test tests lint types format bench picture web schema screenshots lock clean
