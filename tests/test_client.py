@@ -33,8 +33,8 @@ from tests.cli.chat.houses import CONFIRM, House, asking, open_house
 
 
 @pytest.fixture
-async def house(sqlite_url: str) -> AsyncGenerator[House]:
-    async with open_house(sqlite_url) as house:
+async def house(ready_sqlite_url: str) -> AsyncGenerator[House]:
+    async with open_house(ready_sqlite_url) as house:
         yield house
 
 
@@ -101,9 +101,9 @@ async def test_what_the_server_refuses_has_its_code_and_its_sentence(client: Cli
     assert refused.value.problem == "idempotency_key_reused"
 
 
-async def test_a_second_answer_is_refused_with_its_code(sqlite_url: str) -> None:
+async def test_a_second_answer_is_refused_with_its_code(ready_sqlite_url: str) -> None:
     async with (
-        open_house(sqlite_url, ada=asking(), tools=[CONFIRM]) as house,
+        open_house(ready_sqlite_url, ada=asking(), tools=[CONFIRM]) as house,
         Client(house.url, house.token) as client,
         asyncio.timeout(60),
         aclosing(client.stream(house.room.id, after=0)) as stream,

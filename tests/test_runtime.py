@@ -130,24 +130,24 @@ async def test_one_agent_without_a_model_does_not_hold_the_others(world: World):
     assert await world.transcript(hall) == ["Noor: Hi", "Ada: Hello."]
 
 
-async def test_tools_that_a_new_process_does_not_have_are_a_clear_error(database_url: str):
+async def test_tools_that_a_new_process_does_not_have_are_a_clear_error(ready_url: str):
     @tool
     async def dig() -> str:
         """Dig."""
         return "gold"
 
-    async with open_world(database_url) as world:
+    async with open_world(ready_url) as world:
         ada = await world.agent("Ada", model=scripted(), tools=[dig])
         noor = await world.person("Noor")
         hall = await world.space("Hall", noor, ada)
         await world.say(noor, "Dig", hall)
 
     models = {"python:ada": scripted(reply("Gold!"), "Dug.")}
-    async with Runtime(database_url, clock=world.clock, models=models) as denizen:
+    async with Runtime(ready_url, clock=world.clock, models=models) as denizen:
         with pytest.raises(InvalidInput, match=r"@ada uses tools that this runtime does not have: dig\."):
             await denizen.run_until_idle()
         assert [event.text for event in await denizen.inbox(ada)] == ["Dig"]
-    async with Runtime(database_url, clock=world.clock, models=models, tools=[dig]) as denizen:
+    async with Runtime(ready_url, clock=world.clock, models=models, tools=[dig]) as denizen:
         await denizen.run_until_idle()
         assert await denizen.transcript(hall) == ["Noor: Dig", "Ada: Gold!"]
 

@@ -26,9 +26,9 @@ _move = statement(update(table).where(table.c.name == bindparam("called")).value
 
 
 @pytest.fixture
-async def world(database_url: str) -> AsyncGenerator[World]:
+async def world(ready_url: str) -> AsyncGenerator[World]:
     """An empty world that can keep secrets."""
-    async with open_world(database_url, secret_key=KEY) as world:
+    async with open_world(ready_url, secret_key=KEY) as world:
         yield world
 
 
@@ -158,9 +158,9 @@ async def test_with_another_key_it_is_unreadable_until_it_is_set_again(world: Wo
         assert await other.db.read(secrets.value_at, other.vault, place) == "again"
 
 
-async def test_a_database_that_stays_needs_a_key_that_stays(sqlite_url: str) -> None:
+async def test_a_database_that_stays_needs_a_key_that_stays(ready_sqlite_url: str) -> None:
     """One that is gone with the process makes its own."""
-    async with Runtime(sqlite_url) as denizen:
+    async with Runtime(ready_sqlite_url) as denizen:
         with pytest.raises(SecretKeyMissing, match="secret_key"):
             await denizen.set_secret("CRM_TOKEN", VALUE)
         assert await denizen.secrets() == []

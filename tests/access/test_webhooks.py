@@ -26,8 +26,8 @@ _rows = statement(select(table))
 
 
 @pytest.fixture
-async def world(database_url: str) -> AsyncGenerator[World]:
-    async with open_world(database_url, secret_key=new_key()) as world:
+async def world(ready_url: str) -> AsyncGenerator[World]:
+    async with open_world(ready_url, secret_key=new_key()) as world:
         yield world
 
 

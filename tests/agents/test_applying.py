@@ -244,13 +244,13 @@ async def test_a_suspended_agent_may_be_defined_anew(world: World) -> None:
     assert await denizen.status(pat) == "suspended"
 
 
-async def test_a_living_agent_takes_what_another_process_applied(database_url: str) -> None:
+async def test_a_living_agent_takes_what_another_process_applied(ready_url: str) -> None:
     """With its next cycle: its name, its role and its plans, without a restart."""
     model = scripted(reply("Hello."), "Greeted Noor.", reply("Aye."), "Answered Noor.", skip(), name="parrot")
     clock = ManualClock()
     async with (
-        Runtime(database_url, clock=clock, models={"parrot": model}) as here,
-        Runtime(database_url, clock=clock) as elsewhere,
+        Runtime(ready_url, clock=clock, models={"parrot": model}) as here,
+        Runtime(ready_url, clock=clock) as elsewhere,
     ):
         noor = await here.create_person("Noor")
         await applied(here, "name: Pol\nmodel: parrot\ninstructions: Speak.\nspaces: [Deck]\n", creator=noor)
@@ -267,9 +267,9 @@ async def test_a_living_agent_takes_what_another_process_applied(database_url: s
         assert await here.transcript(deck) == ["Noor: Hello!", "Polly: Hello.", "Noor: Who are you?", "Polly: Aye."]
 
 
-async def test_two_who_apply_the_same_at_once_make_it_once(database_url: str) -> None:
+async def test_two_who_apply_the_same_at_once_make_it_once(ready_url: str) -> None:
     """The second finds what the first has made."""
-    async with Runtime(database_url) as here, Runtime(database_url) as there:
+    async with Runtime(ready_url) as here, Runtime(ready_url) as there:
         await here.create_person("Noor")
         done = await asyncio.gather(applied(here, TEAM), applied(there, TEAM))
         assert sorted({each.action for changes in done for each in changes}) == ["created", "unchanged"]

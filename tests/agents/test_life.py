@@ -72,9 +72,9 @@ async def test_an_agent_sleeps_unless_it_thinks(world: World):
         assert await world.denizen.status(ada) == "sleeping"
 
 
-async def test_alive_expires_with_the_lease(database_url: str):
+async def test_alive_expires_with_the_lease(ready_url: str):
     """Nobody thinks for ever: if the process is gone, its lease runs out, and what people see says so."""
-    async with open_world(database_url) as world, open_world(database_url) as gone:
+    async with open_world(ready_url) as world, open_world(ready_url) as gone:
         held = Held()
         ada, noor, hall = await in_a_hall(gone, held)
         await gone.say(noor, "Hi", hall)
@@ -294,9 +294,9 @@ async def _has(asked: Awaitable[list[str]], line: str) -> bool:
     return line in await asked
 
 
-async def test_a_sweep_finds_what_hints_missed(database_url: str):
+async def test_a_sweep_finds_what_hints_missed(ready_url: str):
     """Losing every hint delays work and loses none: another process delivers, and nobody tells this one."""
-    async with open_world(database_url) as world, open_world(database_url, clock=world.clock) as other:
+    async with open_world(ready_url) as world, open_world(ready_url, clock=world.clock) as other:
         _ada, noor, hall = await in_a_hall(world, reply("Yes."), "Answered.")
         async with world.denizen.living():
             await other.denizen.post(hall, noor, "Ada?")
@@ -332,8 +332,8 @@ async def test_a_cycle_under_way_is_finished_when_the_house_closes_and_the_rest_
 
 
 @pytest.mark.parametrize("said", [0, 1])
-async def test_a_cycle_that_is_handed_back_again_and_again_is_no_failure(database_url: str, said: int):
-    async with open_world(database_url, pace=Pace(grace_seconds=0)) as world:
+async def test_a_cycle_that_is_handed_back_again_and_again_is_no_failure(ready_url: str, said: int):
+    async with open_world(ready_url, pace=Pace(grace_seconds=0)) as world:
         holds = [Held() for _ in range(6)]
         ada, noor, hall = await in_a_hall(world, *[reply("One moment.")] * said, *holds, reply("Done."), "Helped.")
         await world.say(noor, "Help!", hall)
@@ -454,9 +454,9 @@ async def test_a_process_that_waits_for_whoever_suspends_the_agent_does_not_get_
         assert not await is_held(world, ada)
 
 
-async def test_of_two_processes_on_one_database_only_one_thinks(database_url: str):
+async def test_of_two_processes_on_one_database_only_one_thinks(ready_url: str):
     """A restart and a new message each started the agent elsewhere, and two answered."""
-    async with open_world(database_url) as one, open_world(database_url, clock=one.clock) as two:
+    async with open_world(ready_url) as one, open_world(ready_url, clock=one.clock) as two:
         held = Held(reply("It is I."))
         _ada, noor, hall = await in_a_hall(one, held, "Answered.")
         two.denizen.models.register("python:ada", scripted(reply("No, it is I!"), "Answered."))
@@ -472,10 +472,10 @@ async def test_of_two_processes_on_one_database_only_one_thinks(database_url: st
         assert "Ada: No, it is I!" not in await one.transcript(hall)
 
 
-async def test_a_process_that_stood_still_too_long_finds_its_writes_refused(database_url: str):
+async def test_a_process_that_stood_still_too_long_finds_its_writes_refused(ready_url: str):
     """Epochs decide, not clocks: whoever was taken over from writes nothing more, even if it comes first."""
     still = ManualClock()
-    async with open_world(database_url, clock=still) as frozen, open_world(database_url) as fresh:
+    async with open_world(ready_url, clock=still) as frozen, open_world(ready_url) as fresh:
         too_late, in_time = Held(reply("Too late.")), Held(reply("Done."))
         ada, noor, hall = await in_a_hall(frozen, reply("One moment."), too_late, "Helped Noor, I think.")
         fresh.denizen.models.register("python:ada", scripted(in_time, "Helped Noor."))
@@ -500,9 +500,9 @@ async def test_a_process_that_stood_still_too_long_finds_its_writes_refused(data
 
 
 @pytest.mark.parametrize("said", [0, 1])
-async def test_whoever_takes_over_says_that_what_the_former_was_writing_is_void(database_url: str, said: int):
+async def test_whoever_takes_over_says_that_what_the_former_was_writing_is_void(ready_url: str, said: int):
     """Half-written text of a dead process stayed on the screen elsewhere."""
-    async with open_world(database_url) as frozen, open_world(database_url) as fresh:
+    async with open_world(ready_url) as frozen, open_world(ready_url) as fresh:
         held = Held(reply("Too late."))
         ada, noor, hall = await in_a_hall(frozen, *[reply("One moment.")] * said, held)
         fresh.denizen.models.register("python:ada", scripted(*[skip()] * 2))

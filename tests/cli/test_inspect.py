@@ -60,10 +60,10 @@ def _tool(each: Any) -> dict[str, Any]:
     return {"name": each.name, "description": each.description, "parameters": each.parameters_json_schema}
 
 
-async def test_everything_about_an_agent_is_there(sqlite_url: str) -> None:
+async def test_everything_about_an_agent_is_there(ready_sqlite_url: str) -> None:
     """Inbox by lane, dead events, goals, notes, plans, budget, what it used and what its cycles were."""
     prices = {"python:ada": Price(input=Decimal(1), output=Decimal(2))}
-    async with open_world(sqlite_url, prices=prices) as world:
+    async with open_world(ready_sqlite_url, prices=prices) as world:
         past = await eventful_life(world)
         await world.denizen.edit_agent(past.ada, budget={"dollars_per_day": Decimal(5)})
         await world.denizen.set_note(past.ada, "tea", "Noor takes milk.")

@@ -277,8 +277,8 @@ async def settled(world: World, lease: Lease, found: Mind) -> int:
     raise AssertionError("compaction never ends")
 
 
-async def test_compacting_twice_changes_nothing(database_url: str):
-    async with open_world(database_url, pace=Pace(warm_seconds=0)) as world:
+async def test_compacting_twice_changes_nothing(ready_url: str):
+    async with open_world(ready_url, pace=Pace(warm_seconds=0)) as world:
         life = await a_life(world, questions(20), max_tokens=TOOLS + 3_000)
         lease, found = await in_hand(world, life.ada)
         await settled(world, lease, found)
@@ -288,8 +288,8 @@ async def test_compacting_twice_changes_nothing(database_url: str):
         assert not compaction.is_due(found, TOOLS)
 
 
-async def test_whoever_has_lost_the_lease_compacts_nothing(database_url: str):
-    async with open_world(database_url, pace=Pace(warm_seconds=0)) as world:
+async def test_whoever_has_lost_the_lease_compacts_nothing(ready_url: str):
+    async with open_world(ready_url, pace=Pace(warm_seconds=0)) as world:
         life = await a_life(world, questions(5), max_tokens=TOOLS + 3_000)
         lease, found = await in_hand(world, life.ada)
         await world.denizen.db.write(leases.seize, life.ada.id)
@@ -315,8 +315,8 @@ def broken() -> Iterator[Callable[[str], None]]:
 
 
 @pytest.mark.parametrize("point", ["commit:compact", "committed:compact"])
-async def test_a_crash_in_it_is_made_up_for(point: str, database_url: str, broken: Callable[[str], None]):
-    async with open_world(database_url) as world:
+async def test_a_crash_in_it_is_made_up_for(point: str, ready_url: str, broken: Callable[[str], None]):
+    async with open_world(ready_url) as world:
         life = await a_life(world, questions(4), max_tokens=TOOLS + 3_000)
         broken(point)
         await life.hear(*questions(16, first=5))
@@ -375,8 +375,8 @@ async def test_an_old_life_without_layers_gets_them_in_several_transactions(worl
     assert [first for level, first, _ in kept if level == 3] == [1, 1_001]
 
 
-async def test_no_transaction_reads_more_of_an_old_life_than_its_share(database_url: str):
-    async with open_world(database_url, pace=Pace(warm_seconds=0)) as world:
+async def test_no_transaction_reads_more_of_an_old_life_than_its_share(ready_url: str):
+    async with open_world(ready_url, pace=Pace(warm_seconds=0)) as world:
         ada = await world.agent("Ada", "Done.", window={"max_tokens": TOOLS + 40_000})
         await world.denizen.db.write(_write_past, ada.id, 2_345)
         lease, found = await in_hand(world, ada)
@@ -386,8 +386,8 @@ async def test_no_transaction_reads_more_of_an_old_life_than_its_share(database_
         assert transactions == -(-len(made) // compaction.GROUPS_AT_ONCE) > 1
 
 
-async def test_what_is_forgotten_is_in_no_digest_and_these_are_made_anew(database_url: str):
-    async with open_world(database_url, pace=Pace(warm_seconds=0)) as world:
+async def test_what_is_forgotten_is_in_no_digest_and_these_are_made_anew(ready_url: str):
+    async with open_world(ready_url, pace=Pace(warm_seconds=0)) as world:
         ada = await world.agent("Ada", "Done.", window={"max_tokens": TOOLS + 40_000})
         await world.denizen.db.write(_write_past, ada.id, 1_200)
         lease, found = await in_hand(world, ada)
@@ -404,8 +404,8 @@ async def test_what_is_forgotten_is_in_no_digest_and_these_are_made_anew(databas
         assert await world.denizen.db.read(_layers, ada.id) == before
 
 
-async def test_a_digest_is_what_its_cycles_come_to_however_it_was_built(database_url: str):
-    async with open_world(database_url, pace=Pace(warm_seconds=0)) as world:
+async def test_a_digest_is_what_its_cycles_come_to_however_it_was_built(ready_url: str):
+    async with open_world(ready_url, pace=Pace(warm_seconds=0)) as world:
         ada = await world.agent("Ada", "Done.", window={"max_tokens": TOOLS + 40_000})
         await world.denizen.db.write(_write_past, ada.id, 1_200)
         lease, found = await in_hand(world, ada)

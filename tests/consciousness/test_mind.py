@@ -49,13 +49,15 @@ async def told(world: World, *, warm: bool) -> tuple[list[list[str]], list[str]]
     return requests, await world.history(ada)
 
 
-async def test_a_life_lived_warm_and_one_lived_from_restart_to_restart_are_the_same(sqlite_url: str, postgres_url: str):
+async def test_a_life_lived_warm_and_one_lived_from_restart_to_restart_are_the_same(
+    ready_sqlite_url: str, ready_postgres_url: str
+):
     """And so are lives on different databases."""
     lives: list[tuple[list[list[str]], list[str]]] = []
-    for number, url in enumerate((sqlite_url, postgres_url)):
+    for number, url in enumerate((ready_sqlite_url, ready_postgres_url)):
         async with open_world(url) as world:
             lives.append(await told(world, warm=number == 0))
-    async with open_world(sqlite_url.replace("denizen.db", "other.db")) as world:
+    async with open_world(ready_sqlite_url.replace("denizen.db", "other.db")) as world:
         lives.append(await told(world, warm=False))
     assert lives[0] == lives[1] == lives[2]
 

@@ -99,9 +99,9 @@ async def test_another_model_is_asked_the_same_and_nothing_happens(world: World)
     assert (third.model, third.dollars) == ("other", 0)
 
 
-async def test_what_asking_again_cost_is_told(sqlite_url: str) -> None:
+async def test_what_asking_again_cost_is_told(ready_sqlite_url: str) -> None:
     prices = {"other": Price(input=Decimal(1_000_000), output=Decimal(0))}
-    async with open_world(sqlite_url, prices=prices) as world:
+    async with open_world(ready_sqlite_url, prices=prices) as world:
         past = await eventful_life(world)
         world.denizen.models.register("other", scripted("Yes."))
         (again,) = await world.denizen.rethink(past.ada, 1, model="other", step=0)

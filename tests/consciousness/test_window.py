@@ -138,8 +138,8 @@ async def test_what_left_the_window_is_still_in_the_log(world: World):
     assert [entry.kind for entry in entries] == ["inbox", "response", "results", "response"] * 25
 
 
-async def test_the_window_begins_where_it_did_after_a_restart(database_url: str):
-    async with open_world(database_url) as world:
+async def test_the_window_begins_where_it_did_after_a_restart(ready_url: str):
+    async with open_world(ready_url) as world:
         ada = await world.agent("Ada", model=forever(answering), window={"max_tokens": TOOLS + 5_000})
         noor = await world.person("Noor")
         hall = await world.space("Hall", noor, ada)

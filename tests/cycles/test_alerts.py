@@ -40,9 +40,9 @@ async def alerts_of(world: World, agent: Agent, *said: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("limit", "told"), [("0.000001", ["dear_cycle"]), ("1000", [])])
-async def test_a_dear_cycle_is_told_of(sqlite_url: str, limit: str, told: list[str]):
+async def test_a_dear_cycle_is_told_of(ready_sqlite_url: str, limit: str, told: list[str]):
     prices = {"python:ada": Price(Decimal(1), Decimal(1))}
-    async with open_world(sqlite_url, prices=prices) as world:
+    async with open_world(ready_sqlite_url, prices=prices) as world:
         ada = await world.agent("Ada", reply("Hi."), "Greeted.", cycle={"alert_dollars": limit})
         assert await alerts_of(world, ada, "Hello") == told
 

@@ -190,7 +190,7 @@ async def test_what_a_dead_process_has_kept_is_free_when_its_lease_is(world: Wor
     assert await reserve(world, his, under, 100) is None
 
 
-async def test_a_call_that_was_cut_off_keeps_nothing_from_others(database_url: str):
+async def test_a_call_that_was_cut_off_keeps_nothing_from_others(ready_url: str):
     """Between the reservation and its settlement the process ends: the message waits, and the room is free."""
     begun = asyncio.Event()
 
@@ -198,7 +198,7 @@ async def test_a_call_that_was_cut_off_keeps_nothing_from_others(database_url: s
         begun.set()
         await asyncio.Event().wait()
 
-    async with open_world(database_url, pace=replace(UNHURRIED, grace_seconds=0)) as world:
+    async with open_world(ready_url, pace=replace(UNHURRIED, grace_seconds=0)) as world:
         ada, ben = await world.agent("Ada", never), await world.agent("Ben")
         noor = await world.person("Noor")
         hall = await world.space("Hall", noor, ada)
@@ -542,7 +542,7 @@ def total(tx: Tx) -> int:
     return int(row[0])
 
 
-async def test_agents_that_think_at_once_never_pass_the_limit_of_their_organization(database_url: str):
+async def test_agents_that_think_at_once_never_pass_the_limit_of_their_organization(ready_url: str):
     """Six agents, two processes where there is a server. Three may think at once; the others wait for them.
 
     In the end all of it is used but what one call may cost, and everyone rests.
@@ -551,15 +551,15 @@ async def test_agents_that_think_at_once_never_pass_the_limit_of_their_organizat
     prices = {f"python:a{number}": Price(Decimal(0), Decimal(50_000)) for number in range(count)}
     clock = JumpingClock()
     async with AsyncExitStack() as stack:
-        world = await stack.enter_async_context(open_world(database_url, prices=prices, clock=clock, pace=UNHURRIED))
+        world = await stack.enter_async_context(open_world(ready_url, prices=prices, clock=clock, pace=UNHURRIED))
         agents = [await world.agent(f"A{number}", model=forever(chatty), window=ROOMY) for number in range(count)]
         noor = await world.person("Noor")
         hall = await world.space("Hall", noor, *agents)
         await world.denizen.set_budget(dollars=Decimal(limit) / 1_000_000)
         houses = [world.denizen]
-        if database_url.startswith("postgresql"):
+        if ready_url.startswith("postgresql"):
             models = {agent.definition.model: forever(chatty) for agent in agents}
-            other = Runtime(database_url, clock=clock, models=models, prices=prices, pace=UNHURRIED)
+            other = Runtime(ready_url, clock=clock, models=models, prices=prices, pace=UNHURRIED)
             houses.append(await stack.enter_async_context(other))
         for _ in range(40):
             await world.say(noor, "@a0 @a1 @a2 @a3 @a4 @a5, talk", hall)

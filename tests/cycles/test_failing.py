@@ -30,10 +30,10 @@ async def two_in_a_hall(world: World, *turns, **options):
 @pytest.mark.parametrize(
     "error", [ModelOverloaded("busy"), ModelUnreachable("no route"), ModelOverloaded(retry_after=20)]
 )
-async def test_a_model_that_fails_in_passing_is_asked_again_within_the_cycle(sqlite_url: str, error: ModelError):
+async def test_a_model_that_fails_in_passing_is_asked_again_within_the_cycle(ready_sqlite_url: str, error: ModelError):
     """Three errors in a row cost only waiting: longer each time, and as long as the provider asks for."""
     clock = JumpingClock()
-    async with open_world(sqlite_url, clock=clock, pace=UNHURRIED) as world:
+    async with open_world(ready_sqlite_url, clock=clock, pace=UNHURRIED) as world:
         ada, noor, hall = await two_in_a_hall(world, error, error, error, reply("Hello."), "Greeted Noor.")
         await world.say(noor, "Hi", hall)
         await world.run()
@@ -48,9 +48,9 @@ async def test_a_model_that_fails_in_passing_is_asked_again_within_the_cycle(sql
         assert await world.ledger(ada) == [("usage", None), ("usage", None)]
 
 
-async def test_the_fourth_failure_is_believed(sqlite_url: str):
+async def test_the_fourth_failure_is_believed(ready_sqlite_url: str):
     clock = JumpingClock()
-    async with open_world(sqlite_url, clock=clock, pace=UNHURRIED) as world:
+    async with open_world(ready_sqlite_url, clock=clock, pace=UNHURRIED) as world:
         ada, noor, hall = await two_in_a_hall(world, *[ModelOverloaded("busy")] * 4)
         await world.say(noor, "Hi", hall)
         await world.run()
@@ -61,9 +61,9 @@ async def test_the_fourth_failure_is_believed(sqlite_url: str):
 
 
 @pytest.mark.parametrize("error", [ModelRejected("too long"), ValueError("a defect")])
-async def test_what_would_fail_again_is_not_asked_again(sqlite_url: str, error: Exception):
+async def test_what_would_fail_again_is_not_asked_again(ready_sqlite_url: str, error: Exception):
     clock = JumpingClock()
-    async with open_world(sqlite_url, clock=clock, pace=UNHURRIED) as world:
+    async with open_world(ready_sqlite_url, clock=clock, pace=UNHURRIED) as world:
         ada, noor, hall = await two_in_a_hall(world, error, reply("Hello."), "Greeted Noor.")
         await world.say(noor, "Hi", hall)
         await world.run()

@@ -100,7 +100,7 @@ async def test_a_function_that_fails_leaves_the_agent_its_own_model(function: An
         assert set(await asked_models(world, ada)) == {"small"}
 
 
-async def test_a_resumed_cycle_goes_on_with_the_model_it_began_with(database_url: str):
+async def test_a_resumed_cycle_goes_on_with_the_model_it_began_with(ready_url: str):
     """The first stored response says which; its function is not asked again."""
     asked: list[int] = []
 
@@ -108,7 +108,7 @@ async def test_a_resumed_cycle_goes_on_with_the_model_it_began_with(database_url
         asked.append(situation.step)
         return "big" if len(asked) == 1 else "small"
 
-    async with open_world(database_url, routes={"once": once}) as world:
+    async with open_world(ready_url, routes={"once": once}) as world:
         route = {"by": "once", "among": ["big", "small"]}
         ada, noor, hall = await house_of_two(world, cycle={"routing": [route]})
         world.denizen.models.register("big", scripted(reply("Half."), RuntimeError("cut off"), name="big"))
@@ -125,9 +125,9 @@ async def test_a_resumed_cycle_goes_on_with_the_model_it_began_with(database_url
         assert asked == [0]
 
 
-async def test_each_model_is_charged_at_its_own_price(sqlite_url: str):
+async def test_each_model_is_charged_at_its_own_price(ready_sqlite_url: str):
     prices = {"small": Price(Decimal(0), Decimal(1)), "big": Price(Decimal(0), Decimal(1_000_000))}
-    async with open_world(sqlite_url, prices=prices) as world:
+    async with open_world(ready_sqlite_url, prices=prices) as world:
         ada, noor, hall = await house_of_two(world, cycle={"routing": DEAR})
         await world.say(noor, "A hard one", hall)
         await world.run()

@@ -56,10 +56,10 @@ async def test_a_cycle_may_add_only_so_many_tokens(world: World):
 
 
 @pytest.mark.parametrize("named", ["python:ada", "scripted:scripted", "scripted"])
-async def test_a_cycle_may_cost_only_so_much(sqlite_url: str, named: str):
+async def test_a_cycle_may_cost_only_so_much(ready_sqlite_url: str, named: str):
     """No peer had a cap on spending."""
     price = Price(input=Decimal(0), output=Decimal(1_000_000))  # a dollar for each token written
-    async with open_world(sqlite_url, prices={named: price}) as world:
+    async with open_world(ready_sqlite_url, prices={named: price}) as world:
         ada, hall = await restless_in_a_hall(world, cycle={"max_dollars": Decimal(20)})
         (cycle,) = await world.cycles(ada)
         assert cycle.stop_reason == "max_dollars"
@@ -266,8 +266,8 @@ async def test_a_cycle_can_end_when_every_event_has_been_answered(world: World):
     assert [each.stop_reason for each in await world.cycles(ada)] == ["responded_to_all"]
 
 
-async def test_a_cycle_can_end_by_a_function_of_ones_own(sqlite_url: str):
-    async with open_world(sqlite_url, stops={"two_messages": lambda spent: spent.sent >= 2}) as world:
+async def test_a_cycle_can_end_by_a_function_of_ones_own(ready_sqlite_url: str):
+    async with open_world(ready_sqlite_url, stops={"two_messages": lambda spent: spent.sent >= 2}) as world:
         ada, hall = await restless_in_a_hall(world, cycle={"stop_when": ["two_messages"]})
         assert (await world.transcript(hall))[1:] == ["Ada: And 0.", "Ada: And 1."]
         assert [each.stop_reason for each in await world.cycles(ada)] == ["two_messages"]

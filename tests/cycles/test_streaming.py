@@ -133,9 +133,9 @@ async def test_a_stream_that_is_refused_is_aborted(world: World):
     assert await world.transcript(hall) == ["Noor: Hi", "Ada: Hello."]
 
 
-async def test_a_stream_that_breaks_off_is_aborted_and_begins_anew(sqlite_url: str):
+async def test_a_stream_that_breaks_off_is_aborted_and_begins_anew(ready_sqlite_url: str):
     clock = JumpingClock()
-    async with open_world(sqlite_url, clock=clock, pace=UNHURRIED) as world:
+    async with open_world(ready_sqlite_url, clock=clock, pace=UNHURRIED) as world:
         model = scripted([reply("Hel"), ModelUnreachable("line cut")], reply("Hello."), "Greeted Noor.", chunk=2)
         frames, _, hall = await heard_in_a_hall(world, model)
         assert types(frames) == [
@@ -161,7 +161,7 @@ async def test_a_stream_that_fails_for_good_is_aborted(world: World, error: Exce
     assert await world.transcript(hall) == ["Noor: Hi"]
 
 
-async def test_a_stream_cut_off_by_a_shutdown_is_aborted(database_url: str):
+async def test_a_stream_cut_off_by_a_shutdown_is_aborted(ready_url: str):
     half = asyncio.Event()
     deltas = 0
 
@@ -172,7 +172,7 @@ async def test_a_stream_cut_off_by_a_shutdown_is_aborted(database_url: str):
             half.set()
             await asyncio.Event().wait()
 
-    async with open_world(database_url, pace=Pace(grace_seconds=0)) as world:
+    async with open_world(ready_url, pace=Pace(grace_seconds=0)) as world:
         ada = await world.agent("Ada", model=scripted(reply("Hello, Noor."), chunk=2, pause=stop_in_the_middle))
         noor = await world.person("Noor")
         hall = await world.space("Hall", noor, ada)

@@ -223,14 +223,14 @@ async def test_what_does_not_wake_waits_for_the_next_thought(world: World):
     assert "Nobody heard this" in await world.newest_inbox(ada)
 
 
-async def test_an_owners_function_may_decide(sqlite_url: str):
+async def test_an_owners_function_may_decide(ready_sqlite_url: str):
     def bored(events: Any) -> str | None:
         return "heard it before" if all("lunch" in event.text for event in events) else None
 
     def fails(_events: Any) -> str | None:
         raise RuntimeError("no idea")
 
-    async with open_world(sqlite_url, triages={"bored": bored, "fails": fails}) as world:
+    async with open_world(ready_sqlite_url, triages={"bored": bored, "fails": fails}) as world:
         ada, noor, hall = await three_in_a_hall(
             world, reply("Yes."), "Done.", reply("No."), "Done.", cycle={"triage": {"by": "bored"}}
         )

@@ -26,9 +26,9 @@ def ask_then_act(messages: list[ModelMessage], _: Info) -> Turn:
 
 
 @pytest.mark.parametrize("agreed", [True, False])
-async def test_max_asks_waits_and_does_what_was_agreed(database_url: str, agreed: bool) -> None:
+async def test_max_asks_waits_and_does_what_was_agreed(ready_url: str, agreed: bool) -> None:
     """While it waits it is paused, and nothing has been said."""
-    async with playing("asks-first", database_url, forever(ask_then_act)) as house:
+    async with playing("asks-first", ready_url, forever(ask_then_act)) as house:
         await house.say("Front office", "Tell everyone that we close at four today.")
         max_ = await house.agent("max")
         assert await house.denizen.status(max_) == "paused"

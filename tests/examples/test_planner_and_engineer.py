@@ -6,7 +6,7 @@ from denizen import reply
 from tests.examples.playing import cast, playing
 
 
-async def test_pat_asks_eli_and_sends_the_spec(database_url: str) -> None:
+async def test_pat_asks_eli_and_sends_the_spec(ready_url: str) -> None:
     """Each with a mind of its own, in one space, each told its own role."""
     model = cast(
         pat=[
@@ -20,7 +20,7 @@ async def test_pat_asks_eli_and_sends_the_spec(database_url: str) -> None:
             "Told Pat: about 2 days.",
         ],
     )
-    async with playing("planner-and-engineer", database_url, model) as house:
+    async with playing("planner-and-engineer", ready_url, model) as house:
         await house.say("Planning", "@pat I need a feature spec for dark mode")
         assert await house.transcript("Planning") == [
             "Noor: @pat I need a feature spec for dark mode",

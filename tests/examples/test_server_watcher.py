@@ -27,7 +27,7 @@ def look_and_judge(messages: list[ModelMessage], _: Info) -> Turn:
 
 
 async def test_it_looks_every_ten_minutes_and_warns_when_it_must(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
+    ready_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Well, then out of order, then not there at all; nobody ever said anything to it."""
     states = iter([200, 503])
@@ -43,7 +43,7 @@ async def test_it_looks_every_ten_minutes_and_warns_when_it_must(
     monkeypatch.setenv("WATCHED_URL", f"{site.name}/")
     tools = load_tools([str(EXAMPLES / "server-watcher" / "tools.py")])
 
-    async with playing("server-watcher", database_url, forever(look_and_judge), tools=tools) as house:
+    async with playing("server-watcher", ready_url, forever(look_and_judge), tools=tools) as house:
         await house.denizen.run_until_idle()
         assert await house.transcript("Ops") == []
         house.clock.advance(600)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from tests.examples.playing import playing
 
 
-async def test_sana_answers_remembers_and_asks_theo(database_url: str) -> None:
+async def test_sana_answers_remembers_and_asks_theo(ready_url: str) -> None:
     """Theo hears only what mentions him."""
-    async with playing("support-desk", database_url) as house:
+    async with playing("support-desk", ready_url) as house:
         for said in (
             "Hello!",
             "@sana tell @theo that the printer on floor 2 is broken",

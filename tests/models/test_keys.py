@@ -38,8 +38,8 @@ async def provider(monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Loopback]:
 
 
 @pytest.fixture
-async def world(database_url: str) -> AsyncGenerator[World]:
-    async with open_world(database_url, secret_key=new_key()) as world:
+async def world(ready_url: str) -> AsyncGenerator[World]:
+    async with open_world(ready_url, secret_key=new_key()) as world:
         yield world
 
 
@@ -151,23 +151,23 @@ async def test_a_changed_key_is_used_when_the_agent_is_loaded_again(world: World
 
 
 async def test_a_key_that_cannot_be_opened_ends_no_life_but_its_own_and_loses_nothing(
-    database_url: str, provider: Loopback, monkeypatch: pytest.MonkeyPatch
+    ready_url: str, provider: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another does not pay instead; the event waits until the key is back."""
     monkeypatch.setenv("OPENAI_API_KEY", "of the server")
     key = new_key()
-    async with open_world(database_url, secret_key=key) as world:
+    async with open_world(ready_url, secret_key=key) as world:
         await world.person("Noor")
         await world.denizen.set_secret("OPENAI_API_KEY", "of home")
         ada = await agent_of(world, "Ada")
         await world.denizen.trigger(ada, "Clock", text="It is noon.")
-    async with open_world(database_url, secret_key=new_key()) as world:
+    async with open_world(ready_url, secret_key=new_key()) as world:
         bo = await world.agent("Bo", "Noon, I see.")
         await world.denizen.trigger(bo, "Clock", text="It is noon.")
         with pytest.raises(SecretUnreadable):
             await world.run()
         assert [each.summary for each in await world.cycles(bo)] == ["Noon, I see."]
         assert await world.inbox(ada) == ["It is noon."]
-    async with open_world(database_url, secret_key=key) as world:
+    async with open_world(ready_url, secret_key=key) as world:
         await world.run()
     assert used(provider) == ["of home"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from denizen import ManualClock, Runtime
 
 
-async def test_the_demo_model_reminds_whoever_asked_it(sqlite_url: str):
+async def test_the_demo_model_reminds_whoever_asked_it(ready_sqlite_url: str):
     clock = ManualClock()
-    async with Runtime(sqlite_url, clock=clock) as denizen:
+    async with Runtime(ready_sqlite_url, clock=clock) as denizen:
         noor = await denizen.create_person("Noor")
         ada = await denizen.create_agent("Ada", model="demo")
         home = await denizen.create_space("Home", [noor, ada])

@@ -66,9 +66,9 @@ async def test_nothing_fires_before_its_time_and_everything_once_at_its_time(wor
     assert await next_runs(world, ada) == ["01-06 10:00"]
 
 
-async def test_what_is_overdue_at_the_start_fires_once_late_and_says_by_how_much(database_url: str):
+async def test_what_is_overdue_at_the_start_fires_once_late_and_says_by_how_much(ready_url: str):
     """One-shot plans overdue at start were marked done without firing elsewhere."""
-    async with open_world(database_url) as world:
+    async with open_world(ready_url) as world:
         ada = await world.agent("Ada", "Did all three.")
         await world.denizen.set_timer(ada, "Tea is ready.", after="5 minutes")
         await world.denizen.set_plan(ada, "Dentist", "Go to the dentist.", after="2 hours")
@@ -128,10 +128,10 @@ def _sent(tx: Tx) -> list[tuple[str, int]]:
     return [(row[0], row[1]) for row in tx.all(_hops)]
 
 
-async def test_two_instances_fire_one_plan_once(postgres_url: str):
+async def test_two_instances_fire_one_plan_once(ready_postgres_url: str):
     """Both find it due; the transaction lets one of them through."""
     clock = ManualClock()
-    async with Runtime(postgres_url, clock=clock) as one, Runtime(postgres_url, clock=clock) as other:
+    async with Runtime(ready_postgres_url, clock=clock) as one, Runtime(ready_postgres_url, clock=clock) as other:
         ada = await one.create_agent("Ada", model=forever(lambda _messages, _info: skip()))
         agents = [ada, *[await one.create_agent(f"Bee {n}", model=scripted()) for n in range(5)]]
         for agent in agents:
@@ -145,7 +145,7 @@ async def test_two_instances_fire_one_plan_once(postgres_url: str):
             assert sorted(fired) == ["plan", "plan", "plan", "timer"]
 
 
-async def test_two_living_instances_wake_an_agent_once_for_one_plan(postgres_url: str):
+async def test_two_living_instances_wake_an_agent_once_for_one_plan(ready_postgres_url: str):
     """Whoever thinks for it, it thinks once."""
     clock = ManualClock()
     thoughts: list[str] = []
@@ -156,8 +156,8 @@ async def test_two_living_instances_wake_an_agent_once_for_one_plan(postgres_url
 
     models = {"python:ada": forever(decide)}
     async with (
-        Runtime(postgres_url, clock=clock, models=models, pace=UNHURRIED) as one,
-        Runtime(postgres_url, clock=clock, models=models, pace=UNHURRIED) as other,
+        Runtime(ready_postgres_url, clock=clock, models=models, pace=UNHURRIED) as one,
+        Runtime(ready_postgres_url, clock=clock, models=models, pace=UNHURRIED) as other,
     ):
         ada = await one.create_agent("Ada", model=models["python:ada"])
         await one.set_plan(ada, "Dentist", "Go to the dentist.", after="1 hour")
@@ -189,9 +189,9 @@ def broken():
 
 @pytest.mark.parametrize("point", ["commit:fire_due", "committed:fire_due"])
 async def test_a_crash_around_the_commit_neither_loses_nor_doubles(
-    point: str, database_url: str, broken: Callable[[str], None]
+    point: str, ready_url: str, broken: Callable[[str], None]
 ):
-    async with open_world(database_url) as world:
+    async with open_world(ready_url) as world:
         ada = await world.agent("Ada")
         await world.denizen.set_plan(ada, "Round", "Look around.", cron="0 * * * *")
         await world.denizen.set_timer(ada, "Tea is ready.", after="1 hour")
@@ -199,7 +199,7 @@ async def test_a_crash_around_the_commit_neither_loses_nor_doubles(
         broken(point)
         with pytest.raises(Exception, match="died"):
             await world.denizen.db.write(fire_due)
-    async with open_world(database_url, clock=world.clock) as world:
+    async with open_world(ready_url, clock=world.clock) as world:
         await fire(world)
         assert sorted(await arrived(world, ada)) == [("plan_trigger", "Look around.", 0), ("timer", "Tea is ready.", 0)]
         assert await next_runs(world, ada) == ["01-05 11:00"]
@@ -353,9 +353,9 @@ async def test_a_heartbeat_is_changed_with_its_agent(world: World):
 # Clocks
 
 
-async def test_a_plan_goes_by_the_clocks_of_its_zone_through_a_change(database_url: str):
+async def test_a_plan_goes_by_the_clocks_of_its_zone_through_a_change(ready_url: str):
     clock = ManualClock(datetime(2026, 3, 28, 0, 0, tzinfo=UTC))
-    async with open_world(database_url, clock=clock) as world:
+    async with open_world(ready_url, clock=clock) as world:
         ada = await world.agent("Ada", zone="Europe/Berlin")
         await world.denizen.set_plan(ada, "Night", "Look around.", cron="30 2 * * *")
         ran: list[str] = []
@@ -367,9 +367,9 @@ async def test_a_plan_goes_by_the_clocks_of_its_zone_through_a_change(database_u
         assert ran == ["28 01:30", "29 01:00", "30 00:30"]
 
 
-async def test_a_clock_put_back_neither_repeats_nor_stops_a_plan(database_url: str):
+async def test_a_clock_put_back_neither_repeats_nor_stops_a_plan(ready_url: str):
     """A clock that was years ahead for a moment does not keep a plan waiting for years."""
-    async with open_world(database_url) as world:
+    async with open_world(ready_url) as world:
         ada = await world.agent("Ada")
         await world.denizen.set_plan(ada, "Round", "Look around.", cron="0 * * * *")
         await world.denizen.set_timer(ada, "Tea is ready.", after="90 minutes")

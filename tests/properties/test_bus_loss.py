@@ -77,10 +77,10 @@ def expected(agents: Sequence[Agent], questions: int) -> Counter[tuple[str, str]
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-async def test_sweeping_alone_finds_everything(database_url: str, processes: int) -> None:
+async def test_sweeping_alone_finds_everything(ready_url: str, processes: int) -> None:
     clock = ManualClock()
     models = {"answering": forever(answer)}
-    runtimes = [DeafRuntime(database_url, clock=clock, models=models) for _ in range(processes)]
+    runtimes = [DeafRuntime(ready_url, clock=clock, models=models) for _ in range(processes)]
     async with house(runtimes) as (noor, agents, rooms), AsyncExitStack() as living:
         for each in runtimes:
             await living.enter_async_context(each.living())
@@ -95,9 +95,9 @@ async def test_sweeping_alone_finds_everything(database_url: str, processes: int
         assert not await runtimes[0].db.read(violations)
 
 
-async def test_nothing_happens_without_a_sweep_if_every_hint_is_lost(sqlite_url: str) -> None:
+async def test_nothing_happens_without_a_sweep_if_every_hint_is_lost(ready_sqlite_url: str) -> None:
     """The test above tests something: without hints and without time passing, the agents sleep on."""
-    runtime = DeafRuntime(sqlite_url, clock=ManualClock(), models={"answering": forever(answer)})
+    runtime = DeafRuntime(ready_sqlite_url, clock=ManualClock(), models={"answering": forever(answer)})
     async with house([runtime]) as (noor, _, rooms), runtime.living():
         await runtime.post(rooms[0], noor, "question-0")
         for _ in range(20):
@@ -124,10 +124,12 @@ async def test_whoever_cannot_follow_the_hints_begins_to_listen_anew(ready_sqlit
                 pass
 
 
-async def test_a_redis_that_comes_and_goes_delays_and_loses_nothing(postgres_url: str, redis_server: Server) -> None:
+async def test_a_redis_that_comes_and_goes_delays_and_loses_nothing(
+    ready_postgres_url: str, redis_server: Server
+) -> None:
     models = {"answering": forever(answer)}
     pace = Pace(lease_seconds=3, warm_seconds=0.3, sweep_seconds=0.1)
-    runtimes = [Runtime(postgres_url, redis_url=redis_server.url, models=models, pace=pace) for _ in range(2)]
+    runtimes = [Runtime(ready_postgres_url, redis_url=redis_server.url, models=models, pace=pace) for _ in range(2)]
     async with house(runtimes) as (noor, agents, rooms), AsyncExitStack() as living:
         for each in runtimes:
             await living.enter_async_context(each.living())

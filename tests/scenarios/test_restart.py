@@ -24,9 +24,9 @@ class Stuck:
         raise AssertionError("unreachable")
 
 
-async def test_an_agent_goes_on_where_it_was_when_the_house_was_closed(database_url: str):
+async def test_an_agent_goes_on_where_it_was_when_the_house_was_closed(ready_url: str):
     """What was said stays said, what was not finished is finished, and what came meanwhile is read next."""
-    async with open_world(database_url, pace=Pace(grace_seconds=0)) as world:
+    async with open_world(ready_url, pace=Pace(grace_seconds=0)) as world:
         stuck = Stuck()
         ada = await world.agent("Ada", model=scripted(reply("One moment."), stuck))
         husam = await world.person("Husam")
@@ -67,9 +67,9 @@ async def test_an_agent_goes_on_where_it_was_when_the_house_was_closed(database_
         assert await world.waiting(ada) == []
 
 
-async def test_a_message_that_nobody_had_begun_to_think_about_is_answered_after_a_restart(database_url: str):
+async def test_a_message_that_nobody_had_begun_to_think_about_is_answered_after_a_restart(ready_url: str):
     """A restart drops nothing that waits in an inbox."""
-    async with open_world(database_url) as world:
+    async with open_world(ready_url) as world:
         ada = await world.agent("Ada", reply("Still here."), "Told Noor.")
         noor = await world.person("Noor")
         kitchen = await world.space("Kitchen", noor, ada)
@@ -81,9 +81,9 @@ async def test_a_message_that_nobody_had_begun_to_think_about_is_answered_after_
         assert await world.transcript(kitchen) == ["Noor: Are you there?", "Ada: Still here."]
 
 
-async def test_a_thought_cut_off_before_its_first_answer_begins_anew(database_url: str):
+async def test_a_thought_cut_off_before_its_first_answer_begins_anew(ready_url: str):
     """Nothing had been answered, so nothing is kept; the message is read together with what came meanwhile."""
-    async with open_world(database_url, pace=Pace(grace_seconds=0)) as world:
+    async with open_world(ready_url, pace=Pace(grace_seconds=0)) as world:
         stuck = Stuck()
         ada = await world.agent("Ada", model=scripted(stuck))
         noor = await world.person("Noor")

@@ -96,7 +96,7 @@ async def test_who_asks_needs_no_token_and_is_not_let_in_by_other_names(small_ho
         assert (await stranger.get("/readyz", headers={"Host": "evil.example"})).status_code == 421
 
 
-async def test_a_runtime_that_is_closed_says_so_instead_of_waiting(sqlite_url: str) -> None:
-    async with Runtime(sqlite_url) as denizen:
+async def test_a_runtime_that_is_closed_says_so_instead_of_waiting(ready_sqlite_url: str) -> None:
+    async with Runtime(ready_sqlite_url) as denizen:
         pass
     assert await denizen.missing() == ["database", "bus"]

@@ -213,15 +213,15 @@ async def idle(world: World) -> None:
         await asyncio.sleep(0)
 
 
-async def test_what_is_said_through_another_instance_is_heard(postgres_url: str, redis_url: str) -> None:
+async def test_what_is_said_through_another_instance_is_heard(ready_postgres_url: str, redis_url: str) -> None:
     """One PostgreSQL, one Redis, two servers: messages and live text reach the readers of both."""
-    async with open_world(postgres_url, redis_url=redis_url) as world:
+    async with open_world(ready_postgres_url, redis_url=redis_url) as world:
         noor = await world.person("Noor")
         hesitation = Hesitation()
         counting = scripted(reply("One two three four five six."), "Done.", pause=hesitation)
         ada = await world.agent("Ada", model=counting)
         kitchen = await world.space("Kitchen", noor, ada)
-        other = World(postgres_url, clock=world.clock, redis_url=redis_url)
+        other = World(ready_postgres_url, clock=world.clock, redis_url=redis_url)
         await other.open()
         async with served(world) as house, served(other) as second:
             second.secrets[noor.id] = await house.token(noor)
@@ -278,8 +278,8 @@ async def test_a_stream_ends_when_its_reader_may_not_read_any_more(house: House,
         assert told == ([":"] if then == "heartbeat" else []) or (happens is leaves and told == [])
 
 
-async def test_a_stream_ends_when_the_runtime_closes(sqlite_url: str) -> None:
-    world = World(sqlite_url)
+async def test_a_stream_ends_when_the_runtime_closes(ready_sqlite_url: str) -> None:
+    world = World(ready_sqlite_url)
     await world.open()
     noor = await world.person("Noor")
     kitchen = await world.space("Kitchen", noor)
@@ -348,10 +348,10 @@ async def readers(bus: Any, topic: str, count: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_every_reader_sees_every_message_once_whatever_happens(database_url: str, seed: int) -> None:
+async def test_every_reader_sees_every_message_once_whatever_happens(ready_url: str, seed: int) -> None:
     """People post, agents answer, frames get lost, readers come and go at any point."""
     chance = random.Random(seed)
-    async with open_world(database_url, pace=UNHURRIED) as world, served(world) as house, elsewhere(world) as other:
+    async with open_world(ready_url, pace=UNHURRIED) as world, served(world) as house, elsewhere(world) as other:
         people = [await world.person(name) for name in ("Noor", "Sam", "Eve")]
         bot = await world.agent("Echo", model=forever(echo), handle="echo")
         kitchen = await world.space("Kitchen", *people, bot)

@@ -20,16 +20,16 @@ SLACK = "8f742231b10e8888abcd99yyyzzz85a5"
 
 
 @pytest.fixture
-async def house(database_url: str) -> AsyncGenerator[House]:
+async def house(ready_url: str) -> AsyncGenerator[House]:
     """An empty house that can keep secrets."""
-    async with open_world(database_url, secret_key=new_key()) as world, served(world) as house:
+    async with open_world(ready_url, secret_key=new_key()) as world, served(world) as house:
         yield house
 
 
 @pytest.fixture
-async def small_house(sqlite_url: str) -> AsyncGenerator[House]:
+async def small_house(ready_sqlite_url: str) -> AsyncGenerator[House]:
     limits = Limits(webhook_bytes=1_000)
-    async with open_world(sqlite_url, secret_key=new_key()) as world, served(world, limits=limits) as house:
+    async with open_world(ready_sqlite_url, secret_key=new_key()) as world, served(world, limits=limits) as house:
         yield house
 
 
@@ -203,12 +203,12 @@ async def test_what_cannot_be_a_webhook_is_refused(small_house: House, wanted: d
     assert await small_house.world.denizen.webhooks(ada) == []
 
 
-async def test_a_house_without_its_key_says_so_and_nothing_more(database_url: str) -> None:
-    async with open_world(database_url, secret_key=new_key()) as world:
+async def test_a_house_without_its_key_says_so_and_nothing_more(ready_url: str) -> None:
+    async with open_world(ready_url, secret_key=new_key()) as world:
         await world.person("Noor")
         ada = await world.agent("Ada")
         webhook, secret = await world.denizen.create_webhook(ada, "GitHub", scheme="github")
-    async with open_world(database_url) as world, served(world) as house:
+    async with open_world(ready_url) as world, served(world) as house:
         signature = github_signature(secret, PUSH)
         sent = await send(house, webhook.path, PUSH, X_Hub_Signature_256=signature)
         assert (sent.status_code, sent.json()["code"]) == (500, "secret_unreadable")

@@ -50,6 +50,6 @@ async def opening() -> AsyncGenerator[Opening]:
 
 
 @pytest.fixture
-async def database(opening: Opening, database_url: str) -> Database:
+async def database(opening: Opening, ready_url: str) -> Database:
     """An empty database: the test runs once on SQLite and once on PostgreSQL."""
-    return await opening(database_url)
+    return await opening(ready_url)

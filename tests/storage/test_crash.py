@@ -11,24 +11,24 @@ from tests.storage.conftest import Opening
 from tests.storage.notes import count, counted, everything, make_counters, put
 
 
-async def test_what_was_acknowledged_survives_sigkill(database_url: str, opening: Opening) -> None:
+async def test_what_was_acknowledged_survives_sigkill(ready_url: str, opening: Opening) -> None:
     """A process is killed in the middle of writing: all that it had been told is stored, is."""
-    writer = await processes.start(database_url, "put", "name")
+    writer = await processes.start(ready_url, "put", "name")
     acknowledged = [await processes.hear(writer) for _ in range(200)]
     writer.kill()
     await writer.communicate()
 
-    database = await opening(database_url)
+    database = await opening(ready_url)
     stored = await everything(database)
     assert len(set(acknowledged)) == 200
     assert set(acknowledged) <= set(stored)
 
 
-async def test_two_processes_write_to_one_database(database_url: str, opening: Opening) -> None:
+async def test_two_processes_write_to_one_database(ready_url: str, opening: Opening) -> None:
     """Neither loses a write to the other."""
-    database = await opening(database_url)
+    database = await opening(ready_url)
     await database.write(make_counters, "c")
-    other = await processes.start(database_url, "count", "c", "300")
+    other = await processes.start(ready_url, "count", "c", "300")
     await asyncio.gather(*(database.write(count, "c") for _ in range(300)))
     await processes.finish(other)
     assert await database.read(counted, "c") == 600

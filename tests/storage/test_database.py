@@ -114,9 +114,9 @@ async def test_announcements_come_after_the_commit_and_in_its_order(database: Da
     assert [payload["name"] for _, payload in opening.announced] == ["a", "b", "c", "d"]
 
 
-async def test_a_cancelled_caller_does_not_stop_its_write(database_url: str, opening: Opening) -> None:
+async def test_a_cancelled_caller_does_not_stop_its_write(ready_url: str, opening: Opening) -> None:
     """It happens whole, and is announced, although nobody waits for it any more."""
-    database = await opening(database_url)
+    database = await opening(ready_url)
     gate = Gate()
     held = asyncio.ensure_future(database.write(gate.hold))
     await asyncio.to_thread(gate.entered.wait)
@@ -130,17 +130,17 @@ async def test_a_cancelled_caller_does_not_stop_its_write(database_url: str, ope
     await database.close()
 
     assert opening.announced == [("put", {"name": "a"})]
-    again = await opening(database_url)
+    again = await opening(ready_url)
     assert await everything(again) == ["a"]
 
 
-async def test_an_announcement_that_nobody_can_hear_does_not_harm_the_write(database_url: str) -> None:
+async def test_an_announcement_that_nobody_can_hear_does_not_harm_the_write(ready_url: str) -> None:
     """Announcements are hints: the caller hears of its commit whatever becomes of them."""
 
     def deaf(_: object) -> None:
         raise ConnectionError("the bus is down")
 
-    database = await open_database(database_url, clock=SystemClock(), announce=deaf)
+    database = await open_database(ready_url, clock=SystemClock(), announce=deaf)
     await database.write(put, "a")
     assert await everything(database) == ["a"]
     await database.close()
@@ -172,10 +172,10 @@ async def test_a_read_cannot_write(database: Database) -> None:
     assert await everything(database) == []
 
 
-async def test_a_transaction_has_one_time(database_url: str, opening: Opening) -> None:
+async def test_a_transaction_has_one_time(ready_url: str, opening: Opening) -> None:
     """It is the clock's that was put in, and moves with it from one transaction to the next."""
     clock = ManualClock()
-    database = await opening(database_url, clock)
+    database = await opening(ready_url, clock)
 
     def twice(tx: Tx) -> tuple[int, int]:
         before = tx.now
@@ -289,9 +289,9 @@ async def test_writes_that_must_not_wait_go_first(database: Database) -> None:
     await asyncio.gather(*held)
 
 
-async def test_closing_finishes_what_is_queued(database_url: str, opening: Opening) -> None:
+async def test_closing_finishes_what_is_queued(ready_url: str, opening: Opening) -> None:
     """And takes nothing more."""
-    database = await opening(database_url)
+    database = await opening(ready_url)
     writes = [asyncio.ensure_future(database.write(put, f"{number:02}")) for number in range(50)]
     await asyncio.sleep(0)  # all are queued
     await database.close()
@@ -301,7 +301,7 @@ async def test_closing_finishes_what_is_queued(database_url: str, opening: Openi
     with pytest.raises(DatabaseUnavailable, match="closed"):
         await database.read(names)
 
-    again = await opening(database_url)
+    again = await opening(ready_url)
     assert len(await everything(again)) == 50
 
 

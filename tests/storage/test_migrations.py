@@ -173,18 +173,16 @@ def _postgresql_table(url: str, table: str) -> list[Any]:
     return [sorted(map(str, part)) for part in (columns, constraints, indexes)]
 
 
-async def test_a_database_of_a_newer_version_is_refused_and_left_alone(database_url: str, opening: Opening) -> None:
+async def test_a_database_of_a_newer_version_is_refused_and_left_alone(ready_url: str, opening: Opening) -> None:
     """It would be unwise to guess what it means."""
-    migrate(database_url)
-    query(database_url, "UPDATE alembic_version SET version_num = '9999'")
+    query(ready_url, "UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(DatabaseNewer, match="9999"):
-        await opening(database_url)
-    assert query(database_url, "SELECT version_num FROM alembic_version") == [{"version_num": "9999"}]
+        await opening(ready_url)
+    assert query(ready_url, "SELECT version_num FROM alembic_version") == [{"version_num": "9999"}]
 
 
-def test_a_database_that_is_up_to_date_opens_without_alembic(database_url: str) -> None:
+def test_a_database_that_is_up_to_date_opens_without_alembic(ready_url: str) -> None:
     """Loading it would be most of the time that a start takes."""
-    migrate(database_url)
     program = (
         "import asyncio, sys\n"
         "from denizen.clock import SystemClock\n"
@@ -194,4 +192,4 @@ def test_a_database_that_is_up_to_date_opens_without_alembic(database_url: str) 
         "asyncio.run(main())\n"
         "assert 'alembic' not in sys.modules\n"
     )
-    subprocess.run([sys.executable, "-c", program, database_url], check=True, env={"PYTHONPATH": str(ROOT / "src")})
+    subprocess.run([sys.executable, "-c", program, ready_url], check=True, env={"PYTHONPATH": str(ROOT / "src")})

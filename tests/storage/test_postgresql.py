@@ -22,8 +22,8 @@ BACKEND = statement(text("SELECT pg_backend_pid()"))
 
 
 @pytest.fixture
-async def database(opening: Opening, postgres_url: str) -> Database:
-    return await opening(postgres_url)
+async def database(opening: Opening, ready_postgres_url: str) -> Database:
+    return await opening(ready_postgres_url)
 
 
 def backend(tx: Tx) -> int:
@@ -57,7 +57,7 @@ async def test_a_deadlock_is_tried_again(database: Database) -> None:
     assert [await database.read(counted, name) for name in "ab"] == [2, 2]
 
 
-async def test_a_connection_lost_before_the_commit_is_made_again(database: Database, postgres_url: str) -> None:
+async def test_a_connection_lost_before_the_commit_is_made_again(database: Database, ready_postgres_url: str) -> None:
     """The write runs again on the new one, and happens once."""
     await database.write(make_counters, "c")
     runs: list[int] = []
@@ -66,23 +66,23 @@ async def test_a_connection_lost_before_the_commit_is_made_again(database: Datab
         runs.append(backend(tx))
         tx.one(COUNT, id="c")
         if len(runs) == 1:
-            terminate(postgres_url, runs[0])
+            terminate(ready_postgres_url, runs[0])
         return count(tx, "c")
 
     assert await database.write(count_and_lose) == 2
     assert len(set(runs)) == 2
 
 
-async def test_connections_that_broke_while_idle_are_no_trouble(database: Database, postgres_url: str) -> None:
+async def test_connections_that_broke_while_idle_are_no_trouble(database: Database, ready_postgres_url: str) -> None:
     """After a restart of the server, or of a firewall, the next call connects again."""
     for process in {await database.read(backend) for _ in range(20)}:
-        terminate(postgres_url, process)
+        terminate(ready_postgres_url, process)
     await database.write(put, "a")
     assert await everything(database) == ["a"]
 
 
 async def test_a_connection_lost_while_committing_leaves_the_outcome_unknown(
-    database: Database, postgres_url: str, opening: Opening
+    database: Database, ready_postgres_url: str, opening: Opening
 ) -> None:
     """It is not tried again, because it may have happened; what is there can be read."""
     backends: list[int] = []
@@ -91,7 +91,7 @@ async def test_a_connection_lost_while_committing_leaves_the_outcome_unknown(
         backends.append(backend(tx))
         put(tx, "a")
 
-    failpoints.arm("commit:put_and_remember", lambda: terminate(postgres_url, backends[-1]))
+    failpoints.arm("commit:put_and_remember", lambda: terminate(ready_postgres_url, backends[-1]))
     try:
         with pytest.raises(OutcomeUnknown, match="may or may not have happened"):
             await database.write(put_and_remember)
@@ -104,8 +104,9 @@ async def test_a_connection_lost_while_committing_leaves_the_outcome_unknown(
     assert await everything(database) == ["a"]
 
 
-async def test_a_commit_that_the_server_refuses_leaves_nothing(database: Database, opening: Opening) -> None:
+async def test_a_commit_that_the_server_refuses_leaves_nothing(postgres_url: str, opening: Opening) -> None:
     """The server says no only at the commit; that is an answer, not a lost connection."""
+    database = await opening(postgres_url)
 
     def refuse_at_the_commit(tx: Tx) -> None:
         tx.run(

@@ -28,8 +28,8 @@ from tests.storage.notes import Gate, everything, put, put_and_fail
 
 
 @pytest.fixture
-async def database(opening: Opening, sqlite_url: str) -> Database:
-    return await opening(sqlite_url)
+async def database(opening: Opening, ready_sqlite_url: str) -> Database:
+    return await opening(ready_sqlite_url)
 
 
 def file_of(url: str) -> Path:
@@ -64,7 +64,7 @@ async def test_a_batch_has_a_bound(database: Database) -> None:
 
 
 async def test_a_commit_that_fails_fails_every_write_in_it(
-    database: Database, sqlite_url: str, opening: Opening
+    database: Database, ready_sqlite_url: str, opening: Opening
 ) -> None:
     """None of their effects remain, nothing is announced, and the next write is not harmed."""
     later = statement(text("PRAGMA defer_foreign_keys = ON"))
@@ -157,18 +157,18 @@ async def test_what_is_no_database_is_reported(sqlite_url: str, opening: Opening
     assert file_of(sqlite_url).read_bytes() == b"Dear diary, " * 1000
 
 
-async def test_a_database_with_a_hole_is_reported(sqlite_url: str, opening: Opening) -> None:
+async def test_a_database_with_a_hole_is_reported(ready_sqlite_url: str, opening: Opening) -> None:
     """The file's first page is whole, so that it opens; what it holds is not."""
-    database = await opening(sqlite_url)
+    database = await opening(ready_sqlite_url)
     for number in range(200):
         await database.write(put, str(number), "x" * 1000)
     await database.close()
-    file = file_of(sqlite_url)
+    file = file_of(ready_sqlite_url)
     with file.open("r+b") as stream:
         stream.seek(4096)
         stream.write(b"\xff" * (file.stat().st_size - 4096))
     with pytest.raises(DatabaseDamaged, match="Restore it from a backup"):
-        await everything(await opening(sqlite_url))
+        await everything(await opening(ready_sqlite_url))
 
 
 @contextmanager
@@ -227,8 +227,12 @@ async def test_an_unknown_kind_of_database_is_refused(opening: Opening) -> None:
         await opening("mysql://localhost/denizen")
 
 
-async def test_writes_are_flushed_to_the_disk(database: Database) -> None:
+async def test_writes_are_flushed_to_the_disk(
+    ready_sqlite_url: str, opening: Opening, synchronous_as_shipped: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Settings that a library upgrade must not change under us."""
+    monkeypatch.setattr(sqlite, "SYNCHRONOUS", synchronous_as_shipped)
+    database = await opening(ready_sqlite_url)
     settings = {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
     for name, value in settings.items():
         assert await database.write(lambda tx, name=name: tx.one(statement(text(f"PRAGMA {name}")))) == (value,)

@@ -114,9 +114,11 @@ async def test_a_table_that_numbers_its_rows_can_be_inserted_into(database: Data
     assert "number" not in insert_ignore(events).sqlite
 
 
-async def test_a_partial_index_serves_a_query_that_repeats_its_condition(sqlite_url: str, opening: Opening) -> None:
+async def test_a_partial_index_serves_a_query_that_repeats_its_condition(
+    ready_sqlite_url: str, opening: Opening
+) -> None:
     """SQLite does not conclude that what is pending is not done: the query has to say both."""
-    database = await opening(sqlite_url)
+    database = await opening(ready_sqlite_url)
     mine = select(events.c.id).where(events.c.agent_id == bindparam("agent"), events.c.state == "pending")
 
     async def plan(query: Select[tuple[str]]) -> str:
@@ -128,10 +130,10 @@ async def test_a_partial_index_serves_a_query_that_repeats_its_condition(sqlite_
 
 
 async def test_what_belongs_to_a_message_or_a_cycle_is_found_without_reading_the_rest(
-    sqlite_url: str, opening: Opening
+    ready_sqlite_url: str, opening: Opening
 ) -> None:
     """An edit asks who has read the message, every skip what its cycle had kept: neither may grow with the house."""
-    database = await opening(sqlite_url)
+    database = await opening(ready_sqlite_url)
     ways = {
         "ix_events_message": select(events.c.agent_id).where(events.c.message_id == bindparam("id")),
         "ix_overflow_cycle": delete(overflow).where(overflow.c.cycle_id == bindparam("id")),

@@ -62,9 +62,9 @@ async def service() -> AsyncGenerator[Service]:
 
 
 @pytest.fixture
-async def world(database_url: str) -> AsyncGenerator[World]:
+async def world(ready_url: str) -> AsyncGenerator[World]:
     """A world that has a key for its secrets."""
-    async with open_world(database_url, secret_key=new_key()) as world:
+    async with open_world(ready_url, secret_key=new_key()) as world:
         yield world
 
 

@@ -236,10 +236,10 @@ async def test_what_was_forgotten_is_recalled_no_more(world: World):
     assert await told(world, ada) == ["Nothing of that was found in your life."]
 
 
-async def test_meaning_finds_what_shares_no_word(sqlite_url: str):
+async def test_meaning_finds_what_shares_no_word(ready_sqlite_url: str):
     """With the local embedder, a question finds an answer in other words, in a life that was lived without one."""
     pytest.importorskip("onnxruntime")
-    async with open_world(sqlite_url) as world:
+    async with open_world(ready_sqlite_url) as world:
         ada = await world.agent("Ada", *([reply("I see."), "Listened."] * 3))
         noor = await world.person("Noor")
         kitchen = await world.space("Kitchen", noor, ada)

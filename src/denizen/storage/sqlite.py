@@ -34,6 +34,8 @@ BATCH = 256
 READERS = 4
 LOCK_SECONDS = 5.0
 """How long a write waits for another process that holds the database."""
+SYNCHRONOUS = "FULL"
+"""Every commit is on the disk before its caller hears of it."""
 
 
 class SqliteTx:
@@ -270,7 +272,7 @@ def connect(path: Path, *, reading: bool = False) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=LOCK_SECONDS, isolation_level=None, cached_statements=1024)
     try:
         _use_write_ahead_log(connection)
-        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA cache_size = -32000")
         connection.execute("PRAGMA wal_autocheckpoint = 4000")

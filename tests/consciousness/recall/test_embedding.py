@@ -30,9 +30,9 @@ def _rows(tx: Tx) -> list[tuple[str, int, bytes]]:
     return [(embedder, first, codes) for embedder, first, codes in tx.all(statement(chosen.order_by(vectors.c.first)))]
 
 
-async def test_vectors_follow_the_passages(database_url: str) -> None:
+async def test_vectors_follow_the_passages(ready_url: str) -> None:
     """Rows fill up as life goes on; doing it again does nothing."""
-    async with house(database_url) as runtime:
+    async with house(ready_url) as runtime:
         ada = await an_agent(runtime)
         small = an_embedder("small")
         for first in (1, 21, 41):
@@ -46,7 +46,7 @@ async def test_vectors_follow_the_passages(database_url: str) -> None:
         ]
 
 
-async def test_work_that_was_stopped_goes_on_where_it_was(database_url: str) -> None:
+async def test_work_that_was_stopped_goes_on_where_it_was(ready_url: str) -> None:
     """An embedder that fails in the middle has done what it did; queries use what is there."""
 
     class Failing(ProviderEmbedder):
@@ -58,7 +58,7 @@ async def test_work_that_was_stopped_goes_on_where_it_was(database_url: str) -> 
                 raise ConnectionError("gone")
             return await super().embed(texts, asking=asking)
 
-    async with house(database_url) as runtime:
+    async with house(ready_url) as runtime:
         ada = await an_agent(runtime)
         await live(runtime.db, ada, [[heard(f"number {at}")] for at in range(80)])
         failing = Failing("small", ProvidersEmbedder(TestEmbeddingModel(dimensions=8)))
@@ -71,8 +71,8 @@ async def test_work_that_was_stopped_goes_on_where_it_was(database_url: str) -> 
         assert await reindex(runtime.db, failing) == 80 - VECTORS_IN_A_ROW
 
 
-async def test_another_embedder_begins_anew_and_ends_the_old_one(database_url: str) -> None:
-    async with house(database_url) as runtime:
+async def test_another_embedder_begins_anew_and_ends_the_old_one(ready_url: str) -> None:
+    async with house(ready_url) as runtime:
         ada = await an_agent(runtime)
         await live(runtime.db, ada, [[heard(f"number {at}")] for at in range(40)])
         await reindex(runtime.db, an_embedder("small"))
@@ -82,9 +82,9 @@ async def test_another_embedder_begins_anew_and_ends_the_old_one(database_url: s
         assert await runtime.db.read(embedding.meaning, ada.id, "small", Asked(bytes(8))) is None
 
 
-async def test_what_is_forgotten_means_nothing_any_more(database_url: str) -> None:
+async def test_what_is_forgotten_means_nothing_any_more(ready_url: str) -> None:
     """Its vector is gone, and does not come back from work that had begun before."""
-    async with house(database_url) as runtime:
+    async with house(ready_url) as runtime:
         ada = await an_agent(runtime)
         small = an_embedder("small")
         await live(runtime.db, ada, [[heard("one")], [heard("two")]])
@@ -126,9 +126,9 @@ def _worded(tx: Tx) -> list[tuple[str, int, int]]:
     return [(embedder, number, len(codes)) for _, embedder, number, codes in tx.all(statement(chosen))]
 
 
-async def test_a_passage_is_found_by_words_that_mean_the_same(database_url: str) -> None:
+async def test_a_passage_is_found_by_words_that_mean_the_same(ready_url: str) -> None:
     """None shares a word with the question; in one of them a word is near to one of the question's."""
-    async with house(database_url) as runtime:
+    async with house(ready_url) as runtime:
         ada = await an_agent(runtime)
         said = ["Rain all day.", "The fiddle needs strings.", "Soup again."]
         await live(runtime.db, ada, [[heard(text, minute=at * 1_000)] for at, text in enumerate(said)])
@@ -137,9 +137,9 @@ async def test_a_passage_is_found_by_words_that_mean_the_same(database_url: str)
         assert await texts(runtime.db, ada, "fiction", meaning=near) == [said[1], said[2], said[0]]
 
 
-async def test_words_say_nothing_where_none_are_known(database_url: str) -> None:
+async def test_words_say_nothing_where_none_are_known(ready_url: str) -> None:
     """Vectors that were made before there were any of words find the same in the same order."""
-    async with house(database_url) as runtime:
+    async with house(ready_url) as runtime:
         ada = await an_agent(runtime)
         await live(runtime.db, ada, [[heard(f"fiddle number {at}", minute=at)] for at in range(50)])
         await _embed_as_before(runtime.db)
@@ -157,7 +157,7 @@ async def _embed_as_before(db: Any) -> None:
         await db.write(embedding.keep, "spelling", batch, await Spelling().embed(batch.texts))
 
 
-async def test_words_are_read_where_only_vectors_were_there(database_url: str) -> None:
+async def test_words_are_read_where_only_vectors_were_there(ready_url: str) -> None:
     """All vectors stay meanwhile; how far the words are is told, and what stopped goes on."""
 
     class Failing(Spelling):
@@ -169,7 +169,7 @@ async def test_words_are_read_where_only_vectors_were_there(database_url: str) -
                 raise ConnectionError("gone")
             return await super().read(texts, asking=asking)
 
-    async with house(database_url) as runtime:
+    async with house(ready_url) as runtime:
         ada = await an_agent(runtime)
         await live(runtime.db, ada, [[heard(f"number {at}")] for at in range(70)])
         await _embed_as_before(runtime.db)
@@ -188,9 +188,9 @@ async def test_words_are_read_where_only_vectors_were_there(database_url: str) -
         assert await reindex(runtime.db, failing) == 0
 
 
-async def test_another_embedder_ends_the_words_of_the_old_one(database_url: str) -> None:
+async def test_another_embedder_ends_the_words_of_the_old_one(ready_url: str) -> None:
     """And if the old one comes back, it reads them again."""
-    async with house(database_url) as runtime:
+    async with house(ready_url) as runtime:
         ada = await an_agent(runtime)
         await live(runtime.db, ada, [[heard(f"number {at}")] for at in range(40)])
         await reindex(runtime.db, Spelling())
@@ -200,9 +200,9 @@ async def test_another_embedder_ends_the_words_of_the_old_one(database_url: str)
         assert len(await runtime.db.read(_worded)) == 40
 
 
-async def test_nothing_remains_of_words_that_are_forgotten(database_url: str) -> None:
+async def test_nothing_remains_of_words_that_are_forgotten(ready_url: str) -> None:
     """Nor does it come back from work that had begun before."""
-    async with house(database_url) as runtime:
+    async with house(ready_url) as runtime:
         ada = await an_agent(runtime)
         await live(runtime.db, ada, [[heard("one")], [heard("two")], [heard("three")]])
         batch = await runtime.db.read(embedding.next_batch, "spelling", reads=True)
@@ -216,12 +216,12 @@ async def test_nothing_remains_of_words_that_are_forgotten(database_url: str) ->
         assert [number for _, number, _ in await runtime.db.read(_worded)] == [3]
 
 
-async def test_meaning_ranks_the_same_on_both_databases(sqlite_url: str, postgres_url: str) -> None:
+async def test_meaning_ranks_the_same_on_both_databases(ready_sqlite_url: str, ready_postgres_url: str) -> None:
     """To the last digit, with neighbours, vectors and words."""
     chance = random.Random(5)
     said = [" ".join(chance.choices(["fiddle", "figs", "lamp", "laundry", "soup"], k=4)) for _ in range(150)]
     answers: list[list[tuple[int, float]]] = []
-    for url in (sqlite_url, postgres_url):
+    for url in (ready_sqlite_url, ready_postgres_url):
         async with house(url) as runtime:
             ada = await an_agent(runtime)
             await live(runtime.db, ada, [[heard(text, minute=at)] for at, text in enumerate(said)])

@@ -93,12 +93,12 @@ def a_life(cycles: int, seed: int = 3) -> list[list[Piece]]:
     ]
 
 
-async def test_both_databases_find_the_same_in_the_same_order(sqlite_url: str, postgres_url: str) -> None:
+async def test_both_databases_find_the_same_in_the_same_order(ready_sqlite_url: str, ready_postgres_url: str) -> None:
     """The ranking is ours: what differs between databases does not show."""
     lives = a_life(300)
     queries = [" ".join(lives[at][0].text.split()[:5]) for at in range(0, 300, 30)]
     answers: list[list[Any]] = []
-    for url in (sqlite_url, postgres_url):
+    for url in (ready_sqlite_url, ready_postgres_url):
         async with house(url) as runtime:
             ada = await an_agent(runtime)
             await live(runtime.db, ada, lives)
@@ -108,21 +108,21 @@ async def test_both_databases_find_the_same_in_the_same_order(sqlite_url: str, p
     assert answers[0] == answers[1]
 
 
-async def test_what_was_said_in_cycle_12_is_found_after_5000(sqlite_url: str) -> None:
+async def test_what_was_said_in_cycle_12_is_found_after_5000(ready_sqlite_url: str) -> None:
     """A life is not too long to remember its beginning."""
     lives = a_life(5_000)
     lives[11] = [heard("My grandmother's violin is in the lighthouse.", minute=110)]
-    async with house(sqlite_url) as runtime:
+    async with house(ready_sqlite_url) as runtime:
         ada = await an_agent(runtime)
         await live(runtime.db, ada, lives)
         first = (await found(runtime.db, ada, "Where is the violin of Noor's grandmother?"))[0]
     assert (first.cycle, first.text) == (12, "My grandmother's violin is in the lighthouse.")
 
 
-async def test_a_query_reads_no_more_of_a_long_life(sqlite_url: str) -> None:
+async def test_a_query_reads_no_more_of_a_long_life(ready_sqlite_url: str) -> None:
     """The commonest words of a long life are read in part, the rarest in whole."""
     lives = [[heard(f"kettle lamp violin tent map number{at}", minute=at)] for at in range(6_000)]
-    async with house(sqlite_url) as runtime:
+    async with house(ready_sqlite_url) as runtime:
         ada = await an_agent(runtime)
         await live(runtime.db, ada, lives)
 
@@ -137,9 +137,9 @@ async def test_a_query_reads_no_more_of_a_long_life(sqlite_url: str) -> None:
     assert rows <= MOST_LOOKED_AT + MOST_AROUND + 1_000
 
 
-async def test_relevance_spreads_to_what_was_said_around_it(database_url: str) -> None:
+async def test_relevance_spreads_to_what_was_said_around_it(ready_url: str) -> None:
     """The answer shares no word with the question, but follows what does."""
-    async with house(database_url) as runtime:
+    async with house(ready_url) as runtime:
         ada = await an_agent(runtime)
         talk = ["Have you seen the violin?", "In the cellar, behind the boxes.", "Thank you."]
         far = [[heard(f"Rain again, day {at}.", minute=at * 1_000, space="")] for at in range(5, 30)]
@@ -148,9 +148,9 @@ async def test_relevance_spreads_to_what_was_said_around_it(database_url: str) -
     assert order[:3] == talk
 
 
-async def test_who_is_named_and_when_decides_between_equals(database_url: str) -> None:
+async def test_who_is_named_and_when_decides_between_equals(ready_url: str) -> None:
     """The same words, from the one who is named and at the time that is meant, come first."""
-    async with house(database_url) as runtime:
+    async with house(ready_url) as runtime:
         ada = await an_agent(runtime)
         said = [("Sam", 0), ("Noor", 2_000), ("Noor", 20_000), ("Bo", 40_000)]
         await live(runtime.db, ada, [[heard("The kettle is broken.", minute=at, who=who)] for who, at in said])
@@ -164,9 +164,9 @@ async def test_who_is_named_and_when_decides_between_equals(database_url: str) -
 
 
 @pytest.mark.parametrize("settled", [False, True])
-async def test_filters_are_exact(database_url: str, settled: bool) -> None:
+async def test_filters_are_exact(ready_url: str, settled: bool) -> None:
     """Nothing comes that was not asked for, however well it fits otherwise."""
-    async with house(database_url) as runtime:
+    async with house(ready_url) as runtime:
         ada = await an_agent(runtime)
         kitchen, attic = [await runtime.create_space(name, [ada]) for name in ("Kitchen", "Attic")]
         cycles = [
@@ -189,8 +189,8 @@ async def test_filters_are_exact(database_url: str, settled: bool) -> None:
         assert await only(period=Period(0, START)) == set()
 
 
-async def test_another_agents_life_is_never_found(database_url: str) -> None:
-    async with house(database_url) as runtime:
+async def test_another_agents_life_is_never_found(ready_url: str) -> None:
+    async with house(ready_url) as runtime:
         ada, grace = await an_agent(runtime), await an_agent(runtime, "Grace")
         await live(runtime.db, ada, [[heard("kettle")]])
         assert await texts(runtime.db, grace, "kettle") == []
@@ -199,9 +199,9 @@ async def test_another_agents_life_is_never_found(database_url: str) -> None:
 # Privacy
 
 
-async def test_what_was_said_in_private_is_found_only_there(database_url: str) -> None:
+async def test_what_was_said_in_private_is_found_only_there(ready_url: str) -> None:
     """Not in another space, not in two at once, not where there is none; and no neighbour betrays it."""
-    async with house(database_url) as runtime:
+    async with house(ready_url) as runtime:
         ada = await an_agent(runtime)
         room = await runtime.create_space("Room", [ada])
         aside, other = [await runtime.create_space(name, [ada], private=True) for name in ("Aside", "Other")]
@@ -229,9 +229,9 @@ async def test_what_was_said_in_private_is_found_only_there(database_url: str) -
 # Long texts, notes
 
 
-async def test_the_end_of_a_long_text_is_found(database_url: str) -> None:
+async def test_the_end_of_a_long_text_is_found(ready_url: str) -> None:
     """A long text is several passages; each tells where the whole is."""
-    async with house(database_url) as runtime:
+    async with house(ready_url) as runtime:
         ada = await an_agent(runtime)
         sam = await runtime.create_person("Sam")
         room = await runtime.create_space("Room", [ada, sam])
@@ -244,9 +244,9 @@ async def test_the_end_of_a_long_text_is_found(database_url: str) -> None:
     assert (first.who, first.space, first.pointer) == ("Sam", "Room", f"message:{posted.id}")
 
 
-async def test_notes_are_found_beside_passages(database_url: str) -> None:
+async def test_notes_are_found_beside_passages(ready_url: str) -> None:
     """What the agent wrote down for itself is part of its life."""
-    async with house(database_url) as runtime:
+    async with house(ready_url) as runtime:
         ada = await an_agent(runtime)
         await runtime.set_note(ada, "violin", "Belongs to Sam's grandmother.")
         await live(runtime.db, ada, [[heard("The kettle is on.")]])
@@ -254,8 +254,8 @@ async def test_notes_are_found_beside_passages(database_url: str) -> None:
         assert "note" not in [each.kind for each in await found(runtime.db, ada, "kettle")]
 
 
-async def test_an_agent_without_a_past_recalls_nothing(database_url: str) -> None:
-    async with house(database_url) as runtime:
+async def test_an_agent_without_a_past_recalls_nothing(ready_url: str) -> None:
+    async with house(ready_url) as runtime:
         ada = await an_agent(runtime)
         assert await texts(runtime.db, ada, "anything") == []
         await live(runtime.db, ada, [[heard("  ")], []])
@@ -271,9 +271,9 @@ def _everything(tx: Tx) -> str:
 
 
 @pytest.mark.parametrize("settled", [False, True])
-async def test_not_one_word_remains_of_a_forgotten_cycle(database_url: str, settled: bool) -> None:
+async def test_not_one_word_remains_of_a_forgotten_cycle(ready_url: str, settled: bool) -> None:
     """It is found no more, its words are in no index, and everything else is found as before."""
-    async with house(database_url) as runtime:
+    async with house(ready_url) as runtime:
         ada = await an_agent(runtime)
         cycles = [[heard("The violin is in the cellar.")], [heard("The kettle is in the cellar.")]]
         await live(runtime.db, ada, cycles)
@@ -291,8 +291,8 @@ async def test_not_one_word_remains_of_a_forgotten_cycle(database_url: str, sett
         assert (await texts(runtime.db, ada, "violin"))[0] == "Another violin."
 
 
-async def test_a_forgotten_message_is_forgotten_by_everyone(database_url: str) -> None:
-    async with house(database_url) as runtime:
+async def test_a_forgotten_message_is_forgotten_by_everyone(ready_url: str) -> None:
+    async with house(ready_url) as runtime:
         ada, grace = await an_agent(runtime), await an_agent(runtime, "Grace")
         sam = await runtime.create_person("Sam")
         room = await runtime.create_space("Room", [sam])

@@ -52,9 +52,9 @@ def test_a_segment_gives_back_what_was_put_into_it(counted: dict[int, dict[str, 
         assert given_back == occurs_in
 
 
-async def test_settling_changes_nothing_that_is_found(database_url: str) -> None:
+async def test_settling_changes_nothing_that_is_found(ready_url: str) -> None:
     """As texts, as segments, as segments that became one: the same passages with the same scores."""
-    async with house(database_url) as runtime:
+    async with house(ready_url) as runtime:
         ada = await an_agent(runtime)
         await live(runtime.db, ada, talk(JOINED + 40), settled=False)
         before = await answers(runtime, ada)
@@ -69,9 +69,9 @@ async def test_settling_changes_nothing_that_is_found(database_url: str) -> None
         assert await answers(runtime, ada) == before
 
 
-async def test_a_full_block_becomes_postings_step_by_step(sqlite_url: str) -> None:
+async def test_a_full_block_becomes_postings_step_by_step(ready_sqlite_url: str) -> None:
     """While its rows are written they do not count, so that whoever dies in the middle has changed nothing."""
-    async with house(sqlite_url) as runtime:
+    async with house(ready_sqlite_url) as runtime:
         ada = await an_agent(runtime)
         lives = talk(BLOCK + 10)
         await live(runtime.db, ada, lives, settled=False)
@@ -89,9 +89,9 @@ async def test_a_full_block_becomes_postings_step_by_step(sqlite_url: str) -> No
 
 
 @pytest.mark.parametrize("step", ["segment", "joint"])
-async def test_what_is_forgotten_meanwhile_is_not_written_back(database_url: str, step: str) -> None:
+async def test_what_is_forgotten_meanwhile_is_not_written_back(ready_url: str, step: str) -> None:
     """Work that had begun before is thrown away."""
-    async with house(database_url) as runtime:
+    async with house(ready_url) as runtime:
         ada = await an_agent(runtime)
         lives = talk(JOINED + 5)
         lives[3] = [heard("The zither is in the attic.", minute=9)]
