@@ -6,6 +6,7 @@ import json
 import types
 from datetime import time
 from decimal import Decimal
+from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import pytest
@@ -262,6 +263,7 @@ def values_of(annotation: Any, metadata: list[Any], name: str = "") -> st.Search
     return simple[annotation]
 
 
+@cache
 def fields_of(model: type[BaseModel]) -> st.SearchStrategy[dict[str, Any]]:
     required = {name: field for name, field in model.model_fields.items() if field.is_required() or name == "kind"}
     optional = {name: field for name, field in model.model_fields.items() if name not in required}

@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -90,10 +90,8 @@ class OwnTool(Generic[A]):
 
     @cached_property
     def definition(self) -> ToolDefinition:
-        schema = self.arguments.model_json_schema()
-        schema.pop("description", None)
-        plain = _plain(schema, schema.get("$defs", {}))
-        return ToolDefinition(name=self.name, description=self.description, parameters_json_schema=plain)
+        parameters = _parameters(self.arguments)
+        return ToolDefinition(name=self.name, description=self.description, parameters_json_schema=parameters)
 
     def check(self, arguments: str | Mapping[str, Any] | None) -> A:
         """The arguments as the model wrote them, checked. Raises `InvalidInput` that tells the model what is wrong."""
@@ -202,6 +200,14 @@ class Toolbox:
     def tokens(self) -> int:
         """About how much of every request the definitions take."""
         return len(self.encoded) // 4
+
+
+@cache
+def _parameters(arguments: type[BaseModel]) -> dict[str, Any]:
+    """Once for each shape: tools that are made anew whenever an agent wakes would take longer for it than to think."""
+    schema = arguments.model_json_schema()
+    schema.pop("description", None)
+    return _plain(schema, schema.get("$defs", {}))
 
 
 def _plain(schema: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
