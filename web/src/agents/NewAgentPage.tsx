@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, type ReactNode, useMemo, useState } from "react";
+import { flushSync } from "react-dom";
 import { Link, useLocation } from "wouter";
 import { ApiError, get, inWords, post, put, type Schemas } from "../denizen/api";
 import { useAgentsChanged, useIsAdmin, useMe, useSpaces } from "../denizen/hooks";
@@ -269,8 +270,8 @@ export function faultsOf(error: unknown): Faults {
 }
 
 function showFaults(tell: (faults: Faults) => void, faults: Faults): void {
-  tell(faults);
-  requestAnimationFrame(() => document.querySelector<HTMLElement>("main [aria-invalid=true]")?.focus());
+  flushSync(() => tell(faults));
+  document.querySelector<HTMLElement>("main [aria-invalid=true]")?.focus();
 }
 
 function sentence(text: string): string {

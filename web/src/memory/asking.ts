@@ -1,6 +1,6 @@
 /** What the screens of memory ask the server. */
 import { useInfiniteQuery, useMutation, useQuery, useQueryClient, type UseInfiniteQueryResult } from "@tanstack/react-query";
-import { useEffect } from "react";
+import { useEffect, useRef } from "react";
 import { get, patch, remove, type Schemas } from "../denizen/api";
 import { useLive } from "../denizen/live";
 import type { Memory } from "./words";
@@ -68,8 +68,18 @@ export function useCame(space: string) {
   const client = useQueryClient();
   const told = useLive((state) => state.came[space] ?? 0);
   const begun = useLive((state) => state.begun);
-  const query = useQuery({ queryKey: ["memory", "came", space], queryFn: ({ signal }) => get("/api/spaces/{space_id}/memory", { path: { space_id: space }, signal }) });
+  const query = useQuery({
+    queryKey: ["memory", "came", space],
+    // It may have become another while nobody looked.
+    refetchOnMount: "always",
+    queryFn: ({ signal }) => get("/api/spaces/{space_id}/memory", { path: { space_id: space }, signal }),
+  });
+  const first = useRef(true);
   useEffect(() => {
+    if (first.current) {
+      first.current = false;
+      return;
+    }
     void client.invalidateQueries({ queryKey: ["memory", "came", space] });
     void client.invalidateQueries({ queryKey: ["memory", { of: "space", space }] });
   }, [client, space, told, begun]);

@@ -63,7 +63,7 @@ export default function MindPage({ id }: { id: string }): ReactNode {
 
 function Inside({ agent }: { agent: AgentDetail }): ReactNode {
   const [path] = useLocation();
-  const watched = useWatching(agent.id);
+  const watched = useWatching(agent.id, agent.cycles);
   useFreshness(agent.id, watched);
   const looked = useMemo(() => ({ agent, watched }), [agent, watched]);
   const [, , ref, name = "", part] = path.split("/");

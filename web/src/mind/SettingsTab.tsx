@@ -1,14 +1,16 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, type ReactNode, useMemo, useState } from "react";
+import { flushSync } from "react-dom";
 import { useLocation } from "wouter";
-import { ApiError, inWords, patch, post, remove, type Schemas } from "../denizen/api";
+import { ApiError, inWords, type Member, patch, post, remove, type Schemas, type Space } from "../denizen/api";
 import { useSpaces } from "../denizen/hooks";
+import { useAttending } from "../spaces/attending";
 import { Button } from "../ui/Button";
 import { Dialog, DialogFoot } from "../ui/Dialog";
 import { Checkbox, Select, TextArea, TextField } from "../ui/Field";
 import { useToast } from "../ui/Toast";
 import { useChange, useModels } from "./asking";
-import { FIELDS, type FieldSpec, placed, read, type Section, SECTIONS, valuesOf, type Values, WEEKDAYS } from "./fields";
+import { type FieldSpec, placed, read, type Section, SECTIONS, valuesOf, type Values, WEEKDAYS } from "./fields";
 import css from "./mind.module.css";
 import { ModelField } from "./ModelField";
 import { useMind } from "./watch";
@@ -37,10 +39,11 @@ function Definition(): ReactNode {
   const dirty = Object.keys(values).some((path) => values[path] !== before[path]);
 
   const refuse = (found: Record<string, string>, other: string | null): void => {
-    setErrors(found);
-    setRest(other);
-    const first = FIELDS.find((field) => field.path in found);
-    if (first) requestAnimationFrame(() => document.querySelector<HTMLElement>('form [aria-invalid="true"]')?.focus());
+    flushSync(() => {
+      setErrors(found);
+      setRest(other);
+    });
+    document.querySelector<HTMLElement>('form [aria-invalid="true"]')?.focus();
   };
   const submit = (event: FormEvent): void => {
     event.preventDefault();
@@ -161,12 +164,8 @@ const ATTENTION: [Schemas["MemberOut"]["attention"], string][] = [
 /** What of each space reaches its inbox. */
 function Attention(): ReactNode {
   const { agent } = useMind();
-  const say = useToast();
   const spaces = useSpaces() ?? [];
   const shared = spaces.flatMap(({ info }) => info.members.filter((each) => each.id === agent.id).map((member) => ({ info, member })));
-  const change = useChange(agent.id, ({ space, attention }: { space: string; attention: Schemas["MemberOut"]["attention"] }) =>
-    patch("/api/spaces/{space_id}/members/{entity_id}", { path: { space_id: space, entity_id: agent.id }, body: { attention } }),
-  );
   return (
     <section className={css.fieldset} aria-label="Attention">
       <h2 className={css.legendTitle}>Attention</h2>
@@ -176,27 +175,30 @@ function Attention(): ReactNode {
       ) : (
         <div className={css.fieldGrid}>
           {shared.map(({ info, member }) => (
-            <Select
-              key={info.id}
-              label={info.name}
-              value={member.attention}
-              onChange={(event) =>
-                change.mutate(
-                  { space: info.id, attention: event.target.value as typeof member.attention },
-                  { onError: (error) => say(inWords(error)), onSuccess: () => say(`Saved for ${info.name}.`) },
-                )
-              }
-            >
-              {ATTENTION.map(([value, words]) => (
-                <option key={value} value={value}>
-                  {words}
-                </option>
-              ))}
-            </Select>
+            <InSpace key={info.id} space={info} member={member} />
           ))}
         </div>
       )}
     </section>
+  );
+}
+
+function InSpace({ space, member }: { space: Space; member: Member }): ReactNode {
+  const say = useToast();
+  const [attention, attend] = useAttending(space.id, member);
+  const choose = (wanted: Member["attention"]): Promise<void> =>
+    attend(wanted).then(
+      () => say(`Saved for ${space.name}.`),
+      (error) => say(inWords(error)),
+    );
+  return (
+    <Select label={space.name} value={attention} onChange={(event) => void choose(event.target.value as typeof attention)}>
+      {ATTENTION.map(([value, words]) => (
+        <option key={value} value={value}>
+          {words}
+        </option>
+      ))}
+    </Select>
   );
 }
 

@@ -1,5 +1,5 @@
 /** The stream of the agent whose mind is looked into. It is open while the page is looked at, and closed behind it. */
-import { createContext, useContext, useEffect, useReducer } from "react";
+import { createContext, useContext, useEffect, useReducer, useState } from "react";
 import type { Schemas } from "../denizen/api";
 import { LIFE_EVENTS, type LifeEvent, UNSEEN, watch, type Watched } from "./watching";
 
@@ -21,9 +21,10 @@ export function useMind(): Looked {
   return looked;
 }
 
-/** What the agent's stream tells, from now on. */
-export function useWatching(agent: string): Watched {
+/** What the agent's stream tells, from the cycle after `since` on: also what ended before the stream was open. */
+export function useWatching(agent: string, since: number): Watched {
   const [watched, tell] = useReducer(watch, UNSEEN);
+  const [first] = useState(since);
   useEffect(() => {
     let source: EventSource | null = null;
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -36,7 +37,7 @@ export function useWatching(agent: string): Watched {
     };
     const open = (): void => {
       close();
-      source = new EventSource(`/api/agents/${encodeURIComponent(agent)}/stream`);
+      source = new EventSource(`/api/agents/${encodeURIComponent(agent)}/stream?after=${first}`);
       source.onopen = () => {
         if (before) tell({ type: "again" });
         before = true;
@@ -58,6 +59,6 @@ export function useWatching(agent: string): Watched {
       document.removeEventListener("visibilitychange", looked);
       close();
     };
-  }, [agent]);
+  }, [agent, first]);
   return watched;
 }

@@ -98,7 +98,7 @@ function List({ panel, groups, onView, onChanged }: ListProps): ReactNode {
     <>
       {advisors.length === 0 && <p className={css.faint}>Nobody advises here yet: a plain assistant answers.</p>}
       {advisors.length > 0 && (
-        <ul className={css.advisors} aria-label="Advisors">
+        <ul className={css.advisors} aria-label="Advisors" aria-busy={ahead !== null}>
           {advisors.map((each, at) => (
             <li key={each.id} ref={coloured(each.colour)} data-active={each.active} onKeyDown={(event) => onKeyDown(event, at)}>
               <span className={css.swatch} aria-hidden />
@@ -158,7 +158,14 @@ function List({ panel, groups, onView, onChanged }: ListProps): ReactNode {
           Bring in
         </Button>
         {panel.advisors.length > 0 && (
-          <a className={buttonClass()} href={address("/api/panels/{panel_id}/advisors/export", path)} download={`${panel.name} advisors.json`}>
+          <a
+            className={buttonClass()}
+            href={address("/api/panels/{panel_id}/advisors/export", path)}
+            download={`${panel.name} advisors.json`}
+            // What the server has not done yet would not be in the file.
+            aria-disabled={ahead !== null}
+            onClick={(event) => ahead !== null && event.preventDefault()}
+          >
             <Download size={16} aria-hidden />
             Take along
           </a>

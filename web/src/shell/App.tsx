@@ -1,8 +1,9 @@
-import { QueryClient, QueryClientProvider, useQuery, useQueryClient } from "@tanstack/react-query";
+import { QueryClientProvider, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useState } from "react";
 import { useLocation } from "wouter";
 import { ApiError, get, type Me, whenSignedOut } from "../denizen/api";
 import { Live } from "../denizen/live";
+import { openQueries } from "../denizen/queries";
 import { ErrorState } from "../ui/States";
 import { Toasts } from "../ui/Toast";
 import { Boundary } from "./Boundary";
@@ -10,21 +11,8 @@ import { Frame } from "./Frame";
 import css from "./shell.module.css";
 import { SignIn } from "./SignIn";
 
-/** How long ago something may have been asked for to be shown without asking again. */
-const FRESH_MILLISECONDS = 5_000;
-
 export function App(): ReactNode {
-  const [client] = useState(
-    () =>
-      new QueryClient({
-        defaultOptions: {
-          queries: {
-            staleTime: FRESH_MILLISECONDS,
-            retry: (failures, error) => failures < 2 && error instanceof ApiError && error.passing,
-          },
-        },
-      }),
-  );
+  const [client] = useState(openQueries);
   return (
     <QueryClientProvider client={client}>
       <Toasts>

@@ -1,7 +1,7 @@
 import { UserMinus, UserPlus } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import { Link, useLocation } from "wouter";
-import { get, inWords, type Member, patch, post, remove } from "../denizen/api";
+import { get, inWords, type Member, post, remove } from "../denizen/api";
 import { useEntities, useMe } from "../denizen/hooks";
 import { useLive, useStore } from "../denizen/live";
 import type { SpaceState } from "../denizen/store";
@@ -11,6 +11,7 @@ import { classes } from "../ui/classes";
 import { Dialog } from "../ui/Dialog";
 import { inputClass, Select } from "../ui/Field";
 import { useToast } from "../ui/Toast";
+import { useAttending } from "./attending";
 import css from "./spaces.module.css";
 
 /** What an agent attends to, in words. */
@@ -40,25 +41,7 @@ export function Members({ space, onClose }: { space: SpaceState; onClose: () => 
                 {each.role !== "member" && ` · ${each.role}`}
               </span>
             </span>
-            {each.kind === "agent" && (
-              <select
-                aria-label={`What ${each.name} attends to`}
-                className={classes(inputClass, css.attention)}
-                value={each.attention}
-                disabled={busy}
-                onChange={(event) => {
-                  const attention = event.target.value as Member["attention"];
-                  const there = { ...path, entity_id: each.id };
-                  void act(() => patch("/api/spaces/{space_id}/members/{entity_id}", { path: there, body: { attention } }));
-                }}
-              >
-                {Object.entries(ATTENTION).map(([value, label]) => (
-                  <option key={value} value={value}>
-                    {label}
-                  </option>
-                ))}
-              </select>
-            )}
+            {each.kind === "agent" && <Attention space={space.info.id} member={each} />}
             {each.id !== me.id && (each.kind !== "human" || runs) && (
               <IconButton
                 label={`Remove ${each.name}`}
@@ -78,6 +61,25 @@ export function Members({ space, onClose }: { space: SpaceState; onClose: () => 
 function MemberAvatar({ member }: { member: Member }): ReactNode {
   const status = useLive((state) => state.presence[member.id]?.status);
   return <Avatar name={member.name} id={member.id} kind={member.kind} status={member.kind === "agent" ? status : undefined} />;
+}
+
+function Attention({ space, member }: { space: string; member: Member }): ReactNode {
+  const toast = useToast();
+  const [attention, attend] = useAttending(space, member);
+  return (
+    <select
+      aria-label={`What ${member.name} attends to`}
+      className={classes(inputClass, css.attention)}
+      value={attention}
+      onChange={(event) => void attend(event.target.value as typeof attention).catch((error) => toast(inWords(error)))}
+    >
+      {Object.entries(ATTENTION).map(([value, label]) => (
+        <option key={value} value={value}>
+          {label}
+        </option>
+      ))}
+    </select>
+  );
 }
 
 function BringIn({ space, busy, onAdd }: { space: SpaceState; busy: boolean; onAdd: (entity: string) => Promise<void> }): ReactNode {

@@ -162,7 +162,7 @@ export function MessageList({ ref, space, conversation, target, mark, onSeen, on
   return (
     <div className={css.listFrame}>
       {/* Scrolled with the keyboard as well. */}
-      <div ref={scroller} className={css.scroller} role="log" aria-label="Messages" aria-live="off" tabIndex={0} onScroll={look}>
+      <div ref={scroller} className={css.scroller} role="log" aria-label="Messages" aria-live="off" aria-busy={conversation.loading !== null} tabIndex={0} onScroll={look}>
         {rows.length === 0 ? <Nothing /> : <div className={css.filler} />}
         <div ref={content} className={css.rows}>
           {drawn.map((row) => (

@@ -1,5 +1,6 @@
 import { SendHorizontal } from "lucide-react";
 import { type KeyboardEvent, type ReactNode, type Ref, type RefObject, useEffect, useId, useImperativeHandle, useRef, useState } from "react";
+import { flushSync } from "react-dom";
 import { inWords } from "../denizen/api";
 import { type Candidate, candidates, completed, mentionAt, type Wanted } from "./mentions";
 import css from "./writeBox.module.css";
@@ -176,13 +177,13 @@ function useCompleting<Whom extends Candidate>(area: RefObject<HTMLTextAreaEleme
   const end = (): void => setWanted(null);
   const complete = (one: Whom): void => {
     const next = completed(area.current!.value, wanted!, one.handle);
-    setText(next.text);
-    end();
-    // After the text is there.
-    requestAnimationFrame(() => {
-      area.current?.focus();
-      area.current?.setSelectionRange(next.caret, next.caret);
+    // At once: whoever writes on does not wait for a frame, and the caret would come back to behind the name.
+    flushSync(() => {
+      setText(next.text);
+      end();
     });
+    area.current!.focus();
+    area.current!.setSelectionRange(next.caret, next.caret);
   };
   const press = (event: KeyboardEvent): boolean => {
     const one = found[chosen];
