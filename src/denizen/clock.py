@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 import heapq
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
+from functools import lru_cache
 from itertools import count
-from typing import NewType, Protocol
+from typing import Final, NewType, Protocol
+from zoneinfo import ZoneInfo
 
 Instant = NewType("Instant", int)
 """Microseconds since 1970, UTC."""
 
 SECOND = 1_000_000
+
+LATEST: Final = Instant(221_845_392_000 * SECOND)
+"""The beginning of the year 9000: no clock of any zone fails to tell a time before it."""
 
 
 class Clock(Protocol):
@@ -89,3 +94,15 @@ def instant(moment: datetime) -> Instant:
 def moment(at: int) -> datetime:
     """The UTC `datetime` of an instant."""
     return datetime.fromtimestamp(at / SECOND, UTC)
+
+
+@lru_cache(maxsize=512)
+def zone_or_utc(name: str) -> tzinfo:
+    """The time zone of that name; UTC where this machine does not know it, because another one may have.
+
+    For telling times. Whoever takes a name from outside refuses what is not known: `plans.schedule.named_zone`.
+    """
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        return UTC

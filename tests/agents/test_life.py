@@ -432,6 +432,32 @@ def _spoil(tx: Tx, agent_id: AgentId) -> None:
 # Several processes
 
 
+async def test_an_agent_whose_time_zone_is_unknown_here_lives_by_utc(small_world: World):
+    """Another machine knew the zone. Its owner has to name one that exists before anything else can be edited."""
+    world = small_world
+    ada, noor, hall = await in_a_hall(world, reply("Yes?"), "Answered.", zone="Asia/Tokyo")
+    move = update(agents).values(definition=_define_in_another_zone(ada), zone="Mars/Olympus")
+    await world.denizen.db.write(lambda tx: tx.run(statement(move)))
+    await world.say(noor, "Hi", hall)
+    await world.run()
+    assert await world.transcript(hall) == ["Noor: Hi", "Ada: Yes?"]
+    assert (await world.newest_inbox(ada)).splitlines()[1].endswith(" UTC")
+    assert [(each.agent.name, each.status) for each in await world.denizen.db.read(_living, ada)] == [
+        ("Ada", "sleeping")
+    ]
+    with pytest.raises(InvalidInput, match="no time zone 'Mars/Olympus'"):
+        await world.denizen.edit_agent(ada, instructions="Be kind.")
+    await world.denizen.edit_agent(ada, zone="Europe/Berlin")
+
+
+def _define_in_another_zone(agent: Agent) -> str:
+    return agent.definition.model_dump_json(exclude_defaults=True).replace("Asia/Tokyo", "Mars/Olympus")
+
+
+def _living(tx: Tx, agent: Agent) -> list[registry.Listed]:
+    return registry.living_after(tx, agent.entity.organization_id, "", limit=10)
+
+
 async def test_a_process_that_waits_for_whoever_suspends_the_agent_does_not_get_its_lease(ready_postgres_url: str):
     """It had looked at the agent before, and thought for it although its owner had said no."""
     async with open_world(ready_postgres_url) as world:

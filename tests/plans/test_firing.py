@@ -428,8 +428,24 @@ async def test_a_plan_whose_zone_is_unknown_here_runs_a_last_time_and_says_so(wo
 _set_schedule = statement(update(plans).where(plans.c.id == bindparam("plan")).values(schedule=bindparam("new")))
 
 
-def _move_to(tx: Tx, plan_id: str, zone: str) -> None:
-    tx.run(_set_schedule, plan=plan_id, new=f'{{"kind":"cron","expression":"0 * * * *","zone":"{zone}"}}')
+def _move_to(tx: Tx, plan_id: str, zone: str, cron: str = "0 * * * *") -> None:
+    tx.run(_set_schedule, plan=plan_id, new=f'{{"kind":"cron","expression":"{cron}","zone":"{zone}"}}')
+
+
+async def test_a_plan_that_cannot_be_reckoned_does_not_keep_the_others_from_running(small_world: World):
+    """All that are due are brought in by one transaction: one bad row would have stopped every plan of the house."""
+    world = small_world
+    ada, bert = await world.agent("Ada"), await world.agent("Bert")
+    plan = await world.denizen.set_plan(ada, "Round", "Look around.", cron="0 * * * *")
+    await world.denizen.set_plan(bert, "Round", "Look here.", cron="0 * * * *")
+    await world.denizen.db.write(_move_to, plan.id, "UTC", "hourly")
+    world.clock.advance(HOUR)
+    await fire(world)
+    assert [event.text for event in await world.denizen.inbox(bert)] == ["Look here."]
+    assert [event.text for event in await world.denizen.inbox(ada)] == [
+        "Look around.",
+        'The plan "Round" will not run again: Its schedule cannot be read. Set it anew or delete it.',
+    ]
 
 
 async def test_many_plans_due_at_once_all_fire(small_world: World):

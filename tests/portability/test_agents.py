@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
@@ -226,6 +227,10 @@ def _set(row: str, /, **fields: Any) -> Callable[[Lines], None]:
     return change
 
 
+def _planned(cron: str, zone: str) -> Callable[[Lines], None]:
+    return _set("plan", schedule=json.dumps({"kind": "cron", "expression": cron, "zone": zone}))
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [
@@ -248,6 +253,20 @@ def _set(row: str, /, **fields: Any) -> Callable[[Lines], None]:
         pytest.param(_set("effect", cycle=4_000), "there is no cycle 4,000", id="effect"),
         pytest.param(_set("passage", number=9), "this should be passage 1", id="passage"),
         pytest.param(_set("plan", schedule="{}"), "its schedule cannot be read", id="plan"),
+        pytest.param(
+            _set("agent", definition={"zone": "Mars/Olympus"}), "line 2: .*no time zone 'Mars/Olympus'", id="zone"
+        ),
+        pytest.param(
+            _set("agent", definition={"heartbeat": {"every_minutes": 5, "zone": "Mars/Olympus"}}),
+            "line 2: .*no time zone 'Mars/Olympus'",
+            id="heartbeat",
+        ),
+        pytest.param(_planned("0 9 * * *", "Mars/Olympus"), "There is no time zone 'Mars/Olympus'", id="plan zone"),
+        pytest.param(_planned("daily", "UTC"), "'daily' is no cron expression", id="plan cron"),
+        pytest.param(
+            _set("plan", schedule='{"kind": "once", "at": 4000000000000000000}'), "no time that anyone", id="plan time"
+        ),
+        pytest.param(_set("plan", next_run=2**62), "plan.next_run: .*less than or equal", id="next run"),
         pytest.param(_set("note", text="\x00"), "no database can keep", id="character"),
         pytest.param(_swap, "this should be cycle 1", id="order"),
     ],

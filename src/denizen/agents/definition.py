@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from denizen.consciousness.settings import WindowSettings
 from denizen.cycles.budgets import BudgetSettings
 from denizen.cycles.settings import CycleSettings
 from denizen.errors import InvalidInput
 from denizen.inbox.urgency import UrgentRule
-from denizen.plans.settings import HeartbeatSettings, checked_zone
+from denizen.plans.settings import STORED, HeartbeatSettings, checked_zone, was_stored
 from denizen.profiles.settings import ProfileSettings
 from denizen.reflection.settings import ReflectionSettings
 from denizen.spaces.handles import check_handle
@@ -52,8 +52,8 @@ class AgentDefinition(BaseModel):
 
     @field_validator("zone")
     @classmethod
-    def _zone_exists(cls, zone: str) -> str:
-        return checked_zone(zone)
+    def _zone_exists(cls, zone: str, info: ValidationInfo) -> str:
+        return zone if was_stored(info) else checked_zone(zone)
 
     @field_validator("pays")
     @classmethod
@@ -73,6 +73,12 @@ class AgentDefinition(BaseModel):
                 raise ValueError(f"there is a tool {name!r} already: each needs a name of its own")
             taken.add(name)
         return tools
+
+    @classmethod
+    def load(cls, stored: str) -> AgentDefinition:
+        """The definition as it was stored. A time zone that this machine does not know stays as it is: it was known to
+        whoever stored it, and an agent whose clocks cannot be told is still an agent."""
+        return cls.model_validate_json(stored, context=STORED)
 
     @model_validator(mode="after")
     def _fits(self) -> AgentDefinition:

@@ -144,7 +144,7 @@ def get(tx: Tx, agent_id: AgentId) -> Agent:
     row = tx.one(_get, id=agent_id)
     if row is None:
         raise NotFound("agent", agent_id)
-    definition, shared = AgentDefinition.model_validate_json(row[5]), budgets.budget_in(row[7])
+    definition, shared = AgentDefinition.load(row[5]), budgets.budget_in(row[7])
     return Agent(Entity(*row[:5]), definition, row[6], shared, row[8] is not None)
 
 
@@ -327,7 +327,7 @@ def living_after(tx: Tx, organization_id: OrganizationId, after: str, *, limit: 
 
 
 def _with_status(tx: Tx, row: tuple[Any, ...]) -> tuple[Agent, Status]:
-    agent = Agent(Entity(*row[:5]), AgentDefinition.model_validate_json(row[5]), row[6])
+    agent = Agent(Entity(*row[:5]), AgentDefinition.load(row[5]), row[6])
     return agent, _status(tx, *row[7:])
 
 

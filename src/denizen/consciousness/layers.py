@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from heapq import nlargest
 from typing import Any, Final, NamedTuple
-from zoneinfo import ZoneInfo
 
-from denizen.clock import Instant, moment
+from denizen.clock import Instant, moment, zone_or_utc
 from denizen.consciousness.summary import is_derived
 from denizen.inbox.format import one_line, plain_name, quoted_name
 
@@ -177,7 +176,7 @@ def _cut(text: str, characters: int) -> str:
 
 
 def _day(at: int, zone: str) -> str:
-    day: datetime = moment(Instant(at)).astimezone(ZoneInfo(zone))
+    day: datetime = moment(Instant(at)).astimezone(zone_or_utc(zone))
     return f"{day:%Y-%m-%d}"
 
 

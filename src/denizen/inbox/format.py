@@ -13,14 +13,13 @@ import math
 import re
 import unicodedata
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
-from zoneinfo import ZoneInfo
 
 from pydantic import JsonValue
 
-from denizen.clock import SECOND, moment
+from denizen.clock import SECOND, moment, zone_or_utc
 from denizen.inbox.events import Event, EventType
 
 MID_CYCLE_UPDATE = "MID-CYCLE UPDATE"
@@ -181,7 +180,8 @@ def _is_words(name: str) -> bool:
 
 def _time_line(now: int, zone: str) -> str:
     at = moment(now)
-    there = "" if zone == "UTC" else f" ({_clock_time(at.astimezone(ZoneInfo(zone)))} {zone})"
+    clocks = zone_or_utc(zone)
+    there = "" if zone == "UTC" or clocks is UTC else f" ({_clock_time(at.astimezone(clocks))} {zone})"
     return f"Now: {_clock_time(at)} UTC{there}"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 from sqlalchemy import bindparam, delete, func, select, update
 
 from denizen.clock import SECOND, Instant
@@ -112,7 +112,7 @@ def _following(stored: str, after: Instant) -> tuple[Instant | None, str | None]
         return next_run(load(stored), after), None
     except InvalidInput as error:
         return None, str(error)
-    except ValidationError:
+    except (ValueError, OverflowError):
         return None, "Its schedule cannot be read."
 
 

@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from cronsim import CronSim, CronSimError
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from denizen.clock import SECOND, Instant, instant, moment
+from denizen.clock import LATEST, SECOND, Instant, instant, moment
 from denizen.errors import InvalidInput
 
 Weekday = Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
@@ -26,7 +26,6 @@ WEEKDAYS: Final[tuple[Weekday, ...]] = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat"
 LONGEST_DELAY_SECONDS: Final = 10 * 366 * 86_400
 _MIDNIGHT: Final = time(0, 0)
 _DAY: Final = timedelta(days=1)
-_LATEST: Final = datetime(9000, 1, 1, tzinfo=UTC)
 
 
 class _Value(BaseModel):
@@ -75,6 +74,22 @@ def dump(schedule: Schedule) -> str:
 
 def load(stored: str) -> Schedule:
     return _STORED.validate_json(stored)
+
+
+def checked(schedule: Schedule) -> Schedule:
+    """The schedule, if it can be kept here. Raises `InvalidInput` that says why it cannot."""
+    match schedule:
+        case Cron():
+            return cron(schedule.expression, schedule.zone)
+        case Once():
+            if not 0 <= schedule.at <= LATEST:
+                raise InvalidInput("That is no time that anyone will live to see.")
+        case Heartbeat():
+            pass
+        case _:
+            assert_never(schedule)
+    named_zone(schedule.zone)
+    return schedule
 
 
 def next_run(schedule: Schedule, after: Instant) -> Instant | None:
@@ -293,7 +308,7 @@ def _by_wall_clock(expression: str, zone: ZoneInfo, after: datetime) -> datetime
 
 def _by_real_time(expression: str, zone: ZoneInfo, after: datetime) -> datetime | None:
     since, offset = after, _offset(after, zone)
-    while since < _LATEST:
+    while instant(since) < LATEST:
         shown = _next_on_the_wall(expression, (after + offset).replace(tzinfo=None))
         if shown is None:
             return None

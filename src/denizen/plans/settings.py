@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import time
+from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from denizen.errors import InvalidInput
 from denizen.plans.schedule import WEEKDAYS, Heartbeat, Weekday, named_zone
+
+STORED: Final[Mapping[str, bool]] = {"stored": True}
+"""The context in which something is validated that was checked before it was stored."""
+
+
+def was_stored(info: ValidationInfo) -> bool:
+    """For validators: whether this comes from the database, and not from outside."""
+    return info.context is STORED
 
 
 class HeartbeatSettings(BaseModel):
@@ -30,8 +40,8 @@ class HeartbeatSettings(BaseModel):
 
     @field_validator("zone")
     @classmethod
-    def _zone_exists(cls, zone: str | None) -> str | None:
-        return None if zone is None else checked_zone(zone)
+    def _zone_exists(cls, zone: str | None, info: ValidationInfo) -> str | None:
+        return zone if zone is None or was_stored(info) else checked_zone(zone)
 
     def schedule(self, zone: str) -> Heartbeat:
         """When it beats, for an agent of this zone."""

@@ -12,6 +12,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 
+from denizen.clock import LATEST
 from denizen.consciousness.log import EntryKind
 from denizen.inbox.events import EventType, SenderKind
 from denizen.panel.rounds import Kind as RoundKind
@@ -43,6 +44,8 @@ Text = Annotated[str, AfterValidator(_checked)]
 Document = Annotated[dict[str, JsonValue], AfterValidator(_checked_document)]
 Id = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[\w:.@-]+$"), AfterValidator(_checked)]
 Number = Annotated[int, Field(ge=0, le=2**62)]
+Time = Annotated[int, Field(ge=0, le=LATEST)]
+"""One that can be told: what an agent is told of its plans, its past and its inbox has times in it."""
 Flag = Annotated[int, Field(ge=0, le=1)]
 
 
@@ -81,7 +84,7 @@ class AgentLine(_Line):
     secrets: tuple[Text, ...] = ()
     """The names of those that it uses: they do not come along."""
     cycles: Number
-    last_cycle_at: Number
+    last_cycle_at: Time
     window_from: Number
     era: Number
 
@@ -102,7 +105,7 @@ class SelfLine(_Line):
     text: Text
     layers: Text | None
     shortened: Text | None
-    created_at: Number
+    created_at: Time
 
 
 class CycleLine(_Line):
@@ -112,8 +115,8 @@ class CycleLine(_Line):
     number: Number
     outcome: Literal["acted", "failed"]
     first_seq: Number
-    started_at: Number
-    ended_at: Number
+    started_at: Time
+    ended_at: Time
     steps: Number
     active_space_id: Id | None
     stop_reason: Text | None
@@ -134,7 +137,7 @@ class EntryLine(_Line):
     message: Text
     tokens: Number
     request: Text | None
-    created_at: Number
+    created_at: Time
 
 
 class EffectLine(_Line):
@@ -148,7 +151,7 @@ class EffectLine(_Line):
     state: Literal["intent", "asked", "done"]
     changes: Flag
     result: Text | None
-    created_at: Number
+    created_at: Time
 
 
 class LongTextLine(_Line):
@@ -158,7 +161,7 @@ class LongTextLine(_Line):
     cycle: Number
     id: Text
     text: Text
-    created_at: Number
+    created_at: Time
 
 
 class Said(_Line):
@@ -186,7 +189,7 @@ class EventLine(_Line):
     space_id: Id | None
     said: Said | None
     payload: dict[str, JsonValue] | None
-    created_at: Number
+    created_at: Time
 
 
 class LayerLine(_Line):
@@ -196,7 +199,7 @@ class LayerLine(_Line):
     level: Annotated[int, Field(ge=1, le=18)]
     first: Number
     digest: Text
-    created_at: Number
+    created_at: Time
 
 
 class GoalLine(_Line):
@@ -205,16 +208,16 @@ class GoalLine(_Line):
     text: Text
     status: Literal["active", "long-term", "paused", "done"]
     priority: Annotated[int, Field(ge=0, le=2)]
-    created_at: Number
-    updated_at: Number
+    created_at: Time
+    updated_at: Time
 
 
 class NoteLine(_Line):
     row: Literal["note"] = "note"
     key: Text
     text: Text
-    created_at: Number
-    updated_at: Number
+    created_at: Time
+    updated_at: Time
 
 
 class PlanLine(_Line):
@@ -227,11 +230,11 @@ class PlanLine(_Line):
     instruction: Text
     schedule: Text
     state: Literal["held", "failed"]
-    next_run: Number
-    last_run: Number | None
-    reckoned_at: Number
+    next_run: Time
+    last_run: Time | None
+    reckoned_at: Time
     hop: Number
-    created_at: Number
+    created_at: Time
 
 
 class PassageLine(_Line):
@@ -251,7 +254,7 @@ class PassageLine(_Line):
     place: Number
     characters: Number
     own_words: Annotated[int, Field(ge=0, le=3)]
-    at: Number
+    at: Time
 
 
 # What an agent makes of its conversations
@@ -285,7 +288,7 @@ class StanceLine(_Line):
     mind_line: Text | None
     imprints: dict[Text, Text]
     overrides: Document | None
-    updated_at: Number
+    updated_at: Time
 
 
 class FeelingLine(_Line):
@@ -295,7 +298,7 @@ class FeelingLine(_Line):
     space_id: Id
     person_id: Id
     counters: Document
-    updated_at: Number
+    updated_at: Time
 
 
 class SignalLine(_Line):
@@ -308,7 +311,7 @@ class SignalLine(_Line):
     name: Text
     rule: Text
     score: Annotated[int, Field(ge=-1_000, le=1_000)] | None
-    created_at: Number
+    created_at: Time
 
 
 class State(_Line):
@@ -329,7 +332,7 @@ class ReflectionLine(_Line):
     reason: Text
     state: State
     by_id: Id | None
-    created_at: Number
+    created_at: Time
 
 
 # What is remembered, with the agent or with the space whose it is
@@ -352,13 +355,13 @@ class MemoryLine(_Line):
     confidence: Annotated[int, Field(ge=0, le=100)]
     sources: tuple[Id, ...]
     uses: Number
-    used_at: Number | None
+    used_at: Time | None
     superseded_by: Id | None
     embedder: Text
     vector: Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]*={0,2}$")] | None
     """In base 64."""
-    created_at: Number
-    updated_at: Number
+    created_at: Time
+    updated_at: Time
 
 
 class KeptOutLine(_Line):
@@ -367,7 +370,7 @@ class KeptOutLine(_Line):
     row: Literal["kept_out"] = "kept_out"
     user_id: Id | None
     hash: Id
-    created_at: Number
+    created_at: Time
 
 
 # A space
@@ -408,9 +411,9 @@ class MessageLine(_Line):
     reply_to: Id | None
     metadata: dict[str, JsonValue] | None
     hop: Number
-    edited_at: Number | None
-    deleted_at: Number | None
-    created_at: Number
+    edited_at: Time | None
+    deleted_at: Time | None
+    created_at: Time
 
 
 class PolicyLine(_Line):
@@ -418,7 +421,7 @@ class PolicyLine(_Line):
 
     row: Literal["memory_policy"] = "memory_policy"
     policy: Document
-    updated_at: Number
+    updated_at: Time
 
 
 class RollingLine(_Line):
@@ -432,7 +435,7 @@ class RollingLine(_Line):
     upto: Number
     passes: Number
     model: Text
-    updated_at: Number
+    updated_at: Time
 
 
 # A panel
@@ -444,7 +447,7 @@ class PanelLine(_Line):
     row: Literal["panel"] = "panel"
     settings: Document
     turns: Number
-    created_at: Number
+    created_at: Time
 
 
 class AdvisorLine(_Line):
@@ -458,8 +461,8 @@ class AdvisorLine(_Line):
     in_group: Text
     active: Flag
     settings: Document
-    created_at: Number
-    removed_at: Number | None
+    created_at: Time
+    removed_at: Time | None
 
 
 class ReplyPart(_Line):
@@ -483,9 +486,9 @@ class ReplyPart(_Line):
     cache_read_tokens: Number
     cache_write_tokens: Number
     cost_micros: Number | None
-    created_at: Number
-    started_at: Number | None
-    ended_at: Number | None
+    created_at: Time
+    started_at: Time | None
+    ended_at: Time | None
 
 
 class RoundLine(_Line):
@@ -501,8 +504,8 @@ class RoundLine(_Line):
     question: Text | None
     crosstalk: Number
     synthesis: Flag
-    created_at: Number
-    completed_at: Number | None
+    created_at: Time
+    completed_at: Time | None
     replies: tuple[ReplyPart, ...]
 
 

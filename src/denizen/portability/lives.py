@@ -202,9 +202,13 @@ class _Life:
     def _check_plan(self, number: int, line: PlanLine) -> None:
         self._unique(number, "plan", line.name if line.kind == "plan" else line.id, line.kind)
         try:
-            schedule.load(line.schedule)
+            when = schedule.load(line.schedule)
+            if line.state != "failed":
+                schedule.checked(when)
         except ValidationError as error:
             raise self._fault(number, "its schedule cannot be read") from error
+        except InvalidInput as error:
+            raise self._fault(number, str(error).rstrip(".")) from error
 
 
 # Writing

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Final
-from zoneinfo import ZoneInfo
 
-from denizen.clock import SECOND, Instant, moment
+from denizen.clock import SECOND, Instant, moment, zone_or_utc
 
 DAY: Final = 86_400 * SECOND
 _FADES_AFTER: Final = 3 * DAY
@@ -83,7 +82,7 @@ _LATEST = 2**62
 
 
 def _local(now: Instant, zone: str) -> datetime:
-    return moment(now).astimezone(ZoneInfo(zone))
+    return moment(now).astimezone(zone_or_utc(zone))
 
 
 def _period(first: date, end: date, zone: str) -> Period:
@@ -91,7 +90,7 @@ def _period(first: date, end: date, zone: str) -> Period:
 
 
 def _midnight(day: date, zone: str) -> int:
-    return int(datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(zone)).timestamp()) * SECOND
+    return int(datetime(day.year, day.month, day.day, tzinfo=zone_or_utc(zone)).timestamp()) * SECOND
 
 
 def _days(first: date, count: int = 1) -> tuple[date, date]:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from zoneinfo import ZoneInfo
 
-from denizen.clock import Instant, moment
+from denizen.clock import Instant, moment, zone_or_utc
 from denizen.consciousness.recall.fetching import Found
 from denizen.inbox.format import plain_name, quote, quoted_name
 
@@ -62,4 +61,4 @@ def _line(found: Found, zone: str) -> str:
 
 
 def _local(at: int, zone: str) -> datetime:
-    return moment(Instant(at)).astimezone(ZoneInfo(zone))
+    return moment(Instant(at)).astimezone(zone_or_utc(zone))
