@@ -94,12 +94,14 @@ class Town:
     url: str
     folder: Path
     began: int = field(default_factory=time.time_ns)
+    flushes: bool = True
+    """As of `Life`."""
     lives: int = 0
 
     def begin(self, bursts: tuple[tuple[Post, ...], ...] = (), **how: Any) -> tuple[BaseProcess, Connection]:
         """A new process, and where it tells how it is."""
         self.lives += 1
-        life = Life(self.lives, self.url, self.folder, self.began, service(), bursts, **how)
+        life = Life(self.lives, self.url, self.folder, self.began, service(), bursts, flushes=self.flushes, **how)
         context = processes()
         hearing, telling = context.Pipe(duplex=False)
         process = context.Process(target=live, args=(life, telling), name=f"life {life.number}", daemon=True)

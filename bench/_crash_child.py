@@ -37,6 +37,7 @@ from denizen.memory.settings import MemoryOptions
 from denizen.models.scripted import Call, Info, Piece, ScriptedModel, Turn, call, forever, reply, skip
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity
+from denizen.storage import sqlite
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import calls, cycles, events, log, plans
 from denizen.tools.settings import ClientTool, HttpTool
@@ -110,6 +111,9 @@ class Life:
     """Wait between bursts, and end when all is quiet. Otherwise live until killed."""
     remembers: bool = False
     """Whether conversations are summed up, and what they came to is remembered."""
+    flushes: bool = True
+    """Whether SQLite waits for the disk. What a process has written outlives it either way; a machine is another
+    matter."""
 
 
 @dataclass(frozen=True)
@@ -527,6 +531,8 @@ class _Defects:
 def live(life: Life, parent: Connection | None = None) -> None:
     """The whole life of a process. `parent` hears "living", or "tired" if it must not be killed now, and "quiet"."""
     structlog.configure(processors=[_Defects(life.folder / "defects")])
+    if not life.flushes:
+        sqlite.SYNCHRONOUS = "OFF"
     if life.kill is not None:
         point, passes = life.kill
         failpoints.arm(point, lambda: os.kill(os.getpid(), signal.SIGKILL), after=passes - 1)

@@ -59,7 +59,7 @@ class Founded:
         folder.mkdir(parents=True)
         if self.server_url is None:
             shutil.copy(self.town.folder / "denizen.db", folder / "denizen.db")
-            yield Town(f"sqlite:///{folder / 'denizen.db'}", folder, self.town.began)
+            yield Town(f"sqlite:///{folder / 'denizen.db'}", folder, self.town.began, flushes=False)
             return
         with copied_database(self.server_url, self.town.url) as url:
             yield Town(url, folder, self.town.began)
