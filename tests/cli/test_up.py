@@ -6,84 +6,75 @@ import os
 import re
 import signal
 import socket
-import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.cli.conftest import Run
 from tests.fresh import ROOT, started, until
 
 UP = [sys.executable, "-m", "denizen", "up"]
 
 
-def refused(tmp_path: Path, **environment: str) -> str:
+@pytest.fixture
+def refused(run: Run) -> Callable[..., str]:
     """What a start that cannot succeed says on stderr, in one line."""
-    plain = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-    ended = subprocess.run(
-        UP,
-        cwd=tmp_path,
-        env={
-            **plain,
-            "HOME": str(tmp_path),
-            "DENIZEN_HOME": str(tmp_path / "home"),
-            "COLUMNS": "400",
-            "PYTHONPATH": str(ROOT / "src"),
-            **environment,
-        },
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert ended.returncode == 1, ended.stderr
-    assert "Traceback" not in ended.stderr
-    return ended.stderr.strip()
+
+    def ask(**environment: str) -> str:
+        ended = run("up", COLUMNS="400", **environment)
+        assert ended.exit_code == 1, ended.stderr
+        assert "Traceback" not in ended.stderr
+        return ended.stderr.strip()
+
+    return ask
 
 
-def test_a_taken_port_is_told_with_what_to_do(tmp_path: Path) -> None:
+def test_a_taken_port_is_told_with_what_to_do(refused: Callable[..., str], tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        said = refused(tmp_path, DENIZEN_PORT=str(port))
+        said = refused(DENIZEN_PORT=str(port))
     assert str(port) in said
     assert "DENIZEN_PORT" in said
     assert not (tmp_path / "home").exists(), "nothing is made before the port is sure"
 
 
-def test_a_folder_that_cannot_be_written_is_told_with_what_to_do(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_told_with_what_to_do(refused: Callable[..., str], tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    said = refused(tmp_path, DENIZEN_HOME=str(tmp_path / "file" / "home"), DENIZEN_PORT="0")
+    said = refused(DENIZEN_HOME=str(tmp_path / "file" / "home"), DENIZEN_PORT="0")
     assert "cannot write to its folder" in said
     assert "DENIZEN_HOME" in said
 
 
-def test_a_broken_configuration_is_told_with_its_place_and_the_nearest_name(tmp_path: Path) -> None:
-    (tmp_path / "denizen.toml").write_text("prot = 9000\n")
-    said = refused(tmp_path)
+def test_a_broken_configuration_is_told_with_its_place_and_the_nearest_name(refused: Callable[..., str]) -> None:
+    Path("denizen.toml").write_text("prot = 9000\n")
+    said = refused()
     assert "denizen.toml" in said
     assert "port" in said
     assert "settings_invalid" in said
 
 
-def test_a_broken_file_of_tools_is_told_with_its_line(tmp_path: Path) -> None:
-    (tmp_path / "kitchen.py").write_text("import denizen\n\n1 / 0\n")
-    said = refused(tmp_path, DENIZEN_TOOLS="kitchen.py,nope.py", DENIZEN_PORT="0", DENIZEN_MODEL="demo")
+def test_a_broken_file_of_tools_is_told_with_its_line(refused: Callable[..., str]) -> None:
+    Path("kitchen.py").write_text("import denizen\n\n1 / 0\n")
+    said = refused(DENIZEN_TOOLS="kitchen.py,nope.py", DENIZEN_PORT="0", DENIZEN_MODEL="demo")
     assert (
-        f"kitchen.py cannot be loaded: ZeroDivisionError: division by zero ({tmp_path / 'kitchen.py'}, line 3)." in said
+        f"kitchen.py cannot be loaded: ZeroDivisionError: division by zero ({Path('kitchen.py').resolve()}, line 3)."
+        in said
     )
     assert "there is no file" in said
     assert "settings_invalid" in said
 
 
-def test_a_host_beyond_this_machine_is_refused_unless_it_is_safe(tmp_path: Path) -> None:
+def test_a_host_beyond_this_machine_is_refused_unless_it_is_safe(refused: Callable[..., str], tmp_path: Path) -> None:
     """With what to do, and before anything is made."""
-    said = refused(tmp_path, DENIZEN_HOST="0.0.0.0", DENIZEN_PORT="0")
+    said = refused(DENIZEN_HOST="0.0.0.0", DENIZEN_PORT="0")
     for expected in ("tls.certificate", "trusted_proxy", "loopback", "settings_invalid"):
         assert expected in said
     files = {"DENIZEN_TLS__CERTIFICATE": "nothing.pem", "DENIZEN_TLS__KEY": "nothing.pem"}
-    said = refused(tmp_path, DENIZEN_PORT="0", **files)
+    said = refused(DENIZEN_PORT="0", **files)
     assert "nothing.pem for HTTPS is not there" in said
     assert not (tmp_path / "home").exists()
 

@@ -3,50 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from bench._crash import ended, processes
 from denizen import ManualClock, Runtime
 from denizen.errors import LeaseLost
 from denizen.models.scripted import forever
 from denizen.panel import taking
 from denizen.panel.taking import Outcome
+from tests.panel.dying import ask_and_die
 from tests.world import UNHURRIED, World, as_text
-
-CHILD = """
-import asyncio, os, sys
-from denizen import ManualClock, Runtime, failpoints
-from denizen.models.scripted import forever
-
-url, journal, point, after = sys.argv[1:]
-
-def speak(messages, info):
-    who = messages[0].parts[0].content.partition("You are ")[2].partition(".")[0]
-    with open(journal, "a") as file:
-        print(who, file=file)
-    return f"{who} before."
-
-async def main():
-    async with Runtime(url, clock=ManualClock(), models={"m": forever(speak)}) as denizen:
-        noor = await denizen.create_person("Noor")
-        panel = await denizen.create_panel("Board", [noor], advisors=["A", "B", "C", "D"], model="m", at_once=2)
-        await denizen.ask_panel(panel, noor, "Well?")
-        failpoints.arm(point, lambda: os._exit(42), after=int(after))
-        await denizen.run_until_idle()
-
-asyncio.run(main())
-"""
 
 
 @pytest.mark.parametrize(("point", "after"), [("committed:take", 0), ("commit:end_reply", 1)])
 def test_killed_in_the_middle_of_a_round(ready_url: str, tmp_path: Path, point: str, after: int) -> None:
     journal = tmp_path / "asked"
-    child = subprocess.run([sys.executable, "-c", CHILD, ready_url, str(journal), point, str(after)], check=False)
-    assert child.returncode == 42
+    child = processes().Process(target=ask_and_die, args=(ready_url, journal, point, after), daemon=True)
+    child.start()
+    assert ended(child) == 42
     asked_before = Counter(journal.read_text().split()) if journal.exists() else Counter[str]()
     asyncio.run(_goes_on(ready_url, asked_before))
 
