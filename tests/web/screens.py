@@ -25,6 +25,11 @@ class Screen:
 async def show(screen: Screen, page: Page, pictured: Pictured) -> None:
     """The page shows it, and all of it was read."""
     await page.goto(f"{pictured.house.address}{screen.path(pictured)}")
+    await come_to(screen, page)
+
+
+async def come_to(screen: Screen, page: Page) -> None:
+    """The same, where the page has been led there already."""
     if screen.go is not None:
         await screen.go(page)
     await expect(page.get_by_text(screen.told).locator("visible=true").first).to_be_visible()

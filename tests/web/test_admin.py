@@ -125,7 +125,7 @@ async def test_a_key_is_kept_and_its_models_are_offered(house: House, visit: Vis
     await expect(page.get_by_role("dialog")).to_have_count(0)
     assert "0123456789" not in await page.content()
 
-    await page.goto(f"{house.address}/agents/new")
+    await visitor.turn_to("/agents/new")
     await expect(page.locator("optgroup[label=cohere]")).to_be_attached()
     await page.go_back()
     await page.get_by_role("button", name="More about CO_API_KEY").click()

@@ -113,7 +113,7 @@ async def test_who_may_not_make_agents_does_not_see_how(house: House, visit: Vis
     await page.get_by_role("button", name="More about Ada").click()
     await expect(page.get_by_role("menuitem")).to_have_text(["Talk to Ada"])
     for path, said in [("/agents/new", "Agents are made by admins."), ("/admin/keys", "Administration is for admins")]:
-        await visitor.open(path)
+        await visitor.turn_to(path)
         await expect(page.get_by_role("heading", name=said)).to_be_visible()
         await expect(page.get_by_text("You are here as member. Whom to ask: Noor.")).to_be_visible()
         await visitor.check_accessibility()

@@ -42,12 +42,13 @@ async def test_nothing_moves_while_a_screen_loads(house: House, visit: Visit) ->
     for size, seen in [(WIDE, places), (PHONE, places[::2])]:
         hers = await visit(noor, size=size)
         await hers.context.add_init_script(f"({SHIFTS})()")
-        for path in seen:
-            page = await hers.open(path)
+        for at, path in enumerate(seen):
+            # Some are come to from elsewhere, most by a link: then only what they ask for themselves is loaded.
+            page = await (hers.turn_to if at % 4 else hers.open)(path)
             await expect(page.get_by_role("heading").first).to_be_visible()
             await expect(page.get_by_role("status", name="Loading")).to_have_count(0)
             await page.evaluate(AFTER_A_FRAME)
-            moved += await page.evaluate("window.shifts")
+            moved += await page.evaluate("window.shifts.splice(0)")
     assert not moved, "\n".join(moved)
 
 
@@ -92,8 +93,9 @@ async def test_messages_that_cannot_be_read_are_said_to_be_so_and_tried_again(ho
     await page.unroute("**/messages?*")
     await page.get_by_role("button", name="Try again").click()
     await expect(page.get_by_role("alert")).to_have_count(0)
-    await turn_up(page)
-    await expect(page.get_by_role("article", name=re.compile("^Noor: Leaf 1 "))).to_be_attached()
+    first = page.get_by_role("article", name=re.compile("^Noor: Leaf 1 "))
+    while not await first.count():
+        await turn_up(page)
 
 
 async def turn_up(page: Page) -> None:

@@ -180,7 +180,7 @@ async def test_the_window_and_the_whole_past_can_be_read(house: House, visit: Vi
     await page.get_by_label(re.compile("Recent cycles")).get_by_role("link").first.click()
     await expect(page.get_by_role("heading", name="Step 1")).to_be_visible()
 
-    page = await visitor.open(life.at("recall"))
+    await page.get_by_role("link", name="Recall", exact=True).click()
     await page.get_by_label("What is looked for").fill("violin cellar")
     await page.get_by_label("Who said it").fill("@noor")
     await page.get_by_role("button", name="Search").click()
@@ -313,13 +313,13 @@ async def test_members_see_what_everyone_may_know(house: House, visit: Visit) ->
     noor, ada, _ = await home(house, instructions="You look after this house.")
     mia = await house.world.person("Mia")
     visitor = await visit(mia)
-    for tab in ("now", "settings"):
-        page = await visitor.open(f"/agents/{ada.id}/{tab}")
+    for tab, come in (("now", visitor.open), ("settings", visitor.turn_to)):
+        page = await come(f"/agents/{ada.id}/{tab}")
         await expect(page.get_by_role("heading", name="Ada", level=1)).to_be_visible()
         await expect(page.get_by_text("You look after this house.")).to_be_visible()
         await expect(page.get_by_role("navigation", name="Mind of Ada")).to_have_count(0)
     await visitor.check_accessibility()
-    page = await visitor.open("/agents/@nobody/now")
+    await visitor.turn_to("/agents/@nobody/now")
     await expect(page.get_by_text("There is no such agent.")).to_be_visible()
     assert noor.name == "Noor"
 

@@ -142,7 +142,9 @@ async def test_advisors_answer_at_once_and_a_person_works_with_what_they_say(hou
     assert (await world.denizen.get_panel(board)).turns == 2
 
 
-_COLUMNS = "cards => new Set(cards.map((card) => Math.round(card.getBoundingClientRect().x))).size"
+_IN_COLUMNS = """
+([cards, columns]) => new Set(cards.map((card) => Math.round(card.getBoundingClientRect().x))).size === columns
+"""
 ADVICE = "One loaf for each of the ten streets around you, and the eleventh for whoever asks."
 
 
@@ -205,7 +207,7 @@ async def test_a_round_is_read_as_it_is_written_copied_and_stopped_as_a_whole(ho
     cards = page.get_by_role("region", name="Answers").get_by_role("article")
     for width, columns in ((1440, 3), (1000, 2), (390, 1)):
         await page.set_viewport_size({"width": width, "height": 900})
-        assert await cards.evaluate_all(_COLUMNS) == columns
+        await page.wait_for_function(_IN_COLUMNS, arg=[await cards.element_handles(), columns])
 
     # Whoever has not answered is stopped, and asked again.
     await expect(page.get_by_text("1 of 3 has answered")).to_be_visible()
@@ -288,6 +290,8 @@ async def test_a_panel_is_opened_and_its_advisors_are_suggested_made_and_ordered
     await page.get_by_role("button", name="Remove A baker of thirty years").click()
     await expect(listed).to_have_count(2)
     await visitor.check_accessibility()
+    # What is seen at once was done by the server, too.
+    await expect(page.get_by_role("list", name="Advisors")).to_have_attribute("aria-busy", "false")
     async with page.expect_download() as waiting:
         await page.get_by_role("link", name="Take along").click()
     taken = json.loads(_read(await (await waiting.value).path()))

@@ -40,12 +40,13 @@ WATCH = """
 AT_REST = """
 () => new Promise(done => {
   // Nothing has moved for a while: what was scrolled has come to its end, and what was asked for is there.
+  const log = document.querySelector("[role=log]");
   let same = 0, last = "";
   const frame = () => {
-    const now = JSON.stringify(window.frames_seen.at(-1));
+    const now = log.ariaBusy + JSON.stringify(window.frames_seen.at(-1));
     same = now === last ? same + 1 : 0;
     last = now;
-    if (same < 8) requestAnimationFrame(frame);
+    if (same < 8 || log.ariaBusy === "true") requestAnimationFrame(frame);
     else done([window.frames_seen.length, Object.keys(window.frames_seen.at(-1))]);
   };
   requestAnimationFrame(frame);

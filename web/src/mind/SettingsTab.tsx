@@ -2,9 +2,10 @@ import { useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, type ReactNode, useMemo, useState } from "react";
 import { flushSync } from "react-dom";
 import { useLocation } from "wouter";
-import { ApiError, inWords, type Member, patch, post, remove, type Schemas, type Space } from "../denizen/api";
+import { ApiError, get, inWords, type Member, patch, post, remove, type Schemas, type Space } from "../denizen/api";
 import { useSpaces } from "../denizen/hooks";
-import { useAttending } from "../spaces/attending";
+import { useStore } from "../denizen/live";
+import { useAhead } from "../ui/ahead";
 import { Button } from "../ui/Button";
 import { Dialog, DialogFoot } from "../ui/Dialog";
 import { Checkbox, Select, TextArea, TextField } from "../ui/Field";
@@ -185,14 +186,21 @@ function Attention(): ReactNode {
 
 function InSpace({ space, member }: { space: Space; member: Member }): ReactNode {
   const say = useToast();
-  const [attention, attend] = useAttending(space.id, member);
-  const choose = (wanted: Member["attention"]): Promise<void> =>
-    attend(wanted).then(
-      () => say(`Saved for ${space.name}.`),
-      (error) => say(inWords(error)),
-    );
+  const store = useStore();
+  const [attention, ahead] = useAhead(member.attention);
+  const attend = async (wanted: Member["attention"]): Promise<void> => {
+    const path = { space_id: space.id };
+    try {
+      await patch("/api/spaces/{space_id}/members/{entity_id}", { path: { ...path, entity_id: member.id }, body: { attention: wanted } });
+      store.dispatch({ type: "space", space: await get("/api/spaces/{space_id}", { path }) });
+      say(`Saved for ${space.name}.`);
+    } catch (error) {
+      say(inWords(error));
+    }
+  };
+  const choose = (wanted: Member["attention"]): void => ahead(wanted, attend(wanted));
   return (
-    <Select label={space.name} value={attention} onChange={(event) => void choose(event.target.value as typeof attention)}>
+    <Select label={space.name} value={attention} onChange={(event) => choose(event.target.value as typeof attention)}>
       {ATTENTION.map(([value, words]) => (
         <option key={value} value={value}>
           {words}

@@ -1,17 +1,17 @@
 import { UserMinus, UserPlus } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import { Link, useLocation } from "wouter";
-import { get, inWords, type Member, post, remove } from "../denizen/api";
+import { get, inWords, type Member, patch, post, remove } from "../denizen/api";
 import { useEntities, useMe } from "../denizen/hooks";
 import { useLive, useStore } from "../denizen/live";
 import type { SpaceState } from "../denizen/store";
+import { useAhead } from "../ui/ahead";
 import { Avatar } from "../ui/Avatar";
 import { Button, IconButton } from "../ui/Button";
 import { classes } from "../ui/classes";
 import { Dialog } from "../ui/Dialog";
 import { inputClass, Select } from "../ui/Field";
 import { useToast } from "../ui/Toast";
-import { useAttending } from "./attending";
 import css from "./spaces.module.css";
 
 /** What an agent attends to, in words. */
@@ -41,7 +41,13 @@ export function Members({ space, onClose }: { space: SpaceState; onClose: () => 
                 {each.role !== "member" && ` · ${each.role}`}
               </span>
             </span>
-            {each.kind === "agent" && <Attention space={space.info.id} member={each} />}
+            {each.kind === "agent" && (
+              <Attention
+                member={each}
+                busy={busy}
+                onAttend={(attention) => act(() => patch("/api/spaces/{space_id}/members/{entity_id}", { path: { ...path, entity_id: each.id }, body: { attention } }))}
+              />
+            )}
             {each.id !== me.id && (each.kind !== "human" || runs) && (
               <IconButton
                 label={`Remove ${each.name}`}
@@ -63,15 +69,18 @@ function MemberAvatar({ member }: { member: Member }): ReactNode {
   return <Avatar name={member.name} id={member.id} kind={member.kind} status={member.kind === "agent" ? status : undefined} />;
 }
 
-function Attention({ space, member }: { space: string; member: Member }): ReactNode {
-  const toast = useToast();
-  const [attention, attend] = useAttending(space, member);
+function Attention({ member, busy, onAttend }: { member: Member; busy: boolean; onAttend: (attention: Member["attention"]) => Promise<void> }): ReactNode {
+  const [attention, ahead] = useAhead(member.attention);
   return (
     <select
       aria-label={`What ${member.name} attends to`}
       className={classes(inputClass, css.attention)}
       value={attention}
-      onChange={(event) => void attend(event.target.value as typeof attention).catch((error) => toast(inWords(error)))}
+      disabled={busy}
+      onChange={(event) => {
+        const wanted = event.target.value as typeof attention;
+        ahead(wanted, onAttend(wanted));
+      }}
     >
       {Object.entries(ATTENTION).map(([value, label]) => (
         <option key={value} value={value}>

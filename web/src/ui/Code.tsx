@@ -22,16 +22,15 @@ export function Code({ text, language, label = "Code" }: { text: string; languag
 /** A button that puts a text where it can be pasted from. */
 export function CopyButton({ text, label = "Copy", className }: { text: string; label?: string; className?: string }): ReactNode {
   const [copied, setCopied] = useState(false);
-  useEffect(() => {
-    if (!copied) return;
-    const timer = setTimeout(() => setCopied(false), 2000);
-    return () => clearTimeout(timer);
-  }, [copied]);
+  // Until one turns away: whoever looks a while later still sees that it was done.
+  const away = (): void => setCopied(false);
   return (
     <IconButton
       className={classes(className)}
       label={copied ? "Copied" : label}
       icon={copied ? <Check size={16} /> : <Copy size={16} />}
+      onMouseLeave={away}
+      onBlur={away}
       onClick={() => void navigator.clipboard.writeText(text).then(() => setCopied(true))}
     />
   );
