@@ -141,14 +141,16 @@ async def _never() -> None:
         call("send_message", text="Hello"),  # not for it to do
         ModelUnreachable("gone"),
         RuntimeError("a defect"),
+        pytest.param(asyncio.CancelledError(), id="cancelled, and not by us"),
     ],
 )
 async def test_whatever_goes_wrong_the_agent_thinks(small_world: World, answer: Any):
-    register(small_world, answer)
+    sieve = register(small_world, answer, skip("asked again"))
     _, noor, hall = await three_in_a_hall(small_world, reply("Hm."), "Done.", cycle={"triage": ASKED})
     await small_world.say(noor, "Bert, lunch?", hall)
     await small_world.run()
     assert await small_world.transcript(hall) == ["Noor: Bert, lunch?", "Ada: Hm."]
+    assert len(sieve.requests) == 1
 
 
 async def test_a_small_model_that_does_not_answer_is_not_waited_for(

@@ -159,6 +159,21 @@ async def test_twelve_of_whom_three_fail_one_hangs_and_one_is_slow(world: World)
     assert "a defect" not in json.dumps([each.error for each in now.spoken])
 
 
+async def test_an_advisor_whose_request_is_cancelled_by_nobody_here_has_failed(small_world: World) -> None:
+    """It was handed back as if the process were ending, asked again, and so on, at the provider's price."""
+    asked_of: list[str] = []
+
+    async def decide(who: str, _messages: list[ModelMessage], _info: Info) -> Turn:
+        asked_of.append(who)
+        return asyncio.CancelledError() if who == "Seth" and asked_of.count("Seth") == 1 else "Here I am."
+
+    noor, panel = await a_panel(small_world, voices(decide), "Seth", "Buber")
+    asked = await small_world.denizen.ask_panel(panel, noor, "Well?")
+    await small_world.run()
+    assert await answered(small_world, asked) == {"Seth": "internal", "Buber": "Here I am."}
+    assert sorted(asked_of) == ["Buber", "Seth"]
+
+
 async def until(look: Callable[[Round], Awaitable[Round]], asked: Round, holds: Callable[[Round], bool]) -> Round:
     """The round, when that is so. Each look is a read of the database, and lets others go on."""
     while not holds(now := await look(asked)):

@@ -39,6 +39,7 @@ from denizen.storage.database import Database, Tx, statement
 from denizen.storage.schema import agents, memberships
 from denizen.storage.schema import events as events_table
 from denizen.telemetry.metrics import Metrics
+from denizen.tools.errands import is_being_cancelled
 
 log_line = structlog.get_logger(__name__)
 
@@ -192,7 +193,9 @@ async def _judge(sieve: Sieve, db: Database, lease: Lease, identity: Identity, w
             return await _ask(sieve, sieve.model, db, lease, identity, waiting)
     except (LeaseLost, StorageError):
         raise
-    except Exception as error:  # noqa: BLE001  a model that fails must not make the agent deaf
+    except (Exception, asyncio.CancelledError) as error:
+        if is_being_cancelled():
+            raise
         log_line.warning("triage failed", agent=lease.agent_id, model=sieve.model_name, error=repr(error))
         return _Verdict(None)
 

@@ -23,6 +23,7 @@ from denizen.errors import DenizenError, InvalidInput, LeaseLost, StorageError
 from denizen.panel import assertions, costs, taking, voting
 from denizen.panel.asking import Asked, Kit, Speaking, TooLate, ask, in_time, said_in, settings_for
 from denizen.panel.taking import Claim, Outcome, Work
+from denizen.tools.errands import is_being_cancelled
 
 log_line = structlog.get_logger(__name__)
 
@@ -264,7 +265,11 @@ class Moderator:
             raise
         except DenizenError as error:
             return Outcome(error_code=error.code, error=str(error))
-        except Exception as error:  # one advisor's misfortune must not end the others
+        except (Exception, asyncio.CancelledError) as error:  # one advisor's misfortune must not end the others
+            if is_being_cancelled():
+                raise
+            # Also where its provider's client was cancelled, and nobody had cancelled the voice: handed back, it would
+            # be asked again at once, and for ever.
             log_line.exception("advisor failed by a defect", voice=work.claim.voice)
             return Outcome(error_code="internal", error=f"Something is wrong here: {type(error).__name__}.")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Final, cast
 
@@ -20,6 +21,7 @@ from denizen.models.embedders import Embedder
 from denizen.plans import known
 from denizen.spaces import directory
 from denizen.storage.database import Database, Tx
+from denizen.tools.errands import is_being_cancelled
 from denizen.tools.tool import Arguments, Done, Hand, OwnTool, spaces_of
 
 log_line = structlog.get_logger(__name__)
@@ -127,7 +129,9 @@ async def in_meaning(embedder: Embedder, agent_id: AgentId, query: str) -> Asked
     """What the question means; None where the embedder fails, which leaves us the words."""
     try:
         return await ask(embedder, query)
-    except Exception as error:  # noqa: BLE001  whatever a provider raises
+    except (Exception, asyncio.CancelledError) as error:  # whatever a provider raises
+        if is_being_cancelled():
+            raise
         log_line.warning("recalling by words only", agent=agent_id, error=repr(error))
         return None
 
