@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -10,17 +11,19 @@ from typing import Any
 
 import pytest
 
-from denizen import Runtime, call, reply, scripted, tool
+from denizen import Runtime, call, failpoints, reply, scripted, tool
 from denizen.agents.registry import Agent
+from denizen.agents.residents import Pace
 from denizen.bus.port import Frame
 from denizen.bus.streams import agent_topic
+from denizen.consciousness import lease as leases
 from denizen.errors import AlreadySettled, InvalidInput, NotFound
 from denizen.ids import new_id
 from denizen.spaces.directory import Entity, Space
 from denizen.tools import calls
 from denizen.tools.settings import ClientTool
 from denizen.tools.tool import Occasion
-from tests.world import World, listening
+from tests.world import World, listening, open_world
 
 
 def confirm(**options: Any) -> ClientTool:
@@ -390,6 +393,48 @@ async def test_a_background_tool_survives_its_process(world: World, on_crash: An
     assert told in await world.newest_inbox(ada)
     assert len(begun) == runs
     assert (await world.transcript(hall))[-1] == "Ada: So."
+
+
+async def test_a_background_tool_whose_cycle_was_taken_away_before_it_began_is_called_all_the_same(
+    ready_postgres_url: str,
+):
+    """The call was stored, and its life ended before it heard of that: the row said that this process was at it."""
+    stored, heard = threading.Event(), threading.Event()
+    begun: list[str] = []
+
+    @tool(background=True)
+    async def build() -> str:
+        """Build it."""
+        begun.append("build")
+        return "Built."
+
+    def hesitate() -> None:
+        stored.set()
+        assert heard.wait(20)
+
+    # No sweep but that of the test's own: it would bring the agent back to life as soon as it has lost its lease.
+    async with open_world(ready_postgres_url, pace=Pace(sweep_seconds=1_000_000)) as world:
+        ada = await world.agent("Ada", call("build"), reply("Building."), "Waiting.", reply("It is built."), "Told.",
+                                tools=[build])  # fmt: skip
+        noor = await world.person("Noor")
+        hall = await world.space("Hall", noor, ada)
+        async with world.denizen.living() as residents:
+            failpoints.arm("committed:carry_on", hesitate)
+            try:
+                await world.say(noor, "Build", hall)
+                assert await asyncio.to_thread(stored.wait, 20)
+                await world.denizen.db.write(leases.seize, ada.id)
+                async with asyncio.timeout(20):
+                    while residents.awake:
+                        world.clock.advance(10)
+                        await world.denizen.db.read(leases.epoch_of, ada.id)
+            finally:
+                failpoints.disarm()
+                heard.set()
+            assert begun == []
+            await world.run()
+        assert await world.transcript(hall) == ["Noor: Build", "Ada: Building.", "Ada: It is built."]
+        assert begun == ["build"]
 
 
 async def test_a_call_that_cannot_be_made_again_here_ends_nobodys_life(small_world: World):

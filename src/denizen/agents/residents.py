@@ -47,7 +47,7 @@ from denizen.reflection.afterthoughts import Afterthoughts
 from denizen.storage.database import Database, Tx
 from denizen.tools import calls, guard
 from denizen.tools.calls import Call
-from denizen.tools.errands import Errands, again
+from denizen.tools.errands import Errands, again, is_being_cancelled
 from denizen.tools.tool import spaces_of
 
 log_line = structlog.get_logger(__name__)
@@ -120,6 +120,7 @@ class Residents:
         self._stopping = False
         self._hurried = False
         self._changed = asyncio.Event()
+        self._attending = asyncio.Lock()
         self._tasks = asyncio.TaskGroup()
         self._loops: list[asyncio.Task[None]] = []
         self._context = contextvars.Context()
@@ -247,10 +248,25 @@ class Residents:
     async def _attend_calls(self) -> None:
         """Calls whose time is over have expired, and those that a dead instance was carrying out are taken over."""
         since = self._clock.now() - int(LEASE_SECONDS * SECOND)
-        if not await self._db.read(calls.unattended, self._instance, since):
-            return
-        for call in await self._db.write(calls.attend, self._instance, since):
-            self._errands.start(self._db, call.id, self._again(call))
+        # One sweep at a time: what one has taken over and not started yet, another would take for left undone.
+        async with self._attending:
+            await self._finish_own_calls()
+            if not await self._db.read(calls.unattended, self._instance, since):
+                return
+            for call in await self._db.write(calls.attend, self._instance, since):
+                self._errands.start(self._db, call.id, self._again(call))
+
+    async def _finish_own_calls(self) -> None:
+        """What this instance was to carry out is under way, also where whoever made the call was gone before it heard
+        that the call was stored, or the database did not hear the result."""
+        self._errands.tell_again(self._db)
+        for call_id, cycle_id in await self._db.read(calls.in_hands_of, self._instance):
+            if self._errands.knows(call_id, cycle_id):
+                continue
+            # Looked at again: it may have been under way, and come to its end, since it was read.
+            call = await self._db.write(calls.left_undone, call_id, self._instance)
+            if call is not None:
+                self._errands.start(self._db, call.id, self._again(call))
 
     async def _again(self, call: Call) -> str:
         """What the call answers when it is made again here; where its agent lacks something here, nobody knows."""
@@ -318,6 +334,8 @@ class Residents:
             except StorageError as error:
                 log_line.warning("leases not renewed", error=error.code)
                 continue
+            for agent_id in held.keys() - before.keys() - self._lives.keys():
+                await self._let_go_of(agent_id)
             for agent_id, life in list(self._lives.items()):
                 lease = before.get(agent_id)
                 if lease is None or lease is not life.lease or life.task is None:
@@ -325,6 +343,15 @@ class Residents:
                 if held.get(agent_id) != lease.epoch:
                     log_line.warning("lease lost", agent=agent_id)
                     life.task.cancel()
+
+    async def _let_go_of(self, agent_id: AgentId) -> None:
+        """Nobody lives here under this lease: that it was given, or given back, was not heard. Renewed, it would keep
+        the agent from living anywhere."""
+        log_line.warning("lease that nobody uses let go of", agent=agent_id)
+        try:
+            await self._db.write(leases.let_go_of, agent_id, self._instance)
+        except StorageError:
+            return  # at the next renewal
 
     async def _live(self, agent_id: AgentId, life: _Life) -> None:
         try:
@@ -337,6 +364,12 @@ class Residents:
         except Exception as error:  # one agent's misfortune must not end the others
             self._unable[agent_id] = error
             log_line.exception("life ended by a defect", agent=agent_id)
+        except asyncio.CancelledError:
+            if is_being_cancelled():
+                raise
+            # Of something that it waited for: not to be tried again at each sweep, as if nothing had happened.
+            self._unable[agent_id] = RuntimeError("Something that the agent waited for was cancelled, and not by us.")
+            log_line.exception("life ended by a defect", agent=agent_id)
         finally:
             del self._lives[agent_id]
             self._changed.set()
@@ -345,7 +378,10 @@ class Residents:
                 self.wake(agent_id)
 
     async def _live_leased(self, agent_id: AgentId, life: _Life) -> None:
-        lease = await self._db.write(leases.acquire, agent_id, self._instance, self._pace.lease_seconds)
+        lease = await self._acquire(agent_id)
+        if lease is None and await self._db.write(leases.let_go_of, agent_id, self._instance):
+            # This process has been given it before and did not hear that, or was not heard letting go of it.
+            lease = await self._acquire(agent_id)
         if lease is None:
             life.woken.clear()
             return
@@ -358,6 +394,9 @@ class Residents:
         finally:
             life.lease = None
             await _whatever_happens(self._db.write(leases.release, lease))
+
+    async def _acquire(self, agent_id: AgentId) -> Lease | None:
+        return await self._db.write(leases.acquire, agent_id, self._instance, self._pace.lease_seconds)
 
     async def _think_until_idle(self, lease: Lease, life: _Life) -> None:
         agent, faculties, budget = await self._meet(lease)

@@ -56,6 +56,11 @@ _release = statement(
     )
     .values(holder=None, until=0)
 )
+_let_go_of = statement(
+    update(leases)
+    .where(leases.c.agent_id == bindparam("agent"), leases.c.holder == bindparam("by"))
+    .values(holder=None, until=0)
+)
 # Shared with the holder's other writes, at odds with a take-over: it waits for them, they never for each other.
 _fence = statement(
     select(leases.c.epoch, leases.c.holder).where(leases.c.agent_id == bindparam("agent_id")).with_for_update(read=True)
@@ -95,6 +100,15 @@ def renew(tx: Tx, holder: str, seconds: float = LEASE_SECONDS) -> dict[AgentId, 
 def release(tx: Tx, lease: Lease) -> None:
     """Nobody holds it, unless someone else does already."""
     tx.run(_release, agent=lease.agent_id, by=lease.holder, at=lease.epoch)
+
+
+def let_go_of(tx: Tx, agent_id: AgentId, holder: str) -> bool:
+    """This holder does not hold the agent, whatever it was given; whether it did.
+
+    For whoever knows that nothing here lives by that lease, as when the word that it was given, or given back, was
+    lost.
+    """
+    return tx.run(_let_go_of, agent=agent_id, by=holder) == 1
 
 
 def fence(tx: Tx, lease: Lease) -> None:

@@ -531,15 +531,16 @@ class _Thinking:
         step = replace(step, prepared=await self._prepare(step))
         while True:
             began = time.perf_counter()
-            progress = await self._with.db.write(
-                calling.carry_on, self._mind.lease, self._cycle, step, self._with.toolbox, finished
-            )
+            with self._with.errands.expecting(self._cycle.id):
+                progress = await self._with.db.write(
+                    calling.carry_on, self._mind.lease, self._cycle, step, self._with.toolbox, finished
+                )
+                self._run_errands(step, progress.errands)
             if not step.stored:
                 self._mind.add(step.response)
                 self._steps += 1
             self._note(progress)
             self._watch.carried_out(step.calls, progress.effects, finished, began)
-            self._run_errands(step, progress.errands)
             if self._cycle.attempts:
                 self._cycle = replace(self._cycle, attempts=0)
             if progress.paused:

@@ -311,6 +311,10 @@ _abandoned = and_(
     calls.c.runner.not_in(select(instances.c.id).where(instances.c.seen_at >= bindparam("since"))),
 )
 _unattended = statement(select(calls.c.id).where(_WAITING, or_(_overdue, _abandoned)).limit(1))
+_in_hands_of = statement(select(calls.c.id, calls.c.cycle_id).where(_WAITING, calls.c.runner == bindparam("instance")))
+_still_in_hands_of = statement(
+    select(*_columns).where(calls.c.id == bindparam("id"), _WAITING, calls.c.runner == bindparam("instance"))
+)
 _expired = statement(select(*_columns).where(_WAITING, _overdue).order_by(calls.c.expires_at).limit(BATCH))
 _orphans = statement(select(*_columns).where(_WAITING, _abandoned).limit(BATCH))
 _take_over = statement(
@@ -323,6 +327,27 @@ _take_over = statement(
 def unattended(tx: Tx, instance: str, since: int) -> bool:
     """Whether there are calls whose time is over, or that were in the hands of another instance not seen since then."""
     return tx.one(_unattended, now=tx.now, instance=instance, since=since) is not None
+
+
+def in_hands_of(tx: Tx, instance: str) -> list[tuple[CallId, CycleId]]:
+    """The calls that this instance is carrying out, as far as the database knows, and of which cycles they are."""
+    return [(CallId(id), CycleId(cycle_id)) for id, cycle_id in tx.all(_in_hands_of, instance=instance)]
+
+
+def left_undone(tx: Tx, id: CallId, instance: str) -> Call | None:
+    """The call, if this instance still has to carry it out: it is known that it does not, and never began.
+
+    One that its cycle had begun, and stopped waiting for, ended with the cycle: its agent is told that nobody knows.
+    """
+    row = tx.one(_still_in_hands_of, id=id, instance=instance)
+    if row is None:
+        return None
+    call = Call(*row)
+    if call.mode != "late":
+        return call
+    if settle(tx, call, "answered", UNKNOWN_OUTCOME):
+        tell(tx, call, UNKNOWN_OUTCOME)
+    return None
 
 
 def attend(tx: Tx, instance: str, since: int) -> list[Call]:
