@@ -15,7 +15,12 @@ from hypothesis import HealthCheck, settings
 from denizen.storage import sqlite
 from denizen.storage.migrating import migrate_postgresql, migrate_sqlite
 from tests import servers
-from tests.world import small_world, world  # noqa: F401  fixtures for every folder
+from tests.world import (  # noqa: F401  fixtures for every folder
+    small_unhurried_world,
+    small_world,
+    unhurried_world,
+    world,
+)
 
 # The same examples on every run, so that a red build is red for everyone; `thorough` looks for new ones, for longer.
 # Neither has a deadline: a slow machine is no defect. A loaded one makes examples slow to draw.

@@ -42,7 +42,9 @@ from denizen.storage.schema import events, ledger, messages
 from denizen.tools.settings import ToolSettings
 from denizen.tools.tool import OutsideTool
 
-UNHURRIED = Pace(lease_seconds=10_000_000, warm_seconds=1_000_000, sweep_seconds=1_000_000)
+USUAL = Pace(grace_seconds=60)
+"""As in any house, but that a slow machine may take its time to finish what is under way when the house closes."""
+UNHURRIED = Pace(lease_seconds=10_000_000, warm_seconds=1_000_000, sweep_seconds=1_000_000, grace_seconds=60)
 """Nothing happens by the clock but what the test is about."""
 
 
@@ -78,7 +80,7 @@ class World:
         self.url = url
         self.clock = clock or ManualClock()
         self.denizen: Runtime
-        self._options = options
+        self._options: dict[str, Any] = {"pace": USUAL, **options}
         # The built-in model as it is, but that it does not take its time to write.
         self._models: dict[str, ScriptedModel] = {DEMO: demo(pace=0)}
         self._tools: dict[str, OutsideTool] = {}
@@ -303,6 +305,20 @@ async def listening(world: World, space: Space) -> AsyncGenerator[Callable[[], A
 async def world(ready_url: str) -> AsyncGenerator[World]:
     """An empty world: the test runs once on SQLite and once on PostgreSQL."""
     async with open_world(ready_url) as world:
+        yield world
+
+
+@pytest.fixture
+async def unhurried_world(ready_url: str) -> AsyncGenerator[World]:
+    """The same, where the clock wakes nobody but whom the test is about: no lease ends and no sweep comes."""
+    async with open_world(ready_url, pace=UNHURRIED) as world:
+        yield world
+
+
+@pytest.fixture
+async def small_unhurried_world(ready_sqlite_url: str) -> AsyncGenerator[World]:
+    """The same on SQLite only."""
+    async with open_world(ready_sqlite_url, pace=UNHURRIED) as world:
         yield world
 
 

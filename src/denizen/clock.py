@@ -57,6 +57,7 @@ class ManualClock:
         self._now = instant(start)
         self._order = count()
         self._sleepers: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._fell_asleep = asyncio.Event()
 
     def now(self) -> Instant:
         return Instant(self._now)
@@ -66,6 +67,7 @@ class ManualClock:
             return
         waiting = asyncio.get_running_loop().create_future()
         heapq.heappush(self._sleepers, (self._now + int(seconds * SECOND), next(self._order), waiting))
+        self._fell_asleep.set()
         await waiting
 
     async def wait(self, event: asyncio.Event, seconds: float) -> bool:
@@ -79,7 +81,32 @@ class ManualClock:
 
     def advance(self, seconds: float) -> None:
         """Move on by `seconds` and wake whoever slept until then."""
-        self._now = Instant(self._now + int(seconds * SECOND))
+        self._move_to(self._now + int(seconds * SECOND))
+
+    def skip(self, most: float) -> bool:
+        """Move on to when the next sleeper wakes, if that is in `most` seconds or less; whether it moved.
+
+        While nobody sleeps it stands still, so that time does not pass behind the back of those who are at work.
+        """
+        at = self._next()
+        if at is None or at - self._now > int(most * SECOND):
+            return False
+        self._move_to(max(at, self._now))
+        return True
+
+    async def sleeper(self, most: float) -> None:
+        """Return when someone sleeps who will wake in `most` seconds or less."""
+        while (at := self._next()) is None or at - self._now > int(most * SECOND):
+            self._fell_asleep.clear()
+            await self._fell_asleep.wait()
+
+    def _next(self) -> int | None:
+        while self._sleepers and self._sleepers[0][2].done():
+            heapq.heappop(self._sleepers)
+        return self._sleepers[0][0] if self._sleepers else None
+
+    def _move_to(self, now: int) -> None:
+        self._now = Instant(now)
         while self._sleepers and self._sleepers[0][0] <= self._now:
             waiting = heapq.heappop(self._sleepers)[2]
             if not waiting.done():

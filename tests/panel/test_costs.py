@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from decimal import Decimal
 
 import pytest
@@ -25,7 +26,7 @@ EACH: int = 1_000_000
 @pytest.fixture
 async def priced(ready_url: str) -> AsyncGenerator[World]:
     price = Price(Decimal(EACH), Decimal(EACH))
-    async with open_world(ready_url, pace=UNHURRIED, prices={"m": price, "other": price}) as world:
+    async with open_world(ready_url, pace=UNHURRIED, prices={"m": price, "other": price, "third": price}) as world:
         yield world
 
 
@@ -85,27 +86,31 @@ async def test_broken_attempts_are_paid_for(priced: World) -> None:
             case _:
                 return f"{who} says what there is to say, at some length."
 
-    async def hesitate() -> None:
-        """Two pieces are said, one of each; no more."""
-        nonlocal pieces
-        pieces += 1
-        if pieces > 2:
-            await may_go_on.wait()
+    pieces, world = Counter[str](), priced
 
-    pieces, world = 0, priced
-    quick, slow = voices(decide), voices(decide, pause=hesitate)
-    advisors = ["Retried", "Failed", *({"name": name, "model": "other"} for name in ("Cancelled", "Late"))]
-    noor, panel = await a_panel(world, quick, *advisors, total_seconds=3_600)
-    world.denizen.models.register("other", slow)
+    def one_piece(who: str) -> Callable[[], Awaitable[None]]:
+        async def hesitate() -> None:
+            pieces[who] += 1
+            if pieces[who] > 1:
+                await may_go_on.wait()
+
+        return hesitate
+
+    slow = {"other": "Cancelled", "third": "Late"}
+    advisors = ["Retried", "Failed", *({"name": who, "model": model} for model, who in slow.items())]
+    patience = {"first_byte_seconds": 600, "total_seconds": 3_600}
+    noor, panel = await a_panel(world, voices(decide), *advisors, **patience)
+    for model, who in slow.items():
+        world.denizen.models.register(model, voices(decide, pause=one_piece(who)))
     async with world.denizen.living():
         asked = await world.denizen.ask_panel(panel, noor, "Well?")
-        while not (now := await world.denizen.round(asked)).spoken[0].is_over or pieces < 4:
-            world.clock.advance(0.2)
+        while not (now := await world.denizen.round(asked)).spoken[0].is_over or pieces.total() < 4:
+            world.clock.skip(5)
         await world.denizen.cancel_round(asked, now.spoken[2].voice)
         # It is cancelled at once, and what it had used is entered when it has stopped.
         await until(world.denizen.round, asked, lambda now: now.spoken[2].input_tokens > 0)
         while not (now := await world.denizen.round(asked)).all_completed:
-            world.clock.advance(600)
+            world.clock.skip(3_600)
     assert [(each.name, each.state, each.error_code) for each in now.spoken] == [
         ("Retried", "done", None),
         ("Failed", "failed", "model_rejected"),
