@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 
 from pydantic_ai.messages import ModelMessage
 
 from denizen import failpoints
 from denizen.clock import SECOND
-from denizen.errors import DatabaseUnavailable, ModelRejected
+from denizen.errors import DatabaseUnavailable, ModelRejected, ModelUnreachable
 from denizen.models.scripted import Info, Turn, call
 from tests.panel.test_rounds import a_panel, answered, echoing, in_words, until, voices
 from tests.world import World, as_text
 
 
-async def test_a_model_has_fifteen_seconds_to_begin(small_world: World) -> None:
+async def test_a_model_has_fifteen_seconds_to_begin(small_unhurried_world: World) -> None:
     """Then it is tried again, as what is unreachable is; who has begun may take longer."""
-    world, asked_at = small_world, list[float]()
+    world, asked_at = small_unhurried_world, list[float]()
     hanging, writing, slow = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def decide(who: str, _messages: list[ModelMessage], _info: Info) -> Turn:
@@ -38,16 +39,45 @@ async def test_a_model_has_fifteen_seconds_to_begin(small_world: World) -> None:
         asked = await world.denizen.ask_panel(panel, noor, "Well?")
         await writing.wait()
         await until(world.denizen.round, asked, lambda _: len(asked_at) == 1)
-        world.clock.advance(14.5)
-        while not (now := await world.denizen.round(asked)).spoken[0].is_over:
-            world.clock.advance(0.02)
+        await world.clock.sleeper(15)
+        world.clock.advance(15)
+        await world.clock.sleeper(1)
+        world.clock.skip(1)
+        now = await until(world.denizen.round, asked, lambda now: now.spoken[0].is_over)
         assert [each.state for each in now.spoken] == ["done", "running"]
         slow.set()
         await until(world.denizen.round, asked, lambda now: now.all_completed)
     assert await answered(world, asked) == {"Seth": "At last.", "Slow": "Slow but sure."}
-    # Half a second passes before what is unreachable is tried again; all of it may take 240 seconds.
-    assert 15.5 <= asked_at[1] - asked_at[0] < 240
+    # Half a second, or a little more, passes before what is unreachable is tried again.
+    assert 15.5 <= asked_at[1] - asked_at[0] < 16
     assert (panel.settings.first_byte_seconds, panel.settings.total_seconds) == (15, 240)
+
+
+async def test_time_that_is_over_while_it_begins_again_is_over(small_unhurried_world: World) -> None:
+    """It ends under the epoch of the new attempt. It was held by nobody, and began anew when its lease had run out."""
+    world, loop, stopped = small_unhurried_world, asyncio.get_running_loop(), threading.Event()
+
+    async def time_is_over() -> None:
+        world.clock.advance(240)
+        for _ in range(20):  # whoever waits for the write is told to stop
+            await asyncio.sleep(0)
+        stopped.set()
+
+    def slowly() -> None:
+        asyncio.run_coroutine_threadsafe(time_is_over(), loop)
+        assert stopped.wait(60)
+
+    noor, panel = await a_panel(world, voices(lambda *_: ModelUnreachable("cut")), "Seth")
+    failpoints.arm("commit:begin_again", slowly)
+    try:
+        async with world.denizen.living():
+            asked = await world.denizen.ask_panel(panel, noor, "Well?")
+            await world.clock.sleeper(1)
+            world.clock.skip(1)
+            now = await until(world.denizen.round, asked, lambda now: now.all_completed)
+    finally:
+        failpoints.disarm()
+    assert [(each.error_code, each.epoch, each.attempts) for each in now.spoken] == [("timed_out", 2, 1)]
 
 
 async def test_what_could_not_be_written_is_asked_again(world: World) -> None:

@@ -54,6 +54,14 @@ class _Voice:
         self.charges.append(self._kit.charge(response, self.model))
 
     async def again(self) -> None:
+        beginning = asyncio.ensure_future(self._begin_again())
+        try:
+            await asyncio.shield(beginning)
+        finally:
+            # Who is stopped meanwhile may have begun again all the same: its reply ends under the epoch that holds now.
+            await asyncio.wait((beginning,))
+
+    async def _begin_again(self) -> None:
         claim = await self._kit.db.write(taking.begin_again, self.claim, tuple(self.charges))
         self.charges.clear()
         self.speaking.begin_again(claim)
