@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,10 @@ from denizen.panel.panels import Panel
 from denizen.portability.reading import Source
 from denizen.portability.spaces import check_space
 from denizen.spaces.directory import Entity
+from tests.panel.test_reflection import board as reflecting_board
 from tests.panel.test_rounds import a_panel, in_words, voices
 from tests.portability.files import Lines, of, parsed, spoilt, without_ids, written
+from tests.reflection.kitchens import CROSS, utility
 from tests.world import World, as_text, open_world
 
 
@@ -111,8 +113,95 @@ def _flat(line: dict[str, Any]) -> dict[str, Any]:
     return line | {"replies": sorted(str(each) for each in line["replies"])}
 
 
+# What its voices made of people
+
+MINDS = ("voice_stance", "voice_feeling", "voice_signal", "voice_reflection")
+
+
+async def moved(world: World) -> tuple[Entity, Panel]:
+    """Two advisors have reflected on two turns, one of them asked by someone who has left; one advisor has, too.
+
+    The other's state of mind was set by Ida, who is not in the panel.
+    """
+    utility(world, *[call("adjust", mood="patient", imprints={"tone": "gentle"}, reason="They are cross.")] * 4)
+    noor, panel = await reflecting_board(world)
+    denizen = world.denizen
+    pim = await world.person("Pim")
+    await denizen.join(panel.space, pim)
+    for who in (noor, pim):
+        await denizen.ask_panel(panel, who, CROSS)
+        await denizen.run_until_idle()
+    await denizen.leave(panel.space, pim)
+    seth, buber = await denizen.advisors(panel)
+    await denizen.set_advisor_state_of_mind(panel, seth, mood="curious", by=await world.person("Ida"))
+    await denizen.remove_advisor(panel, buber)
+    return noor, panel
+
+
+def minds_in(lines: Lines) -> dict[str, int]:
+    return {row: len(of(lines, row)) for row in MINDS}
+
+
+async def test_the_states_of_mind_of_a_panel_come_along(world: World, tmp_path: Path) -> None:
+    """Also of an advisor who is gone, and of people who are. What was lived elsewhere is not thought over again."""
+    noor, panel = await moved(world)
+    file = await written(world.denizen.export_space(panel.space), tmp_path / "board.jsonl")
+    assert minds_in(parsed(file)) == dict(zip(MINDS, (2, 4, 4, 5), strict=True))
+    assert {each["handle"] for each in of(parsed(file), "entity")} == {"noor", "pim", "ida"}
+    async with open_world(f"sqlite:///{tmp_path / 'other.db'}", clock=world.clock) as other:
+        await other.denizen.import_file(file)
+        again = await written(other.denizen.export_space(panel.space), tmp_path / "again.jsonl")
+        assert again.read_text() == file.read_text()
+        (seth,) = await other.denizen.advisors(panel)
+        stance = await other.denizen.advisor_stance(panel, seth)
+        assert (stance.state.mood, stance.imprints, stance.reflected_turns) == ("curious", {"tone": "gentle"}, 2)
+        mine, theirs = [await each.denizen.advisor_states_of_mind(panel, seth) for each in (world, other)]
+        assert [(each.cycle, each.cause, each.by_id, each.state, each.at) for each in mine] == [
+            (each.cycle, each.cause, each.by_id, each.state, each.at) for each in theirs
+        ]
+        asked_again = utility(other, call("adjust", mood="empathetic"))
+        other.denizen.models.register("m", answering := voices(_answering))
+        await other.denizen.run_until_idle()
+        assert asked_again.requests == []
+        await other.denizen.ask_panel(panel, noor, CROSS)
+        await other.denizen.run_until_idle()
+        assert "your mood is curious" in as_text(answering.requests[0][0])
+        stance = await other.denizen.advisor_stance(panel, seth)
+        assert (stance.state.mood, stance.reflected_turns) == ("empathetic", 3)
+        assert await check_database(other.denizen.db) == []
+
+
+async def test_a_copy_of_a_panel_is_disposed_as_it_was_and_changes_by_itself(world: World, tmp_path: Path) -> None:
+    _, panel = await moved(world)
+    file = await written(world.denizen.export_space(panel.space), tmp_path / "board.jsonl")
+    copy = await world.denizen.get_panel(SpaceId((await world.denizen.import_file(file)).id))
+    (mine,), (theirs,) = await world.denizen.advisors(panel), await world.denizen.advisors(copy)
+    assert (await world.denizen.advisor_stance(copy, theirs)).state.mood == "curious"
+    again = parsed(await written(world.denizen.export_space(copy.space), tmp_path / "again.jsonl"))
+    assert minds_in(again) == minds_in(parsed(file))
+    await world.denizen.reset_advisor_state_of_mind(copy, theirs)
+    assert (await world.denizen.advisor_stance(panel, mine)).state.mood == "curious"
+    assert await check_database(world.denizen.db) == []
+
+
 def _set(row: str, /, **fields: Any) -> Callable[[Lines], None]:
     return lambda lines: of(lines, row)[0].update(fields)
+
+
+def _again(row: str) -> Callable[[Lines], None]:
+    return lambda lines: lines.insert(lines.index(of(lines, row)[0]), of(lines, row)[0])
+
+
+def _counting(**numbers: Any) -> Callable[[Lines], None]:
+    return lambda lines: of(lines, "voice_feeling")[0]["counters"].update(numbers)
+
+
+def _before_the_panel(row: str) -> Callable[[Lines], None]:
+    def move(lines: Lines) -> None:
+        lines.remove(line := of(lines, row)[0])
+        lines.insert(lines.index(of(lines, "panel")[0]), line)
+
+    return move
 
 
 def _reply(**fields: Any) -> Callable[[Lines], None]:
@@ -142,14 +231,50 @@ def test_what_is_not_as_it_should_be_is_told_by_its_line(
         check_space(Source(spoilt(board, change)))
 
 
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        pytest.param(_set("voice_stance", voice="x"), "there is no advisor x", id="voice"),
+        pytest.param(_set("voice_stance", voice="synthesis"), "there is no advisor synthesis", id="synthesis"),
+        pytest.param(_set("voice_stance", reflected_turns=3), "turns that there were not", id="turns"),
+        pytest.param(_set("voice_stance", mood="jolly"), "voice_stance.mood", id="mood"),
+        pytest.param(_again("voice_stance"), "one of these before", id="twice"),
+        pytest.param(_before_the_panel("voice_stance"), "there is no advisor", id="no panel"),
+        pytest.param(_again("voice_feeling"), "one of these before", id="feeling twice"),
+        pytest.param(_set("voice_feeling", person_id="x"), "nobody of whom the file speaks", id="person"),
+        pytest.param(_set("voice_feeling", counters={}), "its counters cannot be read", id="no counters"),
+        pytest.param(_counting(turns="2"), "its counters cannot be read", id="words"),
+        pytest.param(_counting(neutral=9), "its counters cannot be read", id="more than there were"),
+        pytest.param(_counting(scores=[], lengths=[]), "its counters cannot be read", id="no scores"),
+        pytest.param(_counting(scores=[7.0]), "its counters cannot be read", id="score"),
+        pytest.param(_counting(turns=9), "turns that were not reflected on", id="counted"),
+        pytest.param(_set("voice_signal", turn=3), "there was no turn 3", id="signal"),
+        pytest.param(_set("voice_signal", turn=0), "there was no turn 0", id="turn 0"),
+        pytest.param(_set("voice_reflection", turn=9), "there was no turn 9", id="reflection"),
+        pytest.param(_set("voice_reflection", outcome="odd"), "voice_reflection.outcome", id="outcome"),
+    ],
+)
+def test_a_state_of_mind_that_cannot_be_is_told_by_its_line(
+    minds: Path, change: Callable[[Lines], None], told: str
+) -> None:
+    check_space(Source(minds))
+    with pytest.raises(ImportInvalid, match=rf"line \d+.*{told}"):
+        check_space(Source(spoilt(minds, change)))
+
+
+@pytest.fixture(scope="module")
+def minds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A panel whose advisors have reflected, as a file."""
+    return asyncio.run(_written(tmp_path_factory.mktemp("minds"), moved))
+
+
 @pytest.fixture(scope="module")
 def board(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The panel as a file."""
-    folder = tmp_path_factory.mktemp("board")
+    return asyncio.run(_written(tmp_path_factory.mktemp("board"), asked))
 
-    async def write() -> Path:
-        async with open_world(f"sqlite:///{folder / 'here.db'}") as world:
-            _, panel = await asked(world)
-            return await written(world.denizen.export_space(panel.space), folder / "board.jsonl")
 
-    return asyncio.run(write())
+async def _written(folder: Path, story: Callable[[World], Awaitable[tuple[Entity, Panel]]]) -> Path:
+    async with open_world(f"sqlite:///{folder / 'here.db'}") as world:
+        _, panel = await story(world)
+        return await written(world.denizen.export_space(panel.space), folder / "board.jsonl")

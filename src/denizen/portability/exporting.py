@@ -72,6 +72,9 @@ from denizen.storage.schema import (
     selves,
     spaces,
     toolsets,
+    voice_feelings,
+    voice_reflections,
+    voice_signals,
 )
 
 
@@ -394,6 +397,9 @@ _gone = statement(
         or_(
             entities.c.id.in_(select(messages.c.author_id).where(messages.c.space_id == _id)),
             entities.c.id.in_(select(rounds.c.asked_by).where(rounds.c.space_id == _id)),
+            entities.c.id.in_(select(voice_feelings.c.person_id).where(voice_feelings.c.space_id == _id)),
+            entities.c.id.in_(select(voice_signals.c.person_id).where(voice_signals.c.space_id == _id)),
+            entities.c.id.in_(select(voice_reflections.c.by_id).where(voice_reflections.c.space_id == _id)),
         ),
         entities.c.id.not_in(select(memberships.c.entity_id).where(memberships.c.space_id == _id)),
     )

@@ -509,9 +509,61 @@ class RoundLine(_Line):
     replies: tuple[ReplyPart, ...]
 
 
+class VoiceStanceLine(_Line):
+    """The state of mind of one who answers in the panel; what it is told of it follows from that."""
+
+    row: Literal["voice_stance"] = "voice_stance"
+    voice: Id
+    reflected_turns: Number
+    mood: Mood
+    skill: Skill
+    complexity: Complexity
+    imprints: dict[Text, Text]
+    updated_at: Number
+
+
+class VoiceFeelingLine(_Line):
+    """How a person seems to feel, to one who answers: numbers only."""
+
+    row: Literal["voice_feeling"] = "voice_feeling"
+    voice: Id
+    person_id: Id
+    counters: Document
+    updated_at: Number
+
+
+class VoiceSignalLine(_Line):
+    """What feelings, or what went wrong, amounted to."""
+
+    row: Literal["voice_signal"] = "voice_signal"
+    voice: Id
+    person_id: Id | None
+    turn: Number
+    name: Text
+    rule: Text
+    score: Annotated[int, Field(ge=-1_000, le=1_000)] | None
+    created_at: Number
+
+
+class VoiceReflectionLine(_Line):
+    """A metaprompt that was asked for one who answers, or what someone set by hand, and the state of mind after it."""
+
+    row: Literal["voice_reflection"] = "voice_reflection"
+    voice: Id
+    turn: Number | None
+    metaprompt: Text | None
+    cause: Text
+    outcome: Outcome
+    reason: Text
+    state: State
+    by_id: Id | None
+    created_at: Number
+
+
 OfMemory: TypeAlias = MemoryLine | KeptOutLine
 OfStanding: TypeAlias = StanceLine | FeelingLine | SignalLine | ReflectionLine
-OfPanel: TypeAlias = PanelLine | AdvisorLine | RoundLine
+OfVoice: TypeAlias = VoiceStanceLine | VoiceFeelingLine | VoiceSignalLine | VoiceReflectionLine
+OfPanel: TypeAlias = PanelLine | AdvisorLine | RoundLine | OfVoice
 OfAgent: TypeAlias = (
     AgentLine
     | ToolsetLine

@@ -1,4 +1,4 @@
-"""How a panel answers and what was answered in it, on its way out of a house and into another.
+"""How a panel answers, what was answered in it and what its voices made of people, on its way out and in.
 
 Only rounds that are complete leave: the others are still answered, here.
 """
@@ -6,21 +6,46 @@ Only rounds that are complete leave: the others are still answered, here.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
-from sqlalchemy import Text, bindparam, cast, select
+from pydantic import BaseModel
+from sqlalchemy import Table, Text, bindparam, cast, select
 
 from denizen.ids import EntityId, OrganizationId, SpaceId
+from denizen.panel import marks
 from denizen.panel.context import rebuilt
 from denizen.panel.rounds import ASSISTANT, OVER, SYNTHESIS
 from denizen.panel.settings import AdvisorSettings, PanelSettings, checked
-from denizen.portability.lines import AdvisorLine, OfPanel, PanelLine, ReplyPart, RoundLine
+from denizen.portability.lines import (
+    AdvisorLine,
+    OfPanel,
+    OfVoice,
+    PanelLine,
+    ReplyPart,
+    RoundLine,
+    State,
+    VoiceFeelingLine,
+    VoiceReflectionLine,
+    VoiceSignalLine,
+    VoiceStanceLine,
+)
 from denizen.portability.reading import Fault, require, require_valid
 from denizen.portability.rows import Rows, columns, into, line_of, values
+from denizen.portability.standing import COUNTERS, check_counters
+from denizen.reflection.state import StateOfMind
 from denizen.spaces.handles import check_handle, check_name
-from denizen.storage.database import Tx, statement
-from denizen.storage.schema import advisors, panels, replies, rounds
+from denizen.storage.database import Statement, Tx, insert_ignore, statement
+from denizen.storage.schema import (
+    advisors,
+    panels,
+    replies,
+    rounds,
+    voice_feelings,
+    voice_reflections,
+    voice_signals,
+    voice_stances,
+)
 
 VOICES: Final = (ASSISTANT, SYNTHESIS)
 """Those that are no advisors."""
@@ -52,13 +77,34 @@ _over = statement(
 )
 
 
-def of_space(tx: Tx, space_id: SpaceId) -> list[PanelLine | AdvisorLine]:
-    """How the panel answers, and who advises in it or has; nothing where the space is no panel."""
+def _kept(line: type[BaseModel], table: Table, *order: Any) -> Statement:
+    return statement(select(*columns(line, table)).where(table.c.space_id == _id).order_by(*order))
+
+
+_OF_VOICES: Final[tuple[tuple[type[OfVoice], Statement, Mapping[str, Callable[[Any], Any]]], ...]] = (
+    (VoiceStanceLine, _kept(VoiceStanceLine, voice_stances, voice_stances.c.voice), {"imprints": json.loads}),
+    (
+        VoiceFeelingLine,
+        _kept(VoiceFeelingLine, voice_feelings, voice_feelings.c.voice, voice_feelings.c.person_id),
+        {"counters": json.loads},
+    ),
+    (VoiceSignalLine, _kept(VoiceSignalLine, voice_signals, voice_signals.c.number), {}),
+    (
+        VoiceReflectionLine,
+        _kept(VoiceReflectionLine, voice_reflections, voice_reflections.c.number),
+        {"state": State.model_validate_json},
+    ),
+)
+
+
+def of_space(tx: Tx, space_id: SpaceId) -> list[PanelLine | AdvisorLine | OfVoice]:
+    """How the panel answers, who advises in it or has, and how disposed; nothing where the space is no panel."""
     row = tx.one(_panel, id=space_id)
     if row is None:
         return []
     known = [line_of(AdvisorLine, each, {"settings": json.loads}) for each in tx.all(_advisors, id=space_id)]
-    return [line_of(PanelLine, row, {"settings": json.loads}), *known]
+    minds = [line_of(kind, each, read) for kind, query, read in _OF_VOICES for each in tx.all(query, id=space_id)]
+    return [line_of(PanelLine, row, {"settings": json.loads}), *known, *minds]
 
 
 def rounds_of(tx: Tx, space_id: SpaceId, after: int, until: int, known: Collection[str]) -> list[RoundLine]:
@@ -87,6 +133,9 @@ class Board:
         self._handles: set[str] = set()
         self._places: set[tuple[int, int]] = set()
         self._rounds: set[str] = set()
+        self._stances: dict[str, int] = {}
+        """Turns that each voice has reflected on."""
+        self._feelings: set[tuple[str, str]] = set()
 
     def check(self, number: int, line: OfPanel, said: Collection[str], people: Collection[str]) -> None:
         """`said` and `people` are the messages and those of the file."""
@@ -103,6 +152,10 @@ class Board:
                 self._require(number, line.message_id in said, "the message that it answers is not in the file")
                 self._require(number, line.asked_by in people, "nobody of the file has asked for it")
                 self._check_round(number, line)
+            case VoiceStanceLine() | VoiceFeelingLine() | VoiceSignalLine() | VoiceReflectionLine():
+                known = line.voice in self._voices and line.voice != SYNTHESIS
+                self._require(number, self._turns is not None and known, f"there is no advisor {line.voice}")
+                self._check_mind(number, line, people)
 
     def _require(self, number: int, is_so: bool, otherwise: str) -> None:
         require(self._fault, number, is_so, otherwise)
@@ -132,6 +185,25 @@ class Board:
                 otherwise = "it does not say what its requests were made of"
                 require_valid(self._fault, number, lambda made_of=made_of: _check_recipe(made_of), otherwise)
 
+    def _check_mind(self, number: int, line: OfVoice, people: Collection[str]) -> None:
+        turns = self._turns or 0
+        match line:
+            case VoiceStanceLine():
+                self._require(number, line.voice not in self._stances, "there was one of these before")
+                self._require(number, line.reflected_turns <= turns, "it has reflected on turns that there were not")
+                self._stances[line.voice] = line.reflected_turns
+            case VoiceFeelingLine():
+                key = line.voice, line.person_id
+                self._require(number, key not in self._feelings, "there was one of these before")
+                self._require(number, line.person_id in people, "it is of nobody of whom the file speaks")
+                self._feelings.add(key)
+                require_valid(self._fault, number, lambda: check_counters(line.counters), COUNTERS)
+                counted = int(str(line.counters["turns"])) <= self._stances.get(line.voice, 0)
+                self._require(number, counted, "it counts turns that were not reflected on")
+            case VoiceSignalLine() | VoiceReflectionLine():
+                known = line.turn is None or 1 <= line.turn <= turns
+                self._require(number, known, f"there was no turn {line.turn or 0:,}")
+
 
 def _check_recipe(made_of: dict[str, Any]) -> None:
     rebuilt(made_of, lambda _message: None, lambda _round, _voice: None)
@@ -143,6 +215,13 @@ _add_panel = into(panels, PanelLine, "space_id", "organization_id")
 _add_advisor = into(advisors, AdvisorLine, "space_id")
 _add_round = into(rounds, RoundLine, "space_id", "state")
 _add_reply = into(replies, ReplyPart, "round_id", "space_id", "organization_id")
+_ADD: Final[Mapping[type[OfVoice], Statement]] = {
+    VoiceStanceLine: into(voice_stances, VoiceStanceLine, "space_id", "mind_line"),
+    # Two of the file may be the same here.
+    VoiceFeelingLine: insert_ignore(voice_feelings),
+    VoiceSignalLine: into(voice_signals, VoiceSignalLine, "space_id"),
+    VoiceReflectionLine: into(voice_reflections, VoiceReflectionLine, "space_id"),
+}
 
 
 class Assembling:
@@ -151,10 +230,11 @@ class Assembling:
     def __init__(self, tx: Tx, home: OrganizationId, space_id: SpaceId, rows: Rows) -> None:
         self._tx = tx
         self._rows = rows
+        self._space_id = space_id
         self._here = {"space_id": space_id}
         self._home = {"organization_id": home}
 
-    def add(self, line: OfPanel, own: Callable[[str], str], person: Callable[[str], EntityId]) -> None:
+    def add(self, line: OfPanel, own: Callable[[str], str], person: Callable[[str | None], EntityId | None]) -> None:
         """The line is the panel's, with the ids that `own` and `person` give."""
         match line:
             case PanelLine():
@@ -169,6 +249,16 @@ class Assembling:
                     made_of = None if each.recipe is None else _renamed(each.recipe, own)
                     said = values(each.model_copy(update={"voice": own(each.voice), "recipe": made_of}))
                     self._rows.add(_add_reply, said | self._here | self._home | {"round_id": ids["id"]})
+            case VoiceStanceLine() | VoiceFeelingLine() | VoiceSignalLine() | VoiceReflectionLine():
+                row: dict[str, Any] = values(line) | self._here | {"voice": own(line.voice)}
+                row |= {name: person(getattr(line, name)) for name in ("person_id", "by_id") if name in row}
+                if isinstance(line, VoiceStanceLine):
+                    row["mind_line"] = StateOfMind(line.mood, line.skill, line.complexity).line()
+                self._rows.add(_ADD[type(line)], row)
+
+    def finish(self) -> None:
+        """After the last line: a panel that reflects does so from its next turn on. Its past was thought over there."""
+        marks.keep_reflecting(self._tx, self._space_id)
 
 
 def _renamed(made_of: dict[str, Any], own: Callable[[str], str]) -> dict[str, Any]:

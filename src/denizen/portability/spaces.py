@@ -16,17 +16,15 @@ from denizen.portability import panels, standing
 from denizen.portability.company import Company
 from denizen.portability.imported import Imported
 from denizen.portability.lines import (
-    AdvisorLine,
     EntityLine,
     KeptOutLine,
     Line,
     MemoryLine,
     MessageLine,
     OfMemory,
-    PanelLine,
+    OfPanel,
     PolicyLine,
     RollingLine,
-    RoundLine,
     SpaceLine,
 )
 from denizen.portability.memories import Remembering
@@ -74,7 +72,7 @@ class _Room:
                 self._people.add(line.id)
             case MessageLine():
                 self._check_message(number, line)
-            case PanelLine() | AdvisorLine() | RoundLine():
+            case _ if isinstance(line, OfPanel):
                 is_panel = self._space is not None and self._space.kind == "panel"
                 self._require(number, is_panel, "the space is no panel")
                 self._board.check(number, line, self._messages, self._people)
@@ -200,8 +198,8 @@ class _Filling:
                 self.company.receive(line)
             case MessageLine():
                 self._rows.add(_add_message, self._message(line))
-            case PanelLine() | AdvisorLine() | RoundLine():
-                self._board.add(line, self._own, self.company.__getitem__)
+            case _ if isinstance(line, OfPanel):
+                self._board.add(line, self._own, self.company.get)
             case PolicyLine():
                 self._tx.run(_add_policy, **values(line), **here)
             case RollingLine():
@@ -213,6 +211,7 @@ class _Filling:
 
     def finish(self) -> dict[str, int]:
         self._rows.write()
+        self._board.finish()
         return dict(self._counts)
 
     def _own(self, old: str) -> str:

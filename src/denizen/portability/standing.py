@@ -90,6 +90,22 @@ def _ids(lines: Collection[Line], *fields: str) -> list[str]:
 
 # In
 
+COUNTERS: Final = "its counters cannot be read"
+
+
+def check_counters(kept: Mapping[str, Any]) -> None:
+    """Raises `ValueError`, `KeyError` or `TypeError` where these are no counters, or cannot have come about."""
+    found = Counters.from_json(json.dumps(kept))
+    in_a_row = (found.frustration, found.confusion, found.satisfaction, found.neutral)
+    numbers = (found.turns, *in_a_row, *found.lengths)
+    if any(type(each) is not int or each < 0 for each in numbers) or max(in_a_row) > found.turns:
+        raise ValueError("numbers")
+    looked_at = len(found.scores)
+    if looked_at != len(found.lengths) or looked_at > found.turns or (found.turns and not looked_at):
+        raise ValueError("scores")
+    if not all(-1 <= each <= 1 for each in found.scores):
+        raise ValueError("scores")
+
 
 class Conversations:
     """What a file has told of an agent's conversations up to a line: nothing may contradict it."""
@@ -123,8 +139,7 @@ class Conversations:
             case FeelingLine():
                 self._unique(number, line.row, line.space_id, line.person_id)
                 self._require(number, line.person_id in self._people, "it is of nobody of whom the file speaks")
-                otherwise = "its counters cannot be read"
-                require_valid(self._fault, number, lambda: Counters.from_json(json.dumps(line.counters)), otherwise)
+                require_valid(self._fault, number, lambda: check_counters(line.counters), COUNTERS)
             case SignalLine() | ReflectionLine():
                 pass
         if not isinstance(line, EntityLine | PlaceLine | KeptOutLine):
