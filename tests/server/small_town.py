@@ -9,15 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from denizen import call
 from denizen.access import roles, tokens
 from denizen.agents.registry import Agent
+from denizen.app import Runtime
 from denizen.ids import SpaceId
 from denizen.memory import items
 from denizen.memory.audience import Owner
 from denizen.memory.items import Candidate
+from denizen.server.application import create_app
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity, Organization
 from denizen.tools.settings import ClientTool
@@ -50,6 +53,12 @@ _PLAIN = {"n": "1", "cycle": "1", "number": "1", "goal": "1", "k": "0", "step": 
 _KIND = {name: kind for kind, names in _FILLED.items() for name in names}
 NOT_TELLING = frozenset({"name", "key", "plan", "plan_name", *_PLAIN})
 """What does not say whose it is: anyone may have one of that name."""
+
+
+@cache
+def description() -> Mapping[str, Any]:
+    """What the API says of itself; made once, because it takes a second."""
+    return create_app(Runtime()).openapi()
 
 
 @dataclass

@@ -21,9 +21,7 @@ from sqlalchemy import select
 
 from denizen import call, reply
 from denizen.access.vault import new_key
-from denizen.app import Runtime
 from denizen.cli.config import app as config
-from denizen.server.application import create_app
 from denizen.settings.loading import load
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import metadata
@@ -190,7 +188,7 @@ async def _send_what_is_wrong(house: House, canaries: Canaries) -> None:
 async def _everything_that_can_be_read(house: House, who, part: Part) -> dict[str, str]:
     """The answer of every GET that the API describes and that the walk can fill in; streams aside."""
     answers: dict[str, str] = {}
-    description = create_app(Runtime()).openapi()
+    description = small_town.description()
     for method, path, operation in small_town.operations(description):
         streams = any("text/event-stream" in each.get("content", {}) for each in operation["responses"].values())
         if method == "GET" and not streams:

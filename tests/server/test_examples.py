@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from denizen.app import Runtime
-from denizen.server.application import create_app
 from denizen.server.describing import example_of
 from tests.server import small_town
 
-DESCRIPTION = create_app(Runtime()).openapi()
+DESCRIPTION = small_town.description()
 SCHEMAS = DESCRIPTION["components"]["schemas"]
 
 

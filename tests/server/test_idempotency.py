@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from denizen.app import Runtime
 from denizen.models.scripted import forever
-from denizen.server.application import create_app
 from tests.server import small_town
 from tests.server.conftest import House
 from tests.server.test_panels import speaking
@@ -55,7 +53,7 @@ SEEN_TWICE = {"/api/agents/{agent_id}/goals", "/api/import"}
 def test_every_post_takes_a_key_or_needs_none() -> None:
     posts = [
         (path, {each["name"] for each in operation.get("parameters", ())})
-        for method, path, operation in small_town.operations(create_app(Runtime()).openapi())
+        for method, path, operation in small_town.operations(small_town.description())
         if method == "POST"
     ]
     without = {path for path, names in posts if "Idempotency-Key" not in names}

@@ -28,7 +28,7 @@ from tests.server.small_town import Part, Town
 from tests.world import UNHURRIED, open_world
 
 APP = create_app(Runtime())
-DESCRIPTION = APP.openapi()
+DESCRIPTION = small_town.description()
 WALKED = {f"{each.method} {each.path}": each for each in permissions(APP)}
 _ORDER = ("GET", "POST", "PUT", "PATCH", "DELETE")
 """What is looked at is still there, and what is taken away is taken away last."""
