@@ -33,6 +33,7 @@ async def test_what_was_said_and_changed_meanwhile_is_there_when_the_connection_
     await page.reload()
 
     await page.get_by_role("button", name="Send again").click()
+    await expect(page.get_by_role("article", name="Noor: Is anyone there?")).to_have_attribute("data-seq", "3")
     await expect(page.get_by_role("article")).to_have_count(3)
     await expect(page.get_by_role("article", name="Sam: Tea at five")).to_be_visible()
     await expect(page.get_by_text("Not sent.")).to_have_count(0)

@@ -209,6 +209,7 @@ async def test_what_was_said_is_answered_changed_and_taken_back(house: House, vi
     await expect(answer.get_by_role("button", name="Sam Who brings cake?")).to_be_visible()
 
     # The arrow up changes what one said last.
+    await expect(page.get_by_role("article", name="Noor: I do.")).to_have_attribute("data-seq", "3")
     await page.get_by_label("Message to Kitchen").press("ArrowUp")
     await page.get_by_label("Edit the message").fill("I do, with *cream*.")
     await page.keyboard.press("Enter")

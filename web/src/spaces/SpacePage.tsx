@@ -82,6 +82,8 @@ function Inside({ id, at }: { id: string; at: number | null }): ReactNode {
     };
   }, [space.info.members, id, me, store, setTarget, editing]);
   const editLast = (): void => {
+    // What one said last is still on its way: it is not the one before that is meant.
+    if (store.getState().pending.some((each) => each.space === id && each.state === "sending")) return;
     const last = space.window?.findLast((each) => each.author.id === me.id && each.deleted_at === null);
     if (last) setEditing(last.id);
   };
