@@ -41,7 +41,7 @@ _FILLED = {
     "note": ("key",),
     "plan": ("plan", "plan_name"),
     "panel": ("panel_id", "panel"),
-    "advisor": ("advisor_id", "advisor"),
+    "advisor": ("advisor_id", "advisor", "voice"),
     "round": ("round_id",),
     "memory": ("memory_id",),
 }

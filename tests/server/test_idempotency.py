@@ -36,6 +36,7 @@ AGAIN_IS_MEANT = {
     "/api/agents/{agent_id}/stances/{conversation_id}/try",
     "/api/panels/{panel_id}/rounds/{round_id}/retry",
     "/api/panels/{panel_id}/rounds/{round_id}/synthesis",
+    "/api/panels/{panel_id}/stances/{voice}/try",
 }
 """Whoever asks again wants it done anew."""
 TOLD_ONCE = {

@@ -17,6 +17,7 @@ from denizen.panel.costs import Foretold
 from denizen.panel.panels import Panel
 from denizen.panel.rounds import Part, Round
 from denizen.panel.settings import PanelSettings, checked
+from denizen.panel.standing import Standing
 from denizen.panel.suggesting import COUNT, Suggestion
 from denizen.panel.taking import Shown
 from denizen.reflection import configuration
@@ -42,7 +43,7 @@ class Panels(Places):
         **settings: Any,
     ) -> Panel:
         """A new panel with these members and advisors in it; an advisor may be given as its name alone."""
-        self._check_reflection(settings.get("reflection"))
+        self.check_reflection(settings.get("reflection"))
         home = await self._organization(organization)
         joining, drafts = [id_of(each) for each in members], [self._drafted(each) for each in advisors]
         return await self.db.write(_create_panel, home, name, joining, drafts, private, settings)
@@ -56,7 +57,7 @@ class Panels(Places):
 
     async def edit_panel(self, panel: Panel | Space | SpaceId, **settings: Any) -> Panel:
         """The panel with these settings changed."""
-        self._check_reflection(settings.get("reflection"))
+        self.check_reflection(settings.get("reflection"))
         return await self.db.write(panels.edit, id_of(panel), settings)
 
     async def advisors(self, panel: Panel | Space | SpaceId) -> list[Advisor]:
@@ -70,7 +71,7 @@ class Panels(Places):
 
     async def edit_advisor(self, panel: Panel | Space | SpaceId, advisor: Advisor | str, **changes: Any) -> Advisor:
         """The advisor with these fields changed; its past stays its own."""
-        self._check_reflection(changes.get("reflection"))
+        self.check_reflection(changes.get("reflection"))
         return await self.db.write(advisors.edit, id_of(panel), id_of(advisor), changes)
 
     async def remove_advisor(self, panel: Panel | Space | SpaceId, advisor: Advisor | str) -> None:
@@ -88,8 +89,7 @@ class Panels(Places):
         self, panel: Panel | Space | SpaceId, document: Mapping[str, Any], *, replace: bool = False
     ) -> list[Advisor]:
         """The advisors of an exported document are in the panel; with `replace`, those that were there are not."""
-        for each in advisors.read(document):
-            self._check_reflection(each.reflection)
+        self.check_reflection(*(each.reflection for each in advisors.read(document)))
         return await self.db.write(advisors.bring_in, id_of(panel), document, replace=replace)
 
     async def export_advisors(self, panel: Panel | Space | SpaceId) -> dict[str, Any]:
@@ -170,6 +170,10 @@ class Panels(Places):
         """The profile that the advisor had when it answered last, and its state of mind. `assistant` has one, too."""
         return await self.db.read(_stance, id_of(panel), id_of(advisor))
 
+    async def advisor_standings(self, panel: Panel | Space | SpaceId) -> list[Standing]:
+        """The same for those who are there, in order, with why it is so; without advisors, that of `assistant`."""
+        return await self.db.read(_standings, id_of(panel))
+
     async def set_advisor_state_of_mind(
         self,
         panel: Panel | Space | SpaceId,
@@ -219,21 +223,30 @@ class Panels(Places):
             id_of(panel), id_of(advisor), metaprompt, apply=apply, by=by and id_of(by)
         )
 
+    def check_reflection(self, *given: object) -> None:
+        """Raises `InvalidInput` where a panel or an advisor shall reflect by what there is not. None is always right.
+
+        What is kept of panels is written without it, because only an open house knows its profiles and metaprompts:
+        whoever writes what someone has sent asks here before.
+        """
+        for each in given:
+            if each is not None:
+                settings = checked(PanelSettings, {"reflection": each}, "a panel").reflection
+                configuration.require_known(settings, self.outlook.configuration())
+
     def _drafted(self, given: AdvisorDraft | Mapping[str, Any] | str) -> AdvisorDraft:
         draft = _drafted(given)
-        self._check_reflection(draft.reflection)
+        self.check_reflection(draft.reflection)
         return draft
-
-    def _check_reflection(self, given: object) -> None:
-        """Raises `InvalidInput` where a panel or an advisor shall reflect by what there is not."""
-        if given is not None:
-            settings = checked(PanelSettings, {"reflection": given}, "a panel").reflection
-            configuration.require_known(settings, self.outlook.configuration())
 
 
 def _stance(tx: Tx, panel_id: SpaceId, voice: str) -> Stance:
     standing.voice(tx, panels.get(tx, panel_id), voice)
     return standing.stance(tx, panel_id, voice)
+
+
+def _standings(tx: Tx, panel_id: SpaceId) -> list[Standing]:
+    return standing.standings(tx, panels.get(tx, panel_id))
 
 
 def _create_panel(

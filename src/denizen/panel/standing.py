@@ -11,7 +11,7 @@ from denizen.ids import EntityId, SpaceId
 from denizen.panel import advisors, history, marks, panels
 from denizen.panel.panels import Panel
 from denizen.panel.rounds import ASSISTANT
-from denizen.reflection.books import VOICES, Conversation, Run, Stance
+from denizen.reflection.books import VOICES, Conversation, PastRun, Run, Stance
 from denizen.reflection.settings import ReflectionSettings
 from denizen.reflection.state import Adjustment
 from denizen.storage.database import Tx
@@ -29,6 +29,15 @@ class Voice:
     model: str
     """What answers for it."""
     reflection: ReflectionSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a voice stands to the people of its panel, and what last became of its state of mind."""
+
+    voice: Voice
+    stance: Stance
+    last: PastRun | None
 
 
 def voice(tx: Tx, panel: Panel, id: str) -> Voice:
@@ -58,6 +67,18 @@ def stance(tx: Tx, panel_id: SpaceId, id: str) -> Stance:
         preset_reason=kept.get("reason", ""),
         turns=kept.get("turn", 0),
     )
+
+
+def standing(tx: Tx, panel: Panel, id: str) -> Standing:
+    """The same, with who that is and why it is so. Raises `NotFound` as `voice` does."""
+    found = voice(tx, panel, id)
+    last = next(iter(VOICES.runs_of(tx, id, panel.id, limit=1)), None)
+    return Standing(found, stance(tx, panel.id, id), last)
+
+
+def standings(tx: Tx, panel: Panel) -> list[Standing]:
+    """How those stand who are there, in order."""
+    return [standing(tx, panel, each.id) for each in voices(tx, panel)]
 
 
 def set_state(tx: Tx, panel_id: SpaceId, id: str, wanted: Adjustment, *, by: EntityId | None = None) -> Stance:

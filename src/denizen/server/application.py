@@ -44,6 +44,7 @@ from denizen.server.routes import (
     tokens,
     triggers,
     usage,
+    voices,
     webhooks,
 )
 from denizen.server.web_files import WEB_FOLDER, WebFiles
@@ -67,6 +68,7 @@ ROOMS: Final = (
     members,
     search,
     panels,
+    voices,
     agents,
     definitions,
     portability,

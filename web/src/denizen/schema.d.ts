@@ -1639,6 +1639,131 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/panels/{panel_id}/stances": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How the voices of a panel stand
+         * @description Its advisors, switched off or on, in order; where there are none, the plain `assistant`.
+         */
+        get: operations["list_voice_stances"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/panels/{panel_id}/stances/{voice}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How a voice stands
+         * @description The profile of its last answer and why it was chosen, and its state of mind. `voice`: an advisor's id, or
+         *     `assistant`.
+         */
+        get: operations["get_voice_stance"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/panels/{panel_id}/stances/{voice}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A voice's state of mind over time
+         * @description What was asked and done, and what came of it, the newest first. `cycle` is the turn of the panel.
+         */
+        get: operations["get_voice_history"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/panels/{panel_id}/stances/{voice}/signals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What moved a voice's state of mind
+         * @description The signals that it has seen, the newest first. `cycle` is the turn of the panel.
+         */
+        get: operations["list_voice_signals"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/panels/{panel_id}/stances/{voice}/state": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set a voice's state of mind
+         * @description Only what is sent is changed. The voice is told with its next answer.
+         */
+        put: operations["set_voice_state"];
+        post?: never;
+        /**
+         * Reset a voice's state of mind
+         * @description No mood, no imprints, nothing counted of anybody. The history stays.
+         */
+        delete: operations["reset_voice_state"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/panels/{panel_id}/stances/{voice}/try": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask a metaprompt of a voice
+         * @description One model call, which the panel pays. Only with `apply` does the answer change anything.
+         */
+        post: operations["try_voice_metaprompt"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/panels/{panel_id}/transcript": {
         parameters: {
             query?: never;
@@ -1708,6 +1833,26 @@ export interface paths {
          * @description Receipts, the newest first: how much was removed where, never what it said.
          */
         get: operations["list_receipts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/reflection": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What reflection can be set to
+         * @description The names of quick-start profiles and metaprompts, for those who set how a panel reflects.
+         */
+        get: operations["list_reflection"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2388,6 +2533,8 @@ export interface components {
             phases?: components["schemas"]["denizen__panel__phases__Phase"][] | null;
             /** Reasoning */
             reasoning?: boolean | null;
+            /** @description Its own, instead of the panel's; null: the panel's. */
+            reflection?: components["schemas"]["ReflectionSettings"] | null;
         };
         /**
          * AdvisorFile
@@ -2503,6 +2650,8 @@ export interface components {
              * @default false
              */
             reasoning: boolean;
+            /** @description Its own, instead of the panel's. */
+            reflection?: components["schemas"]["ReflectionSettings"] | null;
         };
         /**
          * AdvisorList
@@ -2544,7 +2693,8 @@ export interface components {
          *       "name": "Martin Buber",
          *       "phases": null,
          *       "position": 1,
-         *       "reasoning": false
+         *       "reasoning": false,
+         *       "reflection": null
          *     }
          */
         AdvisorOut: {
@@ -2574,6 +2724,8 @@ export interface components {
             position: number;
             /** Reasoning */
             reasoning: boolean;
+            /** @description Its own; null: the panel's. */
+            reflection: components["schemas"]["ReflectionSettings"] | null;
         };
         /**
          * AgentDetail
@@ -6347,6 +6499,9 @@ export interface components {
          * @example {
          *       "settings": {
          *         "crosstalk": 1,
+         *         "reflection": {
+         *           "profile": "basic"
+         *         },
          *         "synthesis": "always"
          *       }
          *     }
@@ -6499,6 +6654,7 @@ export interface components {
              * @default 4000
              */
             reference_characters: number;
+            reflection?: components["schemas"]["ReflectionSettings"];
             /**
              * Synthesis
              * @default on_demand
@@ -6978,6 +7134,31 @@ export interface components {
             receipts: components["schemas"]["ReceiptOut"][];
         };
         /**
+         * ReflectionNames
+         * @description What `reflection` of an agent, a panel or an advisor can name.
+         * @example {
+         *       "metaprompts": [
+         *         "frustration_recovery"
+         *       ],
+         *       "profiles": [
+         *         "off",
+         *         "basic"
+         *       ]
+         *     }
+         */
+        ReflectionNames: {
+            /**
+             * Metaprompts
+             * @description For `sentiment.presets`, and to be asked by hand.
+             */
+            metaprompts: string[];
+            /**
+             * Profiles
+             * @description The quick-start profiles.
+             */
+            profiles: string[];
+        };
+        /**
          * ReflectionSettings
          * @description What an agent does after its cycles to understand the people it talks with. By default nothing.
          */
@@ -7438,7 +7619,7 @@ export interface components {
             cause: string;
             /**
              * Cycle
-             * @description The cycle that it came after; null: by hand.
+             * @description The cycle, in a panel the turn, that it came after; null: by hand.
              */
             cycle: number | null;
             /**
@@ -7707,7 +7888,10 @@ export interface components {
              * Format: date-time
              */
             at: string;
-            /** Cycle */
+            /**
+             * Cycle
+             * @description The cycle, in a panel the turn, after which it was seen.
+             */
             cycle: number;
             /** Name */
             name: string;
@@ -8682,6 +8866,104 @@ export interface components {
              * @description Its id, or `assistant` or `synthesis`; null: everyone it applies to.
              */
             advisor?: string | null;
+        };
+        /**
+         * VoiceStanceList
+         * @description How the voices of a panel stand, in its order; without advisors, the assistant.
+         * @example {
+         *       "stances": [
+         *         {
+         *           "imprints": {},
+         *           "last": null,
+         *           "name": "Martin Buber",
+         *           "profile": {
+         *             "id": "concise",
+         *             "reason": "rule 'asked-to-be-brief': the message has 'briefly' (first turn)"
+         *           },
+         *           "reflects": true,
+         *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *           "state": {
+         *             "mood": "empathetic",
+         *             "task_complexity": "simple",
+         *             "user_skill": "novice"
+         *           },
+         *           "told": "your mood is empathetic",
+         *           "turns": 7,
+         *           "updated_at": "2026-01-05T09:00:00Z",
+         *           "voice": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d"
+         *         }
+         *       ]
+         *     }
+         */
+        VoiceStanceList: {
+            /** Stances */
+            stances: components["schemas"]["VoiceStanceOut"][];
+        };
+        /**
+         * VoiceStanceOut
+         * @description How a voice of a panel stands to the people in it, and what last became of its state of mind.
+         * @example {
+         *       "imprints": {},
+         *       "last": null,
+         *       "name": "Martin Buber",
+         *       "profile": {
+         *         "id": "concise",
+         *         "reason": "rule 'asked-to-be-brief': the message has 'briefly' (first turn)"
+         *       },
+         *       "reflects": true,
+         *       "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *       "state": {
+         *         "mood": "empathetic",
+         *         "task_complexity": "simple",
+         *         "user_skill": "novice"
+         *       },
+         *       "told": "your mood is empathetic",
+         *       "turns": 7,
+         *       "updated_at": "2026-01-05T09:00:00Z",
+         *       "voice": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d"
+         *     }
+         */
+        VoiceStanceOut: {
+            /**
+             * Imprints
+             * @description What its metaprompts keep of the conversation.
+             */
+            imprints: {
+                [key: string]: string;
+            };
+            last: components["schemas"]["RunOut"] | null;
+            /** Name */
+            name: string;
+            /** @description That of its last answer. */
+            profile: components["schemas"]["ProfileOut"];
+            /**
+             * Reflects
+             * @description Whether it thinks over the turns that it has answered.
+             */
+            reflects: boolean;
+            /**
+             * Space Id
+             * @description The panel.
+             */
+            space_id: string;
+            state: components["schemas"]["StateOut"];
+            /**
+             * Told
+             * @description What it is told of its state of mind.
+             */
+            told: string | null;
+            /**
+             * Turns
+             * @description Turns that profiles were chosen for or that it has reflected on.
+             */
+            turns: number;
+            /** Updated At */
+            updated_at: string | null;
+            /**
+             * Voice
+             * @description The id of the advisor, or `assistant`.
+             */
+            voice: string;
         };
         /**
          * VoteRequest
@@ -12250,7 +12532,8 @@ export interface operations {
                      *           "name": "Martin Buber",
                      *           "phases": null,
                      *           "position": 1,
-                     *           "reasoning": false
+                     *           "reasoning": false,
+                     *           "reflection": null
                      *         }
                      *       ]
                      *     }
@@ -12375,7 +12658,8 @@ export interface operations {
                      *           "name": "Martin Buber",
                      *           "phases": null,
                      *           "position": 1,
-                     *           "reasoning": false
+                     *           "reasoning": false,
+                     *           "reflection": null
                      *         }
                      *       ]
                      *     }
@@ -12434,7 +12718,8 @@ export interface operations {
                      *           "name": "Martin Buber",
                      *           "phases": null,
                      *           "position": 1,
-                     *           "reasoning": false
+                     *           "reasoning": false,
+                     *           "reflection": null
                      *         }
                      *       ]
                      *     }
@@ -12490,7 +12775,8 @@ export interface operations {
                      *           "name": "Martin Buber",
                      *           "phases": null,
                      *           "position": 1,
-                     *           "reasoning": false
+                     *           "reasoning": false,
+                     *           "reflection": null
                      *         }
                      *       ]
                      *     }
@@ -13009,6 +13295,279 @@ export interface operations {
             };
         };
     };
+    list_voice_stances: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                panel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VoiceStanceList"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_voice_stance: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                voice: string;
+                panel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VoiceStanceOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_voice_history: {
+        parameters: {
+            query?: {
+                before?: number | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                voice: string;
+                panel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "next": null,
+                     *       "runs": [
+                     *         {
+                     *           "at": "2026-01-05T09:00:00Z",
+                     *           "by": null,
+                     *           "cause": "user_frustrated",
+                     *           "cycle": 12,
+                     *           "metaprompt": "frustration_recovery",
+                     *           "number": 4,
+                     *           "outcome": "changed",
+                     *           "reason": "They have asked three times.",
+                     *           "state": {
+                     *             "mood": "empathetic",
+                     *             "task_complexity": "simple",
+                     *             "user_skill": "novice"
+                     *           }
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RunPage"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_voice_signals: {
+        parameters: {
+            query?: {
+                before?: number | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                voice: string;
+                panel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "next": null,
+                     *       "signals": [
+                     *         {
+                     *           "at": "2026-01-05T09:00:00Z",
+                     *           "cycle": 12,
+                     *           "name": "user_frustrated",
+                     *           "number": 9,
+                     *           "person": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+                     *           "rule": "score -0.81, strongly",
+                     *           "score": -0.81
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SignalPage"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    set_voice_state: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                voice: string;
+                panel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SetState"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VoiceStanceOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    reset_voice_state: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                voice: string;
+                panel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    try_voice_metaprompt: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                voice: string;
+                panel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TryMetaprompt"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TriedOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_transcript: {
         parameters: {
             query?: never;
@@ -13149,6 +13708,35 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["ReceiptPage"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_reflection: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReflectionNames"];
                 };
             };
             /** @description What went wrong. */

@@ -110,8 +110,10 @@ async def list_panels(request: Request, caller: Authenticated) -> PanelList:
 @router.post("/api/panels", status_code=201, summary="Open a panel")
 async def create_panel(request: Request, caller: Person, wanted: PanelCreate, key: IdempotencyKey = None) -> PanelOut:
     """You are in it as its owner, and so are the members that you name. Its id is that of its space."""
+    runtime = context_of(request).runtime
+    runtime.check_reflection(wanted.settings.get("reflection"), *(each.reflection for each in wanted.advisors))
     chosen = None if key is None else SpaceId(str(uuid5(_KEYS, f"{caller.entity.id} {key}")))
-    return await context_of(request).runtime.db.write(_create, caller, wanted, chosen)
+    return await runtime.db.write(_create, caller, wanted, chosen)
 
 
 @router.get("/api/panels/{panel_id}", summary="One of them")
@@ -122,6 +124,7 @@ async def get_panel(here: Reader) -> PanelOut:
 @router.patch("/api/panels/{panel_id}", summary="Change how a panel answers")
 async def change_panel(here: Member, change: PanelChange) -> PanelOut:
     """What is being answered goes on as it was begun."""
+    here.context.runtime.check_reflection(change.settings.get("reflection"))
     return await here.write(_change, change)
 
 
@@ -136,6 +139,7 @@ async def list_advisors(here: Reader) -> AdvisorList:
 
 @router.post("/api/panels/{panel_id}/advisors", status_code=201, summary="Add an advisor")
 async def add_advisor(here: Member, wanted: AdvisorIn, key: IdempotencyKey = None) -> AdvisorOut:
+    here.context.runtime.check_reflection(wanted.reflection)
     return await here.write(_add, wanted, id_for(here.caller, f"advisor {here.panel_id}", key))
 
 
@@ -157,6 +161,7 @@ async def export_advisors(here: Reader) -> AdvisorFile:
 @router.post("/api/panels/{panel_id}/advisors/import", status_code=201, summary="Bring advisors in")
 async def import_advisors(here: Member, given: AdvisorImport, key: IdempotencyKey = None) -> AdvisorList:
     """All of them, or with an error none."""
+    here.context.runtime.check_reflection(*(each.reflection for each in advisors.read(given.document)))
     return await here.write(_import, given, id_for(here.caller, f"advisors {here.panel_id}", key))
 
 
@@ -171,6 +176,7 @@ async def suggest_advisors(here: Member, asked: SuggestRequest) -> SuggestionLis
 @router.patch("/api/panels/{panel_id}/advisors/{advisor_id}", summary="Change an advisor")
 async def change_advisor(here: Member, advisor_id: str, change: AdvisorChange) -> AdvisorOut:
     """What it has said stays its own, under whatever name."""
+    here.context.runtime.check_reflection(change.reflection)
     return await here.write(_edit, advisor_id, change)
 
 
@@ -334,8 +340,7 @@ def _export(tx: Tx, panel: Panel) -> AdvisorFile:
 
 
 def _import(tx: Tx, panel: Panel, given: AdvisorImport, key: str | None) -> AdvisorList:
-    document = {"format": given.format, "advisors": given.advisors}
-    return AdvisorList.of(advisors.bring_in(tx, panel.id, document, replace=given.replace, key=key))
+    return AdvisorList.of(advisors.bring_in(tx, panel.id, given.document, replace=given.replace, key=key))
 
 
 def _edit(tx: Tx, panel: Panel, advisor_id: str, change: AdvisorChange) -> AdvisorOut:

@@ -11,16 +11,17 @@ from denizen.agents.outlook import Outlook
 from denizen.errors import InvalidInput
 from denizen.ids import AgentId, SpaceId
 from denizen.reflection import records, state
-from denizen.reflection.books import AGENTS
+from denizen.reflection.books import AGENTS, Book
 from denizen.reflection.settings import Manual, Metaprompt
 from denizen.reflection.state import Adjustment
 from denizen.reflection.templates import check_template
-from denizen.server.auth import Admin, Caller
+from denizen.server.auth import Admin, Caller, Person
 from denizen.server.context import context_of
 from denizen.server.room import room
 from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.stances import (
     PresetList,
+    ReflectionNames,
     RunOut,
     RunPage,
     SetStance,
@@ -49,6 +50,12 @@ Limit = Annotated[int, Query(ge=1, le=200)]
 async def list_profiles(request: Request, _: Admin) -> PresetList:
     """And by which names agents are given metaprompts and quick-start profiles of reflection."""
     return PresetList.of(context_of(request).runtime.outlook)
+
+
+@router.get("/api/reflection", summary="What reflection can be set to")
+async def list_reflection(request: Request, _: Person) -> ReflectionNames:
+    """The names of quick-start profiles and metaprompts, for those who set how a panel reflects."""
+    return ReflectionNames.of(context_of(request).runtime.outlook.configuration())
 
 
 @router.post("/api/profiles/try", summary="Which profile a message would have")
@@ -114,12 +121,13 @@ async def try_metaprompt(
 ) -> TriedOut:
     """One model call, paid as a cycle is. Only with `apply` does the answer change anything."""
     runtime = context_of(request).runtime
-    asked = _asked(wanted)
+    asked = asked_of(wanted)
     agent, space = await runtime.db.read(_find, agent_id, conversation_id, caller)
     return TriedOut.of(await runtime.try_metaprompt(agent, space, asked, apply=wanted.apply, by=caller.entity.id))
 
 
-def _asked(wanted: TryMetaprompt) -> str | Metaprompt:
+def asked_of(wanted: TryMetaprompt) -> str | Metaprompt:
+    """The id of a metaprompt, or one made of the template. Raises `InvalidInput` where both are given, or neither."""
     if (wanted.metaprompt is None) == (wanted.template is None):
         raise InvalidInput("Say what to ask in one way: with `metaprompt` or with `template`.")
     if wanted.template is None:
@@ -162,15 +170,21 @@ def _reset(tx: Tx, agent_id: str, conversation_id: str, caller: Caller) -> None:
 
 
 def _history(tx: Tx, agent_id: str, conversation_id: str, caller: Caller, before: int | None, limit: int) -> RunPage:
-    agent, space = _find(tx, agent_id, conversation_id, caller)
-    found = AGENTS.runs_of(tx, agent, space, before=before, limit=limit + 1)
+    return run_page(tx, AGENTS, *_find(tx, agent_id, conversation_id, caller), before, limit)
+
+
+def _signals(tx: Tx, agent_id: str, conversation_id: str, caller: Caller, before: int | None, limit: int) -> SignalPage:
+    return signal_page(tx, AGENTS, *_find(tx, agent_id, conversation_id, caller), before, limit)
+
+
+def run_page(tx: Tx, book: Book, who: str, space: SpaceId, before: int | None, limit: int) -> RunPage:
+    found = book.runs_of(tx, who, space, before=before, limit=limit + 1)
     page = found[:limit]
     return RunPage(runs=[RunOut.of(each) for each in page], next=page[-1].number if len(found) > limit else None)
 
 
-def _signals(tx: Tx, agent_id: str, conversation_id: str, caller: Caller, before: int | None, limit: int) -> SignalPage:
-    agent, space = _find(tx, agent_id, conversation_id, caller)
-    found = AGENTS.signals_of(tx, agent, space, before=before, limit=limit + 1)
+def signal_page(tx: Tx, book: Book, who: str, space: SpaceId, before: int | None, limit: int) -> SignalPage:
+    found = book.signals_of(tx, who, space, before=before, limit=limit + 1)
     page = found[:limit]
     return SignalPage(
         signals=[SignalOut.of(each) for each in page], next=page[-1].number if len(found) > limit else None

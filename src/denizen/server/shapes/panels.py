@@ -19,6 +19,7 @@ from denizen.panel.settings import MOST_ADVISORS, MOST_CROSSTALK, PanelSettings
 from denizen.panel.suggesting import COUNT, MOST, Sort, Suggestion
 from denizen.panel.taking import Shown
 from denizen.panel.voting import tally
+from denizen.reflection.settings import ReflectionSettings
 from denizen.server.schemas import MessageOut, NamedOrganization
 from denizen.server.shapes.examples import KITCHEN, NINE, NOOR, THING, asked, given
 from denizen.server.shapes.given import Given
@@ -47,6 +48,7 @@ class AdvisorIn(Given):
     assertions: Annotated[list[str], Field(max_length=20, description="What is expected of each of its replies.")] = (
         Field(default_factory=list[str])
     )
+    reflection: Annotated[ReflectionSettings | None, Field(description="Its own, instead of the panel's.")] = None
 
 
 class AdvisorChange(Given):
@@ -65,6 +67,9 @@ class AdvisorChange(Given):
     reasoning: bool | None = None
     phases: list[Phase] | None = None
     assertions: list[str] | None = None
+    reflection: Annotated[
+        ReflectionSettings | None, Field(description="Its own, instead of the panel's; null: the panel's.")
+    ] = None
 
 
 class AdvisorOut(BaseModel):
@@ -73,7 +78,7 @@ class AdvisorOut(BaseModel):
     model_config = given(
         id=_BUBER, handle="martin-buber", name="Martin Buber", description="You look for the encounter.",
         colour="#2f6f9f", group="Philosophers", active=True, position=1, model=None, max_tokens=None, reasoning=False,
-        phases=None, assertions=[],
+        phases=None, assertions=[], reflection=None,
     )  # fmt: skip
 
     id: str
@@ -89,6 +94,7 @@ class AdvisorOut(BaseModel):
     reasoning: bool
     phases: list[Phase] | None
     assertions: list[str]
+    reflection: Annotated[ReflectionSettings | None, Field(description="Its own; null: the panel's.")]
 
     @classmethod
     def of(cls, advisor: Advisor) -> AdvisorOut:
@@ -107,6 +113,7 @@ class AdvisorOut(BaseModel):
             reasoning=own.reasoning,
             phases=None if own.phases is None else list(own.phases),
             assertions=list(own.assertions),
+            reflection=own.reflection,
         )
 
 
@@ -145,6 +152,11 @@ class AdvisorImport(Given):
     format: str = "denizen.advisors/1"
     advisors: Annotated[list[dict[str, Any]], Field(max_length=MOST_ADVISORS)]
     replace: Annotated[bool, Field(description="Whether those that are there are removed.")] = False
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The advisors as they were exported."""
+        return {"format": self.format, "advisors": self.advisors}
 
 
 class GroupChange(Given):
@@ -214,7 +226,7 @@ class PanelCreate(Given):
 class PanelChange(Given):
     """What shall be otherwise with a panel."""
 
-    model_config = asked(settings={"crosstalk": 1, "synthesis": "always"})
+    model_config = asked(settings={"crosstalk": 1, "synthesis": "always", "reflection": {"profile": "basic"}})
 
     name: str | None = None
     settings: Annotated[

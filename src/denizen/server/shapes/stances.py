@@ -10,12 +10,14 @@ from pydantic import BaseModel, Field, JsonValue
 from denizen.agents.inspection import Standing
 from denizen.agents.outlook import Outlook
 from denizen.clock import Instant, moment
+from denizen.panel import standing
 from denizen.profiles.presets import Preset, Presets
 from denizen.profiles.router import Choice, route
 from denizen.reflection.books import Outcome, PastRun, PastSignal, Stance
+from denizen.reflection.configuration import Configuration
 from denizen.reflection.state import Complexity, Mood, Skill, StateOfMind
 from denizen.reflection.thinking import Tried
-from denizen.server.shapes.examples import KITCHEN, NINE, NOOR, asked, given
+from denizen.server.shapes.examples import KITCHEN, NINE, NOOR, THING, asked, given
 
 _STATE = {"mood": "empathetic", "user_skill": "novice", "task_complexity": "simple"}
 _STANCE = {
@@ -28,6 +30,12 @@ _STANCE = {
     "updated_at": NINE,
 }
 _STANDING = {**_STANCE, "space": "Kitchen", "told": "your mood is empathetic", "last": None}
+_VOICE = {
+    **{name: value for name, value in _STANDING.items() if name not in ("settings", "space")},
+    "voice": THING,
+    "name": "Martin Buber",
+    "reflects": True,
+}
 
 
 class StateOut(BaseModel):
@@ -121,7 +129,9 @@ class RunOut(BaseModel):
     )
 
     number: int
-    cycle: Annotated[int | None, Field(description="The cycle that it came after; null: by hand.")]
+    cycle: Annotated[
+        int | None, Field(description="The cycle, in a panel the turn, that it came after; null: by hand.")
+    ]
     metaprompt: Annotated[str | None, Field(description="Null where someone set or reset the state.")]
     cause: Annotated[str, Field(description="A signal, `interval`, `manual`, `set` or `reset`.")]
     outcome: Outcome
@@ -172,6 +182,43 @@ class StanceList(BaseModel):
     stances: list[StandingOut]
 
 
+class VoiceStanceOut(BaseModel):
+    """How a voice of a panel stands to the people in it, and what last became of its state of mind."""
+
+    model_config = given(**_VOICE)
+
+    voice: Annotated[str, Field(description="The id of the advisor, or `assistant`.")]
+    name: str
+    reflects: Annotated[bool, Field(description="Whether it thinks over the turns that it has answered.")]
+    space_id: Annotated[str, Field(description="The panel.")]
+    profile: Annotated[ProfileOut, Field(description="That of its last answer.")]
+    state: StateOut
+    imprints: Annotated[dict[str, str], Field(description="What its metaprompts keep of the conversation.")]
+    turns: Annotated[int, Field(description="Turns that profiles were chosen for or that it has reflected on.")]
+    updated_at: datetime | None
+    told: Annotated[str | None, Field(description="What it is told of its state of mind.")]
+    last: RunOut | None
+
+    @classmethod
+    def of(cls, each: standing.Standing) -> VoiceStanceOut:
+        return cls(
+            **StanceOut.of(each.stance).model_dump(exclude={"settings"}),
+            voice=each.voice.id,
+            name=each.voice.name,
+            reflects=each.voice.reflection.is_on,
+            told=each.stance.state.line(),
+            last=None if each.last is None else RunOut.of(each.last),
+        )
+
+
+class VoiceStanceList(BaseModel):
+    """How the voices of a panel stand, in its order; without advisors, the assistant."""
+
+    model_config = given(stances=[_VOICE])
+
+    stances: list[VoiceStanceOut]
+
+
 class RunPage(BaseModel):
     """How a state of mind came to be what it is, the newest first."""
 
@@ -187,7 +234,7 @@ class SignalOut(BaseModel):
     )
 
     number: int
-    cycle: int
+    cycle: Annotated[int, Field(description="The cycle, in a panel the turn, after which it was seen.")]
     person: Annotated[str | None, Field(description="Whom it is about; null: nobody.")]
     name: str
     rule: Annotated[str, Field(description="By which it was seen.")]
@@ -250,6 +297,19 @@ class TriedOut(BaseModel):
             after=StateOut.of(tried.after),
             applied=tried.applied,
         )
+
+
+class ReflectionNames(BaseModel):
+    """What `reflection` of an agent, a panel or an advisor can name."""
+
+    model_config = given(profiles=["off", "basic"], metaprompts=["frustration_recovery"])
+
+    profiles: Annotated[list[str], Field(description="The quick-start profiles.")]
+    metaprompts: Annotated[list[str], Field(description="For `sentiment.presets`, and to be asked by hand.")]
+
+    @classmethod
+    def of(cls, known: Configuration) -> ReflectionNames:
+        return cls(profiles=list(known.profiles), metaprompts=list(known.metaprompts))
 
 
 class PresetOut(BaseModel):

@@ -1,0 +1,107 @@
+"""How the voices of a panel stand to the people in it, for these: states of mind, signals, metaprompts by hand."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import APIRouter
+
+from denizen.ids import EntityId
+from denizen.panel import standing
+from denizen.panel.panels import Panel
+from denizen.reflection import state
+from denizen.reflection.books import VOICES
+from denizen.reflection.state import Adjustment
+from denizen.server.routes.panels import Member, Reader
+from denizen.server.routes.stances import Limit, Number, asked_of, run_page, signal_page
+from denizen.server.shapes.stances import (
+    RunPage,
+    SetState,
+    SignalPage,
+    TriedOut,
+    TryMetaprompt,
+    VoiceStanceList,
+    VoiceStanceOut,
+)
+from denizen.storage.database import Tx, storable
+
+router = APIRouter()
+
+_STANCE: Final = "/api/panels/{panel_id}/stances/{voice}"
+
+
+@router.get("/api/panels/{panel_id}/stances", summary="How the voices of a panel stand")
+async def list_voice_stances(here: Reader) -> VoiceStanceList:
+    """Its advisors, switched off or on, in order; where there are none, the plain `assistant`."""
+    return await here.read(_list)
+
+
+@router.get(_STANCE, summary="How a voice stands")
+async def get_voice_stance(here: Reader, voice: str) -> VoiceStanceOut:
+    """The profile of its last answer and why it was chosen, and its state of mind. `voice`: an advisor's id, or
+    `assistant`."""
+    return await here.read(_get, voice)
+
+
+@router.put(f"{_STANCE}/state", summary="Set a voice's state of mind")
+async def set_voice_state(here: Member, voice: str, wanted: SetState) -> VoiceStanceOut:
+    """Only what is sent is changed. The voice is told with its next answer."""
+    return await here.write(_set_state, voice, state.wanted(wanted.model_dump()), here.caller.entity.id)
+
+
+@router.delete(f"{_STANCE}/state", status_code=204, summary="Reset a voice's state of mind")
+async def reset_voice_state(here: Member, voice: str) -> None:
+    """No mood, no imprints, nothing counted of anybody. The history stays."""
+    await here.write(_reset, voice, here.caller.entity.id)
+
+
+@router.get(f"{_STANCE}/history", summary="A voice's state of mind over time")
+async def get_voice_history(here: Reader, voice: str, before: Number = None, limit: Limit = 50) -> RunPage:
+    """What was asked and done, and what came of it, the newest first. `cycle` is the turn of the panel."""
+    return await here.read(_history, voice, before, limit)
+
+
+@router.get(f"{_STANCE}/signals", summary="What moved a voice's state of mind")
+async def list_voice_signals(here: Reader, voice: str, before: Number = None, limit: Limit = 50) -> SignalPage:
+    """The signals that it has seen, the newest first. `cycle` is the turn of the panel."""
+    return await here.read(_signals, voice, before, limit)
+
+
+@router.post(f"{_STANCE}/try", summary="Ask a metaprompt of a voice")
+async def try_voice_metaprompt(here: Member, voice: str, wanted: TryMetaprompt) -> TriedOut:
+    """One model call, which the panel pays. Only with `apply` does the answer change anything."""
+    asked, panel = asked_of(wanted), await here.enter()
+    tried = await here.context.runtime.try_advisor_metaprompt(
+        panel, storable(voice), asked, apply=wanted.apply, by=here.caller.entity.id
+    )
+    return TriedOut.of(tried)
+
+
+def _list(tx: Tx, panel: Panel) -> VoiceStanceList:
+    return VoiceStanceList(stances=[VoiceStanceOut.of(each) for each in standing.standings(tx, panel)])
+
+
+def _get(tx: Tx, panel: Panel, voice: str) -> VoiceStanceOut:
+    return VoiceStanceOut.of(standing.standing(tx, panel, storable(voice)))
+
+
+def _set_state(tx: Tx, panel: Panel, voice: str, wanted: Adjustment, by: EntityId) -> VoiceStanceOut:
+    standing.set_state(tx, panel.id, storable(voice), wanted, by=by)
+    return _get(tx, panel, voice)
+
+
+def _reset(tx: Tx, panel: Panel, voice: str, by: EntityId) -> None:
+    standing.reset(tx, panel.id, storable(voice), by=by)
+
+
+def _history(tx: Tx, panel: Panel, voice: str, before: int | None, limit: int) -> RunPage:
+    return run_page(tx, VOICES, _there(tx, panel, voice), panel.id, before, limit)
+
+
+def _signals(tx: Tx, panel: Panel, voice: str, before: int | None, limit: int) -> SignalPage:
+    return signal_page(tx, VOICES, _there(tx, panel, voice), panel.id, before, limit)
+
+
+def _there(tx: Tx, panel: Panel, voice: str) -> str:
+    """The voice by its id, where the panel has it."""
+    return standing.voice(tx, panel, storable(voice)).id
