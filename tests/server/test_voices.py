@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from denizen import call, scripted
+from denizen.client import Client
 from denizen.models.scripted import forever
 from denizen.panel.panels import Panel
 from denizen.spaces.directory import Entity
@@ -167,3 +168,29 @@ async def test_a_state_of_mind_that_changes_is_told_in_the_stream(small_house: H
             await small_house.call(method, f"{path}/state", noor, json=body)
             for stream in (there, own):
                 await stream.until("panel.changed")
+
+
+async def test_the_client_knows_states_of_mind_of_panels(small_house: House) -> None:
+    noor, panel = await board(small_house, "Seth", {"name": "Buber", "reflection": OFF}, answers=2)
+    async with Client(small_house.address, await small_house.token(noor)) as client:
+        assert "basic" in (await client.reflection_names()).profiles
+        await client.ask_panel(panel.id, CROSS)
+        await small_house.world.run()
+        seth, buber = await client.advisor_stances(panel.id)
+        assert [(each.name, each.reflects, each.state.mood) for each in (seth, buber)] == [
+            ("Seth", True, "patient"),
+            ("Buber", False, "neutral"),
+        ]
+        assert await client.advisor_stance(panel.id, seth.voice) == seth
+        own = (await client.panel(panel.id)).advisors[1].reflection
+        assert own is not None
+        assert own["profile"] == "off"
+        assert [each.cycle for each in (await client.advisor_signals(panel.id, seth.voice)).signals] == [1]
+        assert (await client.set_advisor_state_of_mind(panel.id, seth.voice, mood="curious")).state.mood == "curious"
+        tried = await client.try_advisor_metaprompt(panel.id, seth.voice, template="How is {{current_mood}}?")
+        assert (tried.prompt, tried.after.mood, tried.applied) == ("How is curious?", "patient", False)
+        await client.reset_advisor_state_of_mind(panel.id, seth.voice)
+        page = await client.advisor_states_of_mind(panel.id, seth.voice, limit=2)
+        assert [each.cause for each in page.runs] == ["reset", "set"]
+        rest = await client.advisor_states_of_mind(panel.id, seth.voice, before=page.next)
+        assert [(each.cause, each.cycle) for each in rest.runs] == [("user_frustrated", 1)]

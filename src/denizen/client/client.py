@@ -9,7 +9,8 @@ from denizen.client.minds import Minds
 from denizen.client.panels import Panels
 from denizen.client.places import Places
 from denizen.client.stances import Stances
+from denizen.client.voices import Voices
 
 
-class Client(Places, Agents, Minds, Stances, Remembering, Panels, Custody):
+class Client(Places, Agents, Minds, Stances, Remembering, Panels, Voices, Custody):
     """Use it as `async with Client(url, token) as denizen`. Agents and entities are named by id or by `@handle`."""

@@ -723,6 +723,8 @@ class Advisor(Value):
     max_tokens: int | None = None
     reasoning: bool = False
     assertions: tuple[str, ...] = ()
+    reflection: Mapping[str, JsonValue] | None = None
+    """Its own; None: the panel's."""
 
 
 class Panel(Value):
@@ -924,6 +926,25 @@ class Standing(Stance):
     last: Reflection | None = None
 
 
+class VoiceStance(Value):
+    """How a voice of a panel stands to the people in it, and why it is so."""
+
+    voice: str
+    """The id of the advisor, or `assistant`."""
+    name: str
+    reflects: bool
+    """Whether it thinks over the turns that it has answered."""
+    space_id: str
+    profile: Profile
+    state: StateOfMind
+    imprints: Mapping[str, str] = {}
+    turns: int = 0
+    updated_at: datetime | None = None
+    told: str | None = None
+    """What it is told of its state of mind."""
+    last: Reflection | None = None
+
+
 class StatesOfMind(Value):
     """A state of mind over time, the newest first."""
 
@@ -977,6 +998,13 @@ class Profiles(Value):
     presets: tuple[Preset, ...]
     metaprompts: tuple[str, ...] = ()
     profiles: tuple[str, ...] = ()
+
+
+class ReflectionNames(Value):
+    """What `reflection` can name."""
+
+    profiles: tuple[str, ...]
+    metaprompts: tuple[str, ...] = ()
 
 
 class TriedProfile(Value):

@@ -1,0 +1,67 @@
+"""How the voices of panels stand to the people in them, over HTTP. A voice is an advisor by its id, or `assistant`."""
+
+from __future__ import annotations
+
+import httpx2
+
+from denizen.client.connection import REQUEST_SECONDS, Connection, path_to, those_given
+from denizen.client.shapes import ReflectionNames, Signals, StatesOfMind, TriedMetaprompt, Value, VoiceStance
+
+
+class _Stances(Value):
+    stances: list[VoiceStance]
+
+
+class Voices(Connection):
+    """States of mind in panels."""
+
+    async def reflection_names(self) -> ReflectionNames:
+        """The quick-start profiles and metaprompts that `reflection` can name."""
+        return await self._ask(ReflectionNames, "GET", path_to("reflection"))
+
+    async def advisor_stances(self, panel_id: str) -> list[VoiceStance]:
+        """How each advisor of the panel stands, in order; without advisors, the assistant."""
+        return (await self._ask(_Stances, "GET", path_to("panels", panel_id, "stances"))).stances
+
+    async def advisor_stance(self, panel_id: str, voice: str) -> VoiceStance:
+        """The profile of its last answer, and its state of mind."""
+        return await self._ask(VoiceStance, "GET", path_to("panels", panel_id, "stances", voice))
+
+    async def set_advisor_state_of_mind(self, panel_id: str, voice: str, **state: str) -> VoiceStance:
+        """`state`: `mood`, `user_skill`, `task_complexity`."""
+        return await self._ask(VoiceStance, "PUT", path_to("panels", panel_id, "stances", voice, "state"), json=state)
+
+    async def reset_advisor_state_of_mind(self, panel_id: str, voice: str) -> None:
+        await self._tell("DELETE", path_to("panels", panel_id, "stances", voice, "state"))
+
+    async def advisor_states_of_mind(
+        self, panel_id: str, voice: str, *, before: int | None = None, limit: int = 50
+    ) -> StatesOfMind:
+        """How the state of mind came to be what it is, the newest first; `cycle` is the turn of the panel."""
+        path, params = path_to("panels", panel_id, "stances", voice, "history"), those_given(before=before, limit=limit)
+        return await self._ask(StatesOfMind, "GET", path, params=params)
+
+    async def advisor_signals(
+        self, panel_id: str, voice: str, *, before: int | None = None, limit: int = 50
+    ) -> Signals:
+        """What it saw in how people feel, the newest first; `cycle` is the turn of the panel."""
+        path, params = path_to("panels", panel_id, "stances", voice, "signals"), those_given(before=before, limit=limit)
+        return await self._ask(Signals, "GET", path, params=params)
+
+    async def try_advisor_metaprompt(
+        self,
+        panel_id: str,
+        voice: str,
+        metaprompt: str | None = None,
+        *,
+        template: str | None = None,
+        apply: bool = False,
+    ) -> TriedMetaprompt:
+        """Ask a metaprompt now, by its id or with a template. Only with `apply` does the answer change anything."""
+        return await self._ask(
+            TriedMetaprompt,
+            "POST",
+            path_to("panels", panel_id, "stances", voice, "try"),
+            json=those_given(metaprompt=metaprompt, template=template, apply=apply),
+            timeout=httpx2.Timeout(REQUEST_SECONDS, read=600),
+        )
