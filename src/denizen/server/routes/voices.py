@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastapi import APIRouter
-
 from denizen.ids import EntityId
 from denizen.panel import standing
 from denizen.panel.panels import Panel
 from denizen.reflection import state
 from denizen.reflection.books import VOICES
 from denizen.reflection.state import Adjustment
+from denizen.server.room import room
 from denizen.server.routes.panels import Member, Reader
 from denizen.server.routes.stances import Limit, Number, asked_of, run_page, signal_page
 from denizen.server.shapes.stances import (
@@ -25,7 +24,7 @@ from denizen.server.shapes.stances import (
 )
 from denizen.storage.database import Tx, storable
 
-router = APIRouter()
+router = room()
 
 _STANCE: Final = "/api/panels/{panel_id}/stances/{voice}"
 
