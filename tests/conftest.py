@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -13,8 +12,9 @@ import structlog
 from hypothesis import HealthCheck, settings
 
 from denizen.storage import sqlite
-from denizen.storage.migrating import migrate_postgresql, migrate_sqlite
+from denizen.storage.migrating import migrate_postgresql
 from tests import servers
+from tests.databases import with_tables
 from tests.world import (  # noqa: F401  fixtures for every folder
     small_unhurried_world,
     small_world,
@@ -112,13 +112,6 @@ def sqlite_url(tmp_path: Path) -> str:
 
 
 @pytest.fixture(scope="session")
-def _migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("migrated") / "denizen.db"
-    migrate_sqlite(path)
-    return path
-
-
-@pytest.fixture(scope="session")
 def _migrated_postgres(_postgres_of_the_run: str, worker_id: str) -> Iterator[str]:
     """The name of a database to copy, one for each worker: nobody else is connected to it."""
     name = f"migrated_{worker_id}"
@@ -128,10 +121,9 @@ def _migrated_postgres(_postgres_of_the_run: str, worker_id: str) -> Iterator[st
 
 
 @pytest.fixture
-def ready_sqlite_url(tmp_path: Path, _migrated_sqlite: Path) -> str:
+def ready_sqlite_url(tmp_path: Path) -> str:
     """An SQLite database of this test's own, with all its tables: most tests are not about making them."""
-    shutil.copy(_migrated_sqlite, tmp_path / "denizen.db")
-    return f"sqlite:///{tmp_path / 'denizen.db'}"
+    return with_tables(tmp_path / "denizen.db")
 
 
 @pytest.fixture(scope="session")

@@ -98,10 +98,10 @@ async def comes_to_mind(world: World, ada: Agent, noor: Entity, kitchen: Space, 
     ],
     ids=["a question", "a remark", "another", "one common word", "a word in passing", "nothing", "no word at all"],
 )
-async def test_only_what_matters_comes_to_mind(world: World, text: str, matters: str):
+async def test_only_what_matters_comes_to_mind(small_world: World, text: str, matters: str):
     """A search would find something for nearly all of them: the best that there is is not always good."""
-    ada, noor, kitchen = await a_life(world)
-    found = await comes_to_mind(world, ada, noor, kitchen, text)
+    ada, noor, kitchen = await a_life(small_world)
+    found = await comes_to_mind(small_world, ada, noor, kitchen, text)
     assert (matters in found) if matters else found == ""
 
 

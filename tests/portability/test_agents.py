@@ -17,6 +17,7 @@ from denizen.ids import AgentId
 from denizen.tools.settings import HttpTool
 from tests.agents.test_forking import replayed
 from tests.consciousness.past import Past, eventful_life, new_life
+from tests.databases import with_tables
 from tests.portability.files import Lines, cut_short, of, parsed, spoilt, without_ids, written
 from tests.properties.house import everything
 from tests.world import World, as_text, open_world
@@ -25,7 +26,7 @@ from tests.world import World, as_text, open_world
 @pytest.fixture
 async def elsewhere(tmp_path: Path) -> AsyncGenerator[World]:
     """An empty house on SQLite."""
-    async with open_world(f"sqlite:///{tmp_path / 'elsewhere.db'}") as world:
+    async with open_world(with_tables(tmp_path / "elsewhere.db")) as world:
         yield world
 
 
@@ -43,7 +44,7 @@ async def test_a_life_comes_out_as_it_went_in(world: World, tmp_path: Path) -> N
     """Out of a house, into an empty one, and out again: the same file, and the same requests to the letter."""
     past = await full_life(world)
     file = await written(world.denizen.export_agent(past.ada), tmp_path / "ada.jsonl")
-    async with open_world(f"sqlite:///{tmp_path / 'other.db'}", clock=world.clock) as other:
+    async with open_world(with_tables(tmp_path / "other.db"), clock=world.clock) as other:
         made = await other.denizen.import_file(file)
         ada = await other.denizen.get_agent(AgentId(made.id))
         assert (made.kind, made.handle, made.id) == ("agent", "ada", past.ada.id)
@@ -181,7 +182,7 @@ async def test_with_its_space_it_can_recall_what_was_said_there(world: World, tm
 
     async def found(files: list[Path]) -> list[str]:
         name = "-".join(each.stem for each in files)
-        async with open_world(f"sqlite:///{tmp_path / name}.db", clock=world.clock) as other:
+        async with open_world(with_tables(tmp_path / f"{name}.db"), clock=world.clock) as other:
             for each in files:
                 await other.denizen.import_file(each)
             assert await check_database(other.denizen.db) == []

@@ -23,6 +23,7 @@ from denizen.portability.reading import Source
 from denizen.portability.spaces import check_space
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity, Space
+from tests.databases import with_tables
 from tests.memory.conftest import answering, known, remembering, utility
 from tests.memory.conftest import written as summed_up
 from tests.portability.files import Lines, of, parsed, spoilt, without_ids, written
@@ -97,7 +98,7 @@ async def test_they_come_out_as_they_went_in(world: World, tmp_path: Path) -> No
     assert counted(parsed(kitchen)) == {"memory": 2, "kept_out": 1, "memory_policy": 1, "rolling": 1}
     for order in ((ada, kitchen), (kitchen, ada)):
         name = f"{order[0].stem}-first"
-        async with open_world(f"sqlite:///{tmp_path / name}.db", clock=world.clock, memory=remembering()) as other:
+        async with open_world(with_tables(tmp_path / f"{name}.db"), clock=world.clock, memory=remembering()) as other:
             made = [await other.denizen.import_file(each) for each in order]
             assert {each.id for each in made} == {past.ada.id, past.kitchen.id}
             assert await _same(world, other, past)
@@ -132,7 +133,7 @@ async def test_an_agent_alone_keeps_the_place_of_its_conversation(world: World, 
     """Nobody is in that space and nobody sees it, until the space itself comes."""
     past = await felt(world)
     ada = await written(world.denizen.export_agent(past.ada), tmp_path / "ada.jsonl")
-    async with open_world(f"sqlite:///{tmp_path / 'other.db'}", clock=world.clock, memory=remembering()) as other:
+    async with open_world(with_tables(tmp_path / "other.db"), clock=world.clock, memory=remembering()) as other:
         made = await other.denizen.import_file(ada)
         assert made.people == ("noor",)
         assert [each.space_id for each in await other.denizen.stances(AgentId(made.id))] == [past.kitchen.id]
@@ -185,7 +186,7 @@ async def test_who_comes_in_goes_on_as_it_was_disposed(small_world: World, tmp_p
         await written(small_world.denizen.export_space(past.kitchen), tmp_path / "kitchen.jsonl"),
         await written(small_world.denizen.export_agent(past.ada), tmp_path / "ada.jsonl"),
     ]
-    async with open_world(f"sqlite:///{tmp_path / 'other.db'}", clock=small_world.clock) as other:
+    async with open_world(with_tables(tmp_path / "other.db"), clock=small_world.clock) as other:
         asked = utility(other)
         other.denizen.models.register("ada", forever(answering))
         for each in files:
@@ -238,7 +239,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("both")
 
     async def write() -> dict[str, Path]:
-        async with open_world(f"sqlite:///{folder / 'here.db'}", memory=remembering()) as world:
+        async with open_world(with_tables(folder / "here.db"), memory=remembering()) as world:
             past = await felt(world)
             return {
                 "ada": await written(world.denizen.export_agent(past.ada), folder / "ada.jsonl"),

@@ -18,6 +18,7 @@ from denizen.panel.panels import Panel
 from denizen.portability.reading import Source
 from denizen.portability.spaces import check_space
 from denizen.spaces.directory import Entity
+from tests.databases import with_tables
 from tests.panel.test_reflection import board as reflecting_board
 from tests.panel.test_rounds import a_panel, in_words, voices
 from tests.portability.files import Lines, of, parsed, spoilt, without_ids, written
@@ -64,7 +65,7 @@ async def test_a_panel_comes_out_as_it_went_in(world: World, tmp_path: Path) -> 
         (1, 1, "crosstalk"),
         (2, 0, "ask"),
     ]
-    async with open_world(f"sqlite:///{tmp_path / 'other.db'}", clock=world.clock) as other:
+    async with open_world(with_tables(tmp_path / "other.db"), clock=world.clock) as other:
         await other.denizen.import_file(file)
         again = await written(other.denizen.export_space(panel.space), tmp_path / "again.jsonl")
         assert again.read_text() == file.read_text()
@@ -275,6 +276,6 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 async def _written(folder: Path, story: Callable[[World], Awaitable[tuple[Entity, Panel]]]) -> Path:
-    async with open_world(f"sqlite:///{folder / 'here.db'}") as world:
+    async with open_world(with_tables(folder / "here.db")) as world:
         _, panel = await story(world)
         return await written(world.denizen.export_space(panel.space), folder / "board.jsonl")

@@ -12,6 +12,7 @@ from denizen.errors import ImportInvalid, InvalidInput
 from denizen.ids import AgentId, SpaceId
 from denizen.spaces.directory import Space
 from tests.consciousness.past import Past, new_life
+from tests.databases import with_tables
 from tests.portability.files import Lines, of, parsed, spoilt, without_ids, written
 from tests.world import World, open_world
 
@@ -35,7 +36,7 @@ async def test_a_space_comes_out_as_it_went_in(world: World, tmp_path: Path) -> 
     """Out of a house, into an empty one, and out again: the same file, to the letter."""
     past = await told(world)
     file = await written(world.denizen.export_space(past.hall), tmp_path / "hall.jsonl")
-    async with open_world(f"sqlite:///{tmp_path / 'other.db'}", clock=world.clock) as other:
+    async with open_world(with_tables(tmp_path / "other.db"), clock=world.clock) as other:
         made = await other.denizen.import_file(file)
         assert (made.kind, made.id, made.name) == ("space", past.hall.id, "Hall")
         assert (made.people, made.absent) == (("noor", "sam"), ("ada",))
@@ -80,7 +81,7 @@ async def test_who_has_the_same_handle_is_the_same(world: World, tmp_path: Path)
     """But not where a person has the handle of what was an agent."""
     past = await told(world)
     file = await written(world.denizen.export_space(past.hall), tmp_path / "hall.jsonl")
-    async with open_world(f"sqlite:///{tmp_path / 'other.db'}", clock=world.clock) as other:
+    async with open_world(with_tables(tmp_path / "other.db"), clock=world.clock) as other:
         noor = await other.person("Noor")
         await other.person("Ada")
         made = await other.denizen.import_file(file)
@@ -96,7 +97,7 @@ async def test_an_agent_takes_the_place_that_a_space_has_kept_for_it(world: Worl
     past = await told(world)
     hall = await written(world.denizen.export_space(past.hall), tmp_path / "hall.jsonl")
     ada = await written(world.denizen.export_agent(past.ada), tmp_path / "ada.jsonl")
-    async with open_world(f"sqlite:///{tmp_path / 'other.db'}", clock=world.clock) as other:
+    async with open_world(with_tables(tmp_path / "other.db"), clock=world.clock) as other:
         await other.denizen.import_file(hall)
         made = await other.denizen.import_file(ada)
         here = await other.denizen.get_agent(AgentId(made.id))

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
 from tests import servers
+from tests.databases import with_tables
 
 
 @pytest.fixture(scope="module")
-def fresh(tmp_path_factory: pytest.TempPathFactory, _migrated_sqlite: Path) -> Callable[[], str]:
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], str]:
     """Gives the URL of an empty SQLite database each time; the one before is gone then."""
     folder = tmp_path_factory.mktemp("databases")
 
     def copy() -> str:
         for old in folder.glob("denizen.db*"):
             old.unlink()
-        shutil.copy(_migrated_sqlite, folder / "denizen.db")
-        return f"sqlite:///{folder / 'denizen.db'}"
+        return with_tables(folder / "denizen.db")
 
     return copy
 

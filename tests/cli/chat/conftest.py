@@ -18,15 +18,15 @@ Way: TypeAlias = Callable[[House], AbstractAsyncContextManager[Connection]]
 
 
 @pytest.fixture
-async def house(sqlite_url: str) -> AsyncGenerator[House]:
-    async with open_house(sqlite_url) as house:
+async def house(ready_sqlite_url: str) -> AsyncGenerator[House]:
+    async with open_house(ready_sqlite_url) as house:
         yield house
 
 
 @pytest.fixture
-async def house_that_asks(sqlite_url: str) -> AsyncGenerator[House]:
+async def house_that_asks(ready_sqlite_url: str) -> AsyncGenerator[House]:
     """Ada asks before she says anything."""
-    async with open_house(sqlite_url, ada=asking(), tools=[CONFIRM]) as house:
+    async with open_house(ready_sqlite_url, ada=asking(), tools=[CONFIRM]) as house:
         yield house
 
 

@@ -75,11 +75,11 @@ async def test_history_is_read_in_both_directions(connection: Connection, house:
     assert await numbers(after=3) == [4, 5]
 
 
-async def test_an_answer_is_heard_as_it_is_written(sqlite_url: str, way: Way) -> None:
+async def test_an_answer_is_heard_as_it_is_written(ready_sqlite_url: str, way: Way) -> None:
     """The agent wakes and writes piece by piece, under the id of the message, what the message says in the end."""
     hesitation, events = Hesitation(), list[StreamEvent]()
     async with (
-        open_house(sqlite_url, ada=echoing("Ada", pause=hesitation)) as house,
+        open_house(ready_sqlite_url, ada=echoing("Ada", pause=hesitation)) as house,
         way(house) as connection,
         asyncio.timeout(60),
         aclosing(connection.stream(house.room.id, after=0)) as stream,

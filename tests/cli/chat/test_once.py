@@ -66,13 +66,13 @@ async def test_json_is_for_programs_and_text_can_be_piped(house: House, tmp_path
 
 
 async def test_it_waits_for_agents_that_answer_each_other_and_not_for_those_who_skip(
-    sqlite_url: str, tmp_path: Path
+    ready_sqlite_url: str, tmp_path: Path
 ) -> None:
     """Ada asks Bo, Bo answers, Ada has nothing to add: then all is said."""
     ada = forever(
         lambda messages, info: "Done." if has_replied(messages) else reply("@bo?") if info.number == 0 else skip("said")
     )
-    async with open_house(sqlite_url, ada=ada, bo=echoing("Bo")) as house:
+    async with open_house(ready_sqlite_url, ada=ada, bo=echoing("Bo")) as house:
         ran = await chat("kitchen", "--once", "Hello", environ=house.environ(tmp_path), cwd=tmp_path)
     assert ran.out.splitlines() == ["Ada: @bo?", "Bo: Bo hears you."]
     assert ran.status == 0
@@ -132,7 +132,7 @@ async def test_what_goes_wrong_is_one_sentence(
     assert len(ran.err.strip().splitlines()) == 1
 
 
-async def test_an_agent_that_takes_too_long_is_named(sqlite_url: str, tmp_path: Path) -> None:
+async def test_an_agent_that_takes_too_long_is_named(ready_sqlite_url: str, tmp_path: Path) -> None:
     """Time is up, the message stands, and the exit status says that not all is done."""
     free = asyncio.Event()
 
@@ -140,7 +140,7 @@ async def test_an_agent_that_takes_too_long_is_named(sqlite_url: str, tmp_path: 
         await free.wait()
 
     ada = forever(lambda messages, _: "Done." if has_replied(messages) else reply("Well."), pause=wait)
-    async with open_house(sqlite_url, ada=ada) as house:
+    async with open_house(ready_sqlite_url, ada=ada) as house:
         arguments = ("kitchen", "--once", "Hello", "--timeout", "0.2")
         ran = await chat(*arguments, environ=house.environ(tmp_path), cwd=tmp_path)
         free.set()

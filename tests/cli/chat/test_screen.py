@@ -65,10 +65,10 @@ def times(screen: Terminal, *texts: str) -> list[int]:
     return [screen.text().count(text) for text in texts]
 
 
-async def test_a_conversation(sqlite_url: str, tmp_path: Path) -> None:
+async def test_a_conversation(ready_sqlite_url: str, tmp_path: Path) -> None:
     """Type, complete a mention, watch the answer being written, see it once when it is there, go elsewhere, leave."""
     valve = Valve(pieces=12)
-    async with open_house(sqlite_url, ada=storyteller(valve)) as house, sitting(house, tmp_path, "kit") as screen:
+    async with open_house(ready_sqlite_url, ada=storyteller(valve)) as house, sitting(house, tmp_path, "kit") as screen:
         await screen.until("Nothing was said here yet. Ada and Bo will hear you.")
         await screen.until(lambda: screen.bar() == " Kitchen · with Ada, Bo · /help")
 
@@ -91,7 +91,7 @@ async def test_a_conversation(sqlite_url: str, tmp_path: Path) -> None:
         screen.type("Anyone?\r")
         await screen.until("  Anyone?")
         await screen.until(lambda: times(screen, "sending …", "Anyone?") == [0, 1])
-    assert await house_said(sqlite_url) == ["Tell me, @ada a story", STORY, "Anyone?"]
+    assert await house_said(ready_sqlite_url) == ["Tell me, @ada a story", STORY, "Anyone?"]
 
 
 async def house_said(url: str) -> list[str]:
@@ -107,7 +107,7 @@ async def house_said(url: str) -> list[str]:
         return [row[0] for row in await runtime.db.read(lambda tx: tx.all(rows))]
 
 
-async def test_a_question(sqlite_url: str, tmp_path: Path) -> None:
+async def test_a_question(ready_sqlite_url: str, tmp_path: Path) -> None:
     """Ada looks something up and asks: that is seen, the bar says that she waits, and a short answer lets her go on."""
     moves = ["look_up", "confirm_action"]
 
@@ -125,7 +125,7 @@ async def test_a_question(sqlite_url: str, tmp_path: Path) -> None:
                 return "Done." if messages_sent(messages) else reply("Deployed.")
 
     async with (
-        open_house(sqlite_url, ada=forever(decide), tools=[look_up, CONFIRM]) as house,
+        open_house(ready_sqlite_url, ada=forever(decide), tools=[look_up, CONFIRM]) as house,
         sitting(house, tmp_path, "@ada") as screen,
     ):
         await screen.until("Ada will hear you.")
@@ -161,10 +161,10 @@ async def test_what_is_typed_while_the_server_is_away_is_said_when_it_is_back(ho
     assert await house.runtime.transcript(house.cellar) == ["Noor: From elsewhere", "Noor: Hold the line"]
 
 
-async def test_an_aborted_text_vanishes(sqlite_url: str, tmp_path: Path) -> None:
+async def test_an_aborted_text_vanishes(ready_sqlite_url: str, tmp_path: Path) -> None:
     """The agent is suspended in the middle of a sentence: nobody goes on seeing it write."""
     async with (
-        open_house(sqlite_url, ada=storyteller(Valve(pieces=12))) as house,
+        open_house(ready_sqlite_url, ada=storyteller(Valve(pieces=12))) as house,
         sitting(house, tmp_path, "@ada") as screen,
     ):
         await screen.until("Ada will hear you.")

@@ -28,6 +28,7 @@ from denizen.storage.database import Tx, statement
 from denizen.storage.schema import passages as passages_table
 from denizen.storage.schema import postings
 from tests.consciousness.recall.lives import MINUTE, START, Counting, an_agent, found, heard, house, live, texts
+from tests.databases import with_tables
 
 # Ranking by words
 
@@ -59,7 +60,7 @@ def test_scores_are_those_of_the_book(life: Life, query: str, settled: set[int])
     """Wherever in its life an agent's newest terms were put among the postings, BM25 is what it is by definition."""
 
     async def story(folder: Path) -> None:
-        async with house(f"sqlite:///{folder}/denizen.db") as runtime:
+        async with house(with_tables(folder / "denizen.db")) as runtime:
             ada, other = await an_agent(runtime), await an_agent(runtime, "Grace")
             await live(runtime.db, other, [[heard("kettle kettle lamp")]])
             for number, said in enumerate(life):
