@@ -37,7 +37,8 @@ export function useWatching(agent: string, since: number): Watched {
     };
     const open = (): void => {
       close();
-      source = new EventSource(`/api/agents/${encodeURIComponent(agent)}/stream?after=${first}`);
+      // Later on everything is asked for anew, and what was missed need not be told one by one.
+      source = new EventSource(`/api/agents/${encodeURIComponent(agent)}/stream${before ? "" : `?after=${first}`}`);
       source.onopen = () => {
         if (before) tell({ type: "again" });
         before = true;
