@@ -31,9 +31,8 @@ def run(*command: str, stdin: bytes | None = None) -> str:
 
 @pytest.mark.usefixtures("_web_client")
 def test_its_types_fit() -> None:
-    # What has not changed since the last run is not checked again.
-    kept = "node_modules/.cache/checked.tsbuildinfo"
-    run("node", "node_modules/typescript/bin/tsc", "--noEmit", "--incremental", "--tsBuildInfoFile", kept)
+    # The native compiler takes a third of the time. The older one is there for openapi-typescript, which calls it.
+    run("node", "node_modules/typescript-native/bin/tsc", "--noEmit")
 
 
 @pytest.mark.usefixtures("_web_client")
