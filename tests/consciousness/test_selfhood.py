@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 
+from sqlalchemy import bindparam, select
+
 from denizen import call, reply, scripted, skip
-from denizen.consciousness.selfhood import INSTRUCTIONS
+from denizen.consciousness.selfhood import INSTRUCTIONS, SPACES_SEEN
 from denizen.ids import AgentId, OrganizationId, SpaceId
 from denizen.spaces import directory
-from denizen.storage.database import Tx
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import cycles
 from tests.world import World, as_text
 
 NOW = "Now: Monday 2026-01-05 09:00 UTC"
@@ -86,8 +90,52 @@ async def test_an_agent_in_very_many_spaces_is_told_of_the_newest_and_thinks_on(
     assert 1 < len(spaces) < 50
 
 
-def _many_spaces(tx: Tx, organization_id: OrganizationId, agent_id: AgentId, many: int) -> None:
-    for number in range(1, many + 1):
+async def test_in_very_many_spaces_a_cycle_is_told_of_and_keeps_no_more_than_in_many(world: World):
+    """All spaces were looked through, and kept with the cycle, whenever anything had changed in one of them."""
+    turns = [turn for _ in range(4) for turn in (reply("Here."), "Answered.")]
+    ada = await world.agent("Ada", *turns)
+    noor, bert = await world.person("Noor"), await world.person("Bert")
+    first = await world.space("Space 0", noor, ada)
+    await world.denizen.db.write(_many_spaces, first.organization_id, ada.id, SPACES_SEEN)
+    await world.say(noor, "Hello?", first)
+    await world.run()
+    described = '"Space 0" (id: <Space 0>) — You, Noor (human, @noor)'
+
+    await world.denizen.db.write(_many_spaces, first.organization_id, ada.id, 2, SPACES_SEEN)
+    await world.say(noor, "And now?", first)
+    await world.run()
+    new = [f'New: "Space {n}" (id: ffffffff-{n:08}) — You' for n in (SPACES_SEEN + 1, SPACES_SEEN + 2)]
+    # Two have fallen out of sight, and that is no news. Where it is, it is told how it is there.
+    assert await world.newest_inbox(ada) == told(*new, f"Now: {described}", text="And now?", space="Space 0")
+
+    await world.denizen.join(first, bert)
+    await world.say(noor, "Who is there?", first)
+    await world.run()
+    changed = f"Now: {described}, Bert (human, @bert)"
+    assert await world.newest_inbox(ada) == told(changed, text="Who is there?", space="Space 0")
+
+    await world.denizen.leave(SpaceId(f"ffffffff-{SPACES_SEEN:08}"), ada)
+    await world.say(noor, "Less?", first)
+    await world.run()
+    gone, back = (
+        f'"Space {SPACES_SEEN}" (id: ffffffff-{SPACES_SEEN:08}) — You',
+        '"Space 2" (id: ffffffff-00000002) — You',
+    )
+    lines = (f"New: {back}", f"You are no longer in the space {gone}")
+    assert await world.newest_inbox(ada) == told(*lines, text="Less?", space="Space 0")
+    sizes = await world.denizen.db.read(_facts_kept, ada.id)
+    assert sizes == [0, *[SPACES_SEEN + 1] * 3]
+
+
+_kept = statement(select(cycles.c.told).where(cycles.c.agent_id == bindparam("agent_id")).order_by(cycles.c.number))
+
+
+def _facts_kept(tx: Tx, agent_id: AgentId) -> list[int]:
+    return [len(json.loads(row[0])["facts"]) if row[0] else 0 for row in tx.all(_kept, agent_id=agent_id)]
+
+
+def _many_spaces(tx: Tx, organization_id: OrganizationId, agent_id: AgentId, many: int, after: int = 0) -> None:
+    for number in range(after + 1, after + many + 1):
         id = SpaceId(f"ffffffff-{number:08}")
         directory.create_space(tx, organization_id, name=f"Space {number}", id=id)
         directory.join(tx, id, agent_id)

@@ -24,7 +24,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.tools import ToolDefinition
 
 from denizen.clock import SECOND
-from denizen.consciousness.selfhood import Identity, describe_space, render
+from denizen.consciousness.selfhood import Identity, Surroundings, describe_space, render
 from denizen.cycles.cycle import REMINDER
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
 from denizen.inbox.events import Event
@@ -33,7 +33,7 @@ from denizen.models import request
 from denizen.models.catalog import Models
 from denizen.models.demo.model import demo
 from denizen.models.demo.reading import read
-from denizen.spaces.directory import Entity, Member, Space
+from denizen.spaces.directory import Company, Entity, Member, Space
 from denizen.tools.prebuilt import PREBUILT
 
 NOON = 1_767_614_400 * SECOND
@@ -57,8 +57,8 @@ SET_TIMER = tool("set_timer", ["seconds", "text"], seconds={"type": "integer"}, 
 SET_MEMORIES = tool("set_memories", ["memories"], memories={"type": "array", "items": {"type": "string"}})
 
 
-def members(*who: Entity) -> list[Member]:
-    return [Member(each, "member", "all") for each in who]
+def members(*who: Entity) -> Company:
+    return Company(tuple(Member(each, "member", "all") for each in who), len(who))
 
 
 def the_self(instructions: str = "You keep the kitchen running.") -> ModelMessage:
@@ -66,7 +66,7 @@ def the_self(instructions: str = "You keep the kitchen running.") -> ModelMessag
         "space:room": describe_space(ROOM, members(NOOR, ADA), AgentId(ADA.id)),
         "space:hall": describe_space(HALL, members(NOOR, ODD, ADA, BO), AgentId(ADA.id)),
     }
-    return ModelRequest(parts=[SystemPromptPart(render(Identity(ADA, instructions), facts))])
+    return ModelRequest(parts=[SystemPromptPart(render(Identity(ADA, instructions), Surroundings(facts)))])
 
 
 def heard(text: str, who: Entity = NOOR, where: Space = ROOM, **more: Any) -> Event:

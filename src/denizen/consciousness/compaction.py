@@ -101,8 +101,8 @@ def compact(tx: Tx, lease: Lease, mind: Crowded) -> Compacted | Unfinished:
     row = tx.one(_mind, agent_id=lease.agent_id)
     assert row is not None
     count, window_from, news = row
-    facts = selfhood.surroundings(tx, lease.agent_id)
-    text = selfhood.render(mind.identity, facts, characters=selfhood.list_characters(mind.budget.inbox))
+    seen = selfhood.surroundings(tx, lease.agent_id)
+    text = selfhood.render(mind.identity, seen, characters=selfhood.list_characters(mind.budget.inbox))
     room = _room(mind.budget, mind.correction, text, mind.tool_tokens)
     shape, rolled_characters = _shape(mind, room)
     target = int(room * mind.window.target_share) - _most_tokens(shape, count) - rolled_characters // 4
@@ -120,7 +120,7 @@ def compact(tx: Tx, lease: Lease, mind: Crowded) -> Compacted | Unfinished:
     if first == window_from and (era.layers, era.shortened) == (mind.era.layers, mind.era.shortened):
         return Compacted(mind.era, mind.past)
     eras.store(tx, lease.agent_id, era)
-    eras.begin(tx, lease.agent_id, era, eras.Told(mind.version, news, facts))
+    eras.begin(tx, lease.agent_id, era, eras.Told(mind.version, news, seen.facts))
     tx.run(_move_window, agent=lease.agent_id, first=first)
     return Compacted(era, tuple(shown(staying, kept.shortened)))
 

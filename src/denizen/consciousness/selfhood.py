@@ -5,16 +5,16 @@ Pure but for `surroundings`, which reads the facts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from denizen.consciousness import stances
-from denizen.ids import AgentId
+from denizen.ids import AgentId, SpaceId
 from denizen.inbox.format import plain_name, quoted_name
 from denizen.plans.facts import facts_of
 from denizen.spaces import directory
-from denizen.spaces.directory import Entity, Member, Space
+from denizen.spaces.directory import Company, Entity, Space
 from denizen.storage.database import Tx
 
 CACHE_SECONDS: Final = 300
@@ -24,8 +24,24 @@ SECTION_CHARACTERS: Final = 8_000
 """A longer list of spaces, goals, memories or plans, or of what has changed, is cut short and says how much is left
 out."""
 
+SPACES_SEEN: Final = 160
+"""Of so many spaces, the newest, an agent is told by itself: more have no place in a list. Of the others it is told
+when it is there."""
+
 Facts = Mapping[str, str]
 """What an agent knows of its surroundings, line by line, each under a key of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What there is to know, however many spaces the agent is in."""
+
+    facts: Facts
+    older: int = 0
+    """How many spaces there are of which nothing is said, because they are older than those."""
+    at_hand: frozenset[str] = frozenset()
+    """The keys of those that are older, and told of because the agent is there."""
+
 
 INSTRUCTIONS: Final = """\
 - You are a living agent with one continuous consciousness. The messages below are your own past: the events you \
@@ -66,15 +82,38 @@ class Era:
     """Entries of the window whose results are shown shorter: characters by number; 0: the entry is not shown."""
 
 
-def surroundings(tx: Tx, agent_id: AgentId) -> dict[str, str]:
-    """The facts as they stand: where the agent is, with whom, how it stands there; its goals, memories and plans."""
-    found, there = stances.places_of(tx, agent_id), directory.neighbours(tx, agent_id)
+def surroundings(tx: Tx, agent_id: AgentId, at_hand: Iterable[SpaceId] = ()) -> Surroundings:
+    """The facts as they stand: where the agent is, with whom, how it stands there; its goals, memories and plans.
+
+    Of the newest spaces, and of those `at_hand`: whoever is in thousands does not pay for all of them in each cycle.
+    """
+    found = stances.places_of(tx, agent_id, limit=SPACES_SEEN)
+    there = directory.companies_of(tx, agent_id, limit=SPACES_SEEN, shown=_MEMBERS_SHOWN)
+    older = 0 if len(found) < SPACES_SEEN else directory.count_spaces(tx, agent_id) - len(found)
+    seen = {place.space.id for place in found}
+    others = [each for each in dict.fromkeys(at_hand) if older and each not in seen]
+    for space_id in others:
+        place = stances.place(tx, agent_id, space_id) if directory.is_member(tx, space_id, agent_id) else None
+        if place is not None:
+            found.append(place)
+            there[space_id] = directory.company_in(tx, space_id, shown=_MEMBERS_SHOWN)
     places = {
         f"space:{place.space.id}": describe_space(place.space, there[place.space.id], agent_id) for place in found
     }
     profiles = {f"profile:{each.space.id}": _there(each.space, each.profile) for each in found if each.profile}
     minds = {f"mind:{each.space.id}": _there(each.space, each.mind) for each in found if each.mind}
-    return places | facts_of(tx, agent_id) | profiles | minds
+    facts = places | facts_of(tx, agent_id) | profiles | minds
+    return Surroundings(facts, older, frozenset(f"space:{each}" for each in others))
+
+
+def out_of_sight(tx: Tx, agent_id: AgentId, told: Facts, seen: Surroundings) -> set[str]:
+    """What the agent was told of spaces that it is still in, and that are not among those it is told of now."""
+    asked: dict[str, bool] = {}
+    for key in told:
+        kind, _, space_id = key.partition(":")
+        if kind in _OF_SPACES and f"space:{space_id}" not in seen.facts and space_id not in asked:
+            asked[space_id] = bool(seen.older) and directory.is_member(tx, SpaceId(space_id), agent_id)
+    return {key for key in told if key.partition(":")[0] in _OF_SPACES and asked.get(key.partition(":")[2])}
 
 
 def _there(space: Space, line: str) -> str:
@@ -86,11 +125,11 @@ def of_space(name: str, space_id: str, line: str) -> str:
     return f"in {quoted_name(name)} (id: {space_id}) — {line}"
 
 
-def describe_space(space: Space, members: Sequence[Member], agent_id: AgentId) -> str:
+def describe_space(space: Space, company: Company, agent_id: AgentId) -> str:
     """One line: the space and who is in it."""
-    shown = [_describe_member(member.entity, agent_id) for member in members[:_MEMBERS_SHOWN]]
-    if len(members) > _MEMBERS_SHOWN:
-        shown.append(f"and {len(members) - _MEMBERS_SHOWN} more")
+    shown = [_describe_member(member.entity, agent_id) for member in company.first]
+    if company.count > len(company.first):
+        shown.append(f"and {company.count - len(company.first)} more")
     private = ", private" if space.private else ""
     return f"{quoted_name(space.name)} (id: {space.id}{private}) — {', '.join(shown)}"
 
@@ -104,8 +143,9 @@ def list_characters(inbox_tokens: int) -> int:
     return min(SECTION_CHARACTERS, 2 * inbox_tokens)
 
 
-def render(identity: Identity, facts: Facts, *, characters: int = SECTION_CHARACTERS) -> str:
+def render(identity: Identity, seen: Surroundings, *, characters: int = SECTION_CHARACTERS) -> str:
     """The self as the model reads it. Nothing in it changes by the clock."""
+    facts = seen.facts
     entity = identity.entity
     zone = "" if identity.zone == "UTC" else f"\n  timeZone: {identity.zone}"
     sections = [
@@ -114,7 +154,7 @@ def render(identity: Identity, facts: Facts, *, characters: int = SECTION_CHARAC
     if identity.instructions.strip():
         sections.append(f"YOUR ROLE:\n{identity.instructions.strip()}")
     spaces = [line for key, line in facts.items() if key.startswith("space:")]
-    sections.append("\n".join(["YOUR SPACES:", *(_newest(spaces, characters) or ["  (none yet)"])]))
+    sections.append("\n".join(["YOUR SPACES:", *(_newest(spaces, characters, seen.older) or ["  (none yet)"])]))
     for kind in _INTENTIONS:
         lines = [line for key, line in facts.items() if key.startswith(f"{kind.key}:")]
         if lines:
@@ -143,6 +183,10 @@ _INTENTIONS: Final = (
 )
 
 
+_OF_SPACES: Final = frozenset({"space", "profile", "mind"})
+"""The kinds of facts whose keys name a space."""
+
+
 def _capped(lines: Sequence[str], characters: int, rest: str) -> list[str]:
     """As many of the lines as fit, at least one, and how many are left out."""
     shown = _how_many_fit(lines, characters)
@@ -150,10 +194,12 @@ def _capped(lines: Sequence[str], characters: int, rest: str) -> list[str]:
     return [f"  - {line}" for line in lines[:shown]] + more
 
 
-def _newest(lines: Sequence[str], characters: int) -> list[str]:
-    """The last of the lines, as many as fit, and before them how many are left out."""
+def _newest(lines: Sequence[str], characters: int, older: int) -> list[str]:
+    """The last of the lines, as many as fit, and before them how many are left out, those that are `older` among
+    them."""
     left = len(lines) - _how_many_fit(lines[::-1], characters)
-    more = [f"  … {left} older ones are not listed; events tell you which they come from"] if left else []
+    unlisted = left + older
+    more = [f"  … {unlisted} older ones are not listed; events tell you which they come from"] if unlisted else []
     return more + [f"  - {line}" for line in lines[left:]]
 
 
@@ -165,9 +211,11 @@ def _how_many_fit(lines: Sequence[str], characters: int) -> int:
     return len(lines)
 
 
-def news(told: Facts, facts: Facts, *, characters: int = SECTION_CHARACTERS) -> list[str]:
-    """What has changed since the agent was last told, one line for each change."""
-    changed = [_change(key, line, key in told) for key, line in facts.items() if told.get(key) != line]
+def news(told: Facts, seen: Surroundings, *, characters: int = SECTION_CHARACTERS) -> list[str]:
+    """What has changed since the agent was last told, one line for each change; also how it is in an older space
+    of which it was not told."""
+    facts, known = seen.facts, told.keys() | seen.at_hand
+    changed = [_change(key, line, key in known) for key, line in facts.items() if told.get(key) != line]
     gone = [_gone(key, line) for key, line in told.items() if key not in facts]
     lines = changed + gone
     shown = _how_many_fit(lines, characters)

@@ -6,10 +6,11 @@ What they are is decided elsewhere (`profiles`, `reflection`); here they are rea
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import bindparam, select
 
-from denizen.ids import AgentId
+from denizen.ids import AgentId, SpaceId
 from denizen.spaces.directory import Space
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import memberships, spaces, stances
@@ -26,7 +27,14 @@ class Place:
     """What it is told of its state of mind there; None: it has no particular one."""
 
 
-_places = statement(
+_newest = (
+    select(memberships.c.space_id)
+    .where(memberships.c.entity_id == bindparam("entity_id"))
+    .order_by(memberships.c.space_id.desc())
+    .limit(bindparam("limit"))
+    .subquery()
+)
+_place = (
     select(
         spaces.c.id,
         spaces.c.organization_id,
@@ -36,14 +44,23 @@ _places = statement(
         stances.c.profile_line,
         stances.c.mind_line,
     )
-    .join(memberships, memberships.c.space_id == spaces.c.id)
-    .outerjoin(stances, (stances.c.space_id == spaces.c.id) & (stances.c.agent_id == memberships.c.entity_id))
-    .where(memberships.c.entity_id == bindparam("entity_id"))
-    .order_by(spaces.c.id)
+    .select_from(spaces)
+    .outerjoin(stances, (stances.c.space_id == spaces.c.id) & (stances.c.agent_id == bindparam("entity_id")))
 )
+_places = statement(_place.join(_newest, _newest.c.space_id == spaces.c.id).order_by(spaces.c.id))
+_one = statement(_place.where(spaces.c.id == bindparam("space_id")))
 
 
-def places_of(tx: Tx, agent_id: AgentId) -> list[Place]:
-    """The spaces that the agent is in, and how it stands there."""
-    rows = tx.all(_places, entity_id=agent_id)
-    return [Place(Space(row[0], row[1], row[2], row[3], bool(row[4])), row[5], row[6]) for row in rows]
+def places_of(tx: Tx, agent_id: AgentId, *, limit: int) -> list[Place]:
+    """The newest of the spaces that the agent is in, and how it stands there; the oldest of them first."""
+    return [_read(row) for row in tx.all(_places, entity_id=agent_id, limit=limit)]
+
+
+def place(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> Place | None:
+    """One space, whoever is in it, and how the agent stands there."""
+    row = tx.one(_one, entity_id=agent_id, space_id=space_id)
+    return None if row is None else _read(row)
+
+
+def _read(row: tuple[Any, ...]) -> Place:
+    return Place(Space(row[0], row[1], row[2], row[3], bool(row[4])), row[5], row[6])

@@ -120,7 +120,7 @@ def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> Opened | Stale | Remind 
     if era_version != version or tx.now - last_cycle_at > selfhood.CACHE_SECONDS * SECOND:
         era = _renew_self(tx, waking, news)
     elif news != news_told:
-        told = _tell_news(tx, waking, news)
+        told = _tell_news(tx, waking, news, batch)
     if waking.profiling is not None:
         told = _tell_profiles(tx, waking, waking.profiling, batch, told)
     if not waking.toolbox.archived:
@@ -140,13 +140,16 @@ class _Told:
     kept: str | None = None
 
 
-def _tell_news(tx: Tx, waking: Waking, news: int) -> _Told:
+def _tell_news(tx: Tx, waking: Waking, news: int, batch: Sequence[Event]) -> _Told:
     agent_id = waking.identity.entity.id
-    facts = selfhood.surroundings(tx, agent_id)
-    before = tx.one(_told, agent_id=agent_id)
-    list_characters = selfhood.list_characters(waking.inbox_tokens)
-    lines = selfhood.news(json.loads(before[0]) if before else {}, facts, characters=list_characters)
-    return _Told(lines, json.dumps({"news": news, "facts": facts}, ensure_ascii=False))
+    at_hand = [SpaceId(event.space_id) for event in batch if event.space_id is not None]
+    seen = selfhood.surroundings(tx, agent_id, at_hand)
+    row = tx.one(_told, agent_id=agent_id)
+    before: dict[str, str] = json.loads(row[0]) if row else {}
+    unseen = selfhood.out_of_sight(tx, agent_id, before, seen)
+    before = {key: line for key, line in before.items() if key not in unseen}
+    lines = selfhood.news(before, seen, characters=selfhood.list_characters(waking.inbox_tokens))
+    return _Told(lines, json.dumps({"news": news, "facts": seen.facts}, ensure_ascii=False))
 
 
 def _tell_profiles(tx: Tx, waking: Waking, by: Profiling, batch: Sequence[Event], told: _Told) -> _Told:
@@ -164,12 +167,12 @@ def _tell_profiles(tx: Tx, waking: Waking, by: Profiling, batch: Sequence[Event]
 def _renew_self(tx: Tx, waking: Waking, news: int) -> Era | None:
     """Render the self anew. If it reads as before, the old era goes on: its prefix may still be cached."""
     agent_id, era = waking.identity.entity.id, waking.era
-    facts = selfhood.surroundings(tx, agent_id)
-    text = selfhood.render(waking.identity, facts, characters=selfhood.list_characters(waking.inbox_tokens))
+    seen = selfhood.surroundings(tx, agent_id)
+    text = selfhood.render(waking.identity, seen, characters=selfhood.list_characters(waking.inbox_tokens))
     new = era if text == era.text else replace(era, number=era.number + 1, text=text)
     if new is not era:
         eras.store(tx, agent_id, new)
-    eras.begin(tx, agent_id, new, eras.Told(waking.version, news, facts))
+    eras.begin(tx, agent_id, new, eras.Told(waking.version, news, seen.facts))
     return None if new is era else new
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from pydantic import JsonValue
 from sqlalchemy import bindparam, delete, func, select, update
@@ -16,7 +16,7 @@ from denizen.bus.streams import MembershipChanged, SpaceChanged, entity_topic, s
 from denizen.errors import HandleTaken, InvalidInput, NotAMember, NotFound
 from denizen.ids import EntityId, OrganizationId, SpaceId, new_id
 from denizen.spaces.handles import MAX_HANDLE_CHARS, check_handle, check_name
-from denizen.storage.database import Conflict, Tx, insert_ignore, insert_into, statement
+from denizen.storage.database import Conflict, Statement, Tx, insert_ignore, insert_into, statement
 from denizen.storage.schema import entities, memberships, minds, organizations, spaces
 
 EntityKind = Literal["human", "agent", "service"]
@@ -337,23 +337,73 @@ def members(tx: Tx, space_id: SpaceId) -> list[Member]:
     return [Member(Entity(*row[:5]), row[5], row[6]) for row in tx.all(_members, space_id=space_id)]
 
 
+@dataclass(frozen=True, slots=True)
+class Company:
+    """Who is in a space: the first who came, and how many there are in all."""
+
+    first: tuple[Member, ...]
+    count: int
+
+
 _own = memberships.alias("own")
-_neighbours = statement(
-    select(memberships.c.space_id, *_entity, memberships.c.role, memberships.c.attention)
-    .select_from(_own)
-    .join(memberships, memberships.c.space_id == _own.c.space_id)
-    .join(entities, entities.c.id == memberships.c.entity_id)
+_newest = (
+    select(_own.c.space_id)
     .where(_own.c.entity_id == bindparam("entity_id"))
-    .order_by(memberships.c.joined_at, entities.c.id)
+    .order_by(_own.c.space_id.desc())
+    .limit(bindparam("limit"))
 )
 
 
-def neighbours(tx: Tx, entity_id: EntityId) -> dict[SpaceId, list[Member]]:
-    """Who is in each of the spaces of this entity, in the order in which they came."""
+def _company(where: Any) -> Statement:
+    space, order = memberships.c.space_id, (memberships.c.joined_at, memberships.c.entity_id)
+    there = (
+        select(
+            memberships,
+            func.row_number().over(partition_by=space, order_by=order).label("place"),
+            func.count().over(partition_by=space).label("in_all"),
+        )
+        .where(where)
+        .subquery()
+    )
+    return statement(
+        select(there.c.space_id, there.c.in_all, *_entity, there.c.role, there.c.attention)
+        .join(entities, entities.c.id == there.c.entity_id)
+        .where(there.c.place <= bindparam("shown"))
+        .order_by(there.c.space_id, there.c.place)
+    )
+
+
+_company_of = _company(memberships.c.space_id.in_(_newest))
+_company_in = _company(memberships.c.space_id == bindparam("space_id"))
+_count_spaces = statement(
+    select(func.count()).select_from(memberships).where(memberships.c.entity_id == bindparam("entity_id"))
+)
+
+
+def companies_of(tx: Tx, entity_id: EntityId, *, limit: int, shown: int) -> dict[SpaceId, Company]:
+    """Who is in each of the newest spaces of this entity: so many spaces, and so many of each."""
+    return _companies(tx.all(_company_of, entity_id=entity_id, limit=limit, shown=shown))
+
+
+def company_in(tx: Tx, space_id: SpaceId, *, shown: int) -> Company:
+    """Who is in this space, so many of them."""
+    found = _companies(tx.all(_company_in, space_id=space_id, shown=shown))
+    return found.get(space_id, Company((), 0))
+
+
+def _companies(rows: Iterable[tuple[Any, ...]]) -> dict[SpaceId, Company]:
     found: defaultdict[SpaceId, list[Member]] = defaultdict(list)
-    for space_id, *who, role, attention in tx.all(_neighbours, entity_id=entity_id):
+    counts: dict[SpaceId, int] = {}
+    for space_id, in_all, *who, role, attention in rows:
         found[space_id].append(Member(Entity(*who), role, attention))
-    return dict(found)
+        counts[space_id] = in_all
+    return {space_id: Company(tuple(there), counts[space_id]) for space_id, there in found.items()}
+
+
+def count_spaces(tx: Tx, entity_id: EntityId) -> int:
+    """How many spaces this entity is in."""
+    row = tx.one(_count_spaces, entity_id=entity_id)
+    return row[0] if row else 0
 
 
 def is_member(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> bool:
