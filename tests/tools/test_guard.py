@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from denizen import call, reply, scripted, tool
 from denizen.agents.registry import Agent
 from denizen.consciousness.recall import passages
-from denizen.ids import SpaceId
+from denizen.ids import CycleId, SpaceId, new_id
 from denizen.models.scripted import Turn
 from denizen.spaces.directory import Entity, Space
+from denizen.storage.database import Tx
 from denizen.tools import guard
 from denizen.tools.settings import ClientTool
 from tests.world import World, listening
@@ -235,6 +236,63 @@ async def test_text_is_looked_at_only_where_something_of_it_could_be_stopped(wor
     assert await free(ada) == {den.id}, "it still knows what it heard there"
     await world.denizen.edit_agent(ada, private_guard={"enabled": False})
     assert await free(ada) is None
+
+
+class Counting:
+    """A transaction that counts what it is asked."""
+
+    def __init__(self, tx: Tx) -> None:
+        self._tx = tx
+        self.asked = 0
+
+    def __getattr__(self, name: str) -> Any:
+        self.asked += name in ("one", "all")
+        return getattr(self._tx, name)
+
+
+async def test_looking_costs_no_more_where_the_agent_has_many_private_spaces(small_world: World):
+    """Whoever serves many has one with each of them: each was looked through, for its members and for its words."""
+    world = small_world
+    ada, _, _, _, hall = await told_in_private(world)
+
+    def look(tx: Tx) -> int:
+        counting = Counting(tx)
+        caution = guard.caution(cast("Tx", counting), ada.id, [hall.id])
+        passes = guard.passes(cast("Tx", counting), ada.id, CycleId(new_id()), hall.id, SECRET, ())
+        assert (caution is not None and caution.free, passes) == (frozenset(), False)
+        return counting.asked
+
+    asked = await world.denizen.db.read(look)
+    cleo = await world.person("Cleo")
+    for number in range(30):
+        await world.space(f"With {number}", ada, cleo, private=True)
+    assert await world.denizen.db.read(look) == asked
+
+
+@pytest.mark.parametrize("many", [0, 25])
+async def test_only_where_everyone_was_in_each_private_space_is_the_agent_free(small_world: World, many: int):
+    """However many spaces those have who read there."""
+    world = small_world
+    ada = await world.agent("Ada")
+    noor, bert, cleo = [await world.person(name) for name in ("Noor", "Bert", "Cleo")]
+    both = await world.space("Both", ada, noor, bert)
+    alone, three, empty = (
+        await world.space("Alone", ada, noor),
+        await world.space("Three", ada, noor, bert, cleo),
+        await world.space("Empty", ada),
+    )
+    for number in range(many):
+        await world.space(f"Other {number}", noor, bert, cleo)
+    for name in ("Den", "Attic"):
+        await world.space(name, ada, noor, bert, private=True)
+    every = [each.id for each in (both, alone, three, empty)]
+    caution = await world.denizen.db.read(guard.caution, ada.id, every)
+    assert caution is not None
+    assert caution.free == {both.id, alone.id, empty.id}
+    await world.space("Nook", ada, noor, private=True)
+    caution = await world.denizen.db.read(guard.caution, ada.id, every)
+    assert caution is not None
+    assert caution.free == {alone.id, empty.id}
 
 
 def test_what_the_agent_is_told_is_json() -> None:

@@ -13,8 +13,9 @@ was in a private space costs one query.
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -330,7 +331,24 @@ def _closed(
     """The private spaces that not everyone who reads there was in, and those who read there."""
     there = _neighbours(tx, agent_id) if to_space_id is None else _members(tx, to_space_id)
     readers = there - {agent_id}
-    return {each for each in private if each != to_space_id and not readers <= _members(tx, each)}, readers
+    if not readers:
+        return set(), readers
+    return set(private) - {to_space_id} - _shared_by(tx, readers), readers
+
+
+def _shared_by(tx: Tx, readers: set[str]) -> set[str]:
+    """The spaces that all of them are in. Those of one are few, mostly, however many spaces the agent is in."""
+    counted = [(tx.all(_how_many, entity_id=each)[0][0], each) for each in sorted(readers)[:_ASKED]]
+    shared = _entered(tx, min(counted)[1])
+    if len(shared) <= _ASKED:
+        return {each for each in shared if readers <= _members(tx, each)}
+    for each in sorted(readers):
+        shared &= _entered(tx, each)
+    return shared
+
+
+def _entered(tx: Tx, entity_id: str) -> set[str]:
+    return {row[0] for row in tx.all(_spaces_of, entity_id=entity_id)}
 
 
 _crossings = statement(
@@ -386,6 +404,12 @@ def _settings(tx: Tx, agent_id: AgentId) -> GuardSettings:
     return GuardSettings.model_validate(given or {})
 
 
+_ASKED: Final = 20
+"""Of so many readers it is looked up who is in the fewest spaces; of so many spaces, who is in them."""
+_spaces_of = statement(select(memberships.c.space_id).where(memberships.c.entity_id == bindparam("entity_id")))
+_how_many = statement(
+    select(func.count()).select_from(memberships).where(memberships.c.entity_id == bindparam("entity_id"))
+)
 _members_of = statement(select(memberships.c.entity_id).where(memberships.c.space_id == bindparam("space_id")))
 _theirs = select(memberships.c.space_id).where(memberships.c.entity_id == bindparam("agent_id"))
 _sharing_a_space = statement(select(memberships.c.entity_id).where(memberships.c.space_id.in_(_theirs)).distinct())
@@ -418,7 +442,7 @@ class _Search:
         self._cycle_id = cycle_id
         self._events = events
 
-    def sources(self, words: Sequence[str], closed: Iterable[str]) -> Iterator[_Text]:
+    def sources(self, words: Sequence[str], closed: Container[str]) -> Iterator[_Text]:
         """Texts that may hold runs of these words: of this cycle, of the window, and of the whole life."""
         for event in self._events:
             if event.space_id is not None:
@@ -427,9 +451,9 @@ class _Search:
             message_id = effects.message_in(done.result) if done.changes else None
             if message_id is not None and (row := self.tx.one(_said, id=message_id)) is not None:
                 yield _Text(row[0], row[1])
-        for space_id in closed:
-            for (encoded,) in self.tx.all(_read_in_window, agent_id=self._agent_id, mark=f"%spaceId: {space_id}]%"):
-                yield from (_Text(space_id, text) for text in _transcripts(encoded, space_id))
+        # Once for all of them: whoever serves many has a private space with each.
+        for (encoded,) in self.tx.all(_read_in_window, agent_id=self._agent_id, mark="%spaceId: %"):
+            yield from _transcripts(encoded, closed)
         yield from self._recalled(words)
 
     def _recalled(self, words: Sequence[str]) -> Iterator[_Text]:
@@ -507,12 +531,16 @@ def _common(terms: Iterable[str], holding: Mapping[str, set[int]]) -> set[int]:
     return common
 
 
-def _transcripts(encoded: str, space_id: str) -> Iterator[str]:
-    """The results in an entry of the log that are pages of this space."""
+_MARK: Final = re.compile(r"spaceId: ([^\]\s]+)\]")
+
+
+def _transcripts(encoded: str, closed: Container[str]) -> Iterator[_Text]:
+    """The results in an entry of the log that are pages of these spaces."""
     for part in json.loads(encoded).get("parts", ()):
         content = part.get("content")
-        if isinstance(content, str) and f"spaceId: {space_id}]" in content:
-            yield content
+        if isinstance(content, str):
+            marked = dict.fromkeys(_MARK.findall(content))
+            yield from (_Text(space_id, content) for space_id in marked if space_id in closed)
 
 
 def _worst(
