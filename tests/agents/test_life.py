@@ -11,7 +11,7 @@ import pytest
 from pydantic_ai.messages import ModelMessage
 from sqlalchemy import update
 
-from denizen import ManualClock, call, reply, scripted, skip, tool
+from denizen import ManualClock, call, failpoints, reply, scripted, skip, tool
 from denizen.agents import registry
 from denizen.agents.registry import Agent
 from denizen.agents.residents import Pace
@@ -430,6 +430,38 @@ def _spoil(tx: Tx, agent_id: AgentId) -> None:
 
 
 # Several processes
+
+
+async def test_leases_that_a_defect_keeps_from_being_renewed_end_nobodys_life(small_world: World):
+    """It ended the renewal, and with that all the lives of the process, which went on as if it had none."""
+    world = small_world
+    _, noor, hall = await in_a_hall(world, reply("Here."), "Answered.", reply("Still here."), "Answered.")
+    async with world.denizen.living():
+        await world.say(noor, "Hi", hall)
+        await world.run()
+        with failpoints.recording() as passed:
+            failpoints.arm("commit:renew", Defect())
+            try:
+                while passed.count("commit:renew") < 2:
+                    world.clock.advance(10)
+                    await world.denizen.db.read(leases.epoch_of, AgentId(""))
+            finally:
+                failpoints.disarm()
+        await world.say(noor, "Still there?", hall)
+        await world.run()
+    assert (await world.transcript(hall))[-1] == "Ada: Still here."
+
+
+class Defect:
+    """Raises when it is first reached."""
+
+    def __init__(self) -> None:
+        self._reached = False
+
+    def __call__(self) -> None:
+        if not self._reached:
+            self._reached = True
+            raise RuntimeError("a defect")
 
 
 async def test_an_agent_whose_time_zone_is_unknown_here_lives_by_utc(small_world: World):
