@@ -51,6 +51,13 @@ async def test_what_was_read_on_another_device_is_not_new_here(house: House, way
     assert paper.shown[1:4] == ["Ada: One.", "-- new --", "Ada: Two."]
 
 
+async def test_an_errand_that_has_no_time_was_not_finished(house: House, connection: Connection) -> None:
+    """Whoever hears nothing does not take that for the end of it."""
+    room = await space(connection, house, "Noor and Ada")
+    heard = await say_once(connection, room, "Hello", seconds=0, on_reply=lambda _: None)
+    assert ([each.name for each in heard.unfinished], heard.replies) == (["Ada"], ())
+
+
 async def test_an_errand_leaves_nothing_unread(house: House, connection: Connection) -> None:
     room = await space(connection, house, "Noor and Ada")
     heard = await say_once(connection, room, "Hello", seconds=60, on_reply=lambda _: None)

@@ -77,13 +77,18 @@ class _Listening:
         said = await self._connection.post(self._space.id, text, key=new_id())
         try:
             async with asyncio.timeout(seconds):
-                while not (self._settling.settled and any(each.id == said.id for each in self._seen)):
+                while not (self._settling.settled and self._has_come(said)):
                     await self._next()
         except TimeoutError:
-            pass
+            if not self._has_come(said):
+                # Of what has become of it nothing is known: nobody has finished with it.
+                self._settling.feed(said)
         replies = tuple(each for each in self._seen if each.seq > said.seq)
         await self._mark_read()
         return Heard(said, replies, tuple(self._settling.waiting_for), await self._questions(said.seq))
+
+    def _has_come(self, said: Message) -> bool:
+        return any(each.id == said.id for each in self._seen)
 
     async def _mark_read(self) -> None:
         """What was handed over is read. That it cannot be said is no reason to fail."""

@@ -14,7 +14,8 @@ from denizen.client import Client
 from denizen.errors import ServerError, TokenRefused
 from denizen.settings.shape import Settings
 
-PROBE_SECONDS: Final = 2.0
+PROBE_SECONDS: Final = 10.0
+"""Where nothing listens one knows at once; a server that is busy may need a while to answer."""
 
 
 @dataclass(frozen=True, slots=True)
