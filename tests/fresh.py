@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
 import urllib.error
@@ -16,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests.servers import free_port
 
 ROOT = Path(__file__).parent.parent
 
@@ -30,12 +31,6 @@ def clone(to: Path) -> Path:
             (to / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, to / name)
     return to
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @dataclass
@@ -66,7 +61,7 @@ class House:
     def _call(self, request: urllib.request.Request) -> Any:
         if "/api/" in request.full_url:
             request.add_header("Authorization", f"Bearer {self.token}")
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=100) as answer:
             return json.load(answer)
 
     def is_up(self) -> bool:
@@ -84,11 +79,11 @@ class House:
         page = self.get(f"/api/spaces/{space_id}/messages?limit=100")["messages"]
         return [f"{message['author']['name']}: {message['text']}" for message in page]
 
-    def ask(self, space_id: str, text: str, *, deadline_seconds: float = 30) -> list[str]:
+    def ask(self, space_id: str, text: str, *, deadline_seconds: float = 100) -> list[str]:
         """Say something, and give the conversation once someone has answered."""
-        self.post(f"/api/spaces/{space_id}/messages", {"text": text})
         before = len(self.said(space_id))
-        return until(lambda: said if len(said := self.said(space_id)) > before else None, deadline_seconds)
+        self.post(f"/api/spaces/{space_id}/messages", {"text": text})
+        return until(lambda: said if len(said := self.said(space_id)) > before + 1 else None, deadline_seconds)
 
 
 def until(check: Any, deadline_seconds: float) -> Any:
@@ -122,4 +117,4 @@ def started(command: list[str], folder: Path, home: Path, *, deadline_seconds: f
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGTERM)
-        process.wait(timeout=40)
+        process.wait(timeout=100)

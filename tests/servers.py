@@ -11,6 +11,7 @@ import fcntl
 import importlib.util
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
@@ -32,6 +33,8 @@ from denizen.storage.migrating import HEAD
 
 KEEPER = Path(__file__).with_name("keeper.py")
 SECONDS_TO_START = 60
+PORTS = range(20_000, 30_000)
+"""Below those of connections, on every system that the tests run on."""
 
 POSTGRES_SETTINGS = {
     "fsync": "off",  # the machine does not lose power in a test; a commit still waits for its place in the log
@@ -306,10 +309,23 @@ def flush_valkey(url: str) -> None:
 
 
 def free_port() -> int:
-    """A port of loopback on which nothing listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port of loopback on which nothing listens, and which no other test is given while this process lives.
+
+    It is none of those that the system gives to connections: such a one may be taken before its server has started, or
+    while that is away; and whoever calls a server that is away on such a port may reach itself.
+    """
+    folder = Path(tempfile.gettempdir(), f"denizen-ports-{os.geteuid()}")
+    folder.mkdir(exist_ok=True)
+    for port in random.sample(PORTS, len(PORTS)):
+        lock = os.open(folder / str(port), os.O_RDWR | os.O_CREAT)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # until this process ends
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", port))
+            return port
+        except OSError:
+            os.close(lock)
+    raise RuntimeError("No port is free.")
 
 
 def installed(package: str) -> Path:

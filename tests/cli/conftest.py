@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
 from collections.abc import AsyncGenerator, Callable, Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from typer.testing import CliRunner, Result
 from denizen.cli.main import app
 from denizen.telemetry.logs import CHATTY
 from tests.cli.terminals import Terminal, at_its_machine, elsewhere
+from tests.servers import free_port
 
 Run = Callable[..., Result]
 
@@ -73,10 +73,3 @@ async def terminal(environ: dict[str, str], tmp_path: Path, request: pytest.Fixt
     where = at_its_machine() if request.param == "here" else elsewhere(tmp_path / "elsewhere")
     async with where as terminal:
         yield terminal
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]

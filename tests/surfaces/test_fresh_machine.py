@@ -19,7 +19,7 @@ def test_one_command_and_agents_answer_and_remember_after_a_restart(tmp_path: Pa
     folder, home = clone(tmp_path / "denizen"), tmp_path / "home"
 
     with started(["make", "run"], folder, home) as house:
-        until(lambda: house.token in house.output.read_text(), 30)
+        until(lambda: house.token in house.output.read_text(), 100)
         first_output = house.output.read_text()
         assert stat.S_IMODE((home / "token").stat().st_mode) == 0o600
         names = {space["name"] for space in house.get("/api/spaces")["spaces"]}
@@ -33,7 +33,7 @@ def test_one_command_and_agents_answer_and_remember_after_a_restart(tmp_path: Pa
             ["chat", "Lobby"],
             env={**os.environ, "DENIZEN_HOME": str(home), "DENIZEN_PORT": str(house.port), "TERM": "xterm"},
             encoding="utf-8",
-            timeout=30,
+            timeout=100,
             dimensions=(30, 100),
         )
         chat.expect("Lobby")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -26,6 +25,7 @@ from denizen.tools.mcp import IDLE_SECONDS, LONGEST, McpConnections
 from denizen.tools.outbound import Outbound
 from denizen.tools.settings import McpServer
 from denizen.tools.tool import Occasion, OutsideTool
+from tests.servers import free_port
 
 PROGRAM = str(Path(__file__).with_name("mcp_server.py"))
 OCCASION = Occasion(AgentId("agent"), CycleId("cycle"), 0, 0, "")
@@ -222,6 +222,7 @@ async def test_a_connection_that_nobody_uses_is_closed_and_opened_when_needed(
     tools = await offered(connections, server)
     link = next(iter(connections._servers.values()))._link
     assert link is not None
+    await clock.sleeper(IDLE_SECONDS)
     clock.advance(IDLE_SECONDS)
     await asyncio.wait({link._task})
     assert not alive(started(tmp_path)[0])
@@ -291,12 +292,6 @@ async def serving(folder: Path, port: int) -> AsyncIterator[str]:
         if process.returncode is None:
             process.kill()
         await process.communicate()
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
 
 
 async def test_a_server_at_an_address_comes_and_goes(connections: McpConnections, tmp_path: Path):

@@ -12,7 +12,7 @@ import pytest
 
 from denizen.models.scripted import forever, reply, skip
 from tests.cli.chat.houses import House, echoing, has_replied, open_house
-from tests.cli.conftest import free_port
+from tests.servers import free_port
 
 
 @dataclass(frozen=True)

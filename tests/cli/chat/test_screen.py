@@ -16,7 +16,7 @@ from denizen import tool
 from denizen.models.scripted import ScriptedModel, Turn, call, forever, reply
 from tests.cli.chat.houses import CONFIRM, House, has_replied, open_house
 from tests.cli.chat.terminal import Terminal, terminal
-from tests.cli.conftest import free_port
+from tests.servers import free_port
 
 STORY = "Once upon a time there was a **very** long story.\n\nAnd then it ended."
 
