@@ -54,10 +54,11 @@ async def test_a_life_that_begins_during_a_renewal_goes_on(sqlite_url: str) -> N
         return "Done."
 
     model = forever(answer)
-    async with Runtime(sqlite_url, clock=clock, pace=Pace(warm_seconds=1e9)) as denizen:
+    async with Runtime(sqlite_url, clock=clock, pace=Pace(warm_seconds=1e9, sweep_seconds=1e9)) as denizen:
         denizen._db = db = Slow(denizen.db, leases.renew)  # pyright: ignore[reportAttributeAccessIssue]
         agent = await denizen.create_agent("Ada", model=model)
         async with denizen.living() as residents:
+            await clock.sleeper(10)
             clock.advance(10)
             await db.written.wait()
             await denizen.trigger(agent, "clock")

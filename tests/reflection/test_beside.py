@@ -10,9 +10,10 @@ import pytest
 from sqlalchemy import select
 
 from denizen import call, failpoints, reply, scripted
-from denizen.agents.residents import first_to_try
+from denizen.agents.residents import SWEEP_SECONDS, first_to_try
 from denizen.checker import check_database
 from denizen.consciousness import lease as leases
+from denizen.consciousness.lease import LEASE_SECONDS
 from denizen.errors import DatabaseUnavailable, NotFound
 from denizen.ids import AgentId
 from denizen.reflection import records
@@ -259,9 +260,12 @@ async def test_what_an_instance_left_that_is_gone_is_reflected_on_by_another(sma
         assert pondering.model.requests == []
         await denizen.db.write(leases.vanish, another)
         pondering.may_answer.set()
+        small_world.clock.advance(LEASE_SECONDS / 3)
+        while another in residents._peers:
+            await runs(small_world, ada, room)
+        small_world.clock.advance(SWEEP_SECONDS)
         while not await runs(small_world, ada, room):
-            small_world.clock.advance(1)
-            await asyncio.sleep(0)
+            pass
     assert await runs(small_world, ada, room) == [CHANGED]
 
 

@@ -188,6 +188,13 @@ async def house(world: World) -> AsyncGenerator[House]:
 
 
 @pytest.fixture
+async def unhurried_house(unhurried_world: World) -> AsyncGenerator[House]:
+    """The same in an unhurried world."""
+    async with served(unhurried_world) as house:
+        yield house
+
+
+@pytest.fixture
 async def small_house(small_world: World) -> AsyncGenerator[House]:
     """An empty house on SQLite, for what has nothing to do with storage."""
     async with served(small_world) as house:

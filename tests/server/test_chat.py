@@ -16,7 +16,6 @@ from denizen.spaces.directory import Entity
 from denizen.tools.settings import ClientTool
 from tests.hesitation import Hesitation
 from tests.server.conftest import House, served
-from tests.server.test_stream import idle
 from tests.world import World, open_world
 
 
@@ -101,8 +100,8 @@ async def test_who_is_suspended_or_out_of_budget_says_so(house: House) -> None:
     assert [event.text for event in await world.denizen.inbox(ada)] == ["Hello?"]
 
 
-async def test_who_waits_no_longer_gets_what_there_is_and_the_agent_goes_on(house: House) -> None:
-    world = house.world
+async def test_who_waits_no_longer_gets_what_there_is_and_the_agent_goes_on(unhurried_house: House) -> None:
+    house, world = unhurried_house, unhurried_house.world
     noor = await world.person("Noor")
     hesitation = Hesitation()
     turns = reply("One."), reply("Two, and this is a longer text."), "Counted."
@@ -111,7 +110,7 @@ async def test_who_waits_no_longer_gets_what_there_is_and_the_agent_goes_on(hous
         hesitation.pieces = -2  # the first message, of two pieces, is said; it stops in the second, of six
         asking = tasks.create_task(chat(house, noor, ada, "Count", seconds=5))
         await until_said(world, ada, 1)
-        await idle(world)
+        await world.clock.sleeper(5)
         world.clock.advance(5)
         answer = await asking
         hesitation.may_go_on.set()

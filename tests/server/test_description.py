@@ -113,7 +113,7 @@ def _ask(cases: Any, address: str, headers: dict[str, str]) -> None:
     )
     @given(case=cases)
     def ask(case: Any) -> None:
-        response = case.call(base_url=address, headers=headers, timeout=30)
+        response = case.call(base_url=address, headers=headers, timeout=100)
         case.validate_response(response, checks=expected)
 
     ask()

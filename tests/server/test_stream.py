@@ -175,9 +175,9 @@ async def test_an_idle_stream_beats_and_looks_for_what_it_missed(small_world: Wo
     noor = await world.person("Noor")
     kitchen = await world.space("Kitchen", noor)
     async with served(world) as house, house.stream(noor, kitchen) as stream:
+        await idle(world)
         async with elsewhere(world) as denizen:
             await denizen.post(kitchen, noor, "Nobody heard")
-        await idle(world)
         world.clock.advance(14.9)
         world.clock.advance(0.1)
         assert await stream.next() == SentEvent(":", "heartbeat")
@@ -208,9 +208,8 @@ async def elsewhere(world: World) -> AsyncGenerator[Runtime]:
 
 
 async def idle(world: World) -> None:
-    """Someone sleeps by the clock: the stream has told all it knows and waits."""
-    while not any(not sleeper.done() for _, _, sleeper in world.clock._sleepers):  # noqa: ASYNC110
-        await asyncio.sleep(0)
+    """Someone sleeps until the next heartbeat: the stream has told all it knows and waits."""
+    await world.clock.sleeper(15)
 
 
 async def test_what_is_said_through_another_instance_is_heard(ready_postgres_url: str, redis_url: str) -> None:

@@ -147,6 +147,7 @@ async def test_a_question_asked_in_no_space_is_shown_where_one_meets_the_agent(
     async with talking(house, way, tmp_path, "@ada") as (paper, _, clock):
         await paper.until(ASKED)
         await house.runtime.answer(question, "never mind", by=house.noor)
+        await clock.sleeper(POLL_SECONDS)
         clock.advance(POLL_SECONDS)
         await paper.until("You answered “Deploy v2.1?”: never mind")
 
