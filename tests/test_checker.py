@@ -95,7 +95,7 @@ async def _live(denizen: Runtime) -> None:
         await denizen.run_until_idle()
     async with denizen.living():
         await denizen.post(square, finn, "And now, Bo?")
-        await asyncio.wait_for(hanging.wait(), 30)
+        await asyncio.wait_for(hanging.wait(), 60)
     await _delete_in_mid_cycle(denizen, hang, hanging)
     await denizen.post(square, noor, "Still there?")
     await denizen.post(square, noor, "And @ada?")
@@ -107,7 +107,7 @@ async def _delete_in_mid_cycle(denizen: Runtime, hang: OutsideTool, hanging: asy
     hanging.clear()
     async with denizen.living():
         await denizen.post(hall, await denizen.find("noor"), "Dora?")
-        await asyncio.wait_for(hanging.wait(), 30)
+        await asyncio.wait_for(hanging.wait(), 60)
     await denizen.delete_agent(dora)
 
 

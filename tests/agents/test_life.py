@@ -39,7 +39,7 @@ class Held:
 
 
 async def until(true: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not await true():  # each look is a read of the database, so that others get their turn
             pass
 
@@ -500,7 +500,7 @@ async def test_a_process_that_waits_for_whoever_suspends_the_agent_does_not_get_
         def suspend(tx: Tx) -> None:
             registry.suspend(tx, ada.id)
             loop.call_soon_threadsafe(suspended.set)
-            assert waited_for.wait(20)
+            assert waited_for.wait(60)
 
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(world.denizen.db.write(suspend))

@@ -11,7 +11,7 @@ from denizen.bus.port import Frame, Gap
 
 async def test_more_than_can_be_heard_is_a_gap_and_no_end():
     bus, heard = LocalBus(), asyncio.Queue[Frame | Gap]()
-    async with asyncio.timeout(30), hearing(bus, "wake", heard.put_nowait, most_unheard=2):
+    async with asyncio.timeout(60), hearing(bus, "wake", heard.put_nowait, most_unheard=2):
         for number in range(3):
             bus.publish("wake", {"n": number})
         while not isinstance(await heard.get(), Gap):

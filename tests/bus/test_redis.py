@@ -153,8 +153,9 @@ async def test_a_hint_that_comes_while_the_bus_starts_is_a_gap_at_least(redis_ur
         opening = asyncio.ensure_future(starting.open())
         count = 1
         while not opening.done():
-            publisher.publish("wake", {"n": count})
-            count += 1
+            if count < 500:  # more than fits where it waits to be sent would be a gap, however late the server answers
+                publisher.publish("wake", {"n": count})
+                count += 1
             await asyncio.sleep(0)
         await opening
         first = count
@@ -228,7 +229,7 @@ async def test_a_bus_that_is_closed_just_when_its_connection_is_lost_is_closed(r
     bus = RedisBus(redis_server.url, clock=clock)
     await bus.open()
     await bus.follow()
-    async with frozen(redis_server), asyncio.timeout(20):
+    async with frozen(redis_server), asyncio.timeout(60):
         answered = await clock.sleeper()
         answered.wake()
         unanswered = await clock.sleeper()

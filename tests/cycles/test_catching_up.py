@@ -76,7 +76,7 @@ async def test_passages_are_settled_while_agents_live(world: World):
     ada = await world.agent("Ada", *([reply("I see."), "Listened."] * turns))
     noor = await world.person("Noor")
     kitchen = await world.space("Kitchen", noor, ada)
-    async with world.denizen.living() as residents, asyncio.timeout(30):
+    async with world.denizen.living() as residents, asyncio.timeout(60):
         for at in range(turns):
             await world.say(noor, f"Number {at}.", kitchen)
             await residents.run_until_idle()

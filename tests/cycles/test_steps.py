@@ -273,7 +273,7 @@ async def test_a_plain_function_runs_in_a_thread_and_does_not_stop_the_loop(smal
     def wait_for_the_loop() -> str:
         """Block until the event loop has done something meanwhile."""
         loop.call_soon_threadsafe(begun.set)
-        assert released.wait(30)
+        assert released.wait(60)
         return "released"
 
     _, noor, hall = await in_a_hall(

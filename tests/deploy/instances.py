@@ -18,6 +18,8 @@ from tests.servers import free_port
 
 ROOT = Path(__file__).parents[2]
 START_SECONDS = 100
+GRACE = {"DENIZEN_AGENTS__GRACE_SECONDS": "100"}
+"""Whoever is told to stop finishes what is under way, however slow the machine is."""
 
 
 @dataclass

@@ -9,14 +9,14 @@ import httpx2
 import pytest
 
 from tests.deploy.counting import counting
-from tests.deploy.instances import instance
+from tests.deploy.instances import GRACE, instance
 from tests.server.conftest import Stream
 
 pytestmark = pytest.mark.timeout(300)
 
 
 async def test_sigterm_lets_the_cycle_and_its_readers_finish(tmp_path: Path) -> None:
-    async with counting() as model, instance(tmp_path / "home", **model.environment) as denizen:
+    async with counting() as model, instance(tmp_path / "home", **model.environment, **GRACE) as denizen:
         spaces = (await denizen.get("/api/spaces")).json()["spaces"]
         room = next(each["id"] for each in spaces if each["name"].endswith("Ada"))
         async with (

@@ -19,7 +19,7 @@ from denizen.checker import check_database
 from denizen.storage.database import Row, Tx, statement
 from denizen.storage.schema import events, leases
 from tests.deploy.counting import NUMBER, Counting, counting
-from tests.deploy.instances import Instance
+from tests.deploy.instances import GRACE, Instance
 from tests.server.conftest import Stream
 
 BURST = 3
@@ -173,6 +173,7 @@ async def test_a_rolling_restart_loses_nothing_doubles_nothing_and_waits_for_no_
         model.go_on.set()
         environment = {
             **model.environment,
+            **GRACE,
             "DATABASE_URL": postgres_url,
             "REDIS_URL": redis_url,
             "DENIZEN_AGENTS__LEASE_SECONDS": "3600",

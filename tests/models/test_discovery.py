@@ -135,9 +135,11 @@ async def test_an_ollama_that_hangs_is_not_waited_for():
         raise AssertionError("unreachable")
 
     async with serving(hang) as url:
-        choice = await choose_model(None, {}, ollama_url=url, patience_seconds=0.2)
-    assert asked.is_set()
-    assert choice.name == "demo"
+        patience = 0.1
+        while not asked.is_set():  # a loaded machine may give up before it has asked
+            patience *= 2
+            choice = await choose_model(None, {}, ollama_url=url, patience_seconds=patience)
+            assert choice.name == "demo"
 
 
 @pytest.mark.parametrize(("body", "status"), [("<html>", 200), ('{"models": [{"size": "x"}]}', 200), ("{}", 500)])

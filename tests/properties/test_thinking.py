@@ -475,6 +475,6 @@ async def test_what_wakes_is_found_behind_any_number_of_events_that_do_not() -> 
         for _ in range(250):
             await denizen.db.write(posting.post, space.id, chatter.id, what, hop=posting.HOP_BUDGET + 1)
         await denizen.post(space, noor, "Ada?")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await denizen.run_until_idle()
         assert not await denizen.db.read(unfinished)

@@ -20,7 +20,7 @@ async def test_of_three_bots_one_answers_and_two_skip_without_a_trace(world: Wor
 
     async def once_the_others_have_skipped(_messages: list[ModelMessage], _info: Info) -> Turn:
         """Or they may hear of both messages at once, and skip them together."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not all([await world.ledger(bot) for bot in (back, ops)]):
                 pass
         return call("enter_space", space_id=engineering.id)

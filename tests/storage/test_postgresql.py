@@ -48,7 +48,7 @@ async def test_a_deadlock_is_tried_again(database: Database) -> None:
         runs[first] += 1
         tx.one(LOCK_COUNTER, id=first)
         if runs[first] == 1:
-            met.wait(30)
+            met.wait(60)
         count(tx, second)
         count(tx, first)
 
