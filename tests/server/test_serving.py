@@ -12,6 +12,7 @@ from denizen.errors import InvalidInput, PortTaken
 from denizen.server.application import create_app
 from denizen.server.serving import bind, serve
 from tests.server.conftest import House
+from tests.servers import free_port
 from tests.world import World
 
 
@@ -55,8 +56,7 @@ def test_a_port_that_does_not_exist_is_refused() -> None:
 
 @pytest.mark.parametrize(("host", "in_url"), [("127.0.0.1", "127.0.0.1"), ("localhost", "localhost"), ("::1", "[::1]")])
 async def test_the_server_answers_between_ready_and_stop(small_world: World, host: str, in_url: str) -> None:
-    with bind(host, 0) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     ready, stop = asyncio.Event(), asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(serve(create_app(small_world.denizen), host, port, ready=ready, stop=stop))
@@ -80,8 +80,7 @@ async def test_open_streams_end_at_once_when_the_server_stops(small_house: House
 
 
 async def test_a_server_that_is_cancelled_lets_go_of_everything(small_world: World) -> None:
-    with bind("127.0.0.1", 0) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     ready, stop = asyncio.Event(), asyncio.Event()
     task = asyncio.ensure_future(serve(create_app(small_world.denizen), "127.0.0.1", port, ready=ready, stop=stop))
     await ready.wait()

@@ -21,6 +21,7 @@ from denizen.server.serving import bind, serve_on
 from denizen.spaces.directory import Entity, Space
 from denizen.tools.settings import ClientTool
 from denizen.tools.tool import OutsideTool
+from tests.servers import free_port
 
 CONFIRM = ClientTool(
     name="confirm_action",
@@ -74,7 +75,7 @@ class House:
     async def start_server(self) -> None:
         """Listen, on the port of the last time if there was one."""
         stack = AsyncExitStack()
-        listener = bind("127.0.0.1", int(self.url.rpartition(":")[2]) if self.url else 0)
+        listener = bind("127.0.0.1", int(self.url.rpartition(":")[2]) if self.url else free_port())
         self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         stop, ready = asyncio.Event(), asyncio.Event()
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
