@@ -35,9 +35,9 @@ async def test_a_house_says_what_needs_a_person(house: House) -> None:
     async with world.denizen.living():
         for _ in range(DEAD_AFTER):
             await world.run_after(3_600)
-        given_up = await told(noor)
-        [instance] = given_up["instances"]
-        assert instance["answers"] is True
+        while not (given_up := await told(noor))["instances"][0]["answers"]:
+            pass  # it gives a sign of life when it has renewed its leases, which nobody here waits for
+        assert len(given_up["instances"]) == 1
         assert [each["code"] for each in given_up["alerts"]] == ["dead_events"]
         assert [(each["agent_id"], each["events"]) for each in given_up["dead"]] == [(ada.id, 1)]
         others = await told(eve)
