@@ -108,7 +108,7 @@ def test_a_tool_that_is_not_loaded_is_told(run: Run) -> None:
     assert run("apply", file, DENIZEN_TOOLS="kitchen.py").stderr == ""
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_it_is_applied_to_a_house_that_is_up(tmp_path: Path) -> None:
     """Two processes, one database; the agent that was made answers without a restart."""
     up = [sys.executable, "-m", "denizen", "up"]

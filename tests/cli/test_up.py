@@ -79,7 +79,7 @@ def test_a_host_beyond_this_machine_is_refused_unless_it_is_safe(refused: Callab
     assert not (tmp_path / "home").exists()
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_a_start_says_where_to_go_and_the_token_once_and_sigterm_drains(tmp_path: Path) -> None:
     """The second start finds everything as it was and shows no token; what was asked last is answered in the end."""
     home = tmp_path / "home"

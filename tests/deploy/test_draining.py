@@ -12,7 +12,7 @@ from tests.deploy.counting import counting
 from tests.deploy.instances import GRACE, instance
 from tests.server.conftest import Stream
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(900)
 
 
 async def test_sigterm_lets_the_cycle_and_its_readers_finish(tmp_path: Path) -> None:

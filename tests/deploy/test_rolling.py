@@ -164,7 +164,7 @@ def _rows(tx: Tx) -> tuple[list[Row], list[Row]]:
     return tx.all(UNANSWERED), tx.all(HELD)
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 async def test_a_rolling_restart_loses_nothing_doubles_nothing_and_waits_for_no_lease(
     postgres_url: str, redis_url: str, tmp_path: Path
 ) -> None:

@@ -18,7 +18,7 @@ from denizen.models.local.model import LocalModel
 from denizen.models.local.process import Tenancy
 from tests.world import World, listening
 
-pytestmark = pytest.mark.timeout(300)  # it writes twenty tokens a second, and fewer where others work too
+pytestmark = pytest.mark.timeout(900)  # it writes twenty tokens a second, and fewer where others work too
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from denizen.tools.functions import tool
 from tests.properties.house import unfinished
 
 EXAMPLES: Final = settings.default.max_examples if settings.default else 100
-PATIENCE: Final = 120 if EXAMPLES <= 100 else 3600
-"""Seconds that a test may take."""
+PATIENCE: Final = 900 if EXAMPLES <= 100 else 3600
+"""Seconds that a test may take: many times what it takes, for only a hang should reach them."""
 
 
 class HurryingClock(ManualClock):

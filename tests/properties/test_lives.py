@@ -57,7 +57,7 @@ from denizen.tools.tool import OutsideTool, Toolbox
 from tests.properties.house import House, Rows, opened, records, violations
 
 EXAMPLES: Final = settings.default.max_examples if settings.default else 100
-pytestmark = pytest.mark.timeout(120 if EXAMPLES <= 100 else 3600)
+pytestmark = pytest.mark.timeout(900 if EXAMPLES <= 100 else 3600)
 
 
 @tool

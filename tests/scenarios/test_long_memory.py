@@ -38,7 +38,7 @@ def shown(request: list[ModelMessage]) -> str:
     return "\n".join(as_text(each) for each in request)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 async def test_what_was_said_hundreds_of_cycles_ago_is_known_until_it_is_forgotten(world: World):
     ada = await world.agent("Ada", model=forever(deciding), window=SMALL)
     noor = await world.person("Noor")

@@ -12,7 +12,7 @@ import pytest
 from tests.fresh import clone, started, until
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_one_command_and_agents_answer_and_remember_after_a_restart(tmp_path: Path) -> None:
     """`make run` in an empty folder, without a key: both agents answer over HTTP and in the terminal, and a second
     start finds everything as it was."""
