@@ -16,7 +16,7 @@ from typing import Any
 
 import pyte
 
-PATIENCE_SECONDS = 90
+PATIENCE_SECONDS = 200
 """How long a pattern may take to appear on a loaded machine. Nothing waits that long when all is well."""
 
 

@@ -30,7 +30,7 @@ async def chat(*arguments: str, environ: dict[str, str], cwd: Path, piped: str |
         env=environ, cwd=cwd,
     )  # fmt: skip
     try:
-        async with asyncio.timeout(90):
+        async with asyncio.timeout(200):
             out, err = await process.communicate(None if piped is None else piped.encode())
     finally:
         if process.returncode is None:
