@@ -165,7 +165,7 @@ def _turn(tx: Tx, agent_id: AgentId, lived: Lived, space_id: SpaceId) -> Turn:
         failed=lived.failed,
         results=lived.results,
         errors=lived.errors,
-        by_hand=AGENTS.last_by_hand(tx, agent_id, space_id),
+        last_line=AGENTS.last_line(tx, agent_id, space_id),
     )
 
 

@@ -7,7 +7,7 @@ from sqlalchemy import bindparam, delete, func, select, update
 from denizen.ids import SpaceId
 from denizen.panel.settings import AdvisorSettings, PanelSettings
 from denizen.storage.database import Tx, insert_ignore, statement
-from denizen.storage.schema import advisors, panel_reflecting, panels, redactions
+from denizen.storage.schema import advisors, panel_reflecting, panels, redactions, spaces
 
 _panel = statement(select(panels.c.settings, panels.c.turns).where(panels.c.space_id == bindparam("space_id")))
 _advisors = statement(
@@ -67,8 +67,9 @@ def behind(tx: Tx) -> list[SpaceId]:
 _redactions = statement(
     select(func.count())
     .select_from(redactions)
-    .join(panels, panels.c.organization_id == redactions.c.organization_id)
-    .where(panels.c.space_id == bindparam("space_id"))
+    # Of the space: it may be older than what is kept of panels.
+    .join(spaces, spaces.c.organization_id == redactions.c.organization_id)
+    .where(spaces.c.id == bindparam("space_id"))
 )
 
 

@@ -8,7 +8,7 @@ moves the panel's mark. A process that ends in between leaves the mark where it 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Any, Final
@@ -20,14 +20,14 @@ from denizen.cycles import budgets
 from denizen.cycles.budgets import Amount
 from denizen.cycles.ledger import Charge
 from denizen.errors import InvalidInput, NotFound
-from denizen.ids import EntityId, SpaceId
+from denizen.ids import EntityId, MessageId, SpaceId
 from denizen.inbox.format import one_line
 from denizen.models.prices import Usage, expected_cost
 from denizen.panel import costs, marks, panels, rounds, standing
 from denizen.panel.asking import Kit
 from denizen.panel.panels import Panel
-from denizen.panel.rounds import Round
 from denizen.panel.standing import Voice
+from denizen.panel.taking import QUESTION_GONE
 from denizen.reflection import configuration, signals, thinking
 from denizen.reflection.books import VOICES, Conversation, Run
 from denizen.reflection.configuration import Configuration, Effective
@@ -41,6 +41,8 @@ from denizen.storage.schema import rounds as rounds_table
 
 TURNS: Final = 5
 """Turns of a panel that a metaprompt is shown."""
+TRIED_TURNS: Final = 20
+"""Turns of a panel in which the last replies of a voice are looked for."""
 _ERROR_CHARACTERS: Final = 200
 
 
@@ -56,75 +58,89 @@ class Held:
     """How often something had been forgotten when it was read."""
 
 
+_asked = statement(
+    select(rounds_table.c.message_id, rounds_table.c.asked_by, replies.c.voice, replies.c.state, replies.c.error_code)
+    .select_from(rounds_table.join(replies, replies.c.round_id == rounds_table.c.id))
+    .where(
+        rounds_table.c.space_id == bindparam("space_id"),
+        rounds_table.c.turn == bindparam("turn"),
+        rounds_table.c.step == 0,
+        replies.c.part == "reply",
+    )
+    .order_by(replies.c.position, replies.c.voice)
+)
+
+
 def next_held(tx: Tx, panel_id: SpaceId) -> Held | None:
     """The next turn that was not reflected on; None if there is none, or someone has still to answer it."""
     mark = marks.mark(tx, panel_id)
     panel = None if mark is None else panels.get(tx, panel_id)
     if mark is None or panel is None or panel.turns <= mark:
         return None
-    asked = next(iter(rounds.of_turn(tx, panel_id, mark + 1)), None)
-    if asked is not None and not asked.all_completed:
+    asked = tx.all(_asked, space_id=panel_id, turn=mark + 1)
+    if any(state not in rounds.OVER for *_, state, _code in asked):
         return None
-    voices = () if asked is None else tuple(_reflecting(tx, panel, asked))
-    turns = {} if asked is None else {each.id: _turn(tx, panel, asked, each) for each in voices}
+    had = {voice for *_, voice, state, code in asked if state != "cancelled" and code != QUESTION_GONE}
+    voices = tuple(each for each in standing.voices_once_asked(tx, panel, had) if each.reflection.is_on)
+    turns = _turns(tx, panel_id, mark + 1, voices, *asked[0][:2]) if voices else {}
     return Held(panel, mark + 1, turns, voices, marks.redactions_so_far(tx, panel_id))
 
 
-def _reflecting(tx: Tx, panel: Panel, asked: Round) -> list[Voice]:
-    """Who has answered, or failed to, is still there, and reflects."""
-    found: list[Voice] = []
-    for each in asked.spoken:
-        try:
-            voice = standing.voice(tx, panel, each.voice)
-        except NotFound:
-            continue
-        if each.state != "cancelled" and voice.reflection.is_on:
-            found.append(voice)
-    return found
+def _turns(
+    tx: Tx, panel_id: SpaceId, turn: int, voices: Sequence[Voice], message_id: MessageId, asked_by: EntityId
+) -> dict[str, Turn]:
+    """What the turn was to each voice. However many they are, and however old the panel is, it is read alike."""
+    said = _said(tx, message_id, asked_by)
+    minds = standing.minds(tx, panel_id, turn, asked_by)
+    exchanges, tried = _exchanges(tx, panel_id, turn), _tried(tx, panel_id, turn)
+    return {
+        each.id: Turn(
+            stance=minds[each.id].stance,
+            said=said,
+            counted={asked_by: minds[each.id].counters},
+            recent=_recent(exchanges, each),
+            failed=tuple(error is not None for error in tried[each.id]),
+            results=1,
+            errors=_errors(tried[each.id]),
+            last_line=minds[each.id].last_line,
+        )
+        for each in voices
+    }
 
 
-def _turn(tx: Tx, panel: Panel, asked: Round, voice: Voice) -> Turn:
-    """What the turn was to one voice."""
-    said = _said(tx, asked)
-    tried = _tried(tx, panel.id, voice.id, asked.turn)
-    return Turn(
-        stance=standing.stance(tx, panel.id, voice.id),
-        said=said,
-        counted={person_id: VOICES.counters(tx, voice.id, panel.id, person_id) for person_id in said},
-        recent=_recent(tx, panel.id, voice, asked.turn),
-        failed=tuple(error is not None for error in tried),
-        results=1,
-        errors=_errors(tried),
-        by_hand=VOICES.last_by_hand(tx, voice.id, panel.id),
-    )
-
-
-def _said(tx: Tx, asked: Round) -> dict[EntityId, str]:
+def _said(tx: Tx, message_id: MessageId, asked_by: EntityId) -> dict[EntityId, str]:
     try:
-        message = posting.get_message(tx, asked.message_id)
+        message = posting.get_message(tx, message_id)
     except NotFound:
         return {}
-    return {} if message.deleted_at is not None else {message.author_id: message.text}
+    return {} if message.deleted_at is not None else {asked_by: message.text}
 
 
 _answers = statement(
-    select(replies.c.error)
-    .select_from(replies.join(rounds_table, rounds_table.c.id == replies.c.round_id))
+    select(replies.c.voice, replies.c.state, replies.c.error_code, replies.c.error)
+    .select_from(rounds_table.join(replies, replies.c.round_id == rounds_table.c.id))
     .where(
-        replies.c.space_id == bindparam("space_id"),
-        replies.c.voice == bindparam("voice"),
+        rounds_table.c.space_id == bindparam("space_id"),
+        rounds_table.c.step == 0,
+        rounds_table.c.turn <= bindparam("turn"),
+        rounds_table.c.turn > bindparam("after"),
         replies.c.part == "reply",
         replies.c.state.in_(("done", "failed")),
-        rounds_table.c.turn <= bindparam("turn"),
     )
     .order_by(rounds_table.c.turn.desc())
-    .limit(signals.ENTRIES)
 )
 
 
-def _tried(tx: Tx, panel_id: SpaceId, voice: str, turn: int) -> list[str | None]:
-    """What went wrong with the last replies of the voice, the newest first; None where nothing did."""
-    return [row[0] for row in tx.all(_answers, space_id=panel_id, voice=voice, turn=turn)]
+def _tried(tx: Tx, panel_id: SpaceId, turn: int) -> dict[str, list[str | None]]:
+    """What went wrong with the last replies of each voice, the newest first; None where nothing did."""
+    found: dict[str, list[str | None]] = {}
+    where: dict[str, Any] = {"space_id": panel_id, "turn": turn, "after": turn - TRIED_TURNS}
+    for voice, state, code, error in tx.all(_answers, **where):
+        tried = found.setdefault(voice, [])
+        # A message that was gone before anybody could answer it is nobody's failure.
+        if code != QUESTION_GONE and len(tried) < signals.ENTRIES:
+            tried.append((error or code) if state == "failed" else None)
+    return found
 
 
 def _errors(tried: list[str | None]) -> tuple[str, ...]:
@@ -132,16 +148,15 @@ def _errors(tried: list[str | None]) -> tuple[str, ...]:
 
 
 _exchanged = statement(
-    select(entities.c.name, messages.c.text, messages.c.deleted_at, replies.c.text)
+    select(
+        rounds_table.c.turn, entities.c.name, messages.c.text, messages.c.deleted_at, replies.c.voice, replies.c.text
+    )
     .select_from(
         rounds_table.join(messages, messages.c.id == rounds_table.c.message_id)
         .join(entities, entities.c.id == messages.c.author_id)
         .outerjoin(
             replies,
-            (replies.c.round_id == rounds_table.c.id)
-            & (replies.c.voice == bindparam("voice"))
-            & (replies.c.part == "reply")
-            & (replies.c.state == "done"),
+            (replies.c.round_id == rounds_table.c.id) & (replies.c.part == "reply") & (replies.c.state == "done"),
         )
     )
     .where(
@@ -154,13 +169,33 @@ _exchanged = statement(
 )
 
 
-def _recent(tx: Tx, panel_id: SpaceId, voice: Voice, turn: int) -> str:
+@dataclass(slots=True)
+class _Exchange:
+    """What was said in a turn."""
+
+    author: str
+    text: str | None
+    """None: it was deleted."""
+    answers: dict[str, str]
+    """By voice."""
+
+
+def _exchanges(tx: Tx, panel_id: SpaceId, turn: int) -> list[_Exchange]:
+    found: dict[int, _Exchange] = {}
+    where: dict[str, Any] = {"space_id": panel_id, "turn": turn, "after": turn - TURNS}
+    for number, author, text, deleted_at, voice, answer in tx.all(_exchanged, **where):
+        one = found.setdefault(number, _Exchange(author, text if deleted_at is None else None, {}))
+        if answer:
+            one.answers[voice] = answer
+    return list(found.values())
+
+
+def _recent(exchanges: Sequence[_Exchange], voice: Voice) -> str:
     """What people said last, and what the voice said itself: it knows nothing else of the conversation."""
     lines: list[str] = []
-    where: dict[str, Any] = {"space_id": panel_id, "voice": voice.id, "turn": turn, "after": turn - TURNS}
-    for author, text, deleted_at, answer in tx.all(_exchanged, **where):
-        lines += [quoted(author, text)] if deleted_at is None else []
-        lines += [quoted(voice.name, answer)] if answer else []
+    for each in exchanges:
+        lines += [] if each.text is None else [quoted(each.author, each.text)]
+        lines += [quoted(voice.name, each.answers[voice.id])] if voice.id in each.answers else []
     return "\n".join(lines)
 
 
@@ -229,11 +264,11 @@ def _situation(tx: Tx, panel_id: SpaceId, voice_id: str) -> tuple[Panel, Voice, 
     voice = standing.voice(tx, panel, voice_id)
     turn = Turn(
         standing.stance(tx, panel_id, voice_id),
-        recent=_recent(tx, panel_id, voice, panel.turns),
-        errors=_errors(_tried(tx, panel_id, voice_id, panel.turns)),
+        recent=_recent(_exchanges(tx, panel_id, panel.turns), voice),
+        errors=_errors(_tried(tx, panel_id, panel.turns).get(voice_id, [])),
     )
-    last = next(iter(rounds.of_turn(tx, panel_id, panel.turns)), None)
-    felt = Felt() if last is None else last_felt(VOICES.counters(tx, voice_id, panel_id, last.asked_by))
+    last = next(iter(tx.all(_asked, space_id=panel_id, turn=panel.turns)), None)
+    felt = Felt() if last is None else last_felt(VOICES.counters(tx, voice_id, panel_id, last[1]))
     return panel, voice, turn, felt, marks.redactions_so_far(tx, panel_id)
 
 
@@ -242,15 +277,22 @@ class _Readings:
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str | None, str], Reading | None] = {}
-        self._one_at_a_time = asyncio.Lock()
+        self._one_at_a_time: dict[tuple[str, str | None, str], asyncio.Lock] = {}
 
     async def __call__(self, reflector: Reflector, settings: Effective, text: str) -> Reading | None:
-        sentiment = settings.sentiment
-        key = sentiment.method, sentiment.model or settings.model, text
-        async with self._one_at_a_time:
+        key = settings.sentiment.method, await _by_whom(reflector, settings), text
+        async with self._one_at_a_time.setdefault(key, asyncio.Lock()):
             if key not in self._found:
                 self._found[key] = await reading_of(reflector, settings, text)
         return self._found[key]
+
+
+async def _by_whom(reflector: Reflector, settings: Effective) -> str | None:
+    """The name of the model that is asked, if one is. Without one of its own for that, a voice asks what answers
+    for it."""
+    if settings.sentiment.method != "llm":
+        return None
+    return (await reflector.model_for(settings.sentiment.model or settings.model))[0]
 
 
 class Purse:
@@ -283,10 +325,13 @@ class Purse:
 
     async def pay(self, named: NamedModel, kept: Any, response: ModelResponse | None) -> None:
         """The call is on the panel's account, and what was kept for it is free again."""
-        if kept is not None:
-            self._kept.remove(kept)
-        if response is not None:
-            await self._db.write(_enter, self._panel, self._kit.charge(response, named[0]))
+        try:
+            if response is not None:
+                await self._db.write(_enter, self._panel, self._kit.charge(response, named[0]))
+        finally:
+            # Not before: in between, the other voices would find room that there is not.
+            if kept is not None:
+                self._kept.remove(kept)
 
 
 def _enter(tx: Tx, panel: Panel, charge: Charge) -> None:

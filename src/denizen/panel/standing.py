@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
+
+from sqlalchemy import bindparam, func, select
 
 from denizen.errors import NotFound
 from denizen.ids import EntityId, SpaceId
 from denizen.panel import advisors, history, marks, panels
+from denizen.panel.advisors import Advisor
 from denizen.panel.panels import Panel
 from denizen.panel.rounds import ASSISTANT
 from denizen.reflection.books import VOICES, Conversation, PastRun, Run, Stance
 from denizen.reflection.settings import ReflectionSettings
-from denizen.reflection.state import Adjustment
-from denizen.storage.database import Tx
+from denizen.reflection.signals import Counters
+from denizen.reflection.state import Adjustment, StateOfMind
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import replies, rounds, voice_feelings, voice_reflections, voice_stances
 
 _LAST: Final = 2**62
 
@@ -42,20 +48,33 @@ class Standing:
 
 def voice(tx: Tx, panel: Panel, id: str) -> Voice:
     """The voice of this id. Raises `NotFound` where there is none, or it was removed."""
-    settings = panel.settings
     if id == ASSISTANT:
-        return Voice(id, "Assistant", settings.model, settings.reflection)
+        return _assistant(panel)
     found = advisors.get(tx, panel.id, id)
     if found.removed:
         raise NotFound("advisor", id)
-    own = found.settings
-    reflection = settings.reflection if own.reflection is None else own.reflection
-    return Voice(id, found.name, own.model or settings.model, reflection)
+    return _advisor(panel, found)
 
 
 def voices(tx: Tx, panel: Panel) -> list[Voice]:
     """Those who are there, in order; where there are no advisors, the plain assistant."""
-    return [voice(tx, panel, each.id) for each in advisors.list_of(tx, panel.id)] or [voice(tx, panel, ASSISTANT)]
+    return [_advisor(panel, each) for each in advisors.list_of(tx, panel.id)] or [_assistant(panel)]
+
+
+def voices_once_asked(tx: Tx, panel: Panel, asked: Collection[str]) -> list[Voice]:
+    """Those of them who are still there; the plain assistant is, also where advisors have come since."""
+    there = [*(_advisor(panel, each) for each in advisors.list_of(tx, panel.id)), _assistant(panel)]
+    return [each for each in there if each.id in asked]
+
+
+def _assistant(panel: Panel) -> Voice:
+    return Voice(ASSISTANT, "Assistant", panel.settings.model, panel.settings.reflection)
+
+
+def _advisor(panel: Panel, advisor: Advisor) -> Voice:
+    settings, own = panel.settings, advisor.settings
+    reflection = settings.reflection if own.reflection is None else own.reflection
+    return Voice(advisor.id, advisor.name, own.model or settings.model, reflection)
 
 
 def stance(tx: Tx, panel_id: SpaceId, id: str) -> Stance:
@@ -79,6 +98,66 @@ def standing(tx: Tx, panel: Panel, id: str) -> Standing:
 def standings(tx: Tx, panel: Panel) -> list[Standing]:
     """How those stand who are there, in order."""
     return [standing(tx, panel, each.id) for each in voices(tx, panel)]
+
+
+@dataclass(frozen=True, slots=True)
+class Mind:
+    """What is kept of a voice when it begins to reflect on a turn of someone."""
+
+    stance: Stance
+    """Without its profile: that is of no account here."""
+    counters: Counters
+    last_line: int
+    """What `Book.last_line` is."""
+
+
+_minds = statement(
+    select(
+        replies.c.voice,
+        voice_stances.c.mood,
+        voice_stances.c.skill,
+        voice_stances.c.complexity,
+        voice_stances.c.imprints,
+        voice_stances.c.reflected_turns,
+        voice_feelings.c.counters,
+        select(func.max(voice_reflections.c.number))
+        .where(voice_reflections.c.space_id == replies.c.space_id, voice_reflections.c.voice == replies.c.voice)
+        .scalar_subquery(),
+    )
+    .select_from(
+        rounds.join(replies, replies.c.round_id == rounds.c.id)
+        .outerjoin(
+            voice_stances,
+            (voice_stances.c.space_id == replies.c.space_id) & (voice_stances.c.voice == replies.c.voice),
+        )
+        .outerjoin(
+            voice_feelings,
+            (voice_feelings.c.space_id == replies.c.space_id)
+            & (voice_feelings.c.voice == replies.c.voice)
+            & (voice_feelings.c.person_id == bindparam("person_id")),
+        )
+    )
+    .where(
+        rounds.c.space_id == bindparam("space_id"),
+        rounds.c.turn == bindparam("turn"),
+        rounds.c.step == 0,
+        replies.c.part == "reply",
+    )
+)
+
+
+def minds(tx: Tx, panel_id: SpaceId, turn: int, person_id: EntityId) -> dict[str, Mind]:
+    """The minds of all who were asked in the turn, with what each has counted of this person. One statement."""
+    found: dict[str, Mind] = {}
+    rows = tx.all(_minds, space_id=panel_id, turn=turn, person_id=person_id)
+    for voice_id, mood, skill, complexity, imprints, reflected, counters, last_line in rows:
+        stance = Stance(panel_id, None, "", 0)
+        if mood is not None:
+            state = StateOfMind(mood, skill, complexity)
+            stance = replace(stance, state=state, imprints=json.loads(imprints), reflected_turns=reflected)
+        counted = Counters() if counters is None else Counters.from_json(counters)
+        found[voice_id] = Mind(stance, counted, last_line or 0)
+    return found
 
 
 def set_state(tx: Tx, panel_id: SpaceId, id: str, wanted: Adjustment, *, by: EntityId | None = None) -> Stance:

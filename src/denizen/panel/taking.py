@@ -51,6 +51,7 @@ AT_A_LOOK: Final = 200
 MOST_ATTEMPTS: Final = 5
 """How often a reply may be taken up before it is given up: a process may have died of it each time."""
 DIED_OF_IT: Final = "It was begun several times, and the process ended each time before it was done."
+QUESTION_GONE: Final = "question_gone"
 GONE: Final = "The message was deleted before it was answered."
 
 
@@ -420,7 +421,7 @@ class _Reading:
         if attempts >= MOST_ATTEMPTS:
             return "interrupted", DIED_OF_IT
         if claim.part == "reply" and self._present(claim, 0).message is None:
-            return "question_gone", GONE
+            return QUESTION_GONE, GONE
         return None
 
     def work(self, claim: Claim) -> tuple[Work, Stage | None]:

@@ -101,8 +101,8 @@ class Conversation:
     counters: Mapping[EntityId, Counters]
     seen: Sequence[Seen]
     runs: Sequence[Run]
-    by_hand: int = 0
-    """What `last_by_hand` was when it was begun."""
+    last_line: int = 0
+    """What `Book.last_line` was when it was begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +189,11 @@ class Book:
         self._add_run = insert_into(
             of_runs, who, "space_id", when, "metaprompt", "cause", "outcome", "reason", "state", "by_id", "created_at"
         )
+        self._last_line = statement(select(func.max(of_runs.c.number)).where(*_there(of_runs, who)))
         self._by_hand = statement(
-            select(func.max(of_runs.c.number)).where(*_there(of_runs, who), of_runs.c[when].is_(None))
+            select(of_runs.c.number)
+            .where(*_there(of_runs, who), of_runs.c.number > bindparam("after"), of_runs.c[when].is_(None))
+            .limit(1)
         )
         past = ("number", "space_id", when, "metaprompt", "cause", "outcome", "reason", "state", "by_id", "created_at")
         self._runs = _page(of_runs, who, past)
@@ -213,9 +216,9 @@ class Book:
         row = tx.one(self._counters, who=who, space=space_id, person_id=person_id)
         return Counters() if row is None else Counters.from_json(row[0])
 
-    def last_by_hand(self, tx: Tx, who: str, space_id: SpaceId) -> int:
-        """The number of the newest line of the history that is someone's doing; 0: there is none."""
-        row = tx.one(self._by_hand, who=who, space=space_id)
+    def last_line(self, tx: Tx, who: str, space_id: SpaceId) -> int:
+        """The number of the newest line of the history; 0: there is none."""
+        row = tx.one(self._last_line, who=who, space=space_id)
         return 0 if row is None or row[0] is None else row[0]
 
     def runs_of(
@@ -260,7 +263,7 @@ class Book:
         """
         there = {self._who: who, "space_id": came.space_id}
         tx.run(self._put_turn, **there, reflected_turns=came.turn, updated_at=tx.now)
-        if self.last_by_hand(tx, who, came.space_id) != came.by_hand:
+        if tx.one(self._by_hand, who=who, space=came.space_id, after=came.last_line) is not None:
             return False
         for person_id, counted in came.counters.items():
             tx.run(self._feel, **there, person_id=person_id, counters=counted.to_json(), updated_at=tx.now)

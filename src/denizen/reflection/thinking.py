@@ -102,8 +102,8 @@ class Turn:
     """How many of those are of this turn."""
     errors: tuple[str, ...] = ()
     """What went wrong with them, the oldest first."""
-    by_hand: int = 0
-    """What `Book.last_by_hand` was."""
+    last_line: int = 0
+    """What `Book.last_line` was."""
 
     @property
     def number(self) -> int:
@@ -116,7 +116,7 @@ Read = Callable[[Reflector, Effective, str], Awaitable[Reading | None]]
 
 async def think(reflector: Reflector, turn: Turn, read: Read | None = None) -> Conversation:
     """What the turn has come to. Only what is wrong with the database is raised."""
-    nothing = Conversation(turn.stance.space_id, turn.number, {}, (), (), turn.by_hand)
+    nothing = Conversation(turn.stance.space_id, turn.number, {}, (), (), turn.last_line)
     try:
         settings = reflector.effective(turn.stance)
         if settings.idle:
@@ -148,7 +148,7 @@ async def _think(reflector: Reflector, settings: Effective, turn: Turn, read: Re
         seen.append(Seen(None, wrong))
     due = [(each, cause, felt[person]) for each, cause, person in _due(settings, turn.number, seen)]
     runs = await _ask_all(reflector, settings, turn, due)
-    return Conversation(turn.stance.space_id, turn.number, counted, seen, runs, turn.by_hand)
+    return Conversation(turn.stance.space_id, turn.number, counted, seen, runs, turn.last_line)
 
 
 async def _ask_all(
