@@ -1,4 +1,7 @@
-"""`denizen mind`: an agent's states of mind, conversation by conversation: shown, set, reset, tried by hand."""
+"""`denizen mind`: an agent's states of mind, conversation by conversation: shown, set, reset, tried by hand.
+
+What is told of them is told of those of panels too: `denizen panel mind`.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +19,25 @@ from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.cli.desk.opening import AN_ID, AgentName, AsJson, Token, Url, at_desk
 from denizen.cli.desk.port import Desk
-from denizen.client.shapes import Stance, Standing, StateOfMind
+from denizen.client.shapes import Reflection, Signal, Stance, Standing, StateOfMind, TriedMetaprompt
 from denizen.errors import InvalidInput
 from denizen.inbox.format import one_line
 from denizen.reflection import state as words
 
-app = typer.Typer(help="Show and change an agent's states of mind.", no_args_is_help=True)
+app = typer.Typer(
+    help="Show and change an agent's states of mind. Those of a panel's advisors: `denizen panel mind`.",
+    no_args_is_help=True,
+)
 
+Mood = Annotated[str | None, typer.Option("--mood", help="Such as empathetic.")]
+Skill = Annotated[str | None, typer.Option("--skill", help="The user's skill, such as novice.")]
+Complexity = Annotated[str | None, typer.Option("--complexity", help="Of the task, such as simple.")]
+MetapromptName = Annotated[str, typer.Argument(metavar="METAPROMPT", help="The metaprompt, by its id.")]
+Apply = Annotated[bool, typer.Option("--apply", help="Let the answer change the state of mind.")]
 SpaceName = Annotated[str, typer.Argument(metavar="SPACE", help="The space, by id or by name.")]
 T = TypeVar("T")
-_SHOWN: Final = 100
+SHOWN: Final = 100
+"""Lines of a history."""
 
 
 @app.command()
@@ -46,7 +58,7 @@ def show(
 def _show(each: Standing) -> None:
     """One conversation, in as many lines as there is to say."""
     console = stdout()
-    console.print(Text.assemble((printable(each.space), "cyan"), f"  {_line(each.state)}"), soft_wrap=True)
+    console.print(Text.assemble((printable(each.space), "cyan"), f"  {as_told(each.state)}"), soft_wrap=True)
     told = [f"profile {each.profile.id}: {each.profile.reason}"] if each.profile.id is not None else []
     told += [f"settings {_settings(each)}"] if each.settings else []
     told += [f"keeps {key}: {text}" for key, text in each.imprints.items()]
@@ -65,14 +77,9 @@ def history(
 ) -> None:
     """Show how a state of mind came to be what it is, the newest first."""
     found = _there(
-        context, url, token, agent, space, lambda desk, where: desk.states_of_mind(agent, where, limit=_SHOWN)
+        context, url, token, agent, space, lambda desk, where: desk.states_of_mind(agent, where, limit=SHOWN)
     ).runs
-    if as_json:
-        rows = [{"at": _time(each.at), "cycle": each.cycle, "cause": each.cause, "metaprompt": each.metaprompt,
-                 "outcome": each.outcome, "reason": each.reason, **dict(each.state)} for each in found]  # fmt: skip
-        print_json(rows)
-        return
-    _print([(_time(each.at), each.cause, each.outcome, each.state.mood, each.reason) for each in found])
+    tell_runs(found, as_json)
 
 
 @app.command()
@@ -86,14 +93,9 @@ def signals(
 ) -> None:
     """Show what was seen in how people feel there, the newest first."""
     found = _there(
-        context, url, token, agent, space, lambda desk, where: desk.signals(agent, where, limit=_SHOWN)
+        context, url, token, agent, space, lambda desk, where: desk.signals(agent, where, limit=SHOWN)
     ).signals
-    if as_json:
-        rows = [{"at": _time(each.at), "cycle": each.cycle, "person": each.person, "name": each.name,
-                 "rule": each.rule, "score": each.score} for each in found]  # fmt: skip
-        print_json(rows)
-        return
-    _print([(_time(each.at), f"cycle {each.cycle}", each.name, each.rule) for each in found])
+    tell_signals(found, as_json)
 
 
 @app.command("set")
@@ -101,16 +103,15 @@ def set_(
     context: typer.Context,
     agent: AgentName,
     space: SpaceName,
-    mood: Annotated[str | None, typer.Option(help="Such as empathetic.")] = None,
-    skill: Annotated[str | None, typer.Option(help="The user's skill, such as novice.")] = None,
-    complexity: Annotated[str | None, typer.Option(help="Of the task, such as simple.")] = None,
+    mood: Mood = None,
+    skill: Skill = None,
+    complexity: Complexity = None,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
 ) -> None:
     """Set a state of mind: what is not said stays. The agent is told with its next cycle."""
-    given = {"mood": mood, "user_skill": skill, "task_complexity": complexity}
-    wanted = {name: value for name, value in given.items() if value is not None}
+    wanted = those_said(mood, skill, complexity)
     found = _there(
         context, url, token, agent, space, lambda desk, where: desk.set_state_of_mind(agent, where, **wanted)
     )
@@ -168,8 +169,8 @@ def try_(
     context: typer.Context,
     agent: AgentName,
     space: SpaceName,
-    metaprompt: Annotated[str, typer.Argument(help="The metaprompt, by its id.")],
-    apply: Annotated[bool, typer.Option("--apply", help="Let the answer change the state of mind.")] = False,
+    metaprompt: MetapromptName,
+    apply: Apply = False,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
@@ -184,15 +185,7 @@ def try_(
         lambda desk, where: desk.try_metaprompt(agent, where, metaprompt, apply=apply),
         equipped=True,
     )
-    if as_json:
-        print_json(tried.model_dump(mode="json"))
-        return
-    console = stdout()
-    console.print(Text(printable(tried.prompt), style="dim"), soft_wrap=True)
-    console.print()
-    console.print(Text(printable(tried.failed or _line(tried.after))), soft_wrap=True)
-    if tried.applied:
-        stderr().print("The agent is told with its next cycle.", style="dim")
+    tell_tried(tried, as_json, "The agent is told with its next cycle.")
 
 
 def _there(
@@ -231,15 +224,54 @@ async def _find(desk: Desk, agent: str, wanted: str) -> str:
     return meant[0]
 
 
+def those_said(mood: str | None, skill: str | None, complexity: str | None) -> dict[str, str]:
+    """What of a state of mind shall be different."""
+    given = {"mood": mood, "user_skill": skill, "task_complexity": complexity}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def tell_runs(found: Iterable[Reflection], as_json: bool, *, when: str = "cycle") -> None:
+    """How a state of mind came to be what it is; `when` is what its times are counted in."""
+    if as_json:
+        rows = [{"at": _time(each.at), when: each.cycle, "cause": each.cause, "metaprompt": each.metaprompt,
+                 "outcome": each.outcome, "reason": each.reason, **dict(each.state)} for each in found]  # fmt: skip
+        print_json(rows)
+        return
+    _print([(_time(each.at), each.cause, each.outcome, each.state.mood, each.reason) for each in found])
+
+
+def tell_signals(found: Iterable[Signal], as_json: bool, *, when: str = "cycle") -> None:
+    """What was seen in how people feel."""
+    if as_json:
+        rows = [{"at": _time(each.at), when: each.cycle, "person": each.person, "name": each.name,
+                 "rule": each.rule, "score": each.score} for each in found]  # fmt: skip
+        print_json(rows)
+        return
+    _print([(_time(each.at), f"{when} {each.cycle}", each.name, each.rule) for each in found])
+
+
+def tell_tried(tried: TriedMetaprompt, as_json: bool, once_applied: str) -> None:
+    """What was asked, and what came of it."""
+    if as_json:
+        print_json(tried.model_dump(mode="json"))
+        return
+    console = stdout()
+    console.print(Text(printable(tried.prompt), style="dim"), soft_wrap=True)
+    console.print()
+    console.print(Text(printable(tried.failed or as_told(tried.after))), soft_wrap=True)
+    if tried.applied:
+        stderr().print(once_applied, style="dim")
+
+
 def _say(found: Stance, as_json: bool) -> None:
     if as_json:
         print_json(_as_object(found))
     else:
-        stderr().print(Text(_line(found.state), style="dim"), soft_wrap=True)
+        stderr().print(Text(as_told(found.state), style="dim"), soft_wrap=True)
 
 
-def _line(state: StateOfMind) -> str:
-    """The state of mind as the agent is told of it."""
+def as_told(state: StateOfMind) -> str:
+    """The state of mind as whoever has it is told of it."""
     return printable(words.StateOfMind(**state.model_dump()).line() or "no particular state of mind")
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from pydantic import JsonValue
 from rich.text import Text
 
 from denizen.cli.chat.rendering import printable
@@ -30,6 +31,9 @@ _Model = Annotated[str | None, typer.Option(help="Its own model, as `provider:na
 _MaxTokens = Annotated[int | None, typer.Option(min=1, help="How long a reply may be.")]
 _Reasoning = Annotated[
     bool | None, typer.Option("--reasoning/--no-reasoning", help="Whether it thinks before it speaks.")
+]
+_Reflection = Annotated[
+    str | None, typer.Option(help="How it reflects: a quick-start profile, such as basic; empty: as the panel does.")
 ]
 _Expect = Annotated[list[str] | None, typer.Option(help="What is expected of each of its replies; several times.")]
 
@@ -58,18 +62,19 @@ def add(
     max_tokens: _MaxTokens = None,
     reasoning: _Reasoning = None,
     expect: _Expect = None,
+    reflection: _Reflection = None,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
 ) -> None:
     """Add an advisor to a panel."""
-    fields = {"name": name, "group": group, "colour": colour}
-    fields |= _given(description, model, max_tokens, reasoning, expect)
+    fields: dict[str, Any] = {"name": name, "group": group, "colour": colour}
+    fields |= _given(description, model, max_tokens, reasoning, expect) | _reflection(reflection)
 
     async def work(desk: Panels, there: Panel) -> Advisor:
         return await desk.add_advisor(there.id, fields)
 
-    _tell([in_panel(context, panel, url, token, work)], as_json)
+    _tell([in_panel(context, panel, url, token, work, equipped=bool(reflection))], as_json)
 
 
 @app.command()
@@ -86,6 +91,7 @@ def edit(
     max_tokens: _MaxTokens = None,
     reasoning: _Reasoning = None,
     expect: _Expect = None,
+    reflection: _Reflection = None,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
@@ -94,13 +100,15 @@ def edit(
     changes = _given(description, model, max_tokens, reasoning, expect)
     more = {"name": name, "group": group, "colour": colour, "active": active}
     changes |= {key: value for key, value in more.items() if value is not None}
-    if not changes:
+    if not changes and reflection is None:
         raise InvalidInput("Say what shall be different, for instance --name or --inactive.")
 
     async def work(desk: Panels, there: Panel) -> Advisor:
-        return await desk.change_advisor(there.id, advisor_in(there, advisor).id, **changes)
+        found = advisor_in(there, advisor)
+        how = _reflection(reflection, found.reflection)
+        return await desk.change_advisor(there.id, found.id, **changes, **how)
 
-    _tell([in_panel(context, panel, url, token, work)], as_json)
+    _tell([in_panel(context, panel, url, token, work, equipped=bool(reflection))], as_json)
 
 
 @app.command()
@@ -169,7 +177,8 @@ def import_(
     async def work(desk: Panels, there: Panel) -> list[Advisor]:
         return await desk.import_advisors(there.id, document, replace=replace)
 
-    _tell(in_panel(context, panel, url, token, work), as_json)
+    # Equipped, because only such a house knows which profiles of reflection there are.
+    _tell(in_panel(context, panel, url, token, work, equipped=True), as_json)
 
 
 @app.command()
@@ -214,6 +223,17 @@ def _given(
     return {name: value for name, value in given.items() if value is not None}
 
 
+def _reflection(profile: str | None, now: Mapping[str, JsonValue] | None = None) -> dict[str, Any]:
+    if profile is None:
+        return {}
+    return {"reflection": with_profile(now or {}, profile) if profile else None}
+
+
+def with_profile(now: Mapping[str, JsonValue], profile: str) -> dict[str, JsonValue]:
+    """The settings of a reflection with this profile, instead of what they say of sentiment themselves."""
+    return {**{name: value for name, value in now.items() if name != "sentiment"}, "profile": profile}
+
+
 def _document(file: Path) -> dict[str, Any]:
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
@@ -239,3 +259,12 @@ def _tell(listed: Iterable[Advisor], as_json: bool) -> None:
         stdout().print(Text.assemble(*head))
         if each.description:
             stdout().print(Text(f"  {printable(each.description)}", style="dim"))
+        if each.reflection is not None:
+            stdout().print(Text(f"  reflection {how_it_reflects(each.reflection)}", style="dim"))
+
+
+def how_it_reflects(settings: Mapping[str, JsonValue]) -> str:
+    """By which profile, or that it says itself, and with how many metaprompts of its own."""
+    own, sentiment = settings.get("metaprompts") or [], settings.get("sentiment")
+    by = printable(str(settings.get("profile", "off"))) if sentiment is None else "with settings of its own"
+    return f"{by}, metaprompts of its own: {len(own)}" if isinstance(own, list) and own else by

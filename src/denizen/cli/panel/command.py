@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
+from pydantic import JsonValue
 from rich import box
 from rich.table import Table
 from rich.text import Text
@@ -17,16 +18,22 @@ from rich.text import Text
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.cli.desk.opening import AsJson, Token, Url
-from denizen.cli.panel import advisors
+from denizen.cli.mind import as_told
+from denizen.cli.panel import advisors, mind
 from denizen.cli.panel.columns import Columns, showing
 from denizen.cli.panel.opening import PanelName, at_panels, in_panel
 from denizen.cli.panel.port import Panels
 from denizen.client import Connected, Happened
-from denizen.client.shapes import Panel, PanelCost, Round
+from denizen.client.shapes import Panel, PanelCost, Round, VoiceStance
 from denizen.client.streaming import LifeEvent
+from denizen.errors import InvalidInput
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Ask several advisors at once.")
 app.add_typer(advisors.app, name="advisors")
+app.add_typer(mind.app, name="mind")
+
+_Model = Annotated[str | None, typer.Option(help="What answers, as `provider:name`.")]
+_Reflection = Annotated[str | None, typer.Option(help="How it reflects: a quick-start profile, such as basic.")]
 
 LOOK_SECONDS: Final = 2
 
@@ -49,9 +56,10 @@ def create(
     name: Annotated[str, typer.Argument(help="What it is called.")],
     names: Annotated[list[str] | None, typer.Argument(metavar="[ADVISOR]...", help="The names of advisors.")] = None,
     private: Annotated[bool, typer.Option("--private", help="Nobody else may know of it.")] = False,
-    model: Annotated[str | None, typer.Option(help="What answers, as `provider:name`.")] = None,
+    model: _Model = None,
     synthesis: Annotated[bool, typer.Option("--synthesis", help="Put every turn together.")] = False,
     crosstalk: Annotated[int, typer.Option(min=0, max=5, help="How often they answer each other.")] = 0,
+    reflection: _Reflection = None,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
@@ -60,14 +68,71 @@ def create(
     settings: dict[str, Any] = {"crosstalk": crosstalk} if crosstalk else {}
     settings |= {"model": model} if model else {}
     settings |= {"synthesis": "always"} if synthesis else {}
+    settings |= {"reflection": {"profile": reflection}} if reflection else {}
     drafts: list[dict[str, Any]] = [{"name": each} for each in names or ()]
     made = at_panels(
-        context, url, token, lambda desk: desk.create_panel(name, drafts, private=private, settings=settings)
+        context,
+        url,
+        token,
+        lambda desk: desk.create_panel(name, drafts, private=private, settings=settings),
+        equipped=reflection is not None,
     )
     if as_json:
         print_json(made.model_dump(mode="json"))
     else:
         stderr().print(Text(f'The panel "{printable(made.name)}" is open. Its id is {made.id}.', style="dim"))
+
+
+@app.command()
+def show(
+    context: typer.Context, panel: PanelName, as_json: AsJson = False, url: Url = None, token: Token = None
+) -> None:
+    """Show how a panel answers, who advises in it, and in what mood."""
+
+    async def work(desk: Panels, there: Panel) -> tuple[Panel, list[VoiceStance]]:
+        return there, await desk.advisor_stances(there.id)
+
+    there, stances = in_panel(context, panel, url, token, work)
+    if as_json:
+        told = there.model_dump(mode="json")
+        print_json({**told, "stances": [each.model_dump(mode="json") for each in stances]})
+    else:
+        _show(there, stances)
+
+
+@app.command()
+def edit(
+    context: typer.Context,
+    panel: PanelName,
+    name: Annotated[str | None, typer.Option(help="What it is called from now on.")] = None,
+    model: _Model = None,
+    synthesis: Annotated[
+        bool | None, typer.Option("--synthesis/--no-synthesis", help="Whether every turn is put together.")
+    ] = None,
+    crosstalk: Annotated[int | None, typer.Option(min=0, max=5, help="How often they answer each other.")] = None,
+    reflection: _Reflection = None,
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
+) -> None:
+    """Change how a panel answers. What is being answered goes on as it was begun."""
+    given: dict[str, Any] = {"model": model, "crosstalk": crosstalk}
+    given["synthesis"] = None if synthesis is None else "always" if synthesis else "on_demand"
+    settings = {key: value for key, value in given.items() if value is not None}
+    if not settings and name is None and reflection is None:
+        raise InvalidInput("Say what shall be different, for instance --name or --reflection.")
+
+    async def work(desk: Panels, there: Panel) -> tuple[Panel, list[VoiceStance]]:
+        if reflection is not None:
+            settings["reflection"] = advisors.with_profile(_reflection_of(there), reflection)
+        changed = await desk.change_panel(there.id, name=name, **settings)
+        return changed, await desk.advisor_stances(there.id)
+
+    changed, stances = in_panel(context, panel, url, token, work, equipped=reflection is not None)
+    if as_json:
+        print_json(changed.model_dump(mode="json"))
+    else:
+        _show(changed, stances)
 
 
 @app.command()
@@ -159,6 +224,28 @@ def cost(
     likely = "price unknown" if told.cost_micros is None else f"about {_dollars(told.cost_micros)}"
     most = "" if told.most_micros is None else f", {_dollars(told.most_micros)} at most"
     stdout().print(Text(f"{told.input_tokens:,} tokens in, {likely}{most}"))
+
+
+def _show(there: Panel, stances: Iterable[VoiceStance]) -> None:
+    console, own = stdout(), there.settings
+    console.print(Text.assemble((printable(there.name), "bold"), (f"  {there.turns:,} turns, {there.id}", "dim")))
+    how = [f"model {own.get('model')}", f"synthesis {str(own.get('synthesis')).replace('_', ' ')}"]
+    how += [f"cross-talk {own.get('crosstalk')}", f"reflection {advisors.how_it_reflects(_reflection_of(there))}"]
+    console.print(Text(f"  {printable(', '.join(how))}", style="dim"), soft_wrap=True)
+    known = {each.id: each for each in there.advisors}
+    for each in stances:
+        advisor = known.get(each.voice)
+        head = f"@{advisor.handle}" if advisor is not None else each.voice
+        off = "" if advisor is None or advisor.active else "  switched off"
+        told = Text.assemble((head, "cyan"), f"  {printable(each.name)}", (off, "dim"), f"  {as_told(each.state)}")
+        console.print(told, soft_wrap=True)
+        for reason in mind.reasons(each):
+            console.print(Text(f"  {reason}", style="dim"), soft_wrap=True)
+
+
+def _reflection_of(there: Panel) -> Mapping[str, JsonValue]:
+    found = there.settings.get("reflection")
+    return found if isinstance(found, dict) else {}
 
 
 def _spent(told: Iterable[Round]) -> str:

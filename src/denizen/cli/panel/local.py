@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from pydantic import JsonValue
 
 from denizen.app import Runtime
 from denizen.bus.port import Gap
 from denizen.bus.streams import PanelDelta, ReplyChanged, RoundChanged, from_payload, space_topic
+from denizen.cli.desk.telling import told
 from denizen.client import Connected, Happened
-from denizen.client.shapes import Advisor, Panel, PanelCost, Round, Rounds, Suggestion
+from denizen.client.shapes import (
+    Advisor,
+    Panel,
+    PanelCost,
+    Reflection,
+    Round,
+    Rounds,
+    Signal,
+    Signals,
+    StatesOfMind,
+    Suggestion,
+    TriedMetaprompt,
+    VoiceStance,
+)
 from denizen.client.streaming import LifeEvent
 from denizen.ids import SpaceId
-from denizen.panel import advisors, panels, rounds
+from denizen.panel import advisors, panels, rounds, standing
+from denizen.panel.standing import Standing
 from denizen.server.shapes.panels import AdvisorOut, CostOut, PanelOut, ReplyOut, RoundOut
+from denizen.server.shapes.stances import RunOut, SignalOut, TriedOut, VoiceStanceOut
+from denizen.spaces import directory
 from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx
 
@@ -49,6 +66,11 @@ class LocalPanels:
             **dict(settings or {}),
         )
         return await self._told(made.id)
+
+    async def change_panel(self, panel_id: str, *, name: str | None = None, **settings: JsonValue) -> Panel:
+        self._runtime.check_reflection(settings.get("reflection"))
+        await self._runtime.db.write(_change, SpaceId(panel_id), name, settings)
+        return await self._told(SpaceId(panel_id))
 
     async def add_advisor(self, panel_id: str, fields: Mapping[str, JsonValue]) -> Advisor:
         [made] = await self._runtime.add_advisors(SpaceId(panel_id), fields)
@@ -100,21 +122,55 @@ class LocalPanels:
     async def panel_transcript(self, panel_id: str) -> str:
         return await self._runtime.panel_transcript(SpaceId(panel_id))
 
+    # States of mind
+
+    async def advisor_stances(self, panel_id: str) -> list[VoiceStance]:
+        found = await self._runtime.advisor_standings(SpaceId(panel_id))
+        return [told(VoiceStance, VoiceStanceOut.of(each)) for each in found]
+
+    async def advisor_stance(self, panel_id: str, voice: str) -> VoiceStance:
+        found = await self._runtime.db.read(_standing, SpaceId(panel_id), voice)
+        return told(VoiceStance, VoiceStanceOut.of(found))
+
+    async def set_advisor_state_of_mind(self, panel_id: str, voice: str, **state: str) -> VoiceStance:
+        wanted = cast("dict[str, Any]", state)
+        await self._runtime.set_advisor_state_of_mind(SpaceId(panel_id), voice, **wanted, by=self._owner)
+        return await self.advisor_stance(panel_id, voice)
+
+    async def reset_advisor_state_of_mind(self, panel_id: str, voice: str) -> None:
+        await self._runtime.reset_advisor_state_of_mind(SpaceId(panel_id), voice, by=self._owner)
+
+    async def advisor_states_of_mind(self, panel_id: str, voice: str, *, limit: int = 50) -> StatesOfMind:
+        found = await self._runtime.advisor_states_of_mind(SpaceId(panel_id), voice, limit=limit)
+        return StatesOfMind(runs=tuple(told(Reflection, RunOut.of(each)) for each in found))
+
+    async def advisor_signals(self, panel_id: str, voice: str, *, limit: int = 50) -> Signals:
+        found = await self._runtime.advisor_signals(SpaceId(panel_id), voice, limit=limit)
+        return Signals(signals=tuple(told(Signal, SignalOut.of(each)) for each in found))
+
+    async def try_advisor_metaprompt(
+        self, panel_id: str, voice: str, metaprompt: str, *, apply: bool = False
+    ) -> TriedMetaprompt:
+        tried = await self._runtime.try_advisor_metaprompt(
+            SpaceId(panel_id), voice, metaprompt, apply=apply, by=self._owner
+        )
+        return told(TriedMetaprompt, TriedOut.of(tried))
+
     async def stream_panel(self, panel_id: str) -> AsyncGenerator[LifeEvent]:
         async with self._runtime.bus.subscribe(space_topic(SpaceId(panel_id)), limit=100_000) as frames:
             yield Connected()
             async for item in frames:
-                told = None if isinstance(item, Gap) else from_payload(item.payload)
-                match told:
+                frame = None if isinstance(item, Gap) else from_payload(item.payload)
+                match frame:
                     case PanelDelta():
-                        yield Happened("panel.delta", {**told.to_payload(), "advisor": told.voice})
+                        yield Happened("panel.delta", {**frame.to_payload(), "advisor": frame.voice})
                     case RoundChanged():
-                        now = RoundOut.of(await self._get(panel_id, told.round))
+                        now = RoundOut.of(await self._get(panel_id, frame.round))
                         yield Happened("panel.round", now.model_dump(mode="json"))
                     case ReplyChanged():
-                        reply = await self._runtime.db.read(rounds.reply, told.round, told.voice, told.part)
+                        reply = await self._runtime.db.read(rounds.reply, frame.round, frame.voice, frame.part)
                         yield Happened(
-                            "panel.reply", {"round": told.round, "reply": ReplyOut.of(reply).model_dump(mode="json")}
+                            "panel.reply", {"round": frame.round, "reply": ReplyOut.of(reply).model_dump(mode="json")}
                         )
                     case _:
                         pass
@@ -126,6 +182,17 @@ class LocalPanels:
 
     async def _get(self, panel_id: str, round_id: str) -> rounds.Round:
         return await self._runtime.db.read(rounds.get, SpaceId(panel_id), round_id)
+
+
+def _change(tx: Tx, panel_id: SpaceId, name: str | None, settings: Mapping[str, JsonValue]) -> None:
+    if name is not None:
+        directory.rename_space(tx, panel_id, name)
+    if settings:
+        panels.edit(tx, panel_id, settings)
+
+
+def _standing(tx: Tx, panel_id: SpaceId, voice: str) -> Standing:
+    return standing.standing(tx, panels.get(tx, panel_id), voice)
 
 
 def _of_turns(tx: Tx, panel_id: SpaceId, before: int | None, limit: int) -> list[rounds.Round]:

@@ -17,6 +17,7 @@ from denizen.client.shapes import Panel
 from denizen.settings.loading import Loaded
 
 PanelName = Annotated[str, typer.Argument(metavar="PANEL", help="Its name or the beginning of it, or its id.")]
+VoiceName = Annotated[str, typer.Argument(metavar="ADVISOR", help="Its @handle, name or id; or `assistant`.")]
 
 T = TypeVar("T")
 
@@ -28,12 +29,17 @@ def at_panels(
     work: Callable[[Panels], Awaitable[T]],
     *,
     answering: bool = False,
+    equipped: bool = False,
 ) -> T:
-    """What the work gives, done where it is to be done; with `answering`, models answer here if no server does."""
+    """What the work gives, done where it is to be done.
+
+    If no server does it: with `answering`, models answer rounds here; with `equipped`, they can be asked, and it is
+    known which profiles and metaprompts there are.
+    """
     loaded = begin(context)
 
     async def done() -> T:
-        async with _opened(loaded, url, token, answering) as desk:
+        async with _opened(loaded, url, token, answering, equipped) as desk:
             return await work(desk)
 
     return asyncio.run(done())
@@ -47,17 +53,20 @@ def in_panel(
     work: Callable[[Panels, Panel], Awaitable[T]],
     *,
     answering: bool = False,
+    equipped: bool = False,
 ) -> T:
     """The same for what is done with one panel."""
 
     async def found(desk: Panels) -> T:
         return await work(desk, await find(desk, panel))
 
-    return at_panels(context, url, token, found, answering=answering)
+    return at_panels(context, url, token, found, answering=answering, equipped=equipped)
 
 
 @asynccontextmanager
-async def _opened(loaded: Loaded, url: str | None, token: str | None, answering: bool) -> AsyncGenerator[Panels]:
+async def _opened(
+    loaded: Loaded, url: str | None, token: str | None, answering: bool, equipped: bool
+) -> AsyncGenerator[Panels]:
     address, secret = named(loaded, url, token)
     if address is not None:
         async with client_for(loaded.settings, address, secret) as client:
@@ -68,6 +77,10 @@ async def _opened(loaded: Loaded, url: str | None, token: str | None, answering:
 
     if answering:
         async with open_house(loaded.settings) as house, house.runtime.living():
+            yield LocalPanels(house.runtime, house.world.owner)
+        return
+    if equipped:
+        async with open_house(loaded.settings) as house:
             yield LocalPanels(house.runtime, house.world.owner)
         return
     async with open_records(loaded.settings) as (runtime, world):

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from pydantic import JsonValue
 
-from denizen.client.shapes import Advisor, Panel, PanelCost, Round, Rounds, Suggestion
+from denizen.client.shapes import (
+    Advisor,
+    Panel,
+    PanelCost,
+    Round,
+    Rounds,
+    Signals,
+    StatesOfMind,
+    Suggestion,
+    TriedMetaprompt,
+    VoiceStance,
+)
 from denizen.client.streaming import LifeEvent
 from denizen.errors import InvalidInput, NotFound
+
+ASSISTANT: Final = "assistant"
+"""Who answers in a panel without advisors."""
 
 
 class Panels(Protocol):
@@ -26,6 +40,8 @@ class Panels(Protocol):
         private: bool = False,
         settings: Mapping[str, JsonValue] | None = None,
     ) -> Panel: ...
+
+    async def change_panel(self, panel_id: str, *, name: str | None = None, **settings: JsonValue) -> Panel: ...
 
     async def add_advisor(self, panel_id: str, fields: Mapping[str, JsonValue]) -> Advisor: ...
 
@@ -57,6 +73,22 @@ class Panels(Protocol):
 
     async def panel_transcript(self, panel_id: str) -> str: ...
 
+    async def advisor_stances(self, panel_id: str) -> list[VoiceStance]: ...
+
+    async def advisor_stance(self, panel_id: str, voice: str) -> VoiceStance: ...
+
+    async def set_advisor_state_of_mind(self, panel_id: str, voice: str, **state: str) -> VoiceStance: ...
+
+    async def reset_advisor_state_of_mind(self, panel_id: str, voice: str) -> None: ...
+
+    async def advisor_states_of_mind(self, panel_id: str, voice: str, *, limit: int = 50) -> StatesOfMind: ...
+
+    async def advisor_signals(self, panel_id: str, voice: str, *, limit: int = 50) -> Signals: ...
+
+    async def try_advisor_metaprompt(
+        self, panel_id: str, voice: str, metaprompt: str, *, apply: bool = False
+    ) -> TriedMetaprompt: ...
+
     def stream_panel(self, panel_id: str) -> AsyncGenerator[LifeEvent]: ...
 
 
@@ -83,3 +115,13 @@ def advisor_in(panel: Panel, named: str) -> Advisor:
         if asked in (each.id, each.handle, each.name.casefold()):
             return each
     raise NotFound("advisor", named)
+
+
+def voice_in(panel: Panel, named: str) -> str:
+    """The id of the advisor that is called so; or the plain assistant."""
+    try:
+        return advisor_in(panel, named).id
+    except NotFound:
+        if named.strip().casefold() == ASSISTANT:
+            return ASSISTANT
+        raise

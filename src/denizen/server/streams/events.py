@@ -278,7 +278,7 @@ class PanelReply(_Event):
 
 
 class PanelChanged(_Event):
-    """The panel has other settings or advisors: read it again."""
+    """The panel has other settings or advisors, or one of its voices thinks otherwise of people: read it again."""
 
     type: Literal["panel.changed"] = "panel.changed"
     panel: str
