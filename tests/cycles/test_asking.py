@@ -395,6 +395,40 @@ async def test_a_background_tool_survives_its_process(world: World, on_crash: An
     assert (await world.transcript(hall))[-1] == "Ada: So."
 
 
+@pytest.mark.parametrize(
+    ("on_crash", "told", "runs"),
+    [("report", "Whether it did its work is unknown", 1), ("retry", "Built.", 2)],
+)
+async def test_a_background_tool_is_not_forgotten_by_a_house_that_comes_to_life_again(
+    small_world: World, on_crash: Any, told: str, runs: int
+):
+    """The same process as before was at it, by its row; and was not any more."""
+    begun: list[str] = []
+    begins, hang = asyncio.Event(), asyncio.Event()
+
+    @tool(background=True, on_crash=on_crash)
+    async def build() -> str:
+        """Build it."""
+        begun.append("build")
+        begins.set()
+        if len(begun) == 1:
+            await hang.wait()
+        return "Built."
+
+    ada = await small_world.agent("Ada", call("build"), reply("Building."), "Waiting.", reply("So."), "Told.",
+                                  tools=[build])  # fmt: skip
+    noor = await small_world.person("Noor")
+    hall = await small_world.space("Hall", noor, ada)
+    async with small_world.denizen.living(), cycles_ending(small_world, ada) as ended:
+        await small_world.say(noor, "Build", hall)
+        await begins.wait()
+        await ended()
+    await small_world.run()
+    assert told in await small_world.newest_inbox(ada)
+    assert len(begun) == runs
+    assert await small_world.transcript(hall) == ["Noor: Build", "Ada: Building.", "Ada: So."]
+
+
 async def test_a_background_tool_whose_cycle_was_taken_away_before_it_began_is_called_all_the_same(
     ready_postgres_url: str,
 ):

@@ -264,7 +264,8 @@ class Residents:
             if self._errands.knows(call_id, cycle_id):
                 continue
             # Looked at again: it may have been under way, and come to its end, since it was read.
-            call = await self._db.write(calls.left_undone, call_id, self._instance)
+            begun = self._errands.began(call_id)
+            call = await self._db.write(calls.left_undone, call_id, self._instance, begun=begun)
             if call is not None:
                 self._errands.start(self._db, call.id, self._again(call))
 

@@ -334,16 +334,17 @@ def in_hands_of(tx: Tx, instance: str) -> list[tuple[CallId, CycleId]]:
     return [(CallId(id), CycleId(cycle_id)) for id, cycle_id in tx.all(_in_hands_of, instance=instance)]
 
 
-def left_undone(tx: Tx, id: CallId, instance: str) -> Call | None:
-    """The call, if this instance still has to carry it out: it is known that it does not, and never began.
+def left_undone(tx: Tx, id: CallId, instance: str, *, begun: bool) -> Call | None:
+    """The call, if this instance has to carry it out: it is known not to be at it.
 
-    One that its cycle had begun, and stopped waiting for, ended with the cycle: its agent is told that nobody knows.
+    One that has been begun, here or by its cycle, is as one whose process has died: where making it again may do harm,
+    its agent is told that nobody knows.
     """
     row = tx.one(_still_in_hands_of, id=id, instance=instance)
     if row is None:
         return None
     call = Call(*row)
-    if call.mode != "late":
+    if call.mode != "late" and (not begun or call.on_crash == "retry"):
         return call
     if settle(tx, call, "answered", UNKNOWN_OUTCOME):
         tell(tx, call, UNKNOWN_OUTCOME)

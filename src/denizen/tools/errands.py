@@ -14,7 +14,7 @@ from typing import Final
 
 import structlog
 
-from denizen.errors import AlreadySettled, DenizenError, NotFound, StorageError
+from denizen.errors import AlreadySettled, DenizenError, NotFound
 from denizen.ids import CallId, CycleId
 from denizen.storage.database import Database
 from denizen.tools import calls
@@ -35,6 +35,8 @@ class Errands:
         self._late: set[asyncio.Task[None]] = set()
         self._at_hand: set[CallId] = set()
         """The calls that are under way."""
+        self._begun: set[CallId] = set()
+        """Those that were ever begun here and are not known to be settled: also what was under way at a stop."""
         self._untold: dict[CallId, str] = {}
         """What came of calls, where the database did not hear it."""
         self._expecting: set[CycleId] = set()
@@ -58,6 +60,10 @@ class Errands:
         """Whether the call is under way here, or about to be."""
         return call_id in self._at_hand or cycle_id in self._expecting
 
+    def began(self, call_id: CallId) -> bool:
+        """Whether the call was begun here, however far it came."""
+        return call_id in self._begun
+
     def tell_again(self, db: Database) -> None:
         """What came of calls and was not heard by the database is told it again."""
         untold, self._untold = self._untold, {}
@@ -68,6 +74,7 @@ class Errands:
         """Carry this out; its result, or what went wrong, settles the call."""
         tasks = self._late if late else self._awaited
         self._at_hand.add(call_id)
+        self._begun.add(call_id)
         task = asyncio.ensure_future(self._carry_out(db, call_id, work))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
@@ -75,15 +82,20 @@ class Errands:
     async def _carry_out(self, db: Database, call_id: CallId, work: Awaitable[str]) -> None:
         try:
             result = await _result_of(work)
-            try:
-                await db.write(calls.answer, call_id, result)
-            except (AlreadySettled, NotFound) as error:
-                log_line.warning("result of a call came to nothing", call=call_id, error=error.code)
-            except StorageError as error:
-                self._untold[call_id] = result
-                log_line.warning("result of a call not stored yet", call=call_id, error=error.code)
+            await self._tell(db, call_id, result)
         finally:
             self._at_hand.discard(call_id)
+
+    async def _tell(self, db: Database, call_id: CallId, result: str) -> None:
+        try:
+            await db.write(calls.answer, call_id, result)
+        except (AlreadySettled, NotFound) as error:
+            log_line.warning("result of a call came to nothing", call=call_id, error=error.code)
+        except Exception as error:  # noqa: BLE001  whatever it is, the work was done, and is not to be done again
+            self._untold[call_id] = result
+            log_line.warning("result of a call not stored yet", call=call_id, error=repr(error))
+            return
+        self._begun.discard(call_id)
 
     async def settled(self) -> None:
         """Everything whose result is counted on has come to its end."""
