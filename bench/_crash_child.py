@@ -23,7 +23,7 @@ from typing import Any, Final
 
 import structlog
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolReturnPart, UserPromptPart
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, ScalarSelect, func, select
 
 from denizen import Runtime, failpoints, tool
 from denizen.agents.registry import Agent
@@ -406,8 +406,8 @@ class Town:
 
     async def quiet(self) -> None:
         """No agent has anything to do, nor will have. Meanwhile people answer what they are asked."""
-        while await self.runtime.db.read(_unsettled, self.life.remembers):
-            for person in self.people.values():
+        while (left := await self.runtime.db.read(_unsettled, self.life.remembers))[0]:
+            for person in self.people.values() if left[1] else ():
                 await self._answer(person)
             await self.clock.sleep(1)
 
@@ -473,22 +473,27 @@ def _spaces_of_people(tx: Tx, people: Sequence[str]) -> dict[str, SpaceId]:
     return {space.name: space.id for each in people for space in directory.spaces_of(tx, each)}  # pyright: ignore[reportArgumentType]
 
 
-_open_cycles = statement(select(func.count()).select_from(cycles).where(cycles.c.number.is_(None)))
-_open_events = statement(
-    select(func.count())
-    .select_from(events)
-    .where(events.c.state.in_(("pending", "taken")), (events.c.wakes == 1) | (events.c.state == "taken"))
+def _count(*conditions: ColumnElement[bool]) -> ScalarSelect[int]:
+    return select(func.count()).where(*conditions).scalar_subquery()
+
+
+# One query, because it is asked all the time while the agents think.
+_left = statement(
+    select(
+        _count(calls.c.state == "waiting"),
+        _count(cycles.c.number.is_(None)),
+        _count(events.c.state.in_(("pending", "taken")), (events.c.wakes == 1) | (events.c.state == "taken")),
+        _count(plans.c.state == "waiting"),
+    )
 )
 
 
-_open_calls = statement(select(func.count()).select_from(calls).where(calls.c.state == "waiting"))
-_open_plans = statement(select(func.count()).select_from(plans).where(plans.c.state == "waiting"))
-
-
-def _unsettled(tx: Tx, remembers: bool) -> int:
-    queries = (_open_cycles, _open_events, _open_calls, _open_plans)
+def _unsettled(tx: Tx, remembers: bool) -> tuple[int, int]:
+    """How much there is still to do, and how many calls somebody else has to answer."""
+    row = tx.one(_left)
+    assert row is not None
     to_sum_up = len(rolling.long_unsummed(tx, AT_ONCE)) if remembers else 0
-    return to_sum_up + sum(row[0] for query in queries if (row := tx.one(query)) is not None)
+    return to_sum_up + sum(row), row[0]
 
 
 _responses = statement(select(log.c.cycle_id, func.count()).where(log.c.kind == "response").group_by(log.c.cycle_id))
