@@ -159,8 +159,9 @@ BEGIN
     SET LOCAL session_replication_role = replica; -- nobody refers to anything any more: it need not be looked for
     FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'alembic_version' LOOP
         EXECUTE format('DELETE FROM %s', name);
-        -- What was deleted keeps its place. Up to ten pages, PostgreSQL plans as for a new table.
-        IF pg_relation_size(name) > 10 * 8192 THEN
+        -- What was deleted keeps its place. Up to ten pages, PostgreSQL plans as for a new table; long texts are stored
+        -- beside them.
+        IF pg_relation_size(name) > 10 * 8192 OR pg_table_size(name) > 1024 * 1024 THEN
             grown := grown || name::text;
         END IF;
     END LOOP;
