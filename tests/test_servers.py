@@ -10,6 +10,7 @@ import psycopg
 import pytest
 import redis
 
+from denizen.storage.migrating import HEAD
 from tests import servers
 
 
@@ -19,6 +20,34 @@ def test_a_test_has_a_database_of_its_own(postgres_url: str, database_url: str) 
         connection.execute("CREATE TABLE marks (id int)")
         connection.commit()
         assert connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone() == (1,)
+
+
+@pytest.mark.parametrize("texts", [1, 2_000])
+def test_a_database_that_was_cleaned_is_as_new(ready_postgres_url: str, texts: int) -> None:
+    """Its tables are empty, whatever refers to what in them, its numbers begin anew, and nobody else is connected."""
+    with psycopg.connect(ready_postgres_url) as other:
+        other.execute("INSERT INTO organizations (id, name, created_at) VALUES ('o', 'o', 0)")
+        other.execute(
+            "INSERT INTO spaces (id, organization_id, kind, name, created_at) VALUES ('s', 'o', 'conversation', '', 0)"
+        )
+        other.execute("SELECT nextval('events_number_seq')")
+        other.execute("UPDATE alembic_version SET version_num = '0001'")
+        other.execute(
+            "INSERT INTO toolsets (digest, tools) SELECT id, repeat(md5(id::text), 10) FROM generate_series(1, %s) id",
+            [texts],
+        )
+        other.commit()
+
+        servers.clean_database(ready_postgres_url)
+
+        with pytest.raises(psycopg.OperationalError):
+            other.execute("SELECT 1")
+    with psycopg.connect(ready_postgres_url) as connection:
+        for table in ("organizations", "spaces", "toolsets"):
+            assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
+        assert connection.execute("SELECT nextval('events_number_seq')").fetchone() == (1,)
+        assert connection.execute("SELECT version_num FROM alembic_version").fetchone() == (HEAD,)
+        assert (connection.execute("SELECT pg_relation_size('toolsets')").fetchone() or (0,))[0] <= 10 * 8192
 
 
 @pytest.mark.parametrize("attempt", [1, 2])
