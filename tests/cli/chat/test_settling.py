@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from denizen.cli.chat.settling import Settling
+import pytest
+
+from denizen.cli.chat.settling import LOOKS, Settling
 from denizen.client import Agent, Author, Member, Message, Status
 
 ADA = Member(id="ada", kind="agent", handle="ada", name="Ada")
@@ -50,12 +52,35 @@ def test_whoever_is_suspended_is_not_waited_for() -> None:
     assert after(said(NOOR), Status("ada", "suspended")).settled
 
 
+def found(ada: str, bo: str = "sleeping") -> list[Agent]:
+    return [
+        Agent(id=id_, handle=id_, name=id_, status=status, model="demo", about="")
+        for id_, status in (("ada", ada), ("bo", bo), ("elsewhere", "alive"))
+    ]
+
+
 def test_after_a_quiet_while_only_those_who_are_awake_are_waited_for() -> None:
     """A message that wakes nobody, and one that was taken in the middle of a cycle, end here."""
-    settling = after(said(NOOR, "bo"))
-    agents = [
-        Agent(id=id_, handle=id_, name=id_, status=status, model="demo", about="")
-        for id_, status in (("ada", "alive"), ("bo", "sleeping"), ("elsewhere", "alive"))
-    ]
-    settling.excuse(agents)
+    settling = after(said(ADA, "bo"), Status("ada", "alive"), said(NOOR))
+    assert settling.waiting_for == [ADA, BO]
+    settling.excuse(found(ada="alive"))
     assert settling.waiting_for == [ADA]
+    settling.excuse(found(ada="sleeping"))
+    assert settling.settled
+
+
+def test_whoever_slept_when_a_person_spoke_may_be_slow_to_wake() -> None:
+    """On a busy machine nothing had been heard of it, and that was taken for its answer."""
+    settling = after(said(NOOR))
+    for _ in range(LOOKS - 1):
+        settling.excuse(found(ada="sleeping"))
+        assert settling.waiting_for == [ADA]
+    settling.excuse(found(ada="sleeping"))
+    assert settling.settled
+
+
+@pytest.mark.parametrize("status", ["paused", "suspended", "dead"])
+def test_whoever_will_not_wake_is_excused_at_once(status: str) -> None:
+    settling = after(said(NOOR))
+    settling.excuse(found(ada=status))
+    assert settling.settled

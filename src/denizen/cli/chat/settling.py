@@ -3,14 +3,19 @@
 A message is owed a look by every agent that attends to it. An agent that wakes takes what it owes; when it sleeps
 again it has finished, unless something was said in the meantime. Some looks never come: an agent may be suspended,
 may have taken the message while it was awake, or may be kept from answering others without end. For those there is
-`excuse`, to be called when nothing has happened for a while.
+`excuse`, to be called when nothing has happened for a while. One that slept when a person spoke will wake, unless what
+it does first finds that it need not: on a busy machine that takes longer than a while.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from denizen.client import Agent, Member, Message, Status, StreamEvent
+
+LOOKS: Final = 3
+"""How often one that is to wake has to be found asleep until nobody waits for that any more."""
 
 
 class Settling:
@@ -20,6 +25,8 @@ class Settling:
         self._agents = [member for member in members if member.kind == "agent" and member.attention != "none"]
         self._ids = {agent.id for agent in self._agents}
         self._owing: set[str] = set()
+        self._to_wake: dict[str, int] = {}
+        """Those who slept when a person spoke, and how often they may still be found asleep."""
         self._awake: set[str] = set()
         self._absent: set[str] = set()
 
@@ -35,18 +42,26 @@ class Settling:
     def feed(self, event: StreamEvent) -> None:
         """Take into account what the stream told."""
         if isinstance(event, Message):
-            self._owing |= {agent.id for agent in self._agents if self._is_for(agent, event)}
+            owing = {agent.id for agent in self._agents if self._is_for(agent, event)}
+            self._owing |= owing
+            if event.author.kind == "human":
+                self._to_wake |= dict.fromkeys(owing - self._awake, LOOKS)
         elif isinstance(event, Status) and event.agent_id in self._ids:
             if event.status != "sleeping":
                 self._owing.discard(event.agent_id)
+                self._to_wake.pop(event.agent_id, None)
             self._is(event.agent_id, event.status)
 
     def excuse(self, agents: Iterable[Agent]) -> None:
-        """Nothing has happened for a while, and so are the agents: whoever is not awake owes nothing."""
+        """Nothing has happened for a while, and so are the agents: whoever is not awake, nor to wake, owes nothing."""
+        asleep: set[str] = set()
         for agent in agents:
             if agent.id in self._ids:
                 self._is(agent.id, agent.status)
-        self._owing.clear()
+                if agent.status == "sleeping":
+                    asleep.add(agent.id)
+        self._to_wake = {id: looks - 1 for id, looks in self._to_wake.items() if looks > 1 and id in asleep}
+        self._owing &= self._to_wake.keys()
 
     def _is(self, agent_id: str, status: str) -> None:
         (self._awake.add if status == "alive" else self._awake.discard)(agent_id)
