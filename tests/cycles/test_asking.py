@@ -444,7 +444,7 @@ async def test_a_background_tool_whose_cycle_was_taken_away_before_it_began_is_c
 
     def hesitate() -> None:
         stored.set()
-        assert heard.wait(20)
+        assert heard.wait(120)
 
     # No sweep but that of the test's own: it would bring the agent back to life as soon as it has lost its lease.
     async with open_world(ready_postgres_url, pace=Pace(sweep_seconds=1_000_000)) as world:
@@ -456,9 +456,9 @@ async def test_a_background_tool_whose_cycle_was_taken_away_before_it_began_is_c
             failpoints.arm("committed:carry_on", hesitate)
             try:
                 await world.say(noor, "Build", hall)
-                assert await asyncio.to_thread(stored.wait, 20)
+                assert await asyncio.to_thread(stored.wait, 50)
                 await world.denizen.db.write(leases.seize, ada.id)
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(50):
                     while residents.awake:
                         world.clock.advance(10)
                         await world.denizen.db.read(leases.epoch_of, ada.id)
