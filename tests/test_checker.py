@@ -24,6 +24,7 @@ SECOND = f"(SELECT id FROM cycles WHERE agent_id = {ADA} AND number = 2)"
 OPEN = "(SELECT id FROM cycles WHERE number IS NULL)"
 SKIPPED = "(SELECT cycle_id FROM ledger WHERE kind = 'skip' LIMIT 1)"
 DESK = "(SELECT id FROM spaces WHERE name = 'Desk')"
+BOARD = "(SELECT id FROM spaces WHERE name = 'Board')"
 
 
 class House:
@@ -97,6 +98,7 @@ async def _live(denizen: Runtime) -> None:
         await denizen.post(square, finn, "And now, Bo?")
         await asyncio.wait_for(hanging.wait(), 60)
     await _delete_in_mid_cycle(denizen, hang, hanging)
+    await denizen.create_panel("Board", [noor])
     await denizen.post(square, noor, "Still there?")
     await denizen.post(square, noor, "And @ada?")
 
@@ -144,6 +146,22 @@ COPY = "INSERT INTO {0} ({1}) SELECT {2} FROM {0} WHERE {3}"
 OLD_MESSAGE = f"(SELECT id FROM messages WHERE space_id = {DESK} AND seq = 1)"
 EVENTS = "agent_id, id, type, lane, state, wakes, hop, cycle_id, space_id, message_id, created_at"
 EVENTS_FROM = "agent_id, 'again', type, lane, state, wakes, hop, cycle_id, space_id, message_id, created_at"
+STANCE = "INSERT INTO stances (agent_id, space_id, reflected_turns, updated_at) "
+SIGNAL = "INSERT INTO signals (agent_id, space_id, cycle, name, rule, created_at) "
+REFLECTION = (
+    "INSERT INTO reflections (agent_id, space_id, cycle, metaprompt, cause, outcome, state, created_at) "
+    f"VALUES ({ADA}, {DESK}, {{}}, 'm', 'interval', 'failed', '{{{{}}}}', 1)"
+)
+VOICE = "INSERT INTO voice_stances (space_id, voice, reflected_turns, updated_at) "
+VOICE_SIGNAL = (
+    "INSERT INTO voice_signals (space_id, voice, turn, name, rule, created_at) "
+    f"VALUES ({BOARD}, 'assistant', {{}}, 'user_confused', '', 1)"
+)
+VOICE_REFLECTION = (
+    "INSERT INTO voice_reflections (space_id, voice, turn, metaprompt, cause, outcome, state, created_at) "
+    f"VALUES ({BOARD}, 'assistant', {{}}, 'm', 'interval', 'failed', '{{{{}}}}', 1)"
+)
+A_TURN = f"UPDATE panels SET turns = 1 WHERE space_id = {BOARD}"
 
 BREAKS: list[tuple[str, Sequence[str], int, str]] = [
     # One mind, one history
@@ -546,6 +564,59 @@ BREAKS: list[tuple[str, Sequence[str], int, str]] = [
         [f"UPDATE messages SET cycle_id = {SKIPPED} WHERE id = {OLD_MESSAGE}"],
         6,
         "A skipped cycle left a trace in a space.",
+    ),
+    # What was lived is reflected on once
+    (
+        "mark of an agent",
+        [f"INSERT INTO reflecting (agent_id, cycle) VALUES ({ADA}, 3)"],
+        4,
+        "The agent has reflected on a cycle that it has not lived.",
+    ),
+    (
+        "turns of an agent",
+        [f"{STANCE} VALUES ({ADA}, {DESK}, 3, 1)"],
+        4,
+        "The agent has reflected on more turns than it has lived cycles.",
+    ),
+    (
+        "signal of an agent",
+        [f"{SIGNAL} VALUES ({ADA}, {DESK}, 3, 'user_confused', '', 1)"],
+        4,
+        "A signal is of a cycle that was not lived.",
+    ),
+    ("metaprompt", [REFLECTION.format(3)], 4, "A metaprompt was asked after a cycle that was not lived."),
+    ("metaprompt twice", [REFLECTION.format(2)] * 2, 4, "A metaprompt was asked twice after one cycle."),
+    (
+        "mark of a panel",
+        [f"INSERT INTO panel_reflecting (space_id, turn) VALUES ({BOARD}, 1)"],
+        4,
+        "The panel has reflected on a turn that there was not.",
+    ),
+    (
+        "turns of a voice",
+        [f"{VOICE} VALUES ({BOARD}, 'assistant', 1, 1)"],
+        4,
+        "A voice has reflected on more turns than there were.",
+    ),
+    ("signal of a voice", [VOICE_SIGNAL.format(1)], 4, "A signal is of a turn that there was not."),
+    ("signal twice", [A_TURN, *[VOICE_SIGNAL.format(1)] * 2], 4, "A signal was seen twice after one turn."),
+    (
+        "metaprompt of a voice",
+        [VOICE_REFLECTION.format(1)],
+        4,
+        "A metaprompt was asked after a turn that there was not.",
+    ),
+    (
+        "metaprompt of a voice twice",
+        [A_TURN, *[VOICE_REFLECTION.format(1)] * 2],
+        4,
+        "A metaprompt was asked twice after one turn.",
+    ),
+    (
+        "nobody's mind",
+        [f"{VOICE} VALUES ({BOARD}, 'x', 0, 1)"],
+        4,
+        "A state of mind is of nobody who answers in the panel.",
     ),
 ]
 

@@ -119,6 +119,7 @@ class _Life:
             case AgentLine():
                 self._require(number, number == 2, "there is one agent in a file, and it comes first")
                 self._conversations.reflection = _checked_definition(line, self._fault).reflection
+                self._conversations.cycles = line.cycles
             case CycleLine():
                 self._check_cycle(number, line)
             case EntryLine():

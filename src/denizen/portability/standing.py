@@ -114,6 +114,8 @@ class Conversations:
         self._fault = fault
         self.reflection = ReflectionSettings()
         """The agent's own."""
+        self.cycles = 0
+        """How many the agent has lived."""
         self._people: set[str] = set()
         self._places: set[str] = set()
         self._keys: set[tuple[str, ...]] = set()
@@ -135,13 +137,16 @@ class Conversations:
                 self._require(number, line.user_id is not None, "it is of nobody")
             case StanceLine():
                 self._unique(number, line.row, line.space_id)
+                so_many = line.reflected_turns <= self.cycles
+                self._require(number, so_many, "it has reflected on turns that there were not")
                 require_valid(self._fault, number, lambda: check_settings(line.overrides or {}, self.reflection))
             case FeelingLine():
                 self._unique(number, line.row, line.space_id, line.person_id)
                 self._require(number, line.person_id in self._people, "it is of nobody of whom the file speaks")
                 require_valid(self._fault, number, lambda: check_counters(line.counters), COUNTERS)
             case SignalLine() | ReflectionLine():
-                pass
+                lived = line.cycle is None or line.cycle <= self.cycles
+                self._require(number, lived, f"there was no cycle {line.cycle or 0:,}")
         if not isinstance(line, EntityLine | PlaceLine | KeptOutLine):
             self._require(number, line.space_id in self._places, f"the file speaks of no space {line.space_id}")
 
