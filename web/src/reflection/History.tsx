@@ -5,12 +5,13 @@ import { useEntities } from "../denizen/hooks";
 import { Badge } from "../ui/Badge";
 import { Button } from "../ui/Button";
 import { Time } from "../ui/Time";
+import type { Place } from "./asking";
 import css from "./reflection.module.css";
 import { causeName, type Moment, moments, type Run, SIDES, type Signal, signalName, type State, stretches } from "./timeline";
 
 const BEFORE: State = { mood: "neutral", user_skill: "unknown", task_complexity: "unknown" };
 
-export function History({ runs, signals, at, onMore }: { runs: Run[]; signals: Signal[]; at: string; onMore?: () => void }): ReactNode {
+export function History({ runs, signals, place, onMore }: { runs: Run[]; signals: Signal[]; place: Place; onMore?: () => void }): ReactNode {
   const all = moments(runs, signals);
   if (all.length === 0) return <p className={css.faint}>Nothing moved it yet. Where reflection is on, what people's words amount to is seen here, and what came of it.</p>;
   return (
@@ -19,7 +20,7 @@ export function History({ runs, signals, at, onMore }: { runs: Run[]; signals: S
       <ol className={css.moments} aria-label="What moved it, the newest first">
         {all.toReversed().map((each) => (
           <li key={"run" in each ? `run ${each.run.number}` : `signal ${each.signal.number}`} className={css.moment}>
-            {"run" in each ? <RunLine run={each.run} before={stateBefore(all, each)} at={at} /> : <SignalLine signal={each.signal} at={at} />}
+            {"run" in each ? <RunLine run={each.run} before={stateBefore(all, each)} place={place} /> : <SignalLine signal={each.signal} place={place} />}
           </li>
         ))}
       </ol>
@@ -41,7 +42,7 @@ function stateBefore(all: Moment[], moment: Moment): State {
 
 const GOOD = new Set(["user_satisfied"]);
 
-function SignalLine({ signal, at }: { signal: Signal; at: string }): ReactNode {
+function SignalLine({ signal, place }: { signal: Signal; place: Place }): ReactNode {
   const entities = useEntities();
   const who = signal.person && (entities.data?.find((each) => each.id === signal.person)?.name ?? "Someone");
   return (
@@ -60,7 +61,7 @@ function SignalLine({ signal, at }: { signal: Signal; at: string }): ReactNode {
         <p className={css.meta}>
           <span>{signal.rule}</span>
           <Time value={signal.at} />
-          <Link href={`${at}/life/${signal.cycle}`}>Cycle {signal.cycle}</Link>
+          <Turn number={signal.cycle} place={place} />
         </p>
       </div>
     </>
@@ -73,7 +74,7 @@ const OUTCOMES: Record<Run["outcome"], { word: string; tone: "good" | "plain" | 
   failed: { word: "failed", tone: "bad" },
 };
 
-function RunLine({ run, before, at }: { run: Run; before: State; at: string }): ReactNode {
+function RunLine({ run, before, place }: { run: Run; before: State; place: Place }): ReactNode {
   const entities = useEntities();
   const who = run.by && (entities.data?.find((each) => each.id === run.by)?.name ?? "Someone");
   const changed = SIDES.filter(([side]) => run.state[side] !== before[side]);
@@ -105,11 +106,16 @@ function RunLine({ run, before, at }: { run: Run; before: State; at: string }): 
           <span>{causeName(run.cause)}</span>
           {who && <span>{who}</span>}
           <Time value={run.at} />
-          {run.cycle !== null && <Link href={`${at}/life/${run.cycle}`}>Cycle {run.cycle}</Link>}
+          {run.cycle !== null && <Turn number={run.cycle} place={place} />}
         </p>
       </div>
     </>
   );
+}
+
+function Turn({ number, place }: { number: number; place: Place }): ReactNode {
+  const { words, href } = place.turn(number);
+  return href === undefined ? <span>{words}</span> : <Link href={href}>{words}</Link>;
 }
 
 /** A score in a word, for its colour. */

@@ -1,6 +1,6 @@
 /** How an agent stands to its conversations: which profile it was given and why, and its state of mind in each. */
 import { useQuery } from "@tanstack/react-query";
-import { ChevronRight } from "lucide-react";
+import { ArrowLeft, ChevronRight } from "lucide-react";
 import { type FormEvent, type ReactNode, useState } from "react";
 import { Link } from "wouter";
 import { get, inWords, post, type Schemas } from "../denizen/api";
@@ -10,6 +10,8 @@ import { Button } from "../ui/Button";
 import { inputClass } from "../ui/Field";
 import { Empty, Loaded } from "../ui/States";
 import { Time } from "../ui/Time";
+import { ofAgent, type Place } from "./asking";
+import { ConversationSettings } from "./ConversationSettings";
 import css from "./reflection.module.css";
 import { Stance } from "./Stance";
 
@@ -28,7 +30,7 @@ export default function StanceTab({ agent, name, space, at }: StanceTabProps): R
     <Loaded query={mind} lines={8}>
       {({ stances }) => {
         const called = stances.find((each) => each.space_id === space)?.space ?? spaces?.find((each) => each.info.id === space)?.info.name ?? "";
-        if (space !== undefined) return <Stance key={space} agent={agent} name={name} space={space} called={called} at={at} />;
+        if (space !== undefined) return <InSpace key={space} agent={agent} place={ofAgent(agent, name, space, called, at)} at={at} />;
         const known = new Set(stances.map((each) => each.space_id));
         const others = (spaces ?? []).filter(({ info }) => !known.has(info.id) && info.kind === "conversation" && info.members.some((each) => each.id === agent));
         return (
@@ -41,7 +43,7 @@ export default function StanceTab({ agent, name, space, at }: StanceTabProps): R
             ) : (
               <ul className={css.places} aria-label="Conversations">
                 {stances.map((each) => (
-                  <Place key={each.space_id} stance={each} at={at} />
+                  <Listed key={each.space_id} stance={each} at={at} />
                 ))}
                 {others.map(({ info }) => (
                   <li key={info.id}>
@@ -66,7 +68,20 @@ export default function StanceTab({ agent, name, space, at }: StanceTabProps): R
   );
 }
 
-function Place({ stance, at }: { stance: Schemas["StandingOut"]; at: string }): ReactNode {
+function InSpace({ agent, place, at }: { agent: string; place: Place; at: string }): ReactNode {
+  return (
+    <>
+      <p>
+        <Link href={`${at}/stance`} className={css.back}>
+          <ArrowLeft size={15} aria-hidden /> All conversations
+        </Link>
+      </p>
+      <Stance place={place} more={(told) => <ConversationSettings key={JSON.stringify(told.settings)} agent={agent} place={place} stance={told} />} />
+    </>
+  );
+}
+
+function Listed({ stance, at }: { stance: Schemas["StandingOut"]; at: string }): ReactNode {
   return (
     <li>
       <Link href={`${at}/stance/${stance.space_id}`} className={css.place}>

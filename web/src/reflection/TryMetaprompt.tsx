@@ -5,7 +5,7 @@ import { post, put, type Schemas } from "../denizen/api";
 import { Badge } from "../ui/Badge";
 import { Button } from "../ui/Button";
 import { Checkbox, Select, TextArea } from "../ui/Field";
-import { useProfiles, useStanceChanged } from "./asking";
+import { type Place, useProfiles, useStanceChanged } from "./asking";
 import { Fault } from "./Fault";
 import css from "./reflection.module.css";
 import { differences, SIDES } from "./timeline";
@@ -14,18 +14,16 @@ type Tried = Schemas["TriedOut"];
 const VARIABLES = "{{current_mood}}, {{user_skill}}, {{task_complexity}}, {{recent_conversation}}, {{recent_errors}}, {{evidence}}, {{sentiment_score}}";
 
 /** Asking a metaprompt by hand, to see what would come of it, or to have it come. */
-export function TryMetaprompt({ agent, space }: { agent: string; space: string }): ReactNode {
+export function TryMetaprompt({ place }: { place: Place }): ReactNode {
   const profiles = useProfiles();
-  const changed = useStanceChanged({ agent, space });
+  const changed = useStanceChanged(place);
   const [which, setWhich] = useState<string | null>(null);
   const [template, setTemplate] = useState("");
   const [apply, setApply] = useState(false);
   const known = profiles.data?.metaprompts ?? [];
   const chosen = which ?? known[0] ?? "";
-  const path = { agent_id: agent, conversation_id: space };
   const ask = useMutation({
-    mutationFn: () =>
-      post("/api/agents/{agent_id}/stances/{conversation_id}/try", { path, body: chosen === "" ? { template, apply } : { metaprompt: chosen, apply } }),
+    mutationFn: () => post(`${place.root}/try` as const, { path: place.path, body: chosen === "" ? { template, apply } : { metaprompt: chosen, apply } }),
     onSuccess: (tried) => (tried.applied ? changed() : undefined),
   });
   const submit = (event: FormEvent): void => {
@@ -35,7 +33,7 @@ export function TryMetaprompt({ agent, space }: { agent: string; space: string }
   return (
     <section className={css.section} aria-label="Try a metaprompt">
       <h2>Try a metaprompt</h2>
-      <p className={css.about}>One call of its model, paid as a cycle is. Nothing changes unless you say so.</p>
+      <p className={css.about}>One call of its model, paid as its answers are. Nothing changes unless you say so.</p>
       <form className={css.form} onSubmit={submit}>
         <div className={css.fields}>
           <Select label="Metaprompt" value={chosen} onChange={(event) => setWhich(event.target.value)}>
@@ -58,15 +56,15 @@ export function TryMetaprompt({ agent, space }: { agent: string; space: string }
           </Button>
         </div>
       </form>
-      {ask.data && !ask.isPending && <Outcome key={ask.submittedAt} tried={ask.data} agent={agent} space={space} />}
+      {ask.data && !ask.isPending && <Outcome key={ask.submittedAt} tried={ask.data} place={place} />}
     </section>
   );
 }
 
-function Outcome({ tried, agent, space }: { tried: Tried; agent: string; space: string }): ReactNode {
-  const changed = useStanceChanged({ agent, space });
+function Outcome({ tried, place }: { tried: Tried; place: Place }): ReactNode {
+  const changed = useStanceChanged(place);
   const take = useMutation({
-    mutationFn: () => put("/api/agents/{agent_id}/stances/{conversation_id}/state", { path: { agent_id: agent, conversation_id: space }, body: tried.after }),
+    mutationFn: () => put(`${place.root}/state` as const, { path: place.path, body: tried.after }),
     onSuccess: changed,
   });
   const different = differences(tried.before, tried.after);

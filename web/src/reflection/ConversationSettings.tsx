@@ -1,0 +1,80 @@
+import { useMutation } from "@tanstack/react-query";
+import { type FormEvent, type ReactNode, useState } from "react";
+import { put, type Schemas } from "../denizen/api";
+import { Button } from "../ui/Button";
+import { Select, TextField } from "../ui/Field";
+import { useToast } from "../ui/Toast";
+import { type Place, useProfiles, useStanceChanged } from "./asking";
+import { Fault } from "./Fault";
+import css from "./reflection.module.css";
+import type { StanceOut } from "./Stance";
+import { settingsOf } from "./timeline";
+
+/** What holds in this conversation instead of the agent's settings. */
+export function ConversationSettings({ agent, place, stance }: { agent: string; place: Place; stance: StanceOut }): ReactNode {
+  const say = useToast();
+  const profiles = useProfiles();
+  const changed = useStanceChanged(place);
+  const before = stance.settings;
+  const own = (before["reflection"] ?? {}) as { profile?: string };
+  const [preset, setPreset] = useState(String(before["preset"] ?? ""));
+  const [mode, setMode] = useState(String(before["mode"] ?? ""));
+  const [profile, setProfile] = useState(own.profile ?? "");
+  const change = useMutation({
+    mutationFn: (body: Schemas["SetStance"]) => put("/api/agents/{agent_id}/stances/{conversation_id}/settings", { path: { agent_id: agent, conversation_id: stance.space_id }, body }),
+    onSuccess: async () => {
+      say("It holds from the next turn on.");
+      await changed();
+    },
+  });
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    change.mutate(settingsOf(before, preset, mode, profile));
+  };
+  const others = Object.keys(own).filter((each) => each !== "profile");
+  return (
+    <section className={css.section} aria-label="Settings of this conversation">
+      <h2>Settings of this conversation</h2>
+      <p className={css.about}>What is set here is stronger than what the agent has for all its conversations.</p>
+      <form className={css.form} onSubmit={submit}>
+        <div className={css.fields}>
+          <Select label="Profile" value={preset} onChange={(event) => setPreset(event.target.value)}>
+            <option value="">As the rules say</option>
+            {including(profiles.data?.presets.map((each) => each.id), preset).map((each) => (
+              <option key={each} value={each}>
+                {profiles.data?.presets.find((known) => known.id === each)?.label || each}
+              </option>
+            ))}
+          </Select>
+          <Select label="Reflection" value={profile} onChange={(event) => setProfile(event.target.value)}>
+            <option value="">As the agent has it</option>
+            {including(profiles.data?.profiles, profile).map((each) => (
+              <option key={each} value={each}>
+                {each}
+              </option>
+            ))}
+          </Select>
+          <TextField label="Mode" value={mode} placeholder="the agent's" onChange={(event) => setMode(event.target.value)} />
+        </div>
+        {others.length > 0 && <p className={css.about}>Also set here, and kept: {others.join(", ")} of reflection.</p>}
+        <Fault error={change.error} />
+        <div className={css.buttons}>
+          <Button type="submit" variant="primary" busy={change.isPending}>
+            Save
+          </Button>
+          {Object.keys(before).length > 0 && (
+            <Button variant="quiet" disabled={change.isPending} onClick={() => change.mutate({})}>
+              Take them away
+            </Button>
+          )}
+        </div>
+      </form>
+    </section>
+  );
+}
+
+/** The choices, with the one that is chosen, also before they are known. */
+function including(choices: string[] | undefined, chosen: string): string[] {
+  const known = choices ?? [];
+  return chosen === "" || known.includes(chosen) ? known : [...known, chosen];
+}
