@@ -222,8 +222,16 @@ async def _move_in(house: House) -> Pictured:
     thesis = await world.space("Thesis", noor, sam, vera)
     await world.space("Noor and Ada", noor, ada, private=True)
     with_bo = await world.space("Noor and Bo", noor, bo, private=True)
-    board = await world.denizen.create_panel("Bakery", [noor], advisors=_ADVISORS, model="advisors", synthesis="always")
+    board = await world.denizen.create_panel(
+        "Bakery",
+        [noor],
+        advisors=_ADVISORS,
+        model="advisors",
+        synthesis="always",
+        reflection={"profile": "standard", "model": "musing"},
+    )
     models.register("advisors", forever(_advise))
+    models.register("musing", forever(_muse))
     # Nobody wakes for what is said there before its turn.
     for agent in (ada, bo):
         await world.denizen.attend(release, agent, "none")
@@ -400,6 +408,10 @@ _ADVISORS: Final = [
     {"name": "The bank", "description": "You have seen many plans, and what became of them."},
     {"name": "Antigone", "group": "Philosophers", "description": "You ask which law holds when two collide."},
 ]
+_ASKED_NEXT: Final = (
+    "I don't understand these figures. What is a margin?",
+    "@martin-buber Wonderful, that is a great help. Thank you!",
+)
 _VOTES: Final = {
     "Martin Buber": ("wait", 0.6, "You have not met your first customer."),
     "A baker of thirty years": ("wait", 0.9, "Not before you have a second oven."),
@@ -430,12 +442,37 @@ def _advise(messages: list[ModelMessage], info: Info) -> Turn:
     return [think("What is left out here?"), _SAID[who]] if who else _TOGETHER
 
 
+# What each makes of it: first she is confused, then content with one of them.
+_CONFUSED: Final = {
+    "Martin Buber": call("adjust", mood="patient", user_skill="novice", reason="She has to meet one figure at a time."),
+    "A baker of thirty years": call("adjust", mood="cautious", reason="She has never paid for flour."),
+    "Hannah Arendt": call("adjust"),
+    "The bank": call(
+        "adjust", mood="analytical", task_complexity="complex", reason="Explain the margin by an example."
+    ),
+    "Antigone": call("adjust", mood="curious", reason="Which of the laws does she not see?"),
+}
+_CONTENT: Final = call(
+    "adjust", mood="encouraging", user_skill="intermediate", reason="She has begun: go on like this."
+)
+
+
+def _muse(messages: list[ModelMessage], _info: Info) -> Turn:
+    """What each of the advisors makes of how Noor feels."""
+    if "Wonderful" in as_text(messages[-1]):
+        return _CONTENT
+    return _CONFUSED[as_text(messages[0]).removeprefix("You are ").partition(",")[0]]
+
+
 async def _ask_the_board(pictured: Pictured) -> None:
-    """It was asked, what was said is put together, and there was a vote."""
+    """It was asked, what was said is put together, and there was a vote; then one of them was asked more."""
     world, noor = pictured.world, pictured.noor
     asked = await world.denizen.ask_panel(
         pictured.board, noor, "I could take over the empty shop at the corner and open a **bakery**. Should I sign?"
     )
-    await world.run_after(40)
+    await world.run_after(20)
     await world.denizen.vote(asked, "Sign the lease by Friday?", by=noor)
-    await world.run_after(40)
+    await world.run_after(20)
+    for text in _ASKED_NEXT:
+        await world.denizen.ask_panel(pictured.board, noor, text)
+        await world.run_after(20)

@@ -60,6 +60,17 @@ async def _advisors(page: Page) -> None:
     await page.get_by_role("button", name="Advisors: 5").click()
 
 
+async def _minds(page: Page) -> None:
+    # There is something to open once it is known how they stand.
+    await page.get_by_role("button", name="State of mind of Martin Buber").last.wait_for()
+    await page.get_by_role("button", name="More about this panel").click()
+    await page.get_by_role("menuitem", name="States of mind").press("Enter")
+
+
+async def _mind_of_one(page: Page) -> None:
+    await page.get_by_role("button", name="State of mind of Martin Buber").last.click()
+
+
 async def _search(page: Page) -> None:
     await page.get_by_label("Words").fill("violin")
     await page.get_by_role("button", name="Search").click()
@@ -96,6 +107,8 @@ SCREENS: Final[dict[str, Screen]] = {
     "panel": Screen(lambda house: f"/panels/{house.board.id}?m=1", "Leading: wait"),
     "vote": Screen(lambda house: f"/panels/{house.board.id}", "Leading: wait", _vote),
     "advisors": Screen(lambda house: f"/panels/{house.board.id}", "New advisor", _advisors),
+    "minds": Screen(lambda house: f"/panels/{house.board.id}", "Explain the margin", _minds),
+    "advisor-mind": Screen(lambda house: f"/panels/{house.board.id}", "go on like this", _mind_of_one),
     "agents": Screen(_at("/agents"), "You are an engineer"),
     "new-agent": Screen(_at("/agents/new"), "Mentioned as @vera", _template),
     "mind-now": Screen(_mind("now", "bo"), "Shall I deploy"),

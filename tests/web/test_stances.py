@@ -1,21 +1,24 @@
-"""How an agent stands to a conversation, as whoever looks after it sees it: profile, state of mind, what moved it."""
+"""How agents and advisors stand to a conversation, as people see it: profile, state of mind, what moved it."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import Any
 
 import pytest_asyncio
-from playwright.async_api import expect
+from playwright.async_api import Locator, Page, expect
+from pydantic_ai.messages import ModelMessage
 
 from denizen import call, reply, scripted
 from denizen.agents.registry import Agent
-from denizen.models.scripted import Turn
+from denizen.models.scripted import Info, Turn, forever
+from denizen.panel.panels import Panel
 from denizen.spaces.directory import Entity, Space
 from tests.server.conftest import House, served
 from tests.web.conftest import PHONE, Visit
-from tests.world import UNHURRIED, open_world
+from tests.world import UNHURRIED, as_text, open_world
 
 PRESETS = {
     "presets": [{"id": "short", "label": "Short", "addonPromptKeys": ["concise"]}, {"id": "plain"}],
@@ -145,3 +148,157 @@ async def test_a_metaprompt_is_tried_before_it_changes_anything(house: House, vi
     await trial.get_by_role("button", name="Ask").click()
     await expect(page.get_by_role("heading", name="Ada is creative.")).to_be_visible()
     await expect(came).to_contain_text("holds")
+
+
+# Of the voices of a panel, for those who are in it
+
+_MOVED = {
+    "Seth Godin": call("adjust", mood="empathetic", user_skill="novice", reason="They have tried three times."),
+    "Martin Buber": call("adjust", mood="patient", reason="One thing after the other."),
+}
+
+
+async def board(house: House, *tried: Turn, reflection: dict[str, Any]) -> tuple[Entity, Panel]:
+    """A panel of two. Each makes its own of what Noor says first; then the model answers what is tried by hand."""
+    denizen, moved, more = house.world.denizen, dict(_MOVED), list(tried)
+
+    def ponder(messages: list[ModelMessage], _info: Info) -> Turn:
+        who = as_text(messages[0]).removeprefix("You are ").partition(",")[0]
+        return moved.pop(who, None) or more.pop(0)
+
+    denizen.models.register("voices", forever(lambda _messages, _info: "I see."))
+    denizen.models.register("utility", forever(ponder, name="utility"))
+    await house.world.person("Owner")
+    noor = await house.world.person("Noor")
+    advisors = [{"name": "Seth Godin", "colour": "#b3322b"}, "Martin Buber"]
+    return noor, await denizen.create_panel("Board", [noor], advisors=advisors, model="voices", reflection=reflection)
+
+
+def _card(page: Page, name: str) -> Locator:
+    return page.get_by_role("region", name="Answers").get_by_role("article", name=name)
+
+
+async def test_how_each_advisor_stands_is_seen_as_it_changes_set_reset_and_tried(house: House, visit: Visit) -> None:
+    less, other = call("adjust", mood="focused", reason="Less talk."), call("adjust", mood="creative")
+    noor, panel = await board(house, less, "nothing of use", other, reflection={"profile": "basic", "model": "utility"})
+    visitor = await visit(noor)
+    page = await visitor.open(f"/panels/{panel.id}")
+    await page.get_by_label("Message to Board").fill(TALK[0])
+    await page.get_by_role("button", name="Ask", exact=True).click()
+
+    # What came of the turn is on the cards as soon as it is so.
+    seth, buber = _card(page, "Seth Godin"), _card(page, "Martin Buber")
+    await expect(seth.get_by_title("They have tried three times.")).to_have_text("empathetic")
+    await expect(buber.get_by_title("One thing after the other.")).to_have_text("patient")
+    await page.get_by_role("button", name="More about this panel").click()
+    await page.get_by_role("menuitem", name="States of mind").click()
+    rows = page.get_by_role("list", name="States of mind").get_by_role("button")
+    await expect(rows).to_have_text([
+        "Seth GodinThey have tried three times.empathetic",
+        "Martin BuberOne thing after the other.patient",
+    ])  # fmt: skip
+    await expect(rows.first).to_be_focused()
+    await visitor.check_accessibility()
+    await page.keyboard.press("Enter")
+
+    # One of them: the profile and why, how it is, and what moved it.
+    dialog = page.get_by_role("dialog", name="States of mind")
+    await expect(dialog.get_by_role("heading", name="Seth Godin is empathetic.")).to_be_visible()
+    profile = dialog.get_by_role("region", name="Profile", exact=True)
+    await expect(profile).to_contain_text("rule 'asked': the message has 'briefly' (first turn)")
+    told = dialog.get_by_role("list", name="What moved it").get_by_role("listitem")
+    await expect(told.last).to_contain_text("Noor seems frustrated")
+    await expect(told.last).to_contain_text("Turn 1")
+    await expect(told.first).to_contain_text("Mood: empathetic, Their skill: novice")
+    await visitor.check_accessibility()
+    await dialog.get_by_role("button", name="Set by hand").click()
+    await page.get_by_label("Mood").select_option("cautious")
+    await page.get_by_role("button", name="Set", exact=True).click()
+    await expect(dialog.get_by_role("heading", name="Seth Godin is cautious.")).to_be_visible()
+    await expect(told.first).to_contain_text("set by hand")
+    await expect(told.first).to_contain_text("Noor")
+    await expect(page.get_by_role("dialog")).to_have_count(1)
+    advisor = (await house.world.denizen.advisors(panel))[0]
+    await house.world.denizen.set_advisor_state_of_mind(panel, advisor, mood="curious")
+    await expect(dialog.get_by_role("heading", name="Seth Godin is curious.")).to_be_visible()
+    await dialog.get_by_role("button", name="Reset").click()
+    await page.get_by_role("dialog", name="Reset the state of mind?").get_by_role("button", name="Reset").click()
+    await expect(dialog.get_by_role("heading", name="Seth Godin is neutral.")).to_be_visible()
+    await expect(page.get_by_role("dialog")).to_have_count(1)
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+    await expect(buber).to_contain_text("patient")
+    await expect(seth.get_by_text("curious")).to_have_count(0)
+
+    # From a card, of whoever speaks there. A metaprompt is tried before it changes anything.
+    await buber.get_by_role("button", name="State of mind of Martin Buber").click()
+    await expect(dialog.get_by_role("button", name="Everyone")).to_be_focused()
+    trial = dialog.get_by_role("region", name="Try a metaprompt")
+    came = trial.get_by_role("status", name="What came of it")
+    await trial.get_by_label("Metaprompt").select_option("In words of your own")
+    await trial.get_by_label("Words").fill("You are {{current_mood}}. Stay so?")
+    await trial.get_by_role("button", name="Ask").click()
+    await expect(came).to_contain_text("Less talk.")
+    await came.get_by_text("What it was asked").click()
+    await expect(came).to_contain_text("You are patient. Stay so?")
+    await expect(dialog.get_by_role("heading", name="Martin Buber is patient.")).to_be_visible()
+    await came.get_by_role("button", name="Set it so").click()
+    await expect(dialog.get_by_role("heading", name="Martin Buber is focused.")).to_be_visible()
+    await trial.get_by_label("Metaprompt").select_option("confusion_clarification")
+    await trial.get_by_label("Let the answer change").check()
+    await trial.get_by_role("button", name="Ask").click()
+    await expect(came).to_contain_text("failed")
+    await trial.get_by_role("button", name="Ask").click()
+    await expect(dialog.get_by_role("heading", name="Martin Buber is creative.")).to_be_visible()
+    await expect(came).to_contain_text("holds")
+
+
+async def test_a_panel_and_an_advisor_are_set_to_reflect(house: House, visit: Visit) -> None:
+    """On a phone, in the dark. What the form does not show stays as it is."""
+    own = {"id": "own", "prompt_template": "Well?", "trigger": {"type": "manual"}}
+    noor, panel = await board(house, reflection={"metaprompts": [own]})
+    visitor = await visit(noor, size=PHONE, color_scheme="dark")
+    page = await visitor.open(f"/panels/{panel.id}")
+
+    async def choose(item: str) -> None:
+        await page.get_by_role("button", name="More about this panel").click()
+        await page.get_by_role("menuitem", name=item, exact=True).click()
+
+    # The panel.
+    await choose("How it answers")
+    reflection = page.get_by_label("Reflection")
+    await expect(reflection).to_have_value("off")
+    await expect(page.get_by_text("Also set, and kept: metaprompts.")).to_be_visible()
+    await reflection.select_option("tutor")
+    await page.get_by_label("Model that reflects").fill("utility")
+    await visitor.check_accessibility()
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+    kept = (await house.world.denizen.get_panel(panel)).settings.reflection
+    assert (kept.profile, kept.model, [each.id for each in kept.metaprompts]) == ("tutor", "utility", ["own"])
+
+    # One advisor otherwise, and as the panel again.
+    async def edit_buber(profile: str) -> None:
+        await choose("Advisors")
+        await page.get_by_role("button", name="Change Martin Buber").click()
+        await page.get_by_text("expectations, reflection").click()
+        await reflection.select_option(profile)
+        await visitor.check_accessibility()
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.get_by_role("list", name="Advisors")).to_be_visible()
+        await page.keyboard.press("Escape")
+        await choose("States of mind")
+
+    buber = page.get_by_role("list", name="States of mind").get_by_role("button", name="Martin Buber")
+    await edit_buber("off")
+    await expect(buber).to_contain_text("It does not reflect.")
+    await visitor.check_accessibility()
+    await buber.click()
+    await expect(page.get_by_text("nothing but a hand moves its state of mind")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await edit_buber("As the panel")
+    await expect(buber).to_contain_text("Nothing moved it yet.")
+    assert [each.settings.reflection for each in await house.world.denizen.advisors(panel)] == [None, None]
+    await page.get_by_role("button", name="How they reflect").click()
+    await expect(page.get_by_role("dialog", name="How this panel answers")).to_be_visible()
+    await expect(reflection).to_have_value("tutor")

@@ -11,6 +11,7 @@ export type Call = Schemas["CallOut"];
 export type Entity = Schemas["EntityOut"];
 export type Panel = Schemas["PanelOut"];
 export type Advisor = Schemas["AdvisorOut"];
+export type VoiceStance = Schemas["VoiceStanceOut"];
 export type Round = Schemas["RoundOut"];
 export type Reply = Schemas["ReplyOut"];
 

@@ -5,6 +5,7 @@ import { DialogFoot } from "../ui/Dialog";
 import { Checkbox, Field, TextArea, TextField } from "../ui/Field";
 import { ModelInput } from "./ModelInput";
 import css from "./panel.module.css";
+import { ReflectionFields } from "./ReflectionFields";
 import { phasesFrom } from "./words";
 
 /** An advisor to be made, or changed: who it is, and with what it answers. */
@@ -19,6 +20,7 @@ export function AdvisorForm({ panel, advisor, groups, onDone }: { panel: string;
   const [active, setActive] = useState(advisor?.active ?? true);
   const [phases, setPhases] = useState(advisor?.phases ? JSON.stringify(advisor.phases, null, 2) : "");
   const [assertions, setAssertions] = useState(advisor?.assertions.join("\n") ?? "");
+  const [reflection, setReflection] = useState(advisor?.reflection ?? null);
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const [phasesError, setPhasesError] = useState<string | null>(null);
@@ -45,6 +47,7 @@ export function AdvisorForm({ panel, advisor, groups, onDone }: { panel: string;
       active,
       phases: own,
       assertions: assertions.split("\n").map((each) => each.trim()).filter(Boolean),
+      ...(reflection !== (advisor?.reflection ?? null) && { reflection }),
     };
     try {
       if (advisor) await patch("/api/panels/{panel_id}/advisors/{advisor_id}", { path: { panel_id: panel, advisor_id: advisor.id }, body });
@@ -76,7 +79,7 @@ export function AdvisorForm({ panel, advisor, groups, onDone }: { panel: string;
         <Checkbox label="Reasoning" hint="A model that can think first does so." checked={reasoning} onChange={(event) => setReasoning(event.target.checked)} />
       </div>
       <details className={css.more}>
-        <summary>Group, model, phases, expectations</summary>
+        <summary>Group, model, phases, expectations, reflection</summary>
         <div className={css.form}>
           <TextField label="Group" hint="@group asks all of it." maxLength={60} list="panel-groups" value={group} onChange={(event) => setGroup(event.target.value)} />
           <datalist id="panel-groups">
@@ -100,6 +103,7 @@ export function AdvisorForm({ panel, advisor, groups, onDone }: { panel: string;
             onChange={(event) => setPhases(event.target.value)}
           />
           <TextArea label="Expectations" rows={3} hint="One on each line, such as “asks before it advises”. Each of its replies is checked for them." value={assertions} onChange={(event) => setAssertions(event.target.value)} />
+          <ReflectionFields hint="Whether it thinks over how people feel." otherwise="As the panel" before={advisor?.reflection ?? null} value={reflection} onChange={setReflection} />
         </div>
       </details>
       {error !== null && (

@@ -1,8 +1,9 @@
-import { Ban, Maximize2, RotateCw, ScanText } from "lucide-react";
+import { Ban, Maximize2, RotateCw, ScanText, Smile } from "lucide-react";
 import { type ReactNode, useState } from "react";
-import { post, type Reply, type Round } from "../denizen/api";
+import { post, type Reply, type Round, type VoiceStance } from "../denizen/api";
 import { useLive } from "../denizen/live";
 import { keyOf } from "../denizen/panels";
+import { whyWords } from "../reflection/timeline";
 import { dollars, percent, short } from "../ui/amounts";
 import { IconButton } from "../ui/Button";
 import { CopyButton } from "../ui/Code";
@@ -13,15 +14,16 @@ import css from "./panel.module.css";
 import { coloured, useAround } from "./usePanel";
 import { phaseWords, stateWords } from "./words";
 
-/** What one voice answers in a round, as it says it. */
-export function Card({ round, reply }: { round: Round; reply: Reply }): ReactNode {
-  const { panel, advisors, act } = useAround();
+/** What one voice answers in a round, as it says it. `isLast`: nothing was asked since. */
+export function Card({ round, reply, isLast }: { round: Round; reply: Reply; isLast: boolean }): ReactNode {
+  const { panel, advisors, minds, onMind, act } = useAround();
   const [open, setOpen] = useState<"full" | "context" | null>(null);
   const said = useSaid(round, reply);
   const colour = advisors.get(reply.advisor)?.colour;
   const phase = phaseWords(reply.phase);
   const path = { panel_id: panel.id, round_id: round.id };
   const over = reply.completed;
+  const mind = minds.get(reply.advisor);
   return (
     <article className={css.card} ref={coloured(colour)} data-state={reply.state} aria-label={reply.name} aria-busy={reply.state === "running"}>
       <header className={css.cardHead}>
@@ -29,12 +31,15 @@ export function Card({ round, reply }: { round: Round; reply: Reply }): ReactNod
         <div className={css.who}>
           <h3>{reply.name}</h3>
           {phase && <span className={css.phase}>{phase}</span>}
+          {mind && isLast && round.kind === "ask" && <Mood mind={mind} />}
         </div>
         <State reply={reply} said={said.text !== ""} />
       </header>
       <Body round={round} reply={reply} />
       <footer className={css.cardFoot}>
         <span className={css.spent}>{over && reply.state === "done" && spent(reply)}</span>
+        {/* First: the others stay where they are when it comes. */}
+        {mind && <IconButton label={`State of mind of ${reply.name}`} icon={<Smile size={15} />} onClick={() => onMind(reply.advisor)} />}
         {!over && (
           <IconButton
             label={`Stop ${reply.name}`}
@@ -76,6 +81,17 @@ export function useSaid(round: Round, reply: Reply): { text: string; thinking: s
   const speaking = useLive((state) => state.panels[round.panel]?.speaking[key]);
   if (reply.state === "running") return { text: speaking?.text ?? "", thinking: speaking?.thinking ?? "" };
   return { text: reply.content, thinking: reply.thinking ?? "" };
+}
+
+/** The mood that it has now, where it has one. */
+function Mood({ mind }: { mind: VoiceStance }): ReactNode {
+  const { mood } = mind.state;
+  if (mood === "neutral") return null;
+  return (
+    <span className={css.mood} title={whyWords(mind.last) || undefined}>
+      {mood}
+    </span>
+  );
 }
 
 /** How it stands. That it is done can be seen: its words stand there. */

@@ -1,5 +1,5 @@
-import { Download, Ellipsis, FileText, Lightbulb, LogOut, Settings2, Upload, Users, UsersRound } from "lucide-react";
-import { type ReactNode, type RefObject, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { Download, Ellipsis, FileText, Lightbulb, LogOut, Settings2, Smile, Upload, Users, UsersRound } from "lucide-react";
+import { type ReactNode, type RefObject, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { address, ApiError, type Panel, put, type Round } from "../denizen/api";
 import { useSpace } from "../denizen/hooks";
 import { useStore } from "../denizen/live";
@@ -14,6 +14,7 @@ import { Empty, ErrorState, Skeleton } from "../ui/States";
 import { Time } from "../ui/Time";
 import { AdvisorsDialog, type AdvisorsView } from "./AdvisorsDialog";
 import { Composer } from "./Composer";
+import { MindsDialog } from "./MindsDialog";
 import css from "./panel.module.css";
 import { RoundView } from "./RoundView";
 import { SettingsDialog } from "./SettingsDialog";
@@ -44,12 +45,12 @@ export default function PanelPage({ id }: { id: string }): ReactNode {
 /** Pixels between the head and what the reader is led to. */
 const LED_BELOW_TOP = 8;
 
-type Open = "settings" | "members" | "leave" | { advisors: AdvisorsView };
+type Open = "settings" | "members" | "leave" | { advisors: AdvisorsView } | { mind: string | null };
 
 function Inside({ panel, onChanged }: { panel: Panel; onChanged: () => Promise<unknown> }): ReactNode {
-  const around = useAroundOf(panel);
-  const space = useSpace(panel.id);
   const [open, setOpen] = useState<Open | null>(null);
+  const around = useAroundOf(panel, useCallback((mind: string) => setOpen({ mind }), []));
+  const space = useSpace(panel.id);
   const close = (): void => setOpen(null);
   useTitle(panel.name);
   useReadAll(panel.id);
@@ -82,6 +83,7 @@ function Inside({ panel, onChanged }: { panel: Panel; onChanged: () => Promise<u
             icon: <FileText size={16} />,
             onSelect: () => download(address("/api/panels/{panel_id}/transcript", { panel_id: panel.id }), `${panel.name}.md`),
           },
+          { label: "States of mind", icon: <Smile size={16} />, onSelect: () => setOpen({ mind: null }) },
           { label: "How it answers", icon: <Settings2 size={16} />, onSelect: () => setOpen("settings") },
           { label: "Members", icon: <Users size={16} />, onSelect: () => setOpen("members") },
           { label: "Leave", icon: <LogOut size={16} />, onSelect: () => setOpen("leave"), danger: true },
@@ -95,7 +97,8 @@ function Inside({ panel, onChanged }: { panel: Panel; onChanged: () => Promise<u
         <Turns onChanged={onChanged} onAdvisors={(view) => setOpen({ advisors: view })} />
         <Composer />
       </TalkPage>
-      {typeof open === "object" && open && <AdvisorsDialog panel={panel} start={open.advisors} onClose={close} />}
+      {typeof open === "object" && open && "advisors" in open && <AdvisorsDialog panel={panel} start={open.advisors} onClose={close} />}
+      {typeof open === "object" && open && "mind" in open && <MindsDialog panel={panel} start={open.mind} onSettings={() => setOpen("settings")} onClose={close} />}
       {open === "settings" && <SettingsDialog panel={panel} onClose={close} />}
       {open === "members" && space && <Members space={space} onClose={close} />}
       {open === "leave" && space && <Leave space={space} onClose={close} />}

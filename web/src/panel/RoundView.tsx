@@ -24,7 +24,7 @@ export function RoundView({ round, turn, isLast }: { round: Round; turn: Round[]
       {round.tally && <TallyView tally={round.tally} round={round} />}
       <div className={css.cards} data-count={Math.min(replies.length, 3)}>
         {replies.map((reply) => (
-          <Card key={reply.advisor} round={round} reply={reply} />
+          <Card key={reply.advisor} round={round} reply={reply} isLast={isLast} />
         ))}
       </div>
       {round.synthesis && <Synthesis round={round} reply={round.synthesis} />}

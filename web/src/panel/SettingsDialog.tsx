@@ -6,6 +6,7 @@ import { Dialog, DialogFoot } from "../ui/Dialog";
 import { Checkbox, Select, TextArea, TextField } from "../ui/Field";
 import { ModelInput } from "./ModelInput";
 import css from "./panel.module.css";
+import { ReflectionFields } from "./ReflectionFields";
 import { phasesFrom } from "./words";
 
 /** How a panel answers, and what it is called. */
@@ -19,6 +20,7 @@ export function SettingsDialog({ panel, onClose }: { panel: Panel; onClose: () =
   const [always, setAlways] = useState(before.synthesis === "always");
   const [crosstalk, setCrosstalk] = useState(before.crosstalk);
   const [phases, setPhases] = useState(() => JSON.stringify(before.phases, null, 2));
+  const [reflection, setReflection] = useState(before.reflection ?? null);
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const [phasesError, setPhasesError] = useState<string | null>(null);
@@ -33,7 +35,7 @@ export function SettingsDialog({ panel, onClose }: { panel: Panel; onClose: () =
       return setPhasesError(inWords(problem));
     }
     setBusy(true);
-    const settings = { model: model || "default", utility_model: utility, max_tokens: Number(tokens), synthesis: always ? "always" : "on_demand", crosstalk, phases: own };
+    const settings = { model: model || "default", utility_model: utility, max_tokens: Number(tokens), synthesis: always ? "always" : "on_demand", crosstalk, phases: own, ...(reflection !== (before.reflection ?? null) && { reflection }) };
     try {
       const changed = await patch("/api/panels/{panel_id}", { path: { panel_id: panel.id }, body: { ...(name.trim() === panel.name ? {} : { name: name.trim() }), settings } });
       client.setQueryData<Panel>(["panels", panel.id], changed);
@@ -60,6 +62,7 @@ export function SettingsDialog({ panel, onClose }: { panel: Panel; onClose: () =
           ))}
         </Select>
         <Checkbox label="Always put together what they said" checked={always} onChange={(event) => setAlways(event.target.checked)} />
+        <ReflectionFields hint="After each turn they think over how people feel. With off, they do not." before={before.reflection ?? null} value={reflection} onChange={setReflection} />
         <TextArea
           label="Phases"
           className={css.mono}

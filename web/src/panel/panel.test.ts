@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Reply, Round } from "../denizen/api.ts";
-import { dissentWords, distanceWords, moved, phasesFrom, phaseWords, progressWords, roundTitle, stateWords, turnsOf } from "./words.ts";
+import { alsoSetWords, dissentWords, distanceWords, lastWords, moved, phasesFrom, phaseWords, progressWords, roundTitle, stateWords, turnsOf } from "./words.ts";
 
 function round(over: Partial<Round>, states: Reply["state"][] = []): Round {
   const advisor_responses = Object.fromEntries(states.map((state, index) => [String(index), { state } as Reply]));
@@ -33,6 +33,22 @@ test("a vote says who stands farthest apart", () => {
   assert.equal(dissentWords({ leading: "yes", camps: [camp, camp], dissent }, (id) => id.toUpperCase()), "Farthest apart: A and C.");
   assert.equal(dissentWords({ leading: "yes", camps: [camp], dissent }, String), "All are of one mind.");
   assert.deepEqual([0, 0.2, 0.5, 0.9].map(distanceWords), ["together", "near", "apart", "far apart"]);
+});
+
+test("what last became of a state of mind is told in a line", () => {
+  const last = { outcome: "changed", reason: "They are cross.", cause: "user_frustrated" } as Parameters<typeof lastWords>[0]["last"];
+  assert.equal(lastWords({ last, reflects: false }), "They are cross.");
+  assert.equal(lastWords({ last: null, reflects: true }), "Nothing moved it yet.");
+  assert.equal(lastWords({ last: null, reflects: false }), "It does not reflect.");
+  assert.equal(lastWords({ last: { ...last!, outcome: "failed" }, reflects: true }), "It thought it over, and failed.");
+  assert.equal(lastWords({ last: { ...last!, outcome: "unchanged", reason: "" }, reflects: true }), "It thought it over, and stayed so.");
+});
+
+test("what a form does not show of reflection is told", () => {
+  assert.equal(alsoSetWords(null), "");
+  assert.equal(alsoSetWords({ profile: "basic", model: "small", metaprompts: [] }), "");
+  const own = { profile: "basic", sentiment: {}, metaprompts: [{}] } as Parameters<typeof alsoSetWords>[0];
+  assert.equal(alsoSetWords(own), "Also set, and kept: sentiment, instead of the profile's; metaprompts.");
 });
 
 test("advisors are moved, and phases read", () => {

@@ -2,9 +2,10 @@
 import { useQuery, useQueryClient, type UseQueryResult } from "@tanstack/react-query";
 import { createContext, useCallback, useContext, useEffect, useMemo, useRef, useState } from "react";
 import { useSearch } from "wouter";
-import { type Advisor, get, inWords, type Panel, type Round } from "../denizen/api";
+import { type Advisor, get, inWords, type Panel, type Round, type VoiceStance } from "../denizen/api";
 import { type Store, useLive, useStore } from "../denizen/live";
 import { NO_PANEL, roundsOf } from "../denizen/panels";
+import { useVoices } from "../reflection/asking";
 import { useToast } from "../ui/Toast";
 
 /** The panel with its settings and advisors; asked for again whenever it becomes another. */
@@ -75,6 +76,10 @@ export interface Around {
   advisors: ReadonlyMap<string, Advisor>;
   /** Handles to be marked in texts. */
   known: ReadonlyMap<string, string>;
+  /** How those stand who are there; nobody before it is known. */
+  minds: ReadonlyMap<string, VoiceStance>;
+  /** Opens how one of them stands. */
+  onMind: (voice: string) => void;
   /** Does something to a round: what goes wrong is said. */
   act: (ask: () => Promise<Round>) => Promise<void>;
 }
@@ -87,14 +92,17 @@ export function useAround(): Around {
   return around;
 }
 
-export function useAroundOf(panel: Panel): Around {
+export function useAroundOf(panel: Panel, onMind: (voice: string) => void): Around {
   const store = useStore();
   const say = useToast();
+  const { data: voices } = useVoices(panel.id);
   return useMemo<Around>(
     () => ({
       panel,
       advisors: new Map(panel.advisors.map((each) => [each.id, each])),
       known: new Map(panel.advisors.map((each) => [each.handle, each.name])),
+      minds: new Map(voices?.map((each) => [each.voice, each])),
+      onMind,
       act: async (ask) => {
         try {
           await answered(store, panel.id, ask, (round) => [round]);
@@ -103,7 +111,7 @@ export function useAroundOf(panel: Panel): Around {
         }
       },
     }),
-    [panel, store, say],
+    [panel, voices, onMind, store, say],
   );
 }
 

@@ -1,5 +1,6 @@
 /** What a panel's state is called, and what a vote says. Pure. */
-import type { Reply, Round, Schemas } from "../denizen/api.ts";
+import type { Reply, Round, Schemas, VoiceStance } from "../denizen/api.ts";
+import { whyWords } from "../reflection/timeline.ts";
 
 export type Tally = Schemas["TallyOut"];
 
@@ -74,6 +75,19 @@ export function moved<T>(list: readonly T[], from: number, by: number): T[] {
   if (to < 0 || to >= next.length) return next;
   next.splice(to, 0, ...next.splice(from, 1));
   return next;
+}
+
+/** What last became of a voice's state of mind, in a line. */
+export function lastWords({ last, reflects }: Pick<VoiceStance, "last" | "reflects">): string {
+  if (last === null) return reflects ? "Nothing moved it yet." : "It does not reflect.";
+  if (last.outcome === "failed") return "It thought it over, and failed.";
+  return whyWords(last) || "It thought it over, and stayed so.";
+}
+
+/** What of reflection is set beside its profile and model; forms that do not show it keep it. */
+export function alsoSetWords(settings: Schemas["ReflectionSettings"] | null): string {
+  const found = [settings?.sentiment && "sentiment, instead of the profile's", settings?.metaprompts.length && "metaprompts"].filter(Boolean);
+  return found.length === 0 ? "" : `Also set, and kept: ${found.join("; ")}.`;
 }
 
 /** Phases as they were typed: null where there are none. Raises with what is wrong. */

@@ -6,12 +6,12 @@ import { Select, TextField } from "../ui/Field";
 import { useToast } from "../ui/Toast";
 import { type Place, useProfiles, useStanceChanged } from "./asking";
 import { Fault } from "./Fault";
+import { including, ProfileSelect } from "./ProfileSelect";
 import css from "./reflection.module.css";
-import type { StanceOut } from "./Stance";
 import { settingsOf } from "./timeline";
 
 /** What holds in this conversation instead of the agent's settings. */
-export function ConversationSettings({ agent, place, stance }: { agent: string; place: Place; stance: StanceOut }): ReactNode {
+export function ConversationSettings({ agent, place, stance }: { agent: string; place: Place; stance: Schemas["StanceOut"] }): ReactNode {
   const say = useToast();
   const profiles = useProfiles();
   const changed = useStanceChanged(place);
@@ -46,14 +46,7 @@ export function ConversationSettings({ agent, place, stance }: { agent: string; 
               </option>
             ))}
           </Select>
-          <Select label="Reflection" value={profile} onChange={(event) => setProfile(event.target.value)}>
-            <option value="">As the agent has it</option>
-            {including(profiles.data?.profiles, profile).map((each) => (
-              <option key={each} value={each}>
-                {each}
-              </option>
-            ))}
-          </Select>
+          <ProfileSelect label="Reflection" otherwise="As the agent has it" value={profile} onChange={setProfile} />
           <TextField label="Mode" value={mode} placeholder="the agent's" onChange={(event) => setMode(event.target.value)} />
         </div>
         {others.length > 0 && <p className={css.about}>Also set here, and kept: {others.join(", ")} of reflection.</p>}
@@ -71,10 +64,4 @@ export function ConversationSettings({ agent, place, stance }: { agent: string; 
       </form>
     </section>
   );
-}
-
-/** The choices, with the one that is chosen, also before they are known. */
-function including(choices: string[] | undefined, chosen: string): string[] {
-  const known = choices ?? [];
-  return chosen === "" || known.includes(chosen) ? known : [...known, chosen];
 }

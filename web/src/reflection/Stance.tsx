@@ -13,7 +13,7 @@ import css from "./reflection.module.css";
 import { SIDES, type State } from "./timeline";
 import { TryMetaprompt } from "./TryMetaprompt";
 
-export type StanceOut = Schemas["StanceOut"];
+type Standing = Schemas["StanceOut"] | Schemas["VoiceStanceOut"];
 
 const PAGE = 100;
 
@@ -25,7 +25,7 @@ const CHOICES: Record<keyof State, string[]> = {
 };
 
 /** How someone stands to a conversation; `more` stands under it. */
-export function Stance({ place, more }: { place: Place; more?: (stance: StanceOut) => ReactNode }): ReactNode {
+export function Stance({ place, more }: { place: Place; more?: (stance: Standing) => ReactNode }): ReactNode {
   const { root, path, key } = place;
   const [limit, setLimit] = useState(PAGE);
   const stance = useQuery({
@@ -63,7 +63,7 @@ export function Stance({ place, more }: { place: Place; more?: (stance: StanceOu
   );
 }
 
-function Now({ place, stance }: { place: Place; stance: StanceOut }): ReactNode {
+function Now({ place, stance }: { place: Place; stance: Standing }): ReactNode {
   const [dialog, setDialog] = useState<"set" | "reset" | null>(null);
   const imprints = Object.entries(stance.imprints);
   return (
@@ -94,6 +94,7 @@ function Now({ place, stance }: { place: Place; stance: StanceOut }): ReactNode 
           <dd>{stance.turns}</dd>
         </div>
       </dl>
+      {"reflects" in stance && !stance.reflects && <p className={css.faint}>It does not think its turns over: nothing but a hand moves its state of mind.</p>}
       {imprints.length > 0 && (
         <details className={css.imprints}>
           <summary>What its metaprompts keep of it</summary>
@@ -113,7 +114,7 @@ function Now({ place, stance }: { place: Place; stance: StanceOut }): ReactNode 
   );
 }
 
-function Profile({ stance }: { stance: StanceOut }): ReactNode {
+function Profile({ stance }: { stance: Standing }): ReactNode {
   const profiles = useProfiles();
   const found = profiles.data?.presets.find((each) => each.id === stance.profile.id);
   return (
@@ -138,7 +139,7 @@ function Profile({ stance }: { stance: StanceOut }): ReactNode {
   );
 }
 
-function SetState({ place, stance, onClose }: { place: Place; stance: StanceOut; onClose: () => void }): ReactNode {
+function SetState({ place, stance, onClose }: { place: Place; stance: Standing; onClose: () => void }): ReactNode {
   const changed = useStanceChanged(place);
   const [wanted, setWanted] = useState<State>(stance.state);
   const change = useMutation({

@@ -76,7 +76,7 @@ function InSpace({ agent, place, at }: { agent: string; place: Place; at: string
           <ArrowLeft size={15} aria-hidden /> All conversations
         </Link>
       </p>
-      <Stance place={place} more={(told) => <ConversationSettings key={JSON.stringify(told.settings)} agent={agent} place={place} stance={told} />} />
+      <Stance place={place} more={(told) => "settings" in told && <ConversationSettings key={JSON.stringify(told.settings)} agent={agent} place={place} stance={told} />} />
     </>
   );
 }

@@ -5,7 +5,8 @@ import { post, put, type Schemas } from "../denizen/api";
 import { Badge } from "../ui/Badge";
 import { Button } from "../ui/Button";
 import { Checkbox, Select, TextArea } from "../ui/Field";
-import { type Place, useProfiles, useStanceChanged } from "./asking";
+import { Loaded } from "../ui/States";
+import { type Place, useReflectionNames, useStanceChanged } from "./asking";
 import { Fault } from "./Fault";
 import css from "./reflection.module.css";
 import { differences, SIDES } from "./timeline";
@@ -15,13 +16,23 @@ const VARIABLES = "{{current_mood}}, {{user_skill}}, {{task_complexity}}, {{rece
 
 /** Asking a metaprompt by hand, to see what would come of it, or to have it come. */
 export function TryMetaprompt({ place }: { place: Place }): ReactNode {
-  const profiles = useProfiles();
+  const names = useReflectionNames();
+  return (
+    <section className={css.section} aria-label="Try a metaprompt">
+      <h2>Try a metaprompt</h2>
+      <p className={css.about}>One call of its model, paid as its answers are. Nothing changes unless you say so.</p>
+      <Loaded query={names} lines={3}>
+        {({ metaprompts }) => <Trial known={metaprompts} place={place} />}
+      </Loaded>
+    </section>
+  );
+}
+
+function Trial({ known, place }: { known: string[]; place: Place }): ReactNode {
   const changed = useStanceChanged(place);
-  const [which, setWhich] = useState<string | null>(null);
+  const [chosen, choose] = useState(known[0] ?? "");
   const [template, setTemplate] = useState("");
   const [apply, setApply] = useState(false);
-  const known = profiles.data?.metaprompts ?? [];
-  const chosen = which ?? known[0] ?? "";
   const ask = useMutation({
     mutationFn: () => post(`${place.root}/try` as const, { path: place.path, body: chosen === "" ? { template, apply } : { metaprompt: chosen, apply } }),
     onSuccess: (tried) => (tried.applied ? changed() : undefined),
@@ -31,12 +42,10 @@ export function TryMetaprompt({ place }: { place: Place }): ReactNode {
     ask.mutate();
   };
   return (
-    <section className={css.section} aria-label="Try a metaprompt">
-      <h2>Try a metaprompt</h2>
-      <p className={css.about}>One call of its model, paid as its answers are. Nothing changes unless you say so.</p>
+    <>
       <form className={css.form} onSubmit={submit}>
         <div className={css.fields}>
-          <Select label="Metaprompt" value={chosen} onChange={(event) => setWhich(event.target.value)}>
+          <Select label="Metaprompt" value={chosen} onChange={(event) => choose(event.target.value)}>
             {known.map((each) => (
               <option key={each} value={each}>
                 {each}
@@ -57,7 +66,7 @@ export function TryMetaprompt({ place }: { place: Place }): ReactNode {
         </div>
       </form>
       {ask.data && !ask.isPending && <Outcome key={ask.submittedAt} tried={ask.data} place={place} />}
-    </section>
+    </>
   );
 }
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { differences, moments, type Run, settingsOf, type Signal, stretches } from "./timeline.ts";
+import { differences, moments, type Run, settingsOf, type Signal, stretches, whyWords } from "./timeline.ts";
 
 function run(number: number, at: string, mood: string): Run {
   return { number, at, state: { mood, user_skill: "unknown", task_complexity: "unknown" } } as Run;
@@ -21,6 +21,14 @@ test("a signal stands before what it brought about, and both in the order of tim
 test("only what is different is told", () => {
   const before = { mood: "neutral", user_skill: "novice", task_complexity: "simple" } as const;
   assert.deepEqual(differences(before, { ...before, mood: "patient" }), [{ side: "mood", before: "neutral", after: "patient" }]);
+});
+
+test("why it is so is what was said of it, or what brought it about", () => {
+  assert.equal(whyWords(null), "");
+  assert.equal(whyWords({ outcome: "changed", reason: "They are cross.", cause: "user_frustrated" }), "They are cross.");
+  assert.equal(whyWords({ outcome: "changed", reason: "", cause: "set" }), "set by hand");
+  assert.equal(whyWords({ outcome: "unchanged", reason: "", cause: "interval" }), "");
+  assert.equal(whyWords({ outcome: "failed", reason: "It took too long.", cause: "interval" }), "");
 });
 
 test("settings that are not shown stay as they are", () => {

@@ -56,6 +56,12 @@ export function causeName(cause: string): string {
   return CAUSES[cause] ?? signalName(cause);
 }
 
+/** Why a state of mind is what it is, by what came of it last; nothing where that says nothing. */
+export function whyWords(last: Pick<Run, "outcome" | "reason" | "cause"> | null): string {
+  if (last === null || last.outcome === "failed") return "";
+  return last.reason || (last.outcome === "changed" ? causeName(last.cause) : "");
+}
+
 /** What is different between two states: "mood: patient → curious". */
 export function differences(before: State, after: State): { side: keyof State; before: string; after: string }[] {
   return SIDES.map(([side]) => ({ side, before: before[side], after: after[side] })).filter((each) => each.before !== each.after);
