@@ -14,6 +14,7 @@ from denizen.consciousness import log
 from denizen.cycles import accounting, ledger, records, unkept
 from denizen.forgetting import forgetting
 from denizen.inbox import delivery
+from denizen.panel import history
 from denizen.spaces import reading
 from denizen.storage.database import Statement
 from denizen.tools import guard
@@ -68,3 +69,12 @@ def test_no_page_is_read_through(empty: sqlite3.Connection, page: str) -> None:
 def test_how_cycles_ended_is_found_by_agent(empty: sqlite3.Connection, query: Statement) -> None:
     """Neither what others did is read, nor what was used, which is most of the ledger."""
     assert any("USING INDEX ix_ledger_others (agent_id=?" in step for step in plan_of(empty, query))
+
+
+@pytest.mark.parametrize("query", [history._last_kept, history._answered_since], ids=["the last", "since"])
+def test_what_an_advisor_answered_is_found_from_its_end(empty: sqlite3.Connection, query: Statement) -> None:
+    """By the turn of the panel. By the voice, all that it ever answered would be read, each time that it is asked."""
+    first, *rest = plan_of(empty, query)
+    assert first.startswith("SEARCH rounds USING INDEX")
+    assert "(space_id=? AND turn" in first
+    assert not any("ORDER BY" in step for step in rest)

@@ -44,38 +44,37 @@ _said = statement(
     )
     .order_by(replies.c.position, replies.c.voice)
 )
-_turns_had = statement(
+_answered = (
+    replies.c.voice == bindparam("voice"),
+    replies.c.part == "reply",
+    replies.c.state == "done",
+)
+_ever_answered = statement(
+    select(func.count()).select_from(replies).where(replies.c.space_id == bindparam("space_id"), *_answered)
+)
+# By the rounds, not by the replies of the voice: there are few since, and the newest of those before is found at once.
+_by_turn = rounds.join(replies, replies.c.round_id == rounds.c.id)
+_answered_since = statement(
     select(func.count())
-    .select_from(replies.join(rounds, rounds.c.id == replies.c.round_id))
-    .where(
-        replies.c.space_id == bindparam("space_id"),
-        replies.c.voice == bindparam("voice"),
-        replies.c.part == "reply",
-        replies.c.state == "done",
-        rounds.c.turn < bindparam("turn"),
-    )
+    .select_from(_by_turn)
+    .where(rounds.c.space_id == bindparam("space_id"), rounds.c.turn >= bindparam("turn"), *_answered)
+)
+_last_kept = statement(
+    select(replies.c.recipe)
+    .select_from(_by_turn)
+    .where(rounds.c.space_id == bindparam("space_id"), rounds.c.turn < bindparam("turn"), *_answered)
+    .order_by(rounds.c.turn.desc())
+    .limit(1)
 )
 
 
 def turns_had(tx: Tx, panel_id: SpaceId, voice: str, turn: int) -> int:
     """How many turns before that one the voice has answered: what failed was none."""
-    row = tx.one(_turns_had, space_id=panel_id, voice=voice, turn=turn)
-    return 0 if row is None else row[0]
-
-
-_last_kept = statement(
-    select(replies.c.recipe)
-    .select_from(replies.join(rounds, rounds.c.id == replies.c.round_id))
-    .where(
-        replies.c.space_id == bindparam("space_id"),
-        replies.c.voice == bindparam("voice"),
-        replies.c.part == "reply",
-        replies.c.state == "done",
-        rounds.c.turn < bindparam("turn"),
-    )
-    .order_by(rounds.c.turn.desc())
-    .limit(1)
-)
+    ever = tx.one(_ever_answered, space_id=panel_id, voice=voice)
+    since = tx.one(_answered_since, space_id=panel_id, voice=voice, turn=turn)
+    assert ever is not None
+    assert since is not None
+    return ever[0] - since[0]
 
 
 def last_kept(tx: Tx, panel_id: SpaceId, voice: str, turn: int) -> dict[str, Any]:
