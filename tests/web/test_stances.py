@@ -299,6 +299,9 @@ async def test_a_panel_and_an_advisor_are_set_to_reflect(house: House, visit: Vi
     await edit_buber("As the panel")
     await expect(buber).to_contain_text("Nothing moved it yet.")
     assert [each.settings.reflection for each in await house.world.denizen.advisors(panel)] == [None, None]
+    await buber.click()
+    await page.get_by_role("combobox", name="Metaprompt").select_option("own")
+    await page.get_by_role("button", name="Everyone").click()
     await page.get_by_role("button", name="How they reflect").click()
     await expect(page.get_by_role("dialog", name="How this panel answers")).to_be_visible()
     await expect(reflection).to_have_value("tutor")

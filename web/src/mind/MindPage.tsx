@@ -97,7 +97,7 @@ function Tab({ agent, tab, part, at }: { agent: AgentDetail; tab: TabName; part:
     case "memories":
       return <AgentMemories agent={agent.id} name={agent.name} />;
     case "stance":
-      return <StanceTab agent={agent.id} name={agent.name} space={part} at={at} />;
+      return <StanceTab agent={agent.id} name={agent.name} reflection={agent.definition?.["reflection"]} space={part} at={at} />;
     case "settings":
       return <SettingsTab />;
   }

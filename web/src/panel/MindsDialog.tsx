@@ -3,6 +3,7 @@ import { type ReactNode, useState } from "react";
 import type { Panel, VoiceStance } from "../denizen/api";
 import { ofVoice, useVoices } from "../reflection/asking";
 import { Stance } from "../reflection/Stance";
+import { ownMetaprompts } from "../reflection/timeline";
 import { Badge } from "../ui/Badge";
 import { Button } from "../ui/Button";
 import { Dialog } from "../ui/Dialog";
@@ -23,6 +24,7 @@ interface Props {
 export function MindsDialog({ panel, start, onSettings, onClose }: Props): ReactNode {
   const [shown, show] = useState(start);
   const voices = useVoices(panel.id);
+  const { advisors } = useAround();
   const one = voices.data?.find((each) => each.voice === shown);
   return (
     <Dialog wide title="States of mind" onClose={onClose}>
@@ -37,7 +39,7 @@ export function MindsDialog({ panel, start, onSettings, onClose }: Props): React
         {(all) => {
           if (shown === null) return <Everyone all={all} onShow={show} onSettings={onSettings} />;
           if (!one) return <p className={css.faint}>It advises here no more.</p>;
-          return <Stance key={one.voice} place={ofVoice(panel.id, one.voice, one.name)} />;
+          return <Stance key={one.voice} place={ofVoice(panel.id, one.voice, one.name, ownMetaprompts(advisors.get(one.voice)?.reflection ?? panel.settings.reflection))} />;
         }}
       </Loaded>
     </Dialog>

@@ -14,23 +14,26 @@ import { ofAgent, type Place } from "./asking";
 import { ConversationSettings } from "./ConversationSettings";
 import css from "./reflection.module.css";
 import { Stance } from "./Stance";
+import { ownMetaprompts } from "./timeline";
 
 interface StanceTabProps {
   agent: string;
   name: string;
+  /** Of its definition. */
+  reflection: unknown;
   space: string | undefined;
   /** The address of the agent's mind. */
   at: string;
 }
 
-export default function StanceTab({ agent, name, space, at }: StanceTabProps): ReactNode {
+export default function StanceTab({ agent, name, reflection, space, at }: StanceTabProps): ReactNode {
   const spaces = useSpaces();
   const mind = useQuery({ queryKey: ["agents", agent, "mind"], queryFn: ({ signal }) => get("/api/agents/{agent_id}/mind", { path: { agent_id: agent }, signal }) });
   return (
     <Loaded query={mind} lines={8}>
       {({ stances }) => {
         const called = stances.find((each) => each.space_id === space)?.space ?? spaces?.find((each) => each.info.id === space)?.info.name ?? "";
-        if (space !== undefined) return <InSpace key={space} agent={agent} place={ofAgent(agent, name, space, called, at)} at={at} />;
+        if (space !== undefined) return <InSpace key={space} agent={agent} place={ofAgent(agent, name, ownMetaprompts(reflection), space, called, at)} at={at} />;
         const known = new Set(stances.map((each) => each.space_id));
         const others = (spaces ?? []).filter(({ info }) => !known.has(info.id) && info.kind === "conversation" && info.members.some((each) => each.id === agent));
         return (

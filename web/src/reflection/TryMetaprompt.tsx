@@ -22,7 +22,7 @@ export function TryMetaprompt({ place }: { place: Place }): ReactNode {
       <h2>Try a metaprompt</h2>
       <p className={css.about}>One call of its model, paid as its answers are. Nothing changes unless you say so.</p>
       <Loaded query={names} lines={3}>
-        {({ metaprompts }) => <Trial known={metaprompts} place={place} />}
+        {({ metaprompts }) => <Trial known={[...new Set([...place.own, ...metaprompts])]} place={place} />}
       </Loaded>
     </section>
   );

@@ -13,6 +13,8 @@ export type Place = {
   name: string;
   /** Of the conversation, where one has to say which. */
   called: string;
+  /** The metaprompts that it has beside those of the house. */
+  own: string[];
   /** A turn, and where it can be looked at. */
   turn: (number: number) => { words: string; href?: string };
 } & Asked;
@@ -24,7 +26,7 @@ interface Asked {
 }
 
 /** An agent in a space; `at` is the address of its mind. */
-export function ofAgent(agent: string, name: string, space: string, called: string, at: string): Place {
+export function ofAgent(agent: string, name: string, own: string[], space: string, called: string, at: string): Place {
   const key = ["stance", agent, space];
   return {
     root: "/api/agents/{agent_id}/stances/{conversation_id}",
@@ -33,12 +35,13 @@ export function ofAgent(agent: string, name: string, space: string, called: stri
     tells: [key, ["agents", agent, "mind"]],
     name,
     called: called || "this conversation",
+    own,
     turn: (number) => ({ words: `Cycle ${number}`, href: `${at}/life/${number}` }),
   };
 }
 
 /** An advisor in a panel, or the plain `assistant`. Asked again with the panel, whenever that has changed. */
-export function ofVoice(panel: string, voice: string, name: string): Place {
+export function ofVoice(panel: string, voice: string, name: string, own: string[]): Place {
   return {
     root: "/api/panels/{panel_id}/stances/{voice}",
     path: { panel_id: panel, voice },
@@ -46,6 +49,7 @@ export function ofVoice(panel: string, voice: string, name: string): Place {
     tells: [voicesKey(panel)],
     name,
     called: "",
+    own,
     turn: (number) => ({ words: `Turn ${number}` }),
   };
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { differences, moments, type Run, settingsOf, type Signal, stretches, whyWords } from "./timeline.ts";
+import { differences, moments, ownMetaprompts, type Run, settingsOf, type Signal, stretches, whyWords } from "./timeline.ts";
 
 function run(number: number, at: string, mood: string): Run {
   return { number, at, state: { mood, user_skill: "unknown", task_complexity: "unknown" } } as Run;
@@ -29,6 +29,11 @@ test("why it is so is what was said of it, or what brought it about", () => {
   assert.equal(whyWords({ outcome: "changed", reason: "", cause: "set" }), "set by hand");
   assert.equal(whyWords({ outcome: "unchanged", reason: "", cause: "interval" }), "");
   assert.equal(whyWords({ outcome: "failed", reason: "It took too long.", cause: "interval" }), "");
+});
+
+test("who has metaprompts of its own can be asked them", () => {
+  assert.deepEqual(ownMetaprompts({ profile: "off", metaprompts: [{ id: "by hand" }] }), ["by hand"]);
+  for (const nothing of [undefined, null, {}, { metaprompts: [] }]) assert.deepEqual(ownMetaprompts(nothing), []);
 });
 
 test("settings that are not shown stay as they are", () => {

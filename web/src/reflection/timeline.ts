@@ -62,6 +62,12 @@ export function whyWords(last: Pick<Run, "outcome" | "reason" | "cause"> | null)
   return last.reason || (last.outcome === "changed" ? causeName(last.cause) : "");
 }
 
+/** The ids of the metaprompts that settings of reflection have themselves: who has one can be asked it. */
+export function ownMetaprompts(settings: unknown): string[] {
+  const own = (settings as { metaprompts?: { id: string }[] } | null | undefined)?.metaprompts;
+  return (own ?? []).map((each) => each.id);
+}
+
 /** What is different between two states: "mood: patient → curious". */
 export function differences(before: State, after: State): { side: keyof State; before: string; after: string }[] {
   return SIDES.map(([side]) => ({ side, before: before[side], after: after[side] })).filter((each) => each.before !== each.after);
