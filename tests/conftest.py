@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -11,6 +11,7 @@ import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 
+from denizen import failpoints
 from denizen.storage import sqlite
 from denizen.storage.migrating import migrate_postgresql
 from tests import servers
@@ -152,3 +153,18 @@ def database_url(request: pytest.FixtureRequest) -> str:
     """An empty database of this test's own: the test runs once on SQLite and once on PostgreSQL."""
     fixture = {"sqlite": "sqlite_url", "postgresql": "postgres_url"}[request.param]
     return request.getfixturevalue(fixture)
+
+
+@pytest.fixture
+def broken() -> Iterator[Callable[[str], None]]:
+    """Has this process die once at a point, or as much of it as a raised error ends."""
+
+    def break_at(name: str) -> None:
+        def die() -> None:
+            failpoints.disarm(name)
+            raise RuntimeError("the process died")
+
+        failpoints.arm(name, die)
+
+    yield break_at
+    failpoints.disarm()

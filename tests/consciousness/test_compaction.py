@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -297,21 +297,6 @@ async def test_whoever_has_lost_the_lease_compacts_nothing(ready_url: str):
         with pytest.raises(LeaseLost):
             await world.denizen.db.write(compaction.compact, lease, crowd(found))
         assert await world.denizen.db.read(everything) == before
-
-
-@pytest.fixture
-def broken() -> Iterator[Callable[[str], None]]:
-    """A point at which this process dies once."""
-
-    def break_at(name: str) -> None:
-        def die() -> None:
-            failpoints.disarm(name)
-            raise RuntimeError("the process died")
-
-        failpoints.arm(name, die)
-
-    yield break_at
-    failpoints.disarm()
 
 
 @pytest.mark.parametrize("point", ["commit:compact", "committed:compact"])

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from pydantic_ai.messages import ModelMessage
 from sqlalchemy import select
 
-from denizen import call, failpoints
+from denizen import call
 from denizen.checker import check_database
 from denizen.errors import InvalidInput, ModelRejected, NotFound
 from denizen.models.prices import Usage
@@ -287,21 +287,6 @@ async def test_an_advisor_that_was_removed_meanwhile_keeps_nothing(small_world: 
     assert await kept(small_world) == "[]"
     with pytest.raises(NotFound):
         await small_world.denizen.advisor_stance(panel, seth)
-
-
-@pytest.fixture
-def broken() -> Iterator[Callable[[str], None]]:
-    """A point at which this process dies once."""
-
-    def break_at(name: str) -> None:
-        def die() -> None:
-            failpoints.disarm(name)
-            raise RuntimeError("the process died")
-
-        failpoints.arm(name, die)
-
-    yield break_at
-    failpoints.disarm()
 
 
 @pytest.mark.parametrize("point", ["commit:keep_panel_turn", "committed:keep_panel_turn"])

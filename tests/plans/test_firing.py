@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from sqlalchemy import bindparam, select, update
 
-from denizen import ManualClock, Runtime, call, failpoints, forever, reply, scripted, skip
+from denizen import ManualClock, Runtime, call, forever, reply, scripted, skip
 from denizen.agents.registry import Agent
 from denizen.checker import check_database
 from denizen.clock import moment
@@ -170,21 +170,6 @@ async def test_two_living_instances_wake_an_agent_once_for_one_plan(ready_postgr
                 await other.run_until_idle()
         assert len(thoughts) == 1
         assert await one.plans(ada) == []
-
-
-@pytest.fixture
-def broken():
-    """A point that raises as if the process had died there."""
-
-    def break_at(name: str) -> None:
-        def die() -> None:
-            failpoints.disarm(name)
-            raise RuntimeError("the process died")
-
-        failpoints.arm(name, die)
-
-    yield break_at
-    failpoints.disarm()
 
 
 @pytest.mark.parametrize("point", ["commit:fire_due", "committed:fire_due"])

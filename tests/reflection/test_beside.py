@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from sqlalchemy import select
 
-from denizen import call, failpoints, reply, scripted
+from denizen import call, reply, scripted
 from denizen.agents.residents import SWEEP_SECONDS, first_to_try
 from denizen.checker import check_database
 from denizen.consciousness import lease as leases
@@ -182,21 +182,6 @@ async def test_an_agent_that_shall_not_reflect_any_more_does_not_go_on(small_wor
 
 
 # Crashes, and other processes
-
-
-@pytest.fixture
-def broken() -> Iterator[Callable[[str], None]]:
-    """A point at which this process dies once."""
-
-    def break_at(name: str) -> None:
-        def die() -> None:
-            failpoints.disarm(name)
-            raise RuntimeError("the process died")
-
-        failpoints.arm(name, die)
-
-    yield break_at
-    failpoints.disarm()
 
 
 @pytest.mark.parametrize("point", ["commit:keep_turn", "committed:keep_turn"])
