@@ -19,7 +19,7 @@ from denizen.cli.desk.telling import told
 from denizen.cli.house import make_home
 from denizen.cli.inspect import show
 from denizen.cli.main import app
-from denizen.client.shapes import Mind
+from denizen.client.shapes.minds import Mind
 from denizen.consciousness.selfhood import Era
 from denizen.cycles.budgets import BudgetSettings
 from denizen.models.prices import Price

@@ -14,7 +14,7 @@ from rich.console import Console
 from denizen.cli.panel.columns import Columns, draw
 from denizen.cli.panel.command import Heard
 from denizen.client import Connected, Happened
-from denizen.client.shapes import Panel, Reply, Round
+from denizen.client.shapes.panels import Panel, Reply, Round
 from denizen.client.streaming import LifeEvent
 from tests.cli.conftest import Run
 

@@ -18,7 +18,7 @@ from denizen.agents.files import Declared, Source, read, render
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.cli.desk.opening import AsJson, Token, Url, at_desk
 from denizen.cli.findings import counted
-from denizen.client.shapes import Applied, Change, FieldChange
+from denizen.client.shapes.custody import Applied, Change, FieldChange
 from denizen.errors import DefinitionsInvalid, RequestRefused
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")

@@ -17,7 +17,7 @@ from denizen.cli.console import print_json, stderr
 from denizen.cli.desk.opening import AsJson, Token, Url, at_desk, find
 from denizen.cli.desk.port import Desk
 from denizen.cli.findings import counted
-from denizen.client.shapes import Imported
+from denizen.client.shapes.custody import Imported
 from denizen.errors import InvalidInput
 
 

@@ -19,7 +19,7 @@ from denizen.cli.console import print_json, stderr, stdout
 from denizen.cli.desk.opening import AsJson, Token, Url, at_desk
 from denizen.cli.desk.port import Desk
 from denizen.cli.findings import counted
-from denizen.client.shapes import Receipt
+from denizen.client.shapes.custody import Receipt
 from denizen.errors import InvalidInput, NotFound, RequestRefused
 from denizen.forgetting.forgetting import Kind
 from denizen.inbox.format import one_line, quoted_name

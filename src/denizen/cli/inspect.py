@@ -18,7 +18,10 @@ from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stdout
 from denizen.cli.desk.opening import AgentName, AsJson, Token, Url, at_desk
 from denizen.cli.findings import counted
-from denizen.client.shapes import Event, Lane, Limits, Lived, Mind, Standing, Window, WindowPart
+from denizen.client.shapes.agents import Event
+from denizen.client.shapes.costs import Limits
+from denizen.client.shapes.minds import Lane, Lived, Mind, Window, WindowPart
+from denizen.client.shapes.stances import Standing
 from denizen.clock import instant
 from denizen.inbox.format import one_line
 from denizen.plans.schedule import say

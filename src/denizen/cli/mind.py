@@ -19,7 +19,7 @@ from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.cli.desk.opening import AN_ID, AgentName, AsJson, Token, Url, at_desk
 from denizen.cli.desk.port import Desk
-from denizen.client.shapes import Reflection, Signal, Stance, Standing, StateOfMind, TriedMetaprompt
+from denizen.client.shapes.stances import Reflection, Signal, Stance, Standing, StateOfMind, TriedMetaprompt
 from denizen.errors import InvalidInput
 from denizen.inbox.format import one_line
 from denizen.reflection import state as words

@@ -16,7 +16,7 @@ from denizen.cli.chat.rendering import printable
 from denizen.cli.console import begin, print_json, stderr, stdout
 from denizen.cli.desk.opening import AsJson, Token, Url, client_for, named
 from denizen.client import Client
-from denizen.client.shapes import Profiles, TriedProfile
+from denizen.client.shapes.stances import Profiles, TriedProfile
 from denizen.errors import InvalidInput
 from denizen.profiles.library import PRESETS_NAME, SHIPPED, shipped_addons
 from denizen.settings.shape import Settings

@@ -26,7 +26,7 @@ from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stdout
 from denizen.cli.desk.opening import AgentName, AsJson, Token, Url, at_desk
 from denizen.cli.desk.port import Desk
-from denizen.client.shapes import AnswerAgain, Request
+from denizen.client.shapes.minds import AnswerAgain, Request
 from denizen.models import codec
 from denizen.models.prices import usage_of
 from denizen.models.tokens import estimate_message

@@ -18,7 +18,7 @@ from denizen.cli.console import print_json, stderr, stdout
 from denizen.cli.desk.opening import AsJson, Token, Url, at_desk
 from denizen.cli.desk.port import Desk
 from denizen.client import Me
-from denizen.client.shapes import Key
+from denizen.client.shapes.custody import Key
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from denizen.access.roles import PERSONAL
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.cli.desk.opening import AsJson, Url, at_desk
 from denizen.cli.desk.opening import Token as Access
-from denizen.client.shapes import NewToken, Token
+from denizen.client.shapes.custody import NewToken, Token
 from denizen.errors import InvalidInput
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Let programs in, and no longer.")

@@ -15,7 +15,7 @@ from denizen.cli.console import print_json, stderr, stdout
 from denizen.cli.desk.opening import AgentName, AsJson, Token, Url, at_desk
 from denizen.cli.desk.port import Desk
 from denizen.cli.secrets import read_secret
-from denizen.client.shapes import NewWebhook, Webhook
+from denizen.client.shapes.custody import NewWebhook, Webhook
 from denizen.errors import InvalidInput
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Let services tell agents what happens.")

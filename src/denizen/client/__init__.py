@@ -7,7 +7,9 @@ gave, so that every message comes once and in order. What cannot get better by t
 from __future__ import annotations
 
 from denizen.client.client import Client
-from denizen.client.shapes import Agent, AgentDetail, Answer, Author, Call, Entity, Health, Me, Member, Message, Space
+from denizen.client.shapes.agents import Agent, AgentDetail, Call
+from denizen.client.shapes.answers import Answer
+from denizen.client.shapes.places import Author, Entity, Health, Me, Member, Message, Space
 from denizen.client.streaming import (
     Aborted,
     Connected,

@@ -11,11 +11,8 @@ from urllib.parse import quote
 import httpx2
 from pydantic import BaseModel, ValidationError
 
-from denizen.client.shapes import (
-    Health,
-    Me,
-    Value,
-)
+from denizen.client.shapes.places import Health, Me
+from denizen.client.shapes.value import Value
 from denizen.client.streaming import Connected, LifeEvent, decode
 from denizen.clock import Clock, SystemClock
 from denizen.errors import InvalidInput, RequestRefused, ServerError, ServerUnreachable, TokenRefused

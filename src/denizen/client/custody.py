@@ -11,17 +11,8 @@ import httpx2
 from pydantic import JsonValue
 
 from denizen.client.connection import LONG, Connection, iso, path_to, refusal, those_given
-from denizen.client.shapes import (
-    Applied,
-    Imported,
-    Key,
-    Login,
-    NewToken,
-    Receipt,
-    Receipts,
-    Token,
-    Value,
-)
+from denizen.client.shapes.custody import Applied, Imported, Key, Login, NewToken, Receipt, Receipts, Token
+from denizen.client.shapes.value import Value
 from denizen.errors import ServerError
 
 

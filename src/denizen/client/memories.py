@@ -5,13 +5,7 @@ from __future__ import annotations
 from pydantic import JsonValue
 
 from denizen.client.connection import Connection, path_to, those_given
-from denizen.client.shapes import (
-    ConversationMemory,
-    Memories,
-    Memory,
-    MemoryReport,
-    OrganizationMemory,
-)
+from denizen.client.shapes.memories import ConversationMemory, Memories, Memory, MemoryReport, OrganizationMemory
 
 
 class Remembering(Connection):

@@ -3,21 +3,9 @@
 from __future__ import annotations
 
 from denizen.client.connection import LONG, Connection, path_to, those_given
-from denizen.client.shapes import (
-    AnswerAgain,
-    Crossings,
-    CycleDetail,
-    Cycles,
-    Goal,
-    Inbox,
-    LogPage,
-    Mind,
-    Note,
-    Plan,
-    Recalled,
-    Request,
-    Value,
-)
+from denizen.client.shapes.agents import Crossings, Goal, Inbox, Note, Plan
+from denizen.client.shapes.minds import AnswerAgain, CycleDetail, Cycles, LogPage, Mind, Recalled, Request
+from denizen.client.shapes.value import Value
 
 
 class _Answers(Value):

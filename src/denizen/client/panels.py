@@ -10,16 +10,8 @@ import httpx2
 from pydantic import JsonValue
 
 from denizen.client.connection import REQUEST_SECONDS, Connection, keyed, path_to, those_given
-from denizen.client.shapes import (
-    Advisor,
-    Panel,
-    PanelCost,
-    ReplyContext,
-    Round,
-    Rounds,
-    Suggestion,
-    Value,
-)
+from denizen.client.shapes.panels import Advisor, Panel, PanelCost, ReplyContext, Round, Rounds, Suggestion
+from denizen.client.shapes.value import Value
 from denizen.client.streaming import LifeEvent, resuming
 
 

@@ -8,18 +8,9 @@ from contextlib import aclosing
 from pydantic import JsonValue
 
 from denizen.client.connection import Connection, keyed, path_to, those_given
-from denizen.client.shapes import (
-    Call,
-    Entities,
-    Entity,
-    Found,
-    Member,
-    Message,
-    Organization,
-    ReadState,
-    Space,
-    Value,
-)
+from denizen.client.shapes.agents import Call
+from denizen.client.shapes.places import Entities, Entity, Found, Member, Message, Organization, ReadState, Space
+from denizen.client.shapes.value import Value
 from denizen.client.streaming import Happened, LifeEvent, Read, Stands, StreamEvent, resuming
 
 

@@ -8,7 +8,7 @@ import httpx2
 from pydantic import JsonValue
 
 from denizen.client.connection import REQUEST_SECONDS, Connection, path_to, those_given
-from denizen.client.shapes import (
+from denizen.client.shapes.stances import (
     Profiles,
     Signals,
     Stance,
@@ -16,8 +16,8 @@ from denizen.client.shapes import (
     StatesOfMind,
     TriedMetaprompt,
     TriedProfile,
-    Value,
 )
+from denizen.client.shapes.value import Value
 
 
 class _Stances(Value):

@@ -10,7 +10,9 @@ from typing import Final, TypeAlias
 import httpx2
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from denizen.client.shapes import Call, Message, Stance
+from denizen.client.shapes.agents import Call
+from denizen.client.shapes.places import Message
+from denizen.client.shapes.stances import Stance
 from denizen.clock import Clock
 from denizen.errors import ServerError, ServerUnreachable
 

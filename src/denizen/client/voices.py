@@ -5,7 +5,8 @@ from __future__ import annotations
 import httpx2
 
 from denizen.client.connection import REQUEST_SECONDS, Connection, path_to, those_given
-from denizen.client.shapes import ReflectionNames, Signals, StatesOfMind, TriedMetaprompt, Value, VoiceStance
+from denizen.client.shapes.stances import ReflectionNames, Signals, StatesOfMind, TriedMetaprompt, VoiceStance
+from denizen.client.shapes.value import Value
 
 
 class _Stances(Value):

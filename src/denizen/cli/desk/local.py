@@ -24,28 +24,11 @@ from denizen.app import Runtime
 from denizen.cli.desk.telling import message_from, space_from, told
 from denizen.client import Agent, AgentDetail, Me, Member, Message, Space
 from denizen.client import Entity as Person
-from denizen.client.shapes import (
-    Accepted,
-    AnswerAgain,
-    Applied,
-    Imported,
-    Key,
-    Login,
-    Mind,
-    NewToken,
-    NewWebhook,
-    Receipt,
-    Request,
-    Signal,
-    Signals,
-    Stance,
-    Standing,
-    StatesOfMind,
-    Token,
-    TriedMetaprompt,
-    Webhook,
-)
-from denizen.client.shapes import Reflection as PastReflection
+from denizen.client.shapes.answers import Accepted
+from denizen.client.shapes.custody import Applied, Imported, Key, Login, NewToken, NewWebhook, Receipt, Token, Webhook
+from denizen.client.shapes.minds import AnswerAgain, Mind, Request
+from denizen.client.shapes.stances import Reflection as PastReflection
+from denizen.client.shapes.stances import Signal, Signals, Stance, Standing, StatesOfMind, TriedMetaprompt
 from denizen.clock import instant, moment
 from denizen.consciousness import eras
 from denizen.cycles import budgets

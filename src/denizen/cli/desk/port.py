@@ -10,26 +10,10 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from denizen.client import Agent, AgentDetail, Entity, Me, Member, Message, Space
-from denizen.client.shapes import (
-    Accepted,
-    AnswerAgain,
-    Applied,
-    Imported,
-    Key,
-    Login,
-    Mind,
-    NewToken,
-    NewWebhook,
-    Receipt,
-    Request,
-    Signals,
-    Stance,
-    Standing,
-    StatesOfMind,
-    Token,
-    TriedMetaprompt,
-    Webhook,
-)
+from denizen.client.shapes.answers import Accepted
+from denizen.client.shapes.custody import Applied, Imported, Key, Login, NewToken, NewWebhook, Receipt, Token, Webhook
+from denizen.client.shapes.minds import AnswerAgain, Mind, Request
+from denizen.client.shapes.stances import Signals, Stance, Standing, StatesOfMind, TriedMetaprompt
 
 
 class Desk(Protocol):

@@ -7,7 +7,7 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from denizen.client import Call, Message, Space
-from denizen.client.shapes import Value
+from denizen.client.shapes.value import Value
 from denizen.server.schemas import CallOut, MessageOut, SpaceOut
 from denizen.spaces import posting, reading
 from denizen.spaces.directory import Member

@@ -20,7 +20,7 @@ from denizen.cli.desk.opening import AsJson, Token, Url, client_for, named
 from denizen.cli.house import open_records
 from denizen.cli.memory.port import Memories, whose
 from denizen.cli.memory.remote import RemoteMemories
-from denizen.client.shapes import Memory, MemoryFinding, MemoryReport
+from denizen.client.shapes.memories import Memory, MemoryFinding, MemoryReport
 from denizen.errors import InvalidInput
 from denizen.inbox.format import one_line
 from denizen.memory.hygiene import PROBLEMS

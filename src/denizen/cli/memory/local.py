@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from denizen.app import Runtime
 from denizen.cli.desk.telling import told
 from denizen.cli.memory.port import parties
-from denizen.client.shapes import Memory, MemoryReport
+from denizen.client.shapes.memories import Memory, MemoryReport
 from denizen.errors import NotFound
 from denizen.forgetting.subjects import find_subject
 from denizen.ids import EntityId, OrganizationId, SpaceId

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
-from denizen.client.shapes import Memory, MemoryReport
+from denizen.client.shapes.memories import Memory, MemoryReport
 
 
 class Memories(Protocol):

@@ -13,7 +13,7 @@ from typing import Final
 
 from denizen.cli.memory.port import parties
 from denizen.client import Client
-from denizen.client.shapes import Memories, Memory, MemoryReport
+from denizen.client.shapes.memories import Memories, Memory, MemoryReport
 from denizen.errors import InvalidInput, RequestRefused
 
 _PAGE: Final = 200

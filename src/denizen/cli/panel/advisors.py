@@ -17,7 +17,7 @@ from denizen.cli.console import print_json, stderr, stdout
 from denizen.cli.desk.opening import AsJson, Token, Url
 from denizen.cli.panel.opening import PanelName, in_panel
 from denizen.cli.panel.port import Panels, advisor_in
-from denizen.client.shapes import Advisor, Panel, Suggestion
+from denizen.client.shapes.panels import Advisor, Panel, Suggestion
 from denizen.errors import InvalidInput
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Choose who advises in a panel.")

@@ -17,7 +17,7 @@ from rich.text import Text
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import stdout
 from denizen.client import Happened
-from denizen.client.shapes import Panel, Reply, Round, Rounds
+from denizen.client.shapes.panels import Panel, Reply, Round, Rounds
 
 NARROW, MIDDLE = 90, 150
 """Below the first, one column; below the second, two; else three."""

@@ -24,7 +24,8 @@ from denizen.cli.panel.columns import Columns, showing
 from denizen.cli.panel.opening import PanelName, at_panels, in_panel
 from denizen.cli.panel.port import Panels
 from denizen.client import Connected, Happened
-from denizen.client.shapes import Panel, PanelCost, Round, VoiceStance
+from denizen.client.shapes.panels import Panel, PanelCost, Round
+from denizen.client.shapes.stances import VoiceStance
 from denizen.client.streaming import LifeEvent
 from denizen.errors import InvalidInput
 

@@ -12,20 +12,8 @@ from denizen.bus.port import Gap
 from denizen.bus.streams import PanelDelta, ReplyChanged, RoundChanged, from_payload, space_topic
 from denizen.cli.desk.telling import told
 from denizen.client import Connected, Happened
-from denizen.client.shapes import (
-    Advisor,
-    Panel,
-    PanelCost,
-    Reflection,
-    Round,
-    Rounds,
-    Signal,
-    Signals,
-    StatesOfMind,
-    Suggestion,
-    TriedMetaprompt,
-    VoiceStance,
-)
+from denizen.client.shapes.panels import Advisor, Panel, PanelCost, Round, Rounds, Suggestion
+from denizen.client.shapes.stances import Reflection, Signal, Signals, StatesOfMind, TriedMetaprompt, VoiceStance
 from denizen.client.streaming import LifeEvent
 from denizen.ids import SpaceId
 from denizen.panel import advisors, panels, rounds, standing

@@ -25,7 +25,8 @@ from denizen.cli.mind import (
 )
 from denizen.cli.panel.opening import PanelName, VoiceName, in_panel
 from denizen.cli.panel.port import Panels, voice_in
-from denizen.client.shapes import Panel, Signals, StatesOfMind, TriedMetaprompt, VoiceStance
+from denizen.client.shapes.panels import Panel
+from denizen.client.shapes.stances import Signals, StatesOfMind, TriedMetaprompt, VoiceStance
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, help="Show and change the states of mind of a panel's advisors."

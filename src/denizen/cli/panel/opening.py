@@ -13,7 +13,7 @@ from denizen.cli.console import begin
 from denizen.cli.desk.opening import client_for, named
 from denizen.cli.house import open_house, open_records
 from denizen.cli.panel.port import Panels, find
-from denizen.client.shapes import Panel
+from denizen.client.shapes.panels import Panel
 from denizen.settings.loading import Loaded
 
 PanelName = Annotated[str, typer.Argument(metavar="PANEL", help="Its name or the beginning of it, or its id.")]

@@ -7,18 +7,8 @@ from typing import Any, Final, Protocol
 
 from pydantic import JsonValue
 
-from denizen.client.shapes import (
-    Advisor,
-    Panel,
-    PanelCost,
-    Round,
-    Rounds,
-    Signals,
-    StatesOfMind,
-    Suggestion,
-    TriedMetaprompt,
-    VoiceStance,
-)
+from denizen.client.shapes.panels import Advisor, Panel, PanelCost, Round, Rounds, Suggestion
+from denizen.client.shapes.stances import Signals, StatesOfMind, TriedMetaprompt, VoiceStance
 from denizen.client.streaming import LifeEvent
 from denizen.errors import InvalidInput, NotFound
 

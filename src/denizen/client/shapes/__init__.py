@@ -1,0 +1,1 @@
+"""What a server tells, as values, by what it tells of."""

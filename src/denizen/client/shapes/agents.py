@@ -1,0 +1,139 @@
+"""Agents: who they are, what waits for them, what they intend."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import JsonValue
+
+from denizen.client.shapes.value import Value
+
+
+class Agent(Value):
+    """An agent of one's organization."""
+
+    id: str
+    handle: str
+    name: str
+    status: str
+    model: str
+    about: str
+
+
+class Call(Value):
+    """A tool call of an agent that people see. Those of mode `pause` and `async` they may answer."""
+
+    id: str
+    agent_id: str
+    space_id: str | None
+    after_seq: int = 0
+    """The number of the message behind which it stands."""
+    tool: str
+    mode: str
+    state: str
+    """`waiting`, until it is answered, interrupted, expired or cancelled; `late`: answered after that."""
+    arguments: JsonValue = None
+    result: str | None = None
+    created_at: datetime
+    expires_at: datetime | None = None
+    settled_at: datetime | None = None
+    settled_by: str | None = None
+
+
+class Resting(Value):
+    """That its budget has suspended an agent; `until` None: until it is raised."""
+
+    scope: str
+    until: datetime | None = None
+
+
+class AgentDetail(Agent):
+    """An agent; for admins, with its definition."""
+
+    created_at: datetime
+    cycles: int
+    resting: Resting | None = None
+    version: int
+    definition: dict[str, JsonValue] | None = None
+
+
+class Model(Value):
+    """A model that agents can think with, and whose key is used for it."""
+
+    name: str
+    paid_by: str
+
+
+class Models(Value):
+    """The models that are there, and which is the usual one."""
+
+    default: str
+    models: tuple[Model, ...]
+
+
+class Event(Value):
+    """Something that reached an agent's inbox."""
+
+    id: str
+    number: int
+    type: str
+    lane: str
+    wakes: bool
+    hop: int
+    attempts: int
+    created_at: datetime
+    text: str
+    space_id: str | None = None
+    space: str | None = None
+    sender_id: str | None = None
+    sender: str | None = None
+    message_id: str | None = None
+    state: str = "pending"
+    """Of one that is listed: pending, taken, dead."""
+
+
+class Inbox(Value):
+    """Events in the order in which they are taken."""
+
+    events: tuple[Event, ...]
+    next: str | None = None
+
+
+class Crossing(Value):
+    """A message that was stopped, because it would have carried private words elsewhere."""
+
+    from_space_id: str
+    to_space_id: str
+    cycle_id: str
+    words: int
+    at: datetime
+
+
+class Crossings(Value):
+    """Those messages, the newest first."""
+
+    crossings: tuple[Crossing, ...]
+    next: int | None = None
+
+
+class Goal(Value):
+    number: int
+    text: str
+    status: str
+    priority: str
+
+
+class Note(Value):
+    key: str
+    text: str
+
+
+class Plan(Value):
+    id: str
+    kind: str
+    name: str
+    instruction: str
+    schedule: str
+    state: str
+    next_run: datetime
+    last_run: datetime | None = None
