@@ -340,6 +340,7 @@ ELSEWHERE = {
     "memories": {"text", "document"},
     "memory_terms": {"term"},
     "signals": {"name"},
+    "voice_signals": {"name"},
 }
 """Columns with words that have their own way of forgetting."""
 WORDLESS = {

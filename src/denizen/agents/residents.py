@@ -263,7 +263,9 @@ class Residents:
         for call_id, cycle_id in await self._db.read(calls.in_hands_of, self._instance):
             if self._errands.knows(call_id, cycle_id):
                 continue
-            # Looked at again: it may have been under way, and come to its end, since it was read.
+            # It may have been under way, and come to its end, since it was read.
+            if not await self._db.read(calls.is_in_hands_of, call_id, self._instance):
+                continue
             begun = self._errands.began(call_id)
             call = await self._db.write(calls.left_undone, call_id, self._instance, begun=begun)
             if call is not None:

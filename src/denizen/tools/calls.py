@@ -334,6 +334,11 @@ def in_hands_of(tx: Tx, instance: str) -> list[tuple[CallId, CycleId]]:
     return [(CallId(id), CycleId(cycle_id)) for id, cycle_id in tx.all(_in_hands_of, instance=instance)]
 
 
+def is_in_hands_of(tx: Tx, id: CallId, instance: str) -> bool:
+    """Whether this instance is carrying the call out, as far as the database knows."""
+    return tx.one(_still_in_hands_of, id=id, instance=instance) is not None
+
+
 def left_undone(tx: Tx, id: CallId, instance: str, *, begun: bool) -> Call | None:
     """The call, if this instance has to carry it out: it is known not to be at it.
 
