@@ -143,6 +143,6 @@ async def test_an_agent_that_takes_too_long_is_named(ready_sqlite_url: str, tmp_
     async with open_house(ready_sqlite_url, ada=ada) as house:
         arguments = ("kitchen", "--once", "Hello", "--timeout", "0.2")
         ran = await chat(*arguments, environ=house.environ(tmp_path), cwd=tmp_path)
-        free.set()
         assert (ran.status, ran.out, ran.err) == (1, "", "Not finished after 0.2 seconds: Ada.\n")
         assert await house.runtime.transcript(house.kitchen) == ["Noor: Hello"]
+        free.set()
