@@ -150,3 +150,11 @@ def test_a_server_that_env_names_is_the_one_that_is_asked(run: Run) -> None:
     for command in (("panel", "list"), ("spaces", "list")):
         refused = run(*command)
         assert (refused.exit_code, "http://127.0.0.1:1" in refused.stderr) == (1, True)
+
+
+def test_what_was_answered_here_is_thought_over_before_the_command_ends(run: Run) -> None:
+    """Nobody else is told that there is something to think over."""
+    run("panel", "create", "Board", "Seth", "--reflection", "basic")
+    run("panel", "ask", "board", "I hate this, it is terrible and awful.")
+    (seth,) = json.loads(run("panel", "mind", "show", "board", "--json").stdout)
+    assert seth["mood"] == "empathetic"

@@ -358,6 +358,13 @@ class Wiring:
         async with self.living() as residents:
             await self._until_idle(residents)
 
+    async def panels_settled(self) -> None:
+        """Inside `living`: what panels were asked is answered, as far as this process does it, and thought over."""
+        if self._moderator is not None and self._residents is not None:
+            # Whoever has answered has said by then that there may be something to think over.
+            await self._moderator.run_until_idle()
+            await self._residents.panel_afterthoughts.settled()
+
     async def _until_idle(self, residents: Residents) -> None:
         assert self._moderator is not None
         await residents.run_until_idle()

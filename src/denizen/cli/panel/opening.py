@@ -78,6 +78,8 @@ async def _opened(
     if answering:
         async with open_house(loaded.settings) as house, house.runtime.living():
             yield LocalPanels(house.runtime, house.world.owner)
+            # What was answered here is thought over here: a server beside would learn of it with the next turn.
+            await house.runtime.panels_settled()
         return
     if equipped:
         async with open_house(loaded.settings) as house:
