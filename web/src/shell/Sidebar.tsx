@@ -131,7 +131,13 @@ function PlaceLink({ space }: { space: SpaceState }): ReactNode {
   const status = other ? presence[other.id]?.status : busy.length ? "alive" : undefined;
   const current = path === href || path.startsWith(`${href}/`);
   return (
-    <Link href={href} className={classes(css.place, count > 0 && css.unread)} aria-current={current ? "page" : undefined}>
+    <Link
+      href={href}
+      className={classes(css.place, count > 0 && css.unread)}
+      aria-current={current ? "page" : undefined}
+      // Whoever is there already goes on writing.
+      onMouseDown={(event) => current && event.preventDefault()}
+    >
       {other ? <Avatar name={other.name} id={other.id} kind={other.kind} size="small" /> : <span className={css.hash} aria-hidden>{isPanel(space) ? <UsersRound size={16} /> : "#"}</span>}
       <span className={css.placeName}>{other?.name ?? info.name}</span>
       {status && status !== "sleeping" && (
