@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from uuid import uuid4
 
 import pytest
 from sqlalchemy import text
@@ -122,7 +123,7 @@ def house(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         url = f"sqlite:///{tmp_path_factory.mktemp('checker') / 'denizen.db'}"
         if request.param == "postgresql":
             server = request.getfixturevalue("_postgres_of_the_run")
-            url = stack.enter_context(servers.fresh_database(server, "test_checker"))
+            url = stack.enter_context(servers.fresh_database(server, f"test_checker_{uuid4().hex}"))
         house = House(url, runner)
         stack.callback(house.close)
         yield house

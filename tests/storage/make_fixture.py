@@ -1,4 +1,4 @@
-"""Writes fixtures/0013.jsonl: a small but complete life, one JSON object for each row, parents before children.
+"""Writes fixtures/0014.jsonl: a small but complete life, one JSON object for each row, parents before children.
 
     python -m tests.storage.make_fixture
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).parent / "fixtures" / "0013.jsonl"
+FILE = Path(__file__).parent / "fixtures" / "0014.jsonl"
 START = 1_767_603_600_000_000
 """Microseconds: Monday, 5 January 2026, nine o'clock, UTC."""
 SECOND = 1_000_000
@@ -42,6 +42,7 @@ def life() -> Iterator[Row]:
     yield from long_term()
     yield from stances()
     yield from voices()
+    yield from statuses()
 
 
 def people() -> Iterator[Row]:
@@ -79,6 +80,10 @@ def agents() -> Iterator[Row]:
                 "held_by": None if handle == "ada" else "agent:day",
                 "held_until": None if handle == "ada" else START + 15 * 3600 * SECOND,
                 "held_told": None if handle == "ada" else json.dumps(["space-room"]),
+                "parked_cause": "key" if handle == "ada" else None,
+                "parked_detail": json.dumps({"provider": "OpenAI"}) if handle == "ada" else None,
+                "parked_until": START + 600 * SECOND if handle == "ada" else None,
+                "parked_tries": 1 if handle == "ada" else 0,
                 "created_at": START,
             },
         )
@@ -100,6 +105,9 @@ def rooms() -> Iterator[Row]:
                 "name": space.title(),
                 "private": private,
                 "last_seq": last,
+                "floor": "one",
+                "agent_run_limit": 12,
+                "agent_run": 1,
                 "created_at": START,
             },
         )
@@ -167,7 +175,9 @@ def event(number: int, type_: str, state: str, **columns: Any) -> Row:
         "state": state,
         "wakes": 1,
         "hop": 0,
+        "waits": 0,
         "attempts": 0,
+        "interruptions": 0,
         "not_before": 0,
         "cycle_id": None,
         "space_id": None,
@@ -526,6 +536,13 @@ def voices() -> Iterator[Row]:
     why = {"reason": "Noor is cross."}
     yield "voice_reflections", {"number": 1, **here, "turn": 1, **asked, **why, **after, "created_at": START}
     yield "panel_reflecting", {"space_id": "space-board", "turn": 1}
+
+
+def statuses() -> Iterator[Row]:
+    """Ada cannot think: OpenAI rejects her key. Sam waits."""
+    where = {"space_id": "space-room", "agent_id": "entity-ada", "cause": "key", "detail": '{"provider": "OpenAI"}'}
+    when = {"retry_at": START + 600 * SECOND, "created_at": START, "updated_at": START}
+    yield "space_statuses", {**where, "message_id": "message-3", **when}
 
 
 if __name__ == "__main__":

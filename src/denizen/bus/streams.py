@@ -286,6 +286,16 @@ class SpaceRead(Frame):
 
 
 @dataclass(frozen=True, slots=True)
+class StatusChanged(Frame):
+    """What a space shows of an agent that has not answered there has changed: the database says how."""
+
+    type: ClassVar[str] = "status.changed"
+
+    space: SpaceId
+    agent: AgentId
+
+
+@dataclass(frozen=True, slots=True)
 class PanelChanged(Frame):
     """A panel has other settings or advisors."""
 
@@ -346,7 +356,7 @@ class MetadataUpdated(Frame):
 CallFrame: TypeAlias = CallStarted | CallDelta | CallChanged
 MessageChange: TypeAlias = MessageEdited | MessageDeleted
 LifeFrame: TypeAlias = CycleChanged | AgentBudget | AgentAlert | StanceChanged
-PlaceFrame: TypeAlias = MembershipChanged | SpaceChanged | SpaceRead | MetadataUpdated
+PlaceFrame: TypeAlias = MembershipChanged | SpaceChanged | SpaceRead | MetadataUpdated | StatusChanged
 PanelFrame: TypeAlias = PanelChanged | RoundChanged | ReplyChanged | PanelDelta
 Hint: TypeAlias = MessageCreated | MessageChange | CallChanged | LifeFrame | PlaceFrame | PanelFrame
 """What only says where to look, and what no agent writes."""

@@ -42,6 +42,8 @@ class Delivery:
     created_at: int
     urgent: bool = False
     wakes: bool = True
+    waits: bool = False
+    """Whether a person waits for this agent's answer to it."""
     hop: int = 0
     space_id: str | None = None
     message_id: str | None = None
@@ -50,7 +52,7 @@ class Delivery:
 
 _insert = insert_ignore(
     events,
-    ("agent_id", "id", "type", "lane", "wakes", "hop", "space_id", "message_id", "payload", "created_at"),
+    ("agent_id", "id", "type", "lane", "wakes", "waits", "hop", "space_id", "message_id", "payload", "created_at"),
 )
 
 
@@ -67,6 +69,7 @@ def deliver(tx: Tx, deliveries: Sequence[Delivery]) -> None:
                 "type": each.type,
                 "lane": 0 if each.urgent else 1,
                 "wakes": int(each.wakes),
+                "waits": int(each.waits),
                 "hop": each.hop,
                 "space_id": each.space_id,
                 "message_id": each.message_id,
@@ -98,6 +101,8 @@ _columns = (
     entities.c.kind,
     events.c.message_id,
     messages.c.text,
+    events.c.waits,
+    events.c.interruptions,
 )
 
 _joined = (
@@ -210,7 +215,7 @@ def listed(
     for name, behind in lanes:
         where = {"state": state, "lane": int(name == "normal"), "after": behind, "limit": limit - len(rows)}
         rows += tx.all(_in_lane, agent_id=agent_id, **where)
-    return [Listed(_event(row), row[16], row[17], row[18]) for row in rows]
+    return [Listed(_event(row), row[18], row[19], row[20]) for row in rows]
 
 
 def taken(tx: Tx, agent_id: AgentId, cycle_id: CycleId) -> list[Event]:
@@ -238,6 +243,8 @@ def _event(row: tuple[Any, ...]) -> Event:
         sender_kind=row[13],
         message_id=row[14],
         payload=payload,
+        waits=bool(row[16]),
+        interruptions=row[17],
     )
 
 

@@ -46,3 +46,7 @@ class Event:
     """What else is known, by type. Messages: `reply_to`. Plans: `plan_id`, `plan_name`, `late_seconds`.
     Timers: `timer_id`, `timer_name`, `late_seconds`. Services: `service`, `data`. Tool results: `tool`,
     `call_id`, `data`."""
+    waits: bool = False
+    """Whether a person waits for this agent's answer to it."""
+    interruptions: int = 0
+    """How often a process died over it before the first answer: not its fault, and counted apart from `attempts`."""

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import JsonValue
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, func, select, update
 
 from denizen.bus.streams import MessageCreated, space_topic
 from denizen.errors import InvalidInput, NotAMember, NotFound
-from denizen.ids import EntityId, MessageId, SpaceId, new_id
-from denizen.inbox import delivery
+from denizen.ids import AgentId, EntityId, MessageId, SpaceId, new_id
+from denizen.inbox import delivery, parking, statuses
 from denizen.inbox.delivery import Delivery
 from denizen.inbox.urgency import rule_from
 from denizen.spaces.markdown import Rendered, render
@@ -87,15 +87,30 @@ _read_own = statement(
     .where(memberships.c.space_id == bindparam("space"), memberships.c.entity_id == bindparam("author"))
     .values(read_seq=bindparam("last"))
 )
+_members = (
+    select(func.count())
+    .where(memberships.c.space_id == bindparam("space_id"))
+    .select_from(memberships)
+    .scalar_subquery()
+)
 _listeners = statement(
-    select(memberships.c.entity_id, memberships.c.attention, entities.c.handle, agents.c.urgent)
+    select(
+        memberships.c.entity_id,
+        memberships.c.attention,
+        entities.c.handle,
+        agents.c.urgent,
+        agents.c.status,
+        agents.c.held_by,
+        agents.c.held_until,
+        agents.c.parked_cause,
+        _members,
+    )
     .join(agents, agents.c.id == memberships.c.entity_id)
     .join(entities, entities.c.id == memberships.c.entity_id)
     .where(
         memberships.c.space_id == bindparam("space_id"),
         memberships.c.entity_id != bindparam("author_id"),
         memberships.c.attention != "none",
-        agents.c.status != "dead",
     )
     .order_by(memberships.c.entity_id)
 )
@@ -113,10 +128,12 @@ def post(
     urgent: bool = False,
     hop: int = 0,
     cycle_id: str | None = None,
+    asked: EntityId | None = None,
 ) -> Posted:
     """The message stands in the space, and in the inbox of every agent that attends to it.
 
-    With an `id` of the caller's choosing, posting again is posting once.
+    With an `id` of the caller's choosing, posting again is posting once. Its author waits for the agent `asked`, where
+    one is named, and for those that the message addresses.
     """
     # First, because it locks the space's row: numbers and members hold still until the commit.
     numbered = tx.one(_next_seq, space=space_id)
@@ -153,7 +170,9 @@ def post(
         # Whoever answers has seen what came before. What an agent has seen is in its log.
         tx.run(_read_own, space=space_id, author=author_id, last=seq)
     kind, handle = author
-    said = Said(posted_id, space_id, author_id, kind, handle, what, reply_to, hop, urgent)
+    said = Said(posted_id, space_id, author_id, kind, handle, what, reply_to, hop, urgent, asked)
+    if kind == "agent":
+        statuses.clear_in_space(tx, author_id, space_id)
     delivery.deliver(tx, deliveries(tx, said))
     tx.announce(space_topic(space_id), MessageCreated(space_id, seq, posted_id, author_id).to_payload())
     return Posted(posted_id, seq, space_kind)
@@ -172,34 +191,87 @@ class Said:
     reply_to: MessageId | None
     hop: int
     urgent: bool
+    asked: EntityId | None = None
+    """The agent that its author waits for, beside those that it addresses."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Listener:
+    """An agent in the space that attends to it."""
+
+    id: AgentId
+    attention: str
+    handle: str
+    urgent: str | None
+    """Its rule of what is urgent."""
+    status: str
+    held_by: str | None
+    """The budget that suspended it, where one did."""
+    held_until: int | None
+    parked: str | None
+    """Why it cannot think until something changes, where that is so."""
+    members: int
+    """How many are in the space."""
 
 
 def deliveries(tx: Tx, said: Said) -> list[Delivery]:
-    """One event for every agent in the space whose attention covers the message, its author excepted."""
-    plain, mentions = said.what.rendered.plain, said.what.rendered.mentions
-    to_agents = tx.all(_listeners, space_id=said.space_id, author_id=said.author_id)
+    """One event for every agent in the space whose attention covers the message, its author excepted.
+
+    Where its author waits for an agent that cannot answer now, the space shows why.
+    """
+    rows = tx.all(_listeners, space_id=said.space_id, author_id=said.author_id)
+    mentions = said.what.rendered.mentions
+    listeners = [_Listener(*row) for row in rows]
+    attending = [each for each in listeners if each.attention == "all" or each.handle in mentions]
     # Many agents share a rule, most of them the default one: each is asked once.
     interrupted = {
-        rule: rule_from(rule).applies(handle=said.author_handle, kind=said.author_kind, plain=plain)
-        for rule in {rule for _, _, _, rule in to_agents}
+        rule: rule_from(rule).applies(handle=said.author_handle, kind=said.author_kind, plain=said.what.rendered.plain)
+        for rule in {each.urgent for each in attending}
     }
+    for each in attending:
+        if _waits(said, each):
+            _show_why_not(tx, said, each)
     return [
         Delivery(
-            agent_id=listener,
+            agent_id=each.id,
             id=said.id,
-            type="mention" if its_handle in mentions else "space_message",
+            type="mention" if each.handle in mentions else "space_message",
             created_at=tx.now,
-            urgent=said.urgent or interrupted[rule],
+            urgent=said.urgent or interrupted[each.urgent],
             # What a person writes always wakes; a chain of agents wakes as far as its budget goes.
             wakes=said.author_kind != "agent" or said.hop <= HOP_BUDGET,
+            waits=_waits(said, each),
             hop=said.hop,
             space_id=said.space_id,
             message_id=said.id,
             payload={"reply_to": said.reply_to} if said.reply_to else {},
         )
-        for listener, attention, its_handle, rule in to_agents
-        if attention == "all" or its_handle in mentions
+        for each in attending
+        if each.status != "dead"
     ]
+
+
+def _waits(said: Said, listener: _Listener) -> bool:
+    """Whether the author waits for this agent's answer: a person who mentions it, or is alone with it, or asked it."""
+    if said.author_kind != "human":
+        return False
+    return listener.members == 2 or listener.handle in said.what.rendered.mentions or listener.id == said.asked
+
+
+def _show_why_not(tx: Tx, said: Said, listener: _Listener) -> None:
+    """The space shows why the agent cannot answer now, if it cannot; what it showed of earlier silence is over."""
+    statuses.clear(tx, listener.id, ("no_reply", "limit"), said.space_id)
+    if listener.status == "dead":
+        statuses.show(tx, listener.id, said.space_id, "deleted", message_id=said.id)
+    elif listener.status == "suspended":
+        cause = "suspended" if listener.held_by is None else "budget"
+        statuses.show(tx, listener.id, said.space_id, cause, message_id=said.id, retry_at=listener.held_until)
+    elif listener.parked is not None:
+        parked = parking.get(tx, listener.id)
+        if parked is not None:
+            statuses.show(
+                tx, listener.id, said.space_id, parked.cause, message_id=said.id, retry_at=parked.until, **parked.detail
+            )
 
 
 @dataclass(frozen=True, slots=True)

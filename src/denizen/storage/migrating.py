@@ -17,7 +17,7 @@ from sqlalchemy import String, column, select, table
 from denizen.errors import DatabaseNewer
 from denizen.storage.database import Tx, statement
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011", "0012", "0013")
+REVISIONS = tuple(f"{number:04}" for number in range(1, 15))
 """Every step there is, the first one first."""
 HEAD = REVISIONS[-1]
 

@@ -108,6 +108,10 @@ agents = Table(
     Column("held_by", Text),  # why it is suspended, where not by its owner: the budget that is used up
     Column("held_until", BigInteger),  # when it goes on by itself; NULL: not by itself
     Column("held_told", Text),  # the spaces in which it has said so
+    Column("parked_cause", Text),  # why it cannot think until something changes; NULL: it can
+    Column("parked_detail", Text),  # what that needs to be told: JSON
+    Column("parked_until", BigInteger),  # when it tries again by itself
+    _int("parked_tries", 0),  # how often it has tried in vain since
     _int("created_at"),
     Index("ix_agents_held", "held_until", sqlite_where=_HELD, postgresql_where=_HELD),
 )
@@ -171,6 +175,9 @@ spaces = Table(
     _text("name"),
     _flag("private"),
     _int("last_seq", 0),
+    _text("floor", "all"),  # who takes up what a person says where several agents are: all, addressed, one
+    _int("agent_run_limit", 12),  # after so many messages of agents in a row they wake each other no more
+    _int("agent_run", 0),  # messages of agents since a person last spoke, or let them go on
     _int("created_at"),
 )
 
@@ -222,7 +229,9 @@ events = Table(
     _text("state", "pending"),  # pending, taken, done, dead
     _flag("wakes", 1),
     _int("hop", 0),
+    _flag("waits"),  # a person waits for this agent's answer
     _int("attempts", 0),
+    _int("interruptions", 0),  # how often a process died over it, which is not its fault
     _int("not_before", 0),
     Column("cycle_id", Text),
     Column("space_id", Text),
@@ -243,6 +252,21 @@ events = Table(
         sqlite_where=_OPEN_EVENTS,
         postgresql_where=_OPEN_EVENTS,
     ),
+)
+
+space_statuses = Table(
+    "space_statuses",  # why somebody who waits for an agent has no answer yet
+    metadata,
+    _key("space_id", "spaces.id"),
+    _key("agent_id", "agents.id"),
+    _key("cause"),
+    _text("detail", "{}"),  # what the sentence needs: JSON, never words of a message
+    Column("message_id", Text),  # the newest message that waits because of it
+    Column("retry_at", BigInteger),  # when the agent tries again by itself; NULL: not by itself
+    _int("created_at"),
+    _int("updated_at"),
+    Index("ix_space_statuses_agent", "agent_id"),
+    sqlite_with_rowid=False,
 )
 
 _UNENDED = text("number IS NULL")

@@ -1,0 +1,109 @@
+"""Parked agents: those that cannot think until something changes, such as a rejected key or an unknown model.
+
+The events of a parked agent stay pending, in their order, and no attempt is counted. It tries again when its
+definition or a key changes, when an instance starts, when a person asks for it, and by itself after a while.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import JsonValue
+from sqlalchemy import bindparam, select, update
+
+from denizen.bus.streams import WAKE, wake_payload
+from denizen.clock import SECOND, Instant
+from denizen.ids import AgentId, OrganizationId
+from denizen.inbox import statuses
+from denizen.inbox.statuses import PARKING_CAUSES, ParkingCause
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import agents
+
+PROBE_SECONDS: Final = (600, 1200, 2400, 3600)
+"""After so long a parked agent tries again by itself: credit is refilled, models are pulled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """Why an agent cannot think, and when it tries again."""
+
+    agent_id: AgentId
+    cause: ParkingCause
+    detail: dict[str, JsonValue]
+    until: Instant
+    tries: int
+
+
+_park = statement(
+    update(agents)
+    .where(agents.c.id == bindparam("agent"))
+    .values(
+        parked_cause=bindparam("cause"),
+        parked_detail=bindparam("detail"),
+        parked_until=bindparam("until"),
+        parked_tries=bindparam("tries"),
+    )
+)
+_parked = (agents.c.id, agents.c.parked_cause, agents.c.parked_detail, agents.c.parked_until, agents.c.parked_tries)
+_get = statement(select(*_parked).where(agents.c.id == bindparam("id"), agents.c.parked_cause.is_not(None)))
+_retry = statement(
+    update(agents)
+    .where(agents.c.id == bindparam("agent"), agents.c.parked_cause.is_not(None))
+    .values(parked_until=0)
+    .returning(agents.c.id)
+)
+_retry_organization = statement(
+    update(agents)
+    .where(agents.c.organization_id == bindparam("organization"), agents.c.parked_cause.is_not(None))
+    .values(parked_until=0)
+    .returning(agents.c.id)
+)
+_retry_all = statement(
+    update(agents).where(agents.c.parked_cause.is_not(None)).values(parked_until=0).returning(agents.c.id)
+)
+
+
+def park(tx: Tx, agent_id: AgentId, cause: ParkingCause, **detail: JsonValue) -> Parked:
+    """The agent waits until the cause changes, and every space in which somebody waits for it says why."""
+    before = get(tx, agent_id)
+    tries = 0 if before is None or before.cause != cause else before.tries + 1
+    until = tx.now + PROBE_SECONDS[min(tries, len(PROBE_SECONDS) - 1)] * SECOND
+    tx.run(_park, agent=agent_id, cause=cause, detail=json.dumps(detail), until=until, tries=tries)
+    if before is not None and before.cause != cause:
+        statuses.clear(tx, agent_id, [before.cause])
+    statuses.show_where_someone_waits(tx, agent_id, cause, retry_at=until, **detail)
+    return Parked(agent_id, cause, detail, Instant(until), tries)
+
+
+def unpark(tx: Tx, agent_id: AgentId) -> None:
+    """The agent can think again: the cause is over, wherever it was told."""
+    tx.run(_park, agent=agent_id, cause=None, detail=None, until=None, tries=0)
+    statuses.clear(tx, agent_id, PARKING_CAUSES)
+
+
+def get(tx: Tx, agent_id: AgentId) -> Parked | None:
+    """How the agent is parked, if it is."""
+    row = tx.one(_get, id=agent_id)
+    return None if row is None else Parked(row[0], row[1], json.loads(row[2] or "{}"), Instant(row[3]), row[4])
+
+
+def retry(tx: Tx, agent_id: AgentId) -> None:
+    """A parked agent tries again now."""
+    _wake(tx, tx.all(_retry, agent=agent_id))
+
+
+def retry_organization(tx: Tx, organization_id: OrganizationId) -> None:
+    """The parked agents of the organization try again now: a key or a price of theirs has changed."""
+    _wake(tx, tx.all(_retry_organization, organization=organization_id))
+
+
+def retry_all(tx: Tx) -> None:
+    """All parked agents try again now: an instance has started, perhaps with other settings."""
+    _wake(tx, tx.all(_retry_all))
+
+
+def _wake(tx: Tx, rows: list[tuple[Any, ...]]) -> None:
+    if rows:
+        tx.announce(WAKE, wake_payload([row[0] for row in rows]))

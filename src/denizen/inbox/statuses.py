@@ -1,0 +1,306 @@
+"""Space statuses: why a person who waits for an agent has no answer yet, in one plain sentence with what to do.
+
+A status is a row of its own, one per space, agent and cause, updated in place. It is not a message: it makes no event,
+wakes nobody and enters no log. It is written in the transaction that holds an event up, and goes when that is over.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, get_args
+
+from pydantic import JsonValue
+from sqlalchemy import bindparam, delete, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from denizen.bus.streams import StatusChanged, space_topic
+from denizen.ids import AgentId, MessageId, SpaceId
+from denizen.storage.database import Statement, Tx, statement
+from denizen.storage.schema import entities, events, space_statuses
+
+Cause = Literal[
+    "key",
+    "model",
+    "tool",
+    "price",
+    "definition",
+    "failing",
+    "refused",
+    "too_large",
+    "gave_up",
+    "interrupted",
+    "limit",
+    "no_reply",
+    "budget",
+    "suspended",
+    "deleted",
+]
+CAUSES: Final[tuple[Cause, ...]] = get_args(Cause)
+ParkingCause = Literal["key", "model", "tool", "price", "definition"]
+PARKING_CAUSES: Final[tuple[ParkingCause, ...]] = get_args(ParkingCause)
+"""Causes in the agent: all its events wait, in order, until the cause changes."""
+Action = Literal["try_again", "ask", "settings", "resume", "budget"]
+"""What a person can do about a status: have the agent try again, ask it for an answer, or open the place to mend it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wording:
+    trouble: str
+    """What prevents the answer."""
+    then: str
+    """What happens next, and who can mend it."""
+    actions: tuple[Action, ...] = ()
+
+
+_WORDINGS: Final[Mapping[Cause, _Wording]] = {
+    "key": _Wording(
+        "{provider} rejected the API key of {agent}.",
+        "Check it under Administration › Keys; {agent} then answers by itself.",
+        ("try_again", "settings"),
+    ),
+    "model": _Wording(
+        "{agent} cannot use the model {model}{because}.",
+        "Choose another model in the settings of {agent}; it then answers by itself.",
+        ("try_again", "settings"),
+    ),
+    "tool": _Wording(
+        "{agent} cannot use one of its tools here{because}.",
+        "Add the tool to this server, or take it out of the settings of {agent}; it then answers by itself.",
+        ("try_again", "settings"),
+    ),
+    "price": _Wording(
+        "{agent} has a budget in dollars, and the price of the model {model} is unknown.",
+        "Set a price, or a budget in tokens; {agent} then answers by itself.",
+        ("try_again", "settings"),
+    ),
+    "definition": _Wording(
+        "{agent} cannot start here{because}.",
+        "Correct the settings of {agent}; it then answers by itself.",
+        ("try_again", "settings"),
+    ),
+    "failing": _Wording("{agent} has trouble answering{because}.", "It tries again by itself.", ("try_again",)),
+    "refused": _Wording(
+        "{provider} refused to process this message{because}.",
+        "{agent} has set it aside and goes on with the rest.",
+        ("try_again",),
+    ),
+    "too_large": _Wording(
+        "This message is too long for the model {model}.",
+        "{agent} has set it aside and goes on with the rest. Send it in parts, or choose a model with a larger window.",
+        ("try_again", "settings"),
+    ),
+    "gave_up": _Wording(
+        "{agent} tried {count} times to answer this and failed{because}.",
+        "It has set the message aside and goes on with the rest.",
+        ("try_again",),
+    ),
+    "interrupted": _Wording(
+        "The server stopped {count} times while {agent} was reading this.",
+        "{agent} has set the message aside and goes on with the rest.",
+        ("try_again",),
+    ),
+    "limit": _Wording("{agent} reached its limit of {limit} before it had answered.", "Ask again.", ("ask",)),
+    "no_reply": _Wording("{agent} read this and did not reply.", "", ("ask",)),
+    "budget": _Wording(
+        "The budget of {agent} is used up{because}.",
+        "Your message is kept. {agent} answers when the budget begins anew or is raised.",
+        ("budget",),
+    ),
+    "suspended": _Wording(
+        "{agent} is suspended.", "Your message is kept. {agent} answers when somebody resumes it.", ("resume",)
+    ),
+    "deleted": _Wording("{agent} was deleted and will not answer.", "Ask somebody else."),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceStatus:
+    """Why one agent has not answered in one space."""
+
+    space_id: SpaceId
+    agent_id: AgentId
+    agent_name: str
+    cause: Cause
+    detail: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    message_id: MessageId | None = None
+    """The newest message that waits because of it."""
+    retry_at: int | None = None
+    """When the agent tries again by itself; None: not at a known time."""
+    created_at: int = 0
+    updated_at: int = 0
+
+    @property
+    def text(self) -> str:
+        """What prevents the answer, what happens next and who can mend it, for the person who waits."""
+        wording = _WORDINGS[self.cause]
+        words = _Words(self.detail, agent=self.agent_name)
+        return " ".join(part.format_map(words) for part in (wording.trouble, wording.then) if part)
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        return _WORDINGS[self.cause].actions
+
+
+class _Words(dict[str, str]):
+    """What a wording names. A detail that an older or newer version did not write has a general word."""
+
+    _GENERAL: Final = {
+        "provider": "The provider",
+        "model": "that it is set to",
+        "count": "several",
+        "limit": "its work",
+    }
+
+    def __init__(self, detail: Mapping[str, JsonValue], *, agent: str) -> None:
+        reason = str(detail.get("reason") or "").strip().rstrip(".")
+        super().__init__({name: str(value) for name, value in detail.items()})
+        self.update(agent=agent, because=f": {reason}" if reason else "")
+
+    def __missing__(self, name: str) -> str:
+        return self._GENERAL.get(name, name)
+
+
+_KEY: Final = ("space_id", "agent_id", "cause")
+_CHANGING: Final = ("detail", "message_id", "retry_at", "updated_at")
+
+
+def _upsert(insert: Any) -> Any:
+    values = {column.name: bindparam(column.name, type_=column.type) for column in space_statuses.c}
+    new = insert(space_statuses).values(values)
+    return new.on_conflict_do_update(index_elements=_KEY, set_={name: new.excluded[name] for name in _CHANGING})
+
+
+_show = Statement(_upsert(sqlite.insert), _upsert(postgresql.insert))
+
+
+def show(
+    tx: Tx,
+    agent_id: AgentId,
+    space_id: SpaceId,
+    cause: Cause,
+    *,
+    message_id: MessageId | None = None,
+    retry_at: int | None = None,
+    **detail: JsonValue,
+) -> None:
+    """The space shows this status of the agent, in place of an older one with the same cause."""
+    tx.run(
+        _show,
+        space_id=space_id,
+        agent_id=agent_id,
+        cause=cause,
+        detail=json.dumps(detail, ensure_ascii=False),
+        message_id=message_id,
+        retry_at=retry_at,
+        created_at=tx.now,
+        updated_at=tx.now,
+    )
+    tx.announce(space_topic(space_id), StatusChanged(space_id, agent_id).to_payload())
+
+
+_waiting_spaces = statement(
+    select(events.c.space_id, events.c.message_id)
+    .where(
+        events.c.agent_id == bindparam("agent_id"),
+        events.c.state != "done",  # word for word the condition of the partial index
+        events.c.state.in_(("pending", "taken")),
+        events.c.waits == 1,
+    )
+    .order_by(events.c.number)
+)
+
+
+def show_where_someone_waits(
+    tx: Tx, agent_id: AgentId, cause: Cause, *, retry_at: int | None = None, **detail: JsonValue
+) -> None:
+    """Every space in which a person waits for this agent shows this status."""
+    waiting = {SpaceId(space): MessageId(message) for space, message in tx.all(_waiting_spaces, agent_id=agent_id)}
+    for space_id, message_id in waiting.items():
+        show(tx, agent_id, space_id, cause, message_id=message_id, retry_at=retry_at, **detail)
+
+
+_clear_in_space = statement(
+    delete(space_statuses)
+    .where(space_statuses.c.space_id == bindparam("space"), space_statuses.c.agent_id == bindparam("agent"))
+    .returning(space_statuses.c.space_id)
+)
+_clear_one = statement(
+    delete(space_statuses)
+    .where(
+        space_statuses.c.agent_id == bindparam("agent"),
+        space_statuses.c.cause == bindparam("why"),
+    )
+    .returning(space_statuses.c.space_id)
+)
+_clear_one_in_space = statement(
+    delete(space_statuses)
+    .where(
+        space_statuses.c.space_id == bindparam("space"),
+        space_statuses.c.agent_id == bindparam("agent"),
+        space_statuses.c.cause == bindparam("why"),
+    )
+    .returning(space_statuses.c.space_id)
+)
+
+
+def clear_in_space(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> None:
+    """The space shows no status of this agent: it has spoken there."""
+    _announce(tx, agent_id, tx.all(_clear_in_space, agent=agent_id, space=space_id))
+
+
+def clear(tx: Tx, agent_id: AgentId, causes: Iterable[Cause], space_id: SpaceId | None = None) -> None:
+    """These causes are over, in that space or everywhere."""
+    for cause in causes:
+        rows = (
+            tx.all(_clear_one, agent=agent_id, why=cause)
+            if space_id is None
+            else tx.all(_clear_one_in_space, agent=agent_id, why=cause, space=space_id)
+        )
+        _announce(tx, agent_id, rows)
+
+
+def _announce(tx: Tx, agent_id: AgentId, rows: Iterable[tuple[Any, ...]]) -> None:
+    for space in {row[0] for row in rows}:
+        tx.announce(space_topic(space), StatusChanged(space, agent_id).to_payload())
+
+
+_statuses = select(
+    space_statuses.c.space_id,
+    space_statuses.c.agent_id,
+    entities.c.name,
+    space_statuses.c.cause,
+    space_statuses.c.detail,
+    space_statuses.c.message_id,
+    space_statuses.c.retry_at,
+    space_statuses.c.created_at,
+    space_statuses.c.updated_at,
+).join(entities, entities.c.id == space_statuses.c.agent_id)
+_of_space = statement(
+    _statuses.where(space_statuses.c.space_id == bindparam("space_id")).order_by(
+        space_statuses.c.created_at, space_statuses.c.agent_id, space_statuses.c.cause
+    )
+)
+_of_agent = statement(
+    _statuses.where(space_statuses.c.agent_id == bindparam("agent_id")).order_by(
+        space_statuses.c.created_at, space_statuses.c.space_id, space_statuses.c.cause
+    )
+)
+
+
+def of_space(tx: Tx, space_id: SpaceId) -> list[SpaceStatus]:
+    """What the space shows, the oldest first."""
+    return [_status(row) for row in tx.all(_of_space, space_id=space_id)]
+
+
+def of_agent(tx: Tx, agent_id: AgentId) -> list[SpaceStatus]:
+    """What is shown of this agent in all its spaces, the oldest first."""
+    return [_status(row) for row in tx.all(_of_agent, agent_id=agent_id)]
+
+
+def _status(row: tuple[Any, ...]) -> SpaceStatus:
+    space_id, agent_id, name, cause, detail, message_id, retry_at, created_at, updated_at = row
+    return SpaceStatus(
+        space_id, agent_id, name, cause, json.loads(detail), message_id, retry_at, created_at, updated_at
+    )

@@ -1,0 +1,46 @@
+"""Who waits for an answer, why there is none yet, and which agents take up what a person says."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0014"
+down_revision = "0013"
+
+
+def _text(name: str, default: str | None = None) -> sa.Column[str]:
+    return sa.Column(name, sa.Text, nullable=False, server_default=default)
+
+
+def _int(name: str, default: int | None = None) -> sa.Column[int]:
+    given = None if default is None else sa.text(str(default))
+    return sa.Column(name, sa.BigInteger, nullable=False, server_default=given)
+
+
+def upgrade() -> None:
+    op.add_column("events", sa.Column("waits", sa.SmallInteger, nullable=False, server_default=sa.text("0")))
+    op.add_column("events", _int("interruptions", 0))
+    op.add_column("agents", sa.Column("parked_cause", sa.Text))
+    op.add_column("agents", sa.Column("parked_detail", sa.Text))
+    op.add_column("agents", sa.Column("parked_until", sa.BigInteger))
+    op.add_column("agents", _int("parked_tries", 0))
+    op.add_column("spaces", _text("floor", "all"))
+    op.add_column("spaces", _int("agent_run_limit", 12))
+    op.add_column("spaces", _int("agent_run", 0))
+    op.create_table(
+        "space_statuses",
+        _text("space_id"),
+        _text("agent_id"),
+        _text("cause"),
+        _text("detail", "{}"),
+        sa.Column("message_id", sa.Text),
+        sa.Column("retry_at", sa.BigInteger),
+        _int("created_at"),
+        _int("updated_at"),
+        sa.ForeignKeyConstraint(["space_id"], ["spaces.id"], name="fk_space_statuses_space_id"),
+        sa.ForeignKeyConstraint(["agent_id"], ["agents.id"], name="fk_space_statuses_agent_id"),
+        sa.PrimaryKeyConstraint("space_id", "agent_id", "cause", name="pk_space_statuses"),
+        sqlite_with_rowid=False,
+    )
+    op.create_index("ix_space_statuses_agent", "space_statuses", ["agent_id"])
