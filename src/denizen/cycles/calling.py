@@ -231,7 +231,7 @@ class _Desk:
     def _ask(self, position: int, tool: AskTool) -> None:
         """Somebody is asked: the cycle waits for the answer, or goes on without it."""
         new = self._new_call(position, tool.mode, seconds=tool.seconds, shown=tool.visible)
-        calls.make(self._tx, self._agent_id, new)
+        calls.make(self._tx, self._agent_id, replace(new, approval=tool.approval))
         if tool.mode == "async":
             self._record(position, Done(_pending(new.id), changes=True))
             return
@@ -297,7 +297,8 @@ class _Desk:
     def hear_answers(self) -> None:
         """What people have answered, or that they have not, is the result of what they were asked."""
         for position, call in calls.of_step(self._tx, self._cycle.id, self._step.number).items():
-            if position in self._step.asked and position not in self.results and call.state != "waiting":
+            over = call.state != "waiting" or call.released_at is not None
+            if position in self._step.asked and position not in self.results and over:
                 capped = self._cap(calls.told_of(call))
                 effects.complete(self._tx, self._cycle.id, self._step.number, position, capped)
                 self._keep(position, "done", True, capped)

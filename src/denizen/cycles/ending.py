@@ -106,7 +106,7 @@ def close_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -> int:
         ledger.enter(tx, agent_id, cycle.id, "usage", charge)
     if ending.outcome == "failed":
         # Nobody waits any more for what people were asked; an answer that still comes is told in an event.
-        calls.interrupt(tx, agent_id)
+        calls.release(tx, agent_id)
     delivery.finish(tx, agent_id, cycle.id)
     counted = tx.one(_live_on, agent=agent_id, at=tx.now)
     assert counted is not None

@@ -3077,9 +3077,11 @@ export interface components {
          * @example {
          *       "after_seq": 7,
          *       "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *       "approval": false,
          *       "arguments": {
          *         "question": "Deploy v2.1?"
          *       },
+         *       "code": null,
          *       "created_at": "2026-01-05T09:00:00Z",
          *       "expires_at": "2026-01-06T09:00:00Z",
          *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
@@ -3100,7 +3102,17 @@ export interface components {
             after_seq: number;
             /** Agent Id */
             agent_id: string;
+            /**
+             * Approval
+             * @description Whether words in the space do not answer it: only a person can.
+             */
+            approval: boolean;
             arguments: components["schemas"]["JsonValue"];
+            /**
+             * Code
+             * @description Of an approval: `yes` or `no` with this code, written in the space, answers it.
+             */
+            code: string | null;
             /**
              * Created At
              * Format: date-time
@@ -3358,6 +3370,11 @@ export interface components {
          * @description A question to people: the call is shown in the space, and whoever answers it through the API is its result.
          */
         ClientTool: {
+            /**
+             * Approval
+             * @default false
+             */
+            approval: boolean;
             /** Description */
             description: string;
             /**
@@ -11155,9 +11172,11 @@ export interface operations {
                      *         {
                      *           "after_seq": 7,
                      *           "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+                     *           "approval": false,
                      *           "arguments": {
                      *             "question": "Deploy v2.1?"
                      *           },
+                     *           "code": null,
                      *           "created_at": "2026-01-05T09:00:00Z",
                      *           "expires_at": "2026-01-06T09:00:00Z",
                      *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
@@ -14010,9 +14029,11 @@ export interface operations {
                      *         {
                      *           "after_seq": 7,
                      *           "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+                     *           "approval": false,
                      *           "arguments": {
                      *             "question": "Deploy v2.1?"
                      *           },
+                     *           "code": null,
                      *           "created_at": "2026-01-05T09:00:00Z",
                      *           "expires_at": "2026-01-06T09:00:00Z",
                      *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
