@@ -39,6 +39,7 @@ from denizen.cycles.outcome import Acted, CycleOutcome, Failed, Paused, Rested, 
 from denizen.cycles.phases import Phase, phase_at
 from denizen.cycles.records import OpenCycle, calls_of
 from denizen.cycles.routing import Choose, Situation, choose, model_of
+from denizen.cycles.server_budget import ServerBudget
 from denizen.cycles.settings import CycleSettings
 from denizen.cycles.speaking import Doubt, Speaker, Voices
 from denizen.cycles.stopping import BUILT_IN, Spent, Stop, stop_reason
@@ -108,6 +109,8 @@ class Faculties:
     """What decides beforehand whether it has to think."""
     allowance: Allowance | None = None
     """What it may use, where that is limited."""
+    server_budget: ServerBudget | None = None
+    """What all agents of the server together may use in a day, where that is limited."""
     embedder: Embedder | None = None
     """What says what texts mean, where something does."""
     reminder: Reminder | None = None
@@ -327,12 +330,18 @@ class _Thinking:
 
     async def _reserve(self) -> Refusal | None:
         """Keep room in the budgets for the next request, if there are any. No limits, no transaction."""
-        if self._with.allowance is None:
+        server = self._with.server_budget
+        if self._with.allowance is None and server is None:
             return None
         tokens, most = self._mind.tokens + self._with.toolbox.tokens, self._mind.budget
         if self._steps > 0 and self._with.settings.awareness != "none":
             tokens += most.inbox + PREVIEW_TOKENS
         asked = Usage(min(int(tokens * self._mind.correction), most.request), most.output)
+        if server is not None:
+            refused = await server.refuse(self._with.db, self._with.clock, self._model_name, self._model, asked)
+            if refused is not None or self._with.allowance is None:
+                return refused
+        assert self._with.allowance is not None
         dollars = expected_cost(self._model, asked, self._with.prices, asked=self._model_name) or 0
         need = Amount(asked.input + asked.output, ceil(dollars * 1_000_000))
         return await budgets.reserve_soon(self._with.db, self._with.clock, self._mind.lease, self._with.allowance, need)

@@ -49,6 +49,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "unsupported_media_type": Kind(415, "The body has to be JSON"),
     "host_refused": Kind(421, "This server does not answer to that name"),
     "invalid_input": Kind(422, "Something in the request cannot be accepted"),
+    "price_unknown": Kind(422, "A budget in dollars needs the price of the model"),
     "definitions_invalid": Kind(422, "The definitions say what cannot be done"),
     "import_invalid": Kind(422, "What was exported cannot be taken in"),
     "handle_taken": Kind(409, "The handle is taken"),

@@ -3020,6 +3020,10 @@ export interface components {
          *       "limits": {
          *         "dollars_per_day": 5
          *       },
+         *       "server": {
+         *         "dollars_per_day": 10,
+         *         "tokens_per_day": 10000000
+         *       },
          *       "today": {
          *         "cache_read_tokens": 150000,
          *         "cache_write_tokens": 12000,
@@ -3033,6 +3037,8 @@ export interface components {
          */
         BudgetOut: {
             limits: components["schemas"]["Limits"];
+            /** @description What all organizations of the server may use in a day; null: that is not limited. */
+            server?: components["schemas"]["Limits"] | null;
             today: components["schemas"]["UsedOut"];
         };
         /**
@@ -7432,7 +7438,7 @@ export interface components {
              * Scope
              * @enum {string}
              */
-            scope: "agent:day" | "agent:total" | "organization:day" | "organization:total";
+            scope: "agent:day" | "agent:total" | "organization:day" | "organization:total" | "server:day";
             /**
              * Until
              * @description Null: until the budget is raised.
