@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -32,6 +32,8 @@ State = Literal["waiting", "answered", "interrupted", "expired", "cancelled", "l
 
 BATCH: Final = 100
 """How many calls one transaction settles."""
+MOST_SINCE: Final = 1000
+"""How many calls behind a message are found at once."""
 UNKNOWN_OUTCOME: Final = (
     "The process stopped while this tool was running. Whether it did its work is unknown: it may have. "
     "Check before you call it again."
@@ -507,6 +509,19 @@ _shares_space = statement(
 def in_space(tx: Tx, space_id: SpaceId, *, first: int = 0, last: int = 2**62, limit: int = 200) -> list[Call]:
     """The calls that stand in a space between these messages, in their order."""
     return [Call(*row) for row in tx.all(_in_space, space_id=space_id, first=first, last=last, limit=limit)]
+
+
+def since(tx: Tx, space_id: SpaceId, seq: int, *, known: Iterable[CallId] = ()) -> list[Call]:
+    """The calls shown in a space that a reader who has message `seq` may not know as they stand, in their order.
+
+    Those that follow that message, those that wait, and `known`: those of which the reader knows only that they waited.
+    """
+    following = in_space(tx, space_id, first=seq, limit=MOST_SINCE)
+    found = {each.id: each for each in (*following, *waiting_in(tx, space_id))}
+    for id in known:
+        if id not in found and (row := tx.one(_get, id=id)) is not None:
+            found[id] = Call(*row)
+    return sorted(found.values(), key=lambda each: (each.after_seq, each.created_at, each.id))
 
 
 def waiting_in(tx: Tx, space_id: SpaceId) -> list[Call]:
