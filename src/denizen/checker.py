@@ -24,7 +24,7 @@ from denizen.cycles.records import calls_of
 from denizen.inbox.delivery import DEAD_AFTER
 from denizen.models import codec
 from denizen.panel.rounds import ASSISTANT
-from denizen.storage.database import Database, Statement, Tx, statement
+from denizen.storage.database import Database, Statement, Tx, long_running, statement
 from denizen.storage.schema import (
     advisors,
     agents,
@@ -74,6 +74,7 @@ async def check_database(db: Database) -> list[Violation]:
     return await db.read(check)
 
 
+@long_running
 def check(tx: Tx) -> list[Violation]:
     """Everything that breaks an invariant at this moment; an empty list if nothing does."""
     found: list[Violation] = []
