@@ -28,7 +28,7 @@ from denizen.cycles.server_budget import ServerBudget
 from denizen.cycles.speaking import Voices
 from denizen.cycles.stopping import Stop
 from denizen.cycles.triage import Judge, Sieve
-from denizen.errors import InvalidInput, ModelError, PriceUnknown
+from denizen.errors import InvalidInput, ModelError, PriceUnknown, ToolMissing
 from denizen.ids import AgentId, OrganizationId
 from denizen.memory.reminding import Reminder
 from denizen.models.catalog import Models
@@ -172,7 +172,7 @@ class Equipment:
         ):
             missing = [name for name in names if name not in known]
             if missing:
-                raise InvalidInput(
+                raise (ToolMissing if known is self.tools else InvalidInput)(
                     f"The agent @{agent.entity.handle} {what} this runtime does not have: {', '.join(missing)}. "
                     f"Hand them to Runtime({where})."
                 )
