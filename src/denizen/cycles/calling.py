@@ -21,7 +21,8 @@ from denizen.consciousness import lease as leases
 from denizen.consciousness import log
 from denizen.consciousness.lease import Lease, fence
 from denizen.consciousness.log import Entry
-from denizen.cycles import ledger
+from denizen.cycles import answering, ledger
+from denizen.cycles.answering import Outgoing
 from denizen.cycles.ledger import NOTHING, Charge
 from denizen.cycles.phases import FREE, Phase
 from denizen.cycles.records import OpenCycle, calls_of
@@ -148,10 +149,26 @@ def store_response(tx: Tx, agent_id: AgentId, cycle: OpenCycle, entries: Sequenc
         tx.run(_progress, cycle=cycle.id)
 
 
-def store_reminder(tx: Tx, lease: Lease, cycle: OpenCycle, entries: Sequence[Entry], charge: Charge) -> None:
-    """The model's text, and the reminder that nobody has heard it, are in the log."""
+def store_reminder(
+    tx: Tx,
+    lease: Lease,
+    cycle: OpenCycle,
+    entries: Sequence[Entry],
+    charge: Charge,
+    sending: Outgoing | None = None,
+) -> EffectRecord | None:
+    """The model's text, and the reminder that somebody waits, are in the log; the text is sent where it belongs."""
     fence(tx, lease)
     store_response(tx, lease.agent_id, cycle, entries, charge)
+    sent = None if sending is None else answering.deliver_text(tx, lease.agent_id, cycle, sending)
+    _announce(tx, lease.agent_id, cycle.id)
+    return sent
+
+
+def store_note(tx: Tx, lease: Lease, cycle: OpenCycle, note: Entry) -> None:
+    """What the model is told before its next step is in the log."""
+    fence(tx, lease)
+    log.append(tx, lease.agent_id, [note])
     _announce(tx, lease.agent_id, cycle.id)
 
 

@@ -27,11 +27,11 @@ from denizen.consciousness import rolled
 from denizen.consciousness.recall import passages as recall
 from denizen.errors import InvalidInput, NotFound
 from denizen.forgetting import redacting
-from denizen.forgetting.changing import BEFORE, index_anew
+from denizen.forgetting.changing import index_anew
 from denizen.forgetting.places import PAGE, PLACES, Place, Row
 from denizen.forgetting.redacting import Redactor, each_once
 from denizen.ids import AgentId, EntityId, MessageId, OrganizationId, SpaceId, new_id
-from denizen.inbox.events import ABOUT
+from denizen.inbox.events import ABOUT, BEFORE
 from denizen.inbox.format import one_line, plain_name, quote
 from denizen.memory import access, items, rolling
 from denizen.memory.access import Visitor
