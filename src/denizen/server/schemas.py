@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Annotated, Literal
 
@@ -14,9 +14,11 @@ from denizen.access.signatures import Scheme
 from denizen.access.tokens import Kind
 from denizen.access.webhooks import Webhook
 from denizen.agents.registry import Agent, Status
-from denizen.clock import moment
+from denizen.agents.space_statuses import Queued, ShownStatus
+from denizen.clock import Instant, moment
 from denizen.errors import InvalidInput
 from denizen.inbox.outside import check_data
+from denizen.inbox.statuses import Action, Cause
 from denizen.server.auth import Caller
 from denizen.server.shapes.examples import ADA, KITCHEN, NOOR, THING, given
 from denizen.spaces.directory import Attention, EntityKind, Member, Organization, SpaceKind
@@ -190,6 +192,59 @@ class MemberOut(BaseModel):
         )
 
 
+class StatusOut(BaseModel):
+    """Why an agent has not answered in a space, for the person who waits there."""
+
+    model_config = given(
+        agent_id=ADA,
+        name="Ada",
+        cause="key",
+        text="OpenAI rejected the API key of Ada. Check it under Administration › Keys; Ada then answers by itself.",
+        actions=["try_again", "settings"],
+        message_id=THING,
+        retry_at="2026-01-05T09:10:00Z",
+        behind=None,
+        created_at="2026-01-05T09:00:00Z",
+    )
+
+    agent_id: str
+    name: Annotated[str, Field(description="Of the agent.")]
+    cause: Annotated[
+        Cause | Literal["queued"], Field(description="`queued`: it is at work elsewhere and comes to this later.")
+    ]
+    text: Annotated[
+        str, Field(description="What prevents the answer, what happens next and who can fix it, for people.")
+    ]
+    actions: Annotated[
+        list[Action],
+        Field(
+            description="What a person can do: `try_again` (`POST /api/agents/{id}/try-again`), `ask` "
+            "(`POST /api/spaces/{id}/agents/{id}/ask-for-answer`), or open the agent's `settings` or `budget`, or "
+            "`resume` it."
+        ),
+    ]
+    message_id: Annotated[str | None, Field(description="The newest message that waits because of it.")]
+    retry_at: Annotated[
+        datetime | None, Field(description="When the agent tries again by itself, where that is known.")
+    ]
+    behind: Annotated[int | None, Field(description="With `queued`: how many messages the agent takes up before.")]
+    created_at: Annotated[datetime, Field(description="Since when.")]
+
+    @classmethod
+    def of(cls, status: ShownStatus) -> StatusOut:
+        return cls(
+            agent_id=status.agent_id,
+            name=status.agent_name,
+            cause=status.cause,
+            text=status.text,
+            actions=list(status.actions),
+            message_id=status.message_id,
+            retry_at=None if status.retry_at is None else moment(Instant(status.retry_at)),
+            behind=status.behind if isinstance(status, Queued) else None,
+            created_at=moment(Instant(status.created_at)),
+        )
+
+
 class SpaceOut(BaseModel):
     """A place where entities talk."""
 
@@ -207,6 +262,7 @@ class SpaceOut(BaseModel):
             {"id": NOOR, "kind": "human", "handle": "noor", "name": "Noor", "role": "member", "attention": "all"},
             {"id": ADA, "kind": "agent", "handle": "ada", "name": "Ada", "role": "member", "attention": "all"},
         ],
+        statuses=[],
     )
 
     id: str
@@ -219,9 +275,10 @@ class SpaceOut(BaseModel):
     unread: Annotated[int, Field(description="How many came after it.")]
     unread_mentions: Annotated[int, Field(description=f"How many of the newest {LOOKED_AT} of these mention you.")]
     members: list[MemberOut]
+    statuses: Annotated[list[StatusOut], Field(description="Why agents have not answered here.")]
 
     @classmethod
-    def of(cls, place: Place, members: list[Member]) -> SpaceOut:
+    def of(cls, place: Place, members: list[Member], statuses: Iterable[ShownStatus]) -> SpaceOut:
         space = place.space
         return cls(
             id=space.id,
@@ -234,6 +291,7 @@ class SpaceOut(BaseModel):
             unread=place.unread,
             unread_mentions=place.unread_mentions,
             members=[MemberOut.of(each) for each in members],
+            statuses=[StatusOut.of(each) for each in statuses],
         )
 
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Iterable
+from typing import Final, TypeVar
 
 from pydantic import BaseModel
 
-from denizen.client import Call, Message, Space
+from denizen.agents import registry, space_statuses
+from denizen.agents.space_statuses import ShownStatus
+from denizen.client import Call, Message, Space, SpaceStatus
 from denizen.client.shapes.value import Value
-from denizen.server.schemas import CallOut, MessageOut, SpaceOut
+from denizen.ids import EntityId
+from denizen.server.schemas import CallOut, MessageOut, SpaceOut, StatusOut
 from denizen.spaces import posting, reading
 from denizen.spaces.directory import Member
+from denizen.storage.database import Tx
 from denizen.tools import calls
 
+_ALL: Final = 2**31
+"""A person's own spaces can all be shown."""
 _Told = TypeVar("_Told", bound=Value)
 
 
@@ -29,5 +36,16 @@ def call_from(call: calls.Call) -> Call:
     return told(Call, CallOut.of(call))
 
 
-def space_from(place: reading.Place, members: list[Member]) -> Space:
-    return told(Space, SpaceOut.of(place, members))
+def space_from(place: reading.Place, members: list[Member], statuses: Iterable[ShownStatus] = ()) -> Space:
+    return told(Space, SpaceOut.of(place, members, statuses))
+
+
+def spaces_from(tx: Tx, entity_id: EntityId) -> list[Space]:
+    """All spaces of this entity."""
+    statuses = space_statuses.in_spaces_of(tx, entity_id, registry.around(tx, entity_id))
+    found = reading.places_of(tx, entity_id, limit=_ALL)
+    return [space_from(place, there, statuses.get(place.space.id, ())) for place, there in found]
+
+
+def statuses_from(statuses: Iterable[ShownStatus]) -> tuple[SpaceStatus, ...]:
+    return tuple(told(SpaceStatus, StatusOut.of(each)) for each in statuses)

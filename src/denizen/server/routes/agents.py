@@ -27,6 +27,7 @@ from denizen.server.idempotency import IdempotencyKey
 from denizen.server.problems import Problem
 from denizen.server.room import room
 from denizen.server.routes.spaces import enter
+from denizen.server.routes.spaces import shown as shown_space
 from denizen.server.routes.triggers import find_agent
 from denizen.server.schemas import AgentOut, SpaceOut
 from denizen.server.shapes.agents import (
@@ -42,7 +43,7 @@ from denizen.server.shapes.agents import (
     ToolList,
     ToolOut,
 )
-from denizen.spaces import directory, reading
+from denizen.spaces import directory
 from denizen.storage.database import Tx, storable
 from denizen.tools.addresses import is_allowed
 
@@ -181,7 +182,7 @@ async def private_space(request: Request, caller: Person, agent_id: str) -> Spac
 
 def _private_space(tx: Tx, agent_id: str, caller: Caller) -> SpaceOut:
     space = chatting.private_space(tx, caller.entity, find_agent(tx, agent_id, caller))
-    return SpaceOut.of(reading.place_of(tx, space.id, caller.entity.id), directory.members(tx, space.id))
+    return shown_space(tx, space.id, caller.entity.id)
 
 
 @router.patch("/api/agents/{agent_id}", summary="Change an agent")
