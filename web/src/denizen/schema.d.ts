@@ -2499,7 +2499,7 @@ export interface components {
              * Outcome
              * @enum {string}
              */
-            outcome: "acted" | "skipped" | "failed" | "paused" | "suspended" | "unheard" | "working";
+            outcome: "acted" | "skipped" | "failed" | "parked" | "paused" | "suspended" | "unheard" | "working";
             /** Space Id */
             space_id: string;
         };
@@ -3200,6 +3200,7 @@ export interface components {
          * ChatAnswer
          * @description What became of a message, and what the agent said to it.
          * @example {
+         *       "cause": null,
          *       "cycle": 12,
          *       "final_response": {
          *         "markdown": "**It did.**",
@@ -3220,6 +3221,11 @@ export interface components {
          *     }
          */
         ChatAnswer: {
+            /**
+             * Cause
+             * @description Of the status of the space that the note comes from.
+             */
+            cause: ("key" | "model" | "tool" | "price" | "definition" | "failing" | "refused" | "too_large" | "gave_up" | "interrupted" | "limit" | "no_reply" | "budget" | "suspended" | "deleted") | "queued" | null;
             /**
              * Cycle
              * @description The number of the agent's cycle, once it has ended.
@@ -3250,10 +3256,10 @@ export interface components {
             note: string;
             /**
              * Outcome
-             * @description `acted`; `skipped`: it had nothing to say; `paused`: it waits for people; `suspended`; `failed`; `unheard`: it does not attend to the space; `working`: it goes on, and the time is over.
+             * @description `acted`; `skipped`: it had nothing to say; `paused`: it waits for people; `suspended`; `parked`: it cannot think until something is fixed; `failed`; `unheard`: it does not attend to the space; `working`: it goes on, and the time is over.
              * @enum {string}
              */
-            outcome: "acted" | "skipped" | "failed" | "paused" | "suspended" | "unheard" | "working";
+            outcome: "acted" | "skipped" | "failed" | "parked" | "paused" | "suspended" | "unheard" | "working";
             /**
              * Space Id
              * @description Where it was said, and where all that follows will be.
