@@ -384,10 +384,22 @@ BREAKS: list[tuple[str, Sequence[str], int, str]] = [
         "An event is pending and yet belongs to a cycle.",
     ),
     (
-        "dead too early",
+        "set aside without a word",
         [f"UPDATE events SET state = 'dead', attempts = 1 WHERE agent_id = {ADA} AND type = 'mention'"],
-        3,
-        "An event is dead after 1 attempts; it takes 5.",
+        11,
+        "Somebody waits for an answer to a message that was set aside.",
+    ),
+    (
+        "parked without a word",
+        [f"UPDATE agents SET parked_cause = 'key', parked_until = 9000000000000000000 WHERE id = {ADA}"],
+        11,
+        "Somebody waits for an agent that is parked, suspended or deleted, and is not told so.",
+    ),
+    (
+        "suspended without a word",
+        [f"UPDATE agents SET status = 'suspended' WHERE id = {ADA}"],
+        11,
+        "Somebody waits for an agent that is parked, suspended or deleted, and is not told so.",
     ),
     (
         "events lost",
@@ -517,6 +529,7 @@ BREAKS: list[tuple[str, Sequence[str], int, str]] = [
     (
         "suspended",
         [
+            "UPDATE events SET waits = 0",
             f"UPDATE agents SET status = 'suspended' WHERE id = {ADA}",
             f"UPDATE leases SET holder = 'x', until = 9 WHERE agent_id = {ADA}",
         ],

@@ -203,7 +203,7 @@ def drawn_parents(docstring: str) -> dict[str, str | None]:
 UNFENCED = {
     *{"fence", "release"},  # the lease's own
     *{"load", "_load_mind"},  # they read
-    *{"pause", "close_cycle", "_announce", "_announce_takeover"},  # parts of writes that are fenced, or of a seizure
+    *{"pause", "close_cycle", "_undo", "_announce", "_announce_takeover"},  # parts of writes that are fenced, or of a seizure
 }
 """Functions of a transaction and a lease that do not begin with the fence."""
 

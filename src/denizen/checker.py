@@ -18,10 +18,9 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 from pydantic_ai.messages import ModelMessage, ToolCallPart, ToolReturnPart
-from sqlalchemy import ColumnElement, FromClause, Select, Table, bindparam, exists, func, select
+from sqlalchemy import ColumnElement, FromClause, Select, Table, bindparam, exists, func, or_, select
 
 from denizen.cycles.records import calls_of
-from denizen.inbox.delivery import DEAD_AFTER
 from denizen.models import codec
 from denizen.panel.rounds import ASSISTANT
 from denizen.storage.database import Database, Statement, Tx, statement
@@ -45,6 +44,7 @@ from denizen.storage.schema import (
     reflecting,
     reflections,
     signals,
+    space_statuses,
     spaces,
     stances,
     voice_feelings,
@@ -63,7 +63,8 @@ class Violation:
     """One thing that must not be."""
 
     invariant: int
-    """Which one it breaks: 1 one history, 2 messages and inboxes, 3 events, 4 nothing twice, 5 one thinker, 6 skips."""
+    """Which one it breaks: 1 one history, 2 messages and inboxes, 3 events, 4 nothing twice, 5 one thinker, 6 skips,
+    11 whoever waits is answered, or told why."""
     sentence: str
     ids: tuple[str, ...] = ()
     """Whom and what it concerns."""
@@ -81,6 +82,7 @@ def check(tx: Tx) -> list[Violation]:
         found += _check_agent(_read_agent(tx, agent_id))
     for row in tx.all(_spaces):
         found += _check_space(tx, *row)
+    found += _check_waiting(tx)
     found += _check_plans(tx)
     found += _check_reflection(tx)
     found += _check_leftovers(tx)
@@ -473,8 +475,6 @@ def _problem_of(event: _Event, ended: set[str], unended: set[str]) -> str | None
             return "An event is done, but no cycle of its agent ended with it."
         case "pending" | "dead" if event.cycle_id is not None:
             return f"An event is {event.state} and yet belongs to a cycle."
-        case "dead" if event.attempts < DEAD_AFTER:
-            return f"An event is dead after {event.attempts} attempts; it takes {DEAD_AFTER}."
         case state if state not in STATES:
             return f"An event is in a state that there is not: {state!r}."
         case _:
@@ -575,6 +575,47 @@ def _check_heard(space_id: str, said: Mapping[str, _Message], heard: Sequence[tu
             yield Violation(2, "An agent is told its own message.", ids)
         if (kind == "mention") != (handle in message.mentions) and message.changed_at is None:
             yield Violation(2, f"A message is a {kind} for an agent whom it does not so address.", ids)
+
+
+# Who waits
+
+_later = messages.alias("later")
+_told_why = exists().where(
+    space_statuses.c.space_id == events.c.space_id, space_statuses.c.agent_id == events.c.agent_id
+)
+_later_there = (_later.c.space_id == messages.c.space_id, _later.c.seq > messages.c.seq)
+_author_went_on = exists().where(*_later_there, _later.c.author_id == messages.c.author_id)
+_agent_spoke = exists().where(*_later_there, _later.c.author_id == events.c.agent_id)
+_waiting = (
+    select(events.c.agent_id, events.c.id)
+    .join(messages, messages.c.id == events.c.message_id)
+    .join(agents, agents.c.id == events.c.agent_id)
+    .where(events.c.waits == 1, messages.c.deleted_at.is_(None), ~_told_why)
+    .order_by(events.c.number)
+)
+_set_aside = statement(_waiting.where(events.c.state == "dead", ~_author_went_on))
+_held_up = statement(
+    _waiting.where(
+        events.c.state.in_(("pending", "taken")),
+        or_(agents.c.status != "active", agents.c.parked_until > bindparam("now")),
+    )
+)
+_ended = statement(
+    _waiting.join(cycles, cycles.c.id == events.c.cycle_id).where(
+        events.c.state == "done", cycles.c.outcome == "failed", ~_author_went_on, ~_agent_spoke
+    )
+)
+
+
+def _check_waiting(tx: Tx) -> Iterator[Violation]:
+    """Whoever waits for an answer that does not come by itself is told why in the space."""
+    for agent_id, event_id in tx.all(_set_aside):
+        yield Violation(11, "Somebody waits for an answer to a message that was set aside.", (agent_id, event_id))
+    for agent_id, event_id in tx.all(_held_up, now=tx.now):
+        sentence = "Somebody waits for an agent that is parked, suspended or deleted, and is not told so."
+        yield Violation(11, sentence, (agent_id, event_id))
+    for agent_id, event_id in tx.all(_ended):
+        yield Violation(11, "A cycle ended without an answer, and whoever waits is not told so.", (agent_id, event_id))
 
 
 # What belongs to nothing

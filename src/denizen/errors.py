@@ -2,6 +2,8 @@
 
 DenizenError
 ├── InvalidInput            something handed in cannot be accepted as it is
+│   ├── ToolMissing         an agent uses tools that this process does not have
+│   ├── PriceUnknown        a budget is in dollars, and nobody knows what a model costs
 │   ├── HandleTaken         another entity of the organization has that handle
 │   ├── DefinitionsInvalid  files of definitions say what cannot be done
 │   └── ImportInvalid       an exported file cannot be taken in
@@ -22,7 +24,12 @@ DenizenError
 │   └── OutcomeUnknown      the connection broke while committing
 ├── ModelError              a language model could not be asked, or did not answer
 │   ├── ModelUnknown        no such model is configured here
+│   │   └── ModelKeyMissing     its provider wants an API key, and there is none
 │   ├── ModelRejected       the provider refuses this request, and always will
+│   │   ├── ModelKeyRejected    it does not accept the API key, or its credit is used up
+│   │   ├── ModelUnsuitable     it has no such model, or one that cannot use tools
+│   │   ├── RequestTooLarge     the request does not fit the model's context window
+│   │   └── ContentRefused      it refuses to process what the request says
 │   ├── ModelOverloaded     the provider asks us to come back later
 │   └── ModelUnreachable    the network or the provider failed on the way
 ├── BudgetSpent             what may be used is used up
@@ -86,6 +93,18 @@ class ImportInvalid(InvalidInput):
         self.file = file
         self.line = line
         super().__init__(f"{file}, line {line:,}: {what}. Nothing was imported.")
+
+
+class ToolMissing(InvalidInput):
+    """An agent uses tools that this process does not have."""
+
+    code = "tool_missing"
+
+
+class PriceUnknown(InvalidInput):
+    """A budget is in dollars, and the price of a model is not known."""
+
+    code = "price_unknown"
 
 
 class NotFound(DenizenError):
@@ -188,9 +207,11 @@ class ModelError(DenizenError):
 
     code = "model_error"
 
-    def __init__(self, message: str = "", *, retry_after: float | None = None) -> None:
+    def __init__(self, message: str = "", *, retry_after: float | None = None, model: str = "") -> None:
         self.retry_after = retry_after
         """Seconds the provider asked us to wait, where it said so."""
+        self.model = model
+        """The name of the model, where only whoever raises it knows that."""
         super().__init__(message)
 
 
@@ -200,10 +221,40 @@ class ModelUnknown(ModelError):
     code = "model_unknown"
 
 
+class ModelKeyMissing(ModelUnknown):
+    """The provider of this model wants an API key, and there is none."""
+
+    code = "model_key_missing"
+
+
 class ModelRejected(ModelError):
     """The provider refuses this request, and would refuse it again."""
 
     code = "model_rejected"
+
+
+class ModelKeyRejected(ModelRejected):
+    """The provider does not accept the API key, or the credit of its account is used up."""
+
+    code = "model_key_rejected"
+
+
+class ModelUnsuitable(ModelRejected):
+    """The provider has no such model, or one that cannot use tools."""
+
+    code = "model_unsuitable"
+
+
+class RequestTooLarge(ModelRejected):
+    """The request does not fit the model's context window."""
+
+    code = "request_too_large"
+
+
+class ContentRefused(ModelRejected):
+    """The provider refuses to process what the request says."""
+
+    code = "content_refused"
 
 
 class ModelOverloaded(ModelError):

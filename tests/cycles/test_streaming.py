@@ -157,7 +157,7 @@ async def test_a_stream_that_breaks_off_is_aborted_and_begins_anew(ready_sqlite_
 @pytest.mark.parametrize("error", [ModelRejected("no"), ValueError("a defect")])
 async def test_a_stream_that_fails_for_good_is_aborted(world: World, error: Exception):
     frames, _, hall = await heard_in_a_hall(world, scripted([reply("Hello"), error], chunk=2))
-    assert types(frames) == ["stream.started", "stream.delta", "stream.aborted"]
+    assert types(frames) == ["stream.started", "stream.delta", "stream.aborted", "status.changed"]
     assert await world.transcript(hall) == ["Noor: Hi"]
 
 

@@ -12,8 +12,8 @@ from pydantic_ai.messages import ModelMessage
 from denizen import call, forever, reply, scripted, skip
 from denizen.agents.registry import Agent
 from denizen.errors import ModelRejected, NotFound
-from denizen.inbox.delivery import TRIED_ALONE_AFTER, next_batch
-from denizen.inbox.events import Event
+from denizen.inbox.delivery import is_tried_alone, next_batch
+from denizen.inbox.events import Event, Lane
 from denizen.models.scripted import Info, Turn
 from denizen.spaces import posting
 from denizen.spaces.directory import Space
@@ -319,62 +319,139 @@ async def test_a_huge_event_is_read_even_through_a_small_window(world: World, be
 # Failing
 
 
-async def test_one_bad_event_does_not_hold_the_others(world: World):
-    """Together they fail twice; then each is tried alone, and only the bad one goes on failing, until it is dead."""
+async def test_one_bad_event_does_not_hold_the_other_spaces(world: World):
+    """Together they fail twice; then each is tried alone, and only the bad one goes on failing, until it is dead. What
+    came after it in its own space waits for that."""
     ada = await world.agent("Ada", model=failing_on("poison"))
     noor = await world.person("Noor")
-    hall = await world.space("Hall", noor, ada)
-    for text in ("good one", "poison", "good two"):
-        await world.say(noor, text, hall)
+    hall, attic = await world.space("Hall", noor, ada), await world.space("Attic", noor, ada)
+    for text, where in (("good one", hall), ("poison", hall), ("good two", hall), ("elsewhere", attic)):
+        await world.say(noor, text, where)
 
     async def after(seconds: float) -> list[Waiting]:
         await world.run_after(seconds)
         return await world.waiting(ada)
 
-    assert await after(0) == [Waiting(text, "pending", 1, 1) for text in ("good one", "poison", "good two")]
-    assert await after(0.9) == [Waiting(text, "pending", 1, 0.1) for text in ("good one", "poison", "good two")]
-    assert await after(0.1) == [Waiting(text, "pending", 2, 4) for text in ("good one", "poison", "good two")]
-    assert await after(4) == [Waiting("poison", "pending", 3, 15)]
-    assert await after(15) == [Waiting("poison", "pending", 4, 60)]
+    everything = ("good one", "poison", "good two", "elsewhere")
+    assert await after(0) == [Waiting(text, "pending", 1, 1) for text in everything]
+    assert await after(0.9) == [Waiting(text, "pending", 1, 0.1) for text in everything]
+    assert await after(0.1) == [Waiting(text, "pending", 2, 4) for text in everything]
+    assert await after(4) == [Waiting("poison", "pending", 3, 15), Waiting("good two", "pending", 2)]
+    assert await after(15) == [Waiting("poison", "pending", 4, 60), Waiting("good two", "pending", 2)]
     assert await after(60) == [Waiting("poison", "dead", 5, 60)]
     assert await after(3600) == [Waiting("poison", "dead", 5)]
     assert await world.inbox(ada) == []
     assert [event.text for event in await world.denizen.dead_events(ada)] == ["poison"]
     assert [kind for kind, _ in await world.ledger(ada)] == [
-        "failure", "failure", "skip", "failure", "skip", "failure", "failure"
+        "failure", "failure", "skip", "failure", "skip", "failure", "failure", "skip"
     ]  # fmt: skip
 
 
-async def test_events_that_came_later_are_handled_while_a_bad_one_waits(world: World):
-    ada = await world.agent("Ada", model=failing_on("poison"))
+async def test_a_message_that_came_later_waits_for_the_one_before_it(world: World):
+    """After a short failure the second message was answered before the first."""
+    seen: list[list[str]] = []
+
+    def decide(messages: list[ModelMessage], _info: Info) -> Turn:
+        seen.append(re.findall(r'\(human\): "(\w+)"', as_text(messages[-1])))
+        return ModelRejected("no") if len(seen) == 1 else skip()
+
+    ada = await world.agent("Ada", model=forever(decide))
+    noor = await world.person("Noor")
+    hall, attic = await world.space("Hall", noor, ada), await world.space("Attic", noor, ada)
+    await world.say(noor, "first", hall)
+    await world.run()
+    await world.say(noor, "second", hall)
+    await world.say(noor, "elsewhere", attic)
+    await world.run()
+    assert await world.waiting(ada) == [Waiting("first", "pending", 1, 1), Waiting("second", "pending")]
+    assert await world.inbox(ada) == []
+    await world.run_after(1)
+    assert seen == [["first"], ["elsewhere"], ["first", "second"]]
+
+
+async def test_an_urgent_message_waits_for_nobody(world: World):
+    seen: list[list[str]] = []
+
+    def decide(messages: list[ModelMessage], _info: Info) -> Turn:
+        seen.append(re.findall(r'\(human\): "(\w+)"', as_text(messages[-1])))
+        return ModelRejected("no") if len(seen) == 1 else skip()
+
+    ada = await world.agent("Ada", model=forever(decide))
     noor = await world.person("Noor")
     hall = await world.space("Hall", noor, ada)
-    await world.say(noor, "poison", hall)
+    await world.say(noor, "first", hall)
     await world.run()
-    await world.say(noor, "good", hall)
+    await world.say(noor, "second", hall)
+    await world.say(noor, "now", hall, urgent=True)
     await world.run()
-    assert await world.waiting(ada) == [Waiting("poison", "pending", 1, 1)]
+    await world.run_after(1)
+    assert seen == [["first"], ["now"], ["first", "second"]]
 
 
-@given(there=st.lists(st.tuples(st.booleans(), st.integers(0, 4)), max_size=12))
-def test_whatever_has_failed_is_tried_alone_when_something_wakes(there: list[tuple[bool, int]]):
+there = st.lists(
+    st.tuples(st.booleans(), st.integers(0, 4), st.sampled_from([0, 0, 0, 5]), st.sampled_from(["a", "b", None])),
+    max_size=12,
+)
+
+
+@given(there=there)
+def test_whatever_has_failed_is_tried_alone_when_something_wakes(there: list[tuple[bool, int, int, str | None]]):
     """What does not wake, and had failed in company, was left out of every later cycle, and was never dead either."""
-    waiting = [waiting_event(at, wakes, attempts) for at, (wakes, attempts) in enumerate(there)]
+    waiting = [waiting_event(at, *each) for at, each in enumerate(there)]
     waiting.append(waiting_event(len(there), True, 0))
     left = drained([event for event in drained(waiting) if not event.wakes] + [waiting_event(99, True, 0)])
-    assert [event for event in left if event.wakes or event.attempts >= TRIED_ALONE_AFTER] == []
+    assert [event for event in left if event.wakes or is_tried_alone(event)] == []
+
+
+@given(there=there, urgent=st.lists(st.tuples(st.booleans(), st.integers(0, 4)), max_size=4))
+def test_what_belongs_to_one_space_is_taken_in_its_order(
+    there: list[tuple[bool, int, int, str | None]], urgent: list[tuple[bool, int]]
+):
+    """With an urgent event first, newer messages passed an older one of their space that was to be tried alone."""
+    first = [waiting_event(100 + at, wakes, tries, lane="urgent") for at, (wakes, tries) in enumerate(urgent)]
+    waiting = [*first, *(waiting_event(at, *each) for at, each in enumerate(there))]
+    while batch := next_batch(waiting):
+        for space in {event.space_id for event in batch if event.space_id is not None}:
+            there_now = [event for event in waiting if event.space_id == space and event.lane == "normal"]
+            taken = [event for event in batch if event.space_id == space and event.lane == "normal"]
+            # One that is tried alone cannot take along what only waits to be read with something else.
+            passed = there_now[: there_now.index(taken[0])] if taken else []
+            assert not passed or (len(batch) == 1 and not any(event.wakes for event in passed))
+            assert taken == there_now[len(passed) : len(passed) + len(taken)]
+        assert len(batch) == 1 or not any(map(is_tried_alone, batch))
+        waiting = [event for event in waiting if event not in batch]
 
 
 def drained(waiting: list[Event]) -> list[Event]:
     """What is left of the inbox when nothing in it wakes any more."""
     while batch := next_batch(waiting):
-        assert len(batch) == 1 or all(event.attempts < TRIED_ALONE_AFTER for event in batch)
+        assert len(batch) == 1 or not any(map(is_tried_alone, batch))
         waiting = [event for event in waiting if event not in batch]
     return waiting
 
 
-def waiting_event(number: int, wakes: bool, attempts: int) -> Event:
-    return Event(number, str(number), "space_message", "normal", 0, wakes, attempts, 0, "")
+def waiting_event(
+    number: int,
+    wakes: bool,
+    attempts: int,
+    interruptions: int = 0,
+    space: str | None = None,
+    *,
+    lane: Lane = "normal",
+) -> Event:
+    return Event(
+        number,
+        str(number),
+        "space_message",
+        lane,
+        0,
+        wakes,
+        attempts,
+        0,
+        "",
+        space_id=space,
+        interruptions=interruptions,
+    )
 
 
 async def test_a_dead_event_can_be_requeued(world: World):

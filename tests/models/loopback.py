@@ -41,6 +41,8 @@ class Loopback:
     text: str = "Good morning."
     tool: str | None = "send_message"
     arguments: str = '{"space": "kitchen", "text": "Tea? ☕"}'
+    finish: str | None = None
+    """Why an answer ends, where that is not the usual reason: `content_filter`."""
     parse: bool = True
     hold_after: int | None = None
     """Send nothing more after that many events, until the server is stopped."""
@@ -121,7 +123,7 @@ def _chat_events(state: Loopback) -> list[dict[str, Any]]:
             chunk({"tool_calls": [{"index": 0, "function": {"arguments": piece}}]})
             for piece in _pieces(state.arguments)
         ]
-    events.append(chunk({}, "tool_calls" if state.tool else "stop"))
+    events.append(chunk({}, state.finish or ("tool_calls" if state.tool else "stop")))
     usage = {
         "prompt_tokens": 20,
         "completion_tokens": 7,
@@ -209,7 +211,8 @@ def _anthropic_events(state: Loopback) -> list[dict[str, Any]]:
             ),
             {"type": "content_block_stop", "index": 1},
         ]
-    stop = {"stop_reason": "tool_use" if state.tool else "end_turn", "stop_sequence": None}
+    usual = "tool_use" if state.tool else "end_turn"
+    stop = {"stop_reason": "refusal" if state.finish == "content_filter" else usual, "stop_sequence": None}
     events.append({"type": "message_delta", "delta": stop, "usage": {"output_tokens": 7}})
     events.append({"type": "message_stop"})
     return events

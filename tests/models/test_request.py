@@ -34,13 +34,17 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.tools import ToolDefinition
 
 from denizen.errors import (
+    ContentRefused,
     DenizenError,
     ModelError,
+    ModelKeyRejected,
     ModelOverloaded,
     ModelRejected,
     ModelUnknown,
     ModelUnreachable,
+    ModelUnsuitable,
     NotFound,
+    RequestTooLarge,
 )
 from denizen.models.openai import accelerate
 from denizen.models.request import ATTEMPTS, _parameters, retry_delay, stream, translate
@@ -118,9 +122,9 @@ async def test_a_text_and_a_tool_call_are_heard_and_counted(provider: str):
         (Failure(500), ModelUnreachable, None),
         (Failure(502), ModelUnreachable, None),
         (Failure(400), ModelRejected, None),
-        (Failure(401), ModelRejected, None),
-        (Failure(404), ModelRejected, None),
-        (Failure(413), ModelRejected, None),
+        (Failure(401), ModelKeyRejected, None),
+        (Failure(404), ModelUnsuitable, None),
+        (Failure(413), RequestTooLarge, None),
         (Failure(cut_after=0), ModelUnreachable, None),
         (Failure(cut_after=4), ModelUnreachable, None),
     ],
@@ -187,8 +191,8 @@ async def test_what_the_callers_own_code_raises_passes_untouched():
         (ModelHTTPError(504, "m"), ModelUnreachable),
         (ModelHTTPError(408, "m"), ModelUnreachable),
         (ModelHTTPError(422, "m"), ModelRejected),
-        (ModelQuotaExceededError("m", "paid up?"), ModelRejected),
-        (ContentFilterError("no"), ModelRejected),
+        (ModelQuotaExceededError("m", "paid up?"), ModelKeyRejected),
+        (ContentFilterError("no"), ContentRefused),
         (UserError("bad settings"), ModelRejected),
         (UnexpectedModelBehavior("half an event"), ModelUnreachable),
         (ConnectionResetError(), ModelUnreachable),
@@ -198,6 +202,40 @@ async def test_what_the_callers_own_code_raises_passes_untouched():
 )
 def test_every_kind_of_error_has_its_place_in_the_tree(error: Exception, expected: type[ModelError]):
     assert type(translate(error)) is expected
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "expected"),
+    [
+        (400, {"message": "registry.ollama.ai/library/gemma:2b does not support tools"}, ModelUnsuitable),
+        (404, {"message": "No endpoints found that support tool use."}, ModelUnsuitable),
+        (403, {"message": "Country not supported"}, ModelKeyRejected),
+        (402, {"message": "Insufficient credits"}, ModelKeyRejected),
+        (400, {"code": "content_policy_violation", "message": "rejected by our safety system"}, ContentRefused),
+        (
+            400,
+            {"code": "invalid_prompt", "message": "flagged as potentially violating our usage policy"},
+            ContentRefused,
+        ),
+        (403, {"message": "Your input was flagged", "metadata": {"reasons": ["violence"]}}, ContentRefused),
+        (400, {"message": "prompt is too long: 213462 tokens > 200000 maximum"}, RequestTooLarge),
+        (400, {"message": "This model's maximum context length is 8192 tokens."}, RequestTooLarge),
+        (400, {"message": "max_tokens: 99999 > 8192, the maximum allowed number of output tokens"}, ModelRejected),
+        (400, {"message": "temperature must be at most 1"}, ModelRejected),
+    ],
+)
+def test_what_a_provider_says_tells_why_it_rejects_a_request(status: int, body: Any, expected: type[ModelError]):
+    """Before, all of these were one error, tried five times."""
+    assert type(translate(ModelHTTPError(status, "m", body=body))) is expected
+
+
+@pytest.mark.parametrize("provider", ["chat", "anthropic"])
+async def test_an_answer_that_the_provider_withheld_is_refused_content(provider: str):
+    """A filter that leaves nothing of an answer gives an empty one, which looked like having nothing to say."""
+    async with serving(provider) as (server, model):
+        server.text, server.tool, server.finish = "", None, "content_filter"
+        with pytest.raises(ContentRefused):
+            await ask(model)
 
 
 def test_a_key_that_a_provider_repeats_is_not_told() -> None:

@@ -15,8 +15,9 @@ from sqlalchemy import bindparam, delete, select, update
 
 from denizen.access.vault import VARIABLE, Vault
 from denizen.clock import Instant
-from denizen.errors import InvalidInput, ModelUnknown, NotFound
+from denizen.errors import InvalidInput, ModelKeyMissing, NotFound
 from denizen.ids import EntityId, OrganizationId, new_id
+from denizen.inbox import parking
 from denizen.settings.loading import SHARED_SECRETS
 from denizen.spaces import directory
 from denizen.storage.database import Tx, insert_ignore, statement
@@ -124,6 +125,7 @@ def put(tx: Tx, place: Place, sealed: str, ending: str) -> Secret:
         )
         # Where someone else has added one meanwhile, the later one stands.
         tx.run(_change, **_where(place), **new)
+    parking.retry_organization(tx, place.organization_id)
     return next(each for each in secrets_of(tx, place.organization_id) if _is_at(each, place))
 
 
@@ -136,6 +138,7 @@ def remove(tx: Tx, place: Place) -> None:
     """There is no such secret any more."""
     if tx.run(_delete, **_where(place)) == 0:
         raise NotFound("secret", place.name)
+    parking.retry_organization(tx, place.organization_id)
 
 
 def value_at(tx: Tx, vault: Vault, place: Place) -> str | None:
@@ -164,19 +167,19 @@ def resolve_all(
 def paying_key(tx: Tx, vault: Vault, organization_id: OrganizationId, name: str, pays: str, payee: str) -> str | None:
     """The key of that name for an agent's model: the organization's, or the own key of whoever pays.
 
-    None where the server's own key is to be used. Raises `ModelUnknown` where the person who pays has none.
+    None where the server's own key is to be used. Raises `ModelKeyMissing` where the person who pays has none.
     """
     if not pays:
         return resolve(tx, vault, organization_id, name)
     try:
         person = directory.find_entity(tx, organization_id, pays)
     except NotFound as error:
-        raise ModelUnknown(
+        raise ModelKeyMissing(
             f"The agent @{payee} thinks at the expense of {pays}, who is not here any more: let someone else pay."
         ) from error
     key = value_at(tx, vault, Place(organization_id, name, person.id))
     if key is None:
-        raise ModelUnknown(
+        raise ModelKeyMissing(
             f"The agent @{payee} thinks at the expense of {pays}, who has no {name} here. "
             f"Set it with `denizen secrets set {name} --person {pays}`, or let someone else pay."
         )

@@ -26,7 +26,7 @@ from denizen.cycles.routing import Choose
 from denizen.cycles.speaking import Voices
 from denizen.cycles.stopping import Stop
 from denizen.cycles.triage import Judge, Sieve
-from denizen.errors import InvalidInput
+from denizen.errors import InvalidInput, PriceUnknown, ToolMissing
 from denizen.ids import AgentId, OrganizationId
 from denizen.memory.reminding import Reminder
 from denizen.models.catalog import Models
@@ -165,7 +165,7 @@ class Equipment:
         ):
             missing = [name for name in names if name not in known]
             if missing:
-                raise InvalidInput(
+                raise (ToolMissing if known is self.tools else InvalidInput)(
                     f"The agent @{agent.entity.handle} {what} this runtime does not have: {', '.join(missing)}. "
                     f"Hand them to Runtime({where})."
                 )
@@ -193,7 +193,7 @@ class Equipment:
         for name, model in asked.items():
             # Reading the price list takes its time, the first time.
             if await asyncio.to_thread(expected_cost, model, Usage(1, 1), self.prices, asked=name) is None:
-                raise InvalidInput(
+                raise PriceUnknown(
                     f"The agent @{agent.entity.handle} has a budget in dollars, and nobody here knows what {name!r} "
                     f'costs. Give its price in dollars per million tokens under [prices] in denizen.toml ("{name}" = '
                     "{ input = 1, output = 4 }) or with Runtime(prices={...}), or set its budget in tokens."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import ValidationError
 from pydantic_ai.messages import ModelRequest, UserPromptPart
@@ -21,17 +21,37 @@ from denizen.cycles.calling import answer_open_calls
 from denizen.cycles.ending import Ending, close_cycle
 from denizen.cycles.ledger import Charge
 from denizen.cycles.records import OpenCycle, find_open
+from denizen.cycles.troubles import classify
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
+from denizen.inbox import delivery, parking, statuses
+from denizen.inbox.delivery import Delivery
+from denizen.inbox.events import ABOUT
+from denizen.inbox.statuses import PARKING_CAUSES, SET_ASIDE
 from denizen.models.prices import Usage, usage_of
 from denizen.plans import agenda
 from denizen.reflection import records as reflection
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx, insert_into, statement
-from denizen.storage.schema import agents, cycles, entities, events, memberships, minds, organizations, reflecting
+from denizen.storage.schema import (
+    agents,
+    cycles,
+    entities,
+    events,
+    memberships,
+    minds,
+    organizations,
+    reflecting,
+    space_statuses,
+)
 from denizen.storage.schema import leases as leases_table
 from denizen.tools import calls
+
+ASKED_AGAIN: Final = (
+    "A person asks you again to answer a message here: the cycle that read it was cut short before you had answered."
+)
+"""What an agent is told of a message that its log has already."""
 
 Status = Literal["sleeping", "alive", "paused", "suspended", "dead"]
 
@@ -189,6 +209,7 @@ def edit(tx: Tx, agent_id: AgentId, definition: AgentDefinition) -> Agent:
     )
     agenda.keep_heartbeat(tx, agent_id, definition.heartbeat)
     budgets.reconsider(tx, agent_id, before.budget, definition.budget)
+    parking.retry(tx, agent_id)
     if agent.reflects or definition.reflection.is_on:
         reflection.keep_reflecting(tx, agent_id, on=definition.reflection.is_on)
     return get(tx, agent_id)
@@ -200,6 +221,7 @@ def suspend(tx: Tx, agent_id: AgentId) -> None:
     epoch = leases.seize(tx, agent_id)
     agenda.hold(tx, agent_id)
     tx.run(_interrupt, agent=agent_id)
+    statuses.show_where_someone_waits(tx, agent_id, "suspended")
     tx.announce(agent_topic(agent_id), AgentStatus(agent_id, "suspended", epoch).to_payload())
 
 
@@ -207,7 +229,48 @@ def resume(tx: Tx, agent_id: AgentId) -> None:
     """The agent may think again, and is woken."""
     _change_status(tx, agent_id, "active")
     agenda.release(tx, agent_id)
+    statuses.clear(tx, agent_id, ["suspended", "budget"])
     tx.announce(WAKE, {"agents": [agent_id]})
+
+
+_hurry_cycle = statement(
+    # As after a shutdown: that it goes on now is no attempt of its own.
+    update(cycles)
+    .where(cycles.c.agent_id == bindparam("agent"), cycles.c.number.is_(None), cycles.c.not_before > 0)
+    .values(not_before=0, handed_back=1)
+)
+_ended_without_answer = statement(
+    select(events.c.space_id, events.c.message_id)
+    .join(
+        space_statuses,
+        (space_statuses.c.agent_id == events.c.agent_id) & (space_statuses.c.message_id == events.c.message_id),
+    )
+    .where(events.c.agent_id == bindparam("agent_id"), events.c.state == "done", space_statuses.c.cause.in_(SET_ASIDE))
+    .order_by(events.c.number)
+)
+
+
+def try_again(tx: Tx, agent_id: AgentId, space_id: SpaceId | None = None) -> None:
+    """The agent tries now what it could not do: parked or not, and what somebody waits for in that space, or
+    anywhere, and was set aside. What a cycle that was cut short left unanswered is asked anew."""
+    get(tx, agent_id)
+    parking.retry(tx, agent_id)
+    tx.run(_hurry_cycle, agent=agent_id)
+    asked = [
+        Delivery(
+            agent_id,
+            f"again:{message_id}:{tx.now}",
+            "notice",
+            tx.now,
+            waits=True,
+            space_id=where,
+            payload={"text": ASKED_AGAIN, ABOUT: message_id},
+        )
+        for where, message_id in tx.all(_ended_without_answer, agent_id=agent_id)
+        if space_id in (None, where)
+    ]
+    delivery.deliver(tx, asked)
+    delivery.try_again(tx, agent_id, space_id)
 
 
 def delete(tx: Tx, agent_id: AgentId) -> None:
@@ -215,6 +278,8 @@ def delete(tx: Tx, agent_id: AgentId) -> None:
     _change_status(tx, agent_id, "dead")
     epoch = leases.seize(tx, agent_id)
     calls.cancel(tx, agent_id)
+    statuses.show_where_someone_waits(tx, agent_id, "deleted")
+    statuses.clear(tx, agent_id, [cause for cause in statuses.CAUSES if cause != "deleted"])
     found = find_open(tx, agent_id)
     if found is not None:
         _end_with_note(tx, agent_id, epoch, found.cycle)
@@ -358,16 +423,6 @@ def _status(tx: Tx, stored: str, open_cycle: str | None, until: int) -> Status:
     return "alive" if open_cycle is not None and until >= tx.now else "sleeping"
 
 
-_due_events = (
-    select(events.c.agent_id)
-    .where(
-        events.c.state != "done",
-        events.c.state == "pending",
-        events.c.wakes == 1,
-        events.c.not_before <= bindparam("now"),
-    )
-    .group_by(events.c.agent_id)
-)
 _due_cycles = select(cycles.c.agent_id).where(
     cycles.c.number.is_(None), cycles.c.outcome == "open", cycles.c.not_before <= bindparam("now")
 )
@@ -382,11 +437,11 @@ def _due(who: Any) -> Any:
     return (
         select(agents.c.id, leases_table.c.holder, leases_table.c.until)
         .join(leases_table, leases_table.c.agent_id == agents.c.id)
-        .where(agents.c.status == "active", agents.c.id.in_(who))
+        .where(agents.c.status == "active", parking.MAY_THINK, agents.c.id.in_(who))
     )
 
 
-_with_events = statement(_due(_due_events).where(agents.c.id.not_in(_held_up)))
+_with_events = statement(_due(delivery.WITH_DUE_EVENTS).where(agents.c.id.not_in(_held_up)))
 _with_cycles = statement(_due(_due_cycles.union_all(pausing.READY)))
 
 
@@ -403,6 +458,18 @@ def due(tx: Tx) -> list[Due]:
     """The agents that have something to do now: an event that wakes, or a cycle to take up."""
     rows = {row[0]: row for query in (_with_events, _with_cycles) for row in tx.all(query, now=tx.now)}
     return [Due(agent_id, holder if until >= tx.now else None) for agent_id, holder, until in rows.values()]
+
+
+def tell_unable(tx: Tx, agent_id: AgentId, error: Exception) -> None:
+    """The agent cannot think in this process: wherever somebody waits for it, the space shows why. Another process may
+    be able, so that it is not parked."""
+    try:
+        model = get(tx, agent_id).definition.model
+    except (NotFound, ValidationError):
+        model = ""
+    trouble = classify(error, "" if model == "default" else model)
+    statuses.clear(tx, agent_id, [cause for cause in ("failing", *PARKING_CAUSES) if cause != trouble.cause])
+    statuses.show_where_someone_waits(tx, agent_id, trouble.cause, retry_at=None, **trouble.detail)
 
 
 _count = statement(select(func.count()).select_from(agents))

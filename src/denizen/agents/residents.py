@@ -367,9 +367,11 @@ class Residents:
         except DenizenError as error:
             self._unable[agent_id] = error
             log_line.warning("life ended early", agent=agent_id, error=error.code, message=str(error))
+            await self._tell_unable(agent_id, error)
         except Exception as error:  # one agent's misfortune must not end the others
             self._unable[agent_id] = error
             log_line.exception("life ended by a defect", agent=agent_id)
+            await self._tell_unable(agent_id, error)
         except asyncio.CancelledError:
             if is_being_cancelled():
                 raise
@@ -382,6 +384,14 @@ class Residents:
             if life.woken.is_set():
                 # Something arrived between the last look at the inbox and letting go.
                 self.wake(agent_id)
+
+    async def _tell_unable(self, agent_id: AgentId, error: Exception) -> None:
+        if isinstance(error, StorageError):
+            return  # what cannot be read now cannot be written either
+        try:
+            await self._db.write(registry.tell_unable, agent_id, error)
+        except StorageError as failed:
+            log_line.warning("trouble not shown", agent=agent_id, error=failed.code)
 
     async def _live_leased(self, agent_id: AgentId, life: _Life) -> None:
         lease = await self._acquire(agent_id)

@@ -29,7 +29,7 @@ from denizen.cycles.ledger import DAY, day_of, settle
 from denizen.cycles.records import OpenCycle
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import AgentId, OrganizationId, SpaceId
-from denizen.inbox import delivery
+from denizen.inbox import delivery, parking, statuses
 from denizen.inbox.delivery import Delivery
 from denizen.plans import agenda
 from denizen.spaces import directory, posting
@@ -456,7 +456,7 @@ _hold = statement(
     .values(status="suspended", held_by=bindparam("by"), held_until=bindparam("until"), held_told="[]")
 )
 _held = statement(
-    select(agents.c.held_by, agents.c.held_told)
+    select(agents.c.held_by, agents.c.held_told, agents.c.held_until)
     .where(agents.c.id == bindparam("agent_id"), _IS_HELD)
     .with_for_update(key_share=True)
 )
@@ -518,6 +518,7 @@ def tell_waiting(tx: Tx, agent_id: AgentId, unanswered: Sequence[SpaceId] = ()) 
         posting.post(tx, space_id, agent_id, posting.draft(_WORDS[row[0]]), hop=HOP_BUDGET + 1)
     if new:
         tx.run(_note_told, agent=agent_id, told=json.dumps([*told, *new]))
+    statuses.show_where_someone_waits(tx, agent_id, "budget", retry_at=row[2])
 
 
 _KEPT: Final = "What you write is kept; I will read it then."
@@ -600,6 +601,7 @@ def go_on_if_due(tx: Tx, agent_id: AgentId) -> None:
 
 def _wake(tx: Tx, agent_id: AgentId) -> None:
     agenda.release(tx, agent_id)
+    statuses.clear(tx, agent_id, ["budget"])
     tx.announce(agent_topic(agent_id), AgentStatus(agent_id, "sleeping", leases.epoch_of(tx, agent_id)).to_payload())
     tx.announce(WAKE, {"agents": [agent_id]})
 
@@ -665,6 +667,7 @@ def set_organization_budget(tx: Tx, organization_id: OrganizationId, budget: Bud
         settings["budget"] = budget.model_dump(mode="json", exclude_none=True)
     tx.run(_set_settings, organization=organization_id, new=json.dumps(settings, ensure_ascii=False))
     tx.run(_renew_agents, organization=organization_id)
+    parking.retry_organization(tx, organization_id)
     raised = _raised(before, budget, "organization")
     for agent_id, held_by in tx.all(_resting, organization_id=organization_id):
         if held_by in raised and tx.run(_release, agent=agent_id):

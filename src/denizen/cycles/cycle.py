@@ -14,6 +14,7 @@ from math import ceil
 from typing import Final, Literal, cast
 
 import structlog
+from pydantic import JsonValue
 from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, UserPromptPart
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
@@ -43,11 +44,13 @@ from denizen.cycles.settings import CycleSettings
 from denizen.cycles.speaking import Doubt, Speaker, Voices
 from denizen.cycles.stopping import BUILT_IN, Spent, Stop, stop_reason
 from denizen.cycles.triage import Sieve
+from denizen.cycles.troubles import Trouble, classify
 from denizen.cycles.waiting import Waiting, whom_to_answer
 from denizen.cycles.watching import Watch
-from denizen.errors import InvalidInput, LeaseLost, ModelError, ModelRejected, ModelUnknown, StorageError
+from denizen.errors import InvalidInput, LeaseLost, ModelError, RequestTooLarge, StorageError
 from denizen.ids import CallId, SpaceId
 from denizen.inbox.delivery import DEAD_AFTER
+from denizen.inbox.statuses import Cause
 from denizen.memory.reminding import Reminder
 from denizen.models import caching, request
 from denizen.models.embedders import Embedder
@@ -74,6 +77,11 @@ PREVIEW_TOKENS: Final = 1_000
 """What a preview of the inbox has at most, roughly."""
 SMALLEST_UPDATE_TOKENS: Final = 300
 """With less room than this, what arrives in the middle of a cycle waits for the next."""
+
+LONG_MESSAGE_TOKENS: Final = 500
+"""Where less was said than this and the request is too large, it is so because of what the agent remembers."""
+SHOWN_AFTER_SECONDS: Final = 3
+"""After so long of asking a model again, whoever waits is shown that there is trouble."""
 
 Pausing = Literal["paused"] | None
 """Whether the cycle waits for people: then it is ours no more."""
@@ -194,7 +202,7 @@ class _Thinking:
     async def run(self) -> CycleOutcome:
         if self._cycle.attempts >= DEAD_AFTER:
             why = "it was cut off too often"
-            return await self._close_honestly(why) if self._changed else await self._undo(why)
+            return await self._close_honestly(why, Trouble("failing")) if self._changed else await self._interrupt(why)
         self._spare_layers()
         if await self._take_up() == "paused":
             return Paused()
@@ -235,7 +243,7 @@ class _Thinking:
         room = self._history_tokens - present
         if self._steps == 0:
             if room <= 0:
-                raise ModelRejected("The model's context is too small for this agent's self, tools and inbox.")
+                raise RequestTooLarge("The model's context is too small for this agent's self, tools and inbox.")
             return None
         # A small window leaves a cycle at most half of it, so that the past is not pushed out altogether.
         allowed = min(self._with.settings.token_budget, self._history_tokens // 2)
@@ -354,7 +362,7 @@ class _Thinking:
 
     async def _ask(self) -> tuple[ModelResponse, Speaker]:
         """The model's next response, asked again as often as its errors allow."""
-        attempt = 0
+        attempt, waited = 0, 0.0
         while True:
             attempt += 1
             speaker = self._speaker()
@@ -367,12 +375,23 @@ class _Thinking:
                 if delay is None:
                     raise
                 log_line.info("model asked again", agent=self._mind.lease.agent_id, error=error.code, seconds=delay)
+                waited += delay
+                if waited >= SHOWN_AFTER_SECONDS:
+                    await self._show_trouble(error, delay)
                 await self._with.clock.sleep(delay)
             except BaseException:
                 speaker.abort("interrupted")
                 raise
             else:
                 return response, speaker
+
+    async def _show_trouble(self, error: ModelError, retry_in: float) -> None:
+        """Whoever waits sees that the model has trouble, and when it is asked again."""
+        if not any(event.waits for event in self._cycle.events):
+            return
+        detail = classify(error, self._model_name).detail
+        await self._with.db.write(ending.show_trouble, self._mind.lease, self._cycle, detail, retry_in=retry_in)
+        self._cycle = replace(self._cycle, troubled=True)
 
     async def _may_be_shown(self, doubt: Doubt) -> bool:
         """Whether what is being said holds nothing that is private elsewhere."""
@@ -694,6 +713,7 @@ class _Thinking:
         entries: tuple[Entry, ...] = (),
         delivering: tuple[SpaceId, posting.Draft] | None = None,
         outcome: Literal["acted", "failed"] = "acted",
+        unanswered: tuple[Cause, Mapping[str, JsonValue]] | None = None,
     ) -> Acted:
         """The cycle is part of the agent's life."""
         words = last_words(last.text or "") if last is not None else ""
@@ -708,6 +728,7 @@ class _Thinking:
             outcome=outcome,
             window_from=self._mind.window_from,
             delivering=delivering,
+            unanswered=unanswered,
         )
         whole = replace(self._cycle, entries=tuple(self._mind.present))
         number = await self._with.db.write(ending.end_cycle, self._mind.lease, whole, how)
@@ -744,21 +765,35 @@ class _Thinking:
 
     async def fail(self, error: BaseException) -> CycleOutcome:
         """Undo the cycle if it has changed nothing; else keep it, and try again from its last step."""
-        told = f"{type(error).__name__}: {error}"
-        if not self._changed:
-            # A model that is not configured is nobody's fault: the events wait until it is.
-            return await self._undo(told, counts=not isinstance(error, ModelUnknown))
-        tries = await self._with.db.write(ending.postpone_cycle, self._mind.lease, self._cycle, told)
-        if tries >= DEAD_AFTER:
-            return await self._close_honestly(told)
-        return Failed(told, undone=False)
+        told, trouble = f"{type(error).__name__}: {error}", self._trouble(error)
+        db, where, changed = self._with.db, (self._mind.lease, self._cycle, told), self._changed
+        if (cause := trouble.parks) is not None:
+            await db.write(ending.park_cycle, *where, cause, trouble.detail, keep=changed)
+        elif (event_cause := trouble.sets_aside) is not None:
+            if changed:
+                return await self._close_honestly(told, trouble)
+            await db.write(ending.set_aside_cycle, *where, event_cause, trouble.detail)
+        elif not changed:
+            await db.write(ending.undo_cycle, *where, detail=trouble.detail)
+        elif await db.write(ending.postpone_cycle, *where, trouble.detail) >= DEAD_AFTER:
+            return await self._close_honestly(told, trouble)
+        if not changed:
+            self._mind.roll_back()
+        return Failed(told, undone=not changed)
 
-    async def _undo(self, why: str, *, counts: bool = True) -> Failed:
-        await self._with.db.write(ending.undo_cycle, self._mind.lease, self._cycle, why, counts=counts)
+    def _trouble(self, error: BaseException) -> Trouble:
+        trouble = classify(error, self._model_name)
+        if trouble.cause == "too_large" and self._mind.present_tokens < LONG_MESSAGE_TOKENS:
+            # Not what was just said is too long, but what the agent brings to it.
+            return Trouble("model", {**trouble.detail, "reason": "what it has to remember does not fit"})
+        return trouble
+
+    async def _interrupt(self, why: str) -> Failed:
+        await self._with.db.write(ending.interrupt_cycle, self._mind.lease, self._cycle, why)
         self._mind.roll_back()
         return Failed(why, undone=True)
 
-    async def _close_honestly(self, why: str) -> Acted:
+    async def _close_honestly(self, why: str, trouble: Trouble) -> Acted:
         """The cycle ends with what it did, and a note that says what it did not."""
         as_it_is = replace(self._cycle, entries=tuple(self._mind.present), effects=tuple(self._effects.values()))
         answered = calling.answer_open_calls(as_it_is, self._mind.next_seq, UNKNOWN_OUTCOME)
@@ -766,4 +801,6 @@ class _Thinking:
         note = f"[NOTE] This cycle was cut short: {why}. What is recorded above was done; nothing else was."
         seq = self._mind.next_seq + len(entries)
         entries.append(log.entry(seq, self._cycle.id, "note", ModelRequest(parts=[UserPromptPart(note)])))
-        return await self._end("failed", entries=tuple(entries), outcome="failed")
+        shown = trouble.sets_aside or "gave_up"
+        unanswered = (shown, {"count": DEAD_AFTER, **trouble.detail})
+        return await self._end("failed", entries=tuple(entries), outcome="failed", unanswered=unanswered)

@@ -6,9 +6,11 @@ Each function is one transaction, begins with the fence, and changes nothing but
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from pydantic import JsonValue
 from sqlalchemy import bindparam, delete, select, update
 
 from denizen.bus.streams import AgentStatus, CycleChanged, agent_topic
@@ -22,13 +24,15 @@ from denizen.cycles.ledger import NOTHING, Charge
 from denizen.cycles.records import OpenCycle
 from denizen.cycles.remembering import own_words_of, pieces_of
 from denizen.ids import AgentId, CycleId, SpaceId
-from denizen.inbox import delivery
+from denizen.inbox import delivery, parking, statuses
 from denizen.inbox.delivery import DEAD_AFTER, back_off
+from denizen.inbox.events import Event
+from denizen.inbox.statuses import Cause, EventCause, ParkingCause
 from denizen.profiles import choosing
 from denizen.spaces import posting
 from denizen.spaces.posting import Draft
 from denizen.storage.database import Tx, statement
-from denizen.storage.schema import cycles, minds
+from denizen.storage.schema import cycles, messages, minds
 from denizen.tools import calls, effects, guard
 from denizen.tools.hops import hop_of_send
 
@@ -51,6 +55,8 @@ class Ending:
     """Where the window begins from now on, if it has moved."""
     delivering: tuple[SpaceId, Draft] | None = None
     """The model's text, to be sent in its name where a person waits."""
+    unanswered: tuple[Cause, Mapping[str, JsonValue]] | None = None
+    """What is shown where a person still waits."""
 
 
 _end = statement(
@@ -107,6 +113,11 @@ def close_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -> int:
     if ending.outcome == "failed":
         # Nobody waits any more for what people were asked; an answer that still comes is told in an event.
         calls.interrupt(tx, agent_id)
+    if ending.unanswered is not None:
+        cause, detail = ending.unanswered
+        statuses.show_for(tx, agent_id, _unanswered(tx, cycle), cause, detail)
+    if cycle.troubled:
+        parking.recover(tx, agent_id)
     delivery.finish(tx, agent_id, cycle.id)
     counted = tx.one(_live_on, agent=agent_id, at=tx.now)
     assert counted is not None
@@ -130,6 +141,16 @@ def close_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -> int:
     _make_recallable(tx, agent_id, counted[0], cycle, ending, delivered)
     _announce(tx, lease, cycle.id, "ended")
     return counted[0]
+
+
+_answered_in = statement(select(messages.c.space_id).where(messages.c.cycle_id == bindparam("cycle_id")).distinct())
+
+
+def _unanswered(tx: Tx, cycle: OpenCycle) -> list[Event]:
+    """The events of the cycle for which somebody waits in a space where it has said nothing."""
+    waiting = [event for event in cycle.events if event.waits]
+    answered = {row[0] for row in tx.all(_answered_in, cycle_id=cycle.id)} if waiting else set[str]()
+    return [event for event in waiting if event.space_id not in answered]
 
 
 def _make_recallable(
@@ -187,18 +208,79 @@ def skip_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, reason: str, charge: Char
     """The events are done; nothing else of the cycle remains but a line in the ledger."""
     fence(tx, lease)
     delivery.finish(tx, lease.agent_id, cycle.id)
+    if cycle.troubled:
+        parking.recover(tx, lease.agent_id)
     _erase(tx, lease.agent_id, cycle)
     ledger.enter(tx, lease.agent_id, cycle.id, "skip", charge, reason)
     _announce(tx, lease, cycle.id, "skipped")
 
 
-def undo_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, error: str, *, counts: bool = True, delay: bool = True) -> None:
-    """The cycle never was; its events wait again, one failed attempt older if it counts."""
+def undo_cycle(
+    tx: Tx,
+    lease: Lease,
+    cycle: OpenCycle,
+    error: str,
+    *,
+    counts: bool = True,
+    delay: bool = True,
+    detail: Mapping[str, JsonValue] | None = None,
+) -> None:
+    """The cycle never was; its events wait again, one failed attempt older if it counts: `detail` says why."""
     fence(tx, lease)
     if counts:
-        delivery.fail(tx, lease.agent_id, cycle.id, delay=delay)
+        delivery.fail(tx, lease.agent_id, cycle.id, delay=delay, detail=detail)
     else:
         delivery.give_back(tx, lease.agent_id, cycle.id, seconds=back_off(DEAD_AFTER) if delay else 0)
+    _undo(tx, lease, cycle, error)
+
+
+def set_aside_cycle(
+    tx: Tx, lease: Lease, cycle: OpenCycle, error: str, cause: EventCause, detail: Mapping[str, JsonValue]
+) -> None:
+    """The cycle never was: the event that it cannot be thought through with is set aside, or looked for."""
+    fence(tx, lease)
+    delivery.set_aside(tx, lease.agent_id, cycle.id, cause, detail)
+    _undo(tx, lease, cycle, error)
+
+
+def interrupt_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, error: str) -> None:
+    """The cycle never was, because the process died: that is counted apart from what fails."""
+    fence(tx, lease)
+    delivery.interrupt(tx, lease.agent_id, cycle.id)
+    _undo(tx, lease, cycle, error)
+
+
+def park_cycle(
+    tx: Tx,
+    lease: Lease,
+    cycle: OpenCycle,
+    error: str,
+    cause: ParkingCause,
+    detail: Mapping[str, JsonValue],
+    *,
+    keep: bool,
+) -> None:
+    """The agent is parked. Its events wait in their order, and no attempt is counted; a cycle to be kept stays open at
+    its step."""
+    fence(tx, lease)
+    parking.park(tx, lease.agent_id, cause, **detail)
+    if keep:
+        tx.run(_hand_back, cycle=cycle.id)
+        ledger.enter(tx, lease.agent_id, cycle.id, "failure", detail=error)
+        _announce(tx, lease, cycle.id, "postponed")
+    else:
+        delivery.give_back(tx, lease.agent_id, cycle.id)
+        _undo(tx, lease, cycle, error)
+
+
+def show_trouble(tx: Tx, lease: Lease, cycle: OpenCycle, detail: Mapping[str, JsonValue], *, retry_in: float) -> None:
+    """Where somebody waits for this cycle, the space shows that the agent has trouble and when it tries again."""
+    fence(tx, lease)
+    again_at = tx.now + int(retry_in * SECOND)
+    statuses.show_for(tx, lease.agent_id, cycle.events, "failing", detail, retry_at=again_at)
+
+
+def _undo(tx: Tx, lease: Lease, cycle: OpenCycle, error: str) -> None:
     _erase(tx, lease.agent_id, cycle)
     ledger.enter(tx, lease.agent_id, cycle.id, "failure", detail=error)
     _announce(tx, lease, cycle.id, "undone")
@@ -209,12 +291,16 @@ def _erase(tx: Tx, agent_id: AgentId, cycle: OpenCycle) -> None:
     tx.run(_forget_cycle, cycle=cycle.id)
 
 
-def postpone_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, error: str) -> int:
+def postpone_cycle(
+    tx: Tx, lease: Lease, cycle: OpenCycle, error: str, detail: Mapping[str, JsonValue] | None = None
+) -> int:
     """The cycle stays open and is resumed later; gives the failed attempts since its last progress."""
     fence(tx, lease)
     row = tx.one(_attempts, cycle_id=cycle.id)
     tries = (row[0] if row else 0) + 1
-    tx.run(_postpone, cycle=cycle.id, tries=tries, again_at=tx.now + back_off(tries) * SECOND)
+    again_at = tx.now + back_off(tries) * SECOND
+    tx.run(_postpone, cycle=cycle.id, tries=tries, again_at=again_at)
+    statuses.show_for(tx, lease.agent_id, _unanswered(tx, cycle), "failing", detail or {}, retry_at=again_at)
     ledger.enter(tx, lease.agent_id, cycle.id, "failure", detail=error)
     _announce(tx, lease, cycle.id, "postponed")
     return tries

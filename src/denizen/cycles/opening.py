@@ -18,11 +18,11 @@ from denizen.clock import SECOND
 from denizen.consciousness import eras, log, recollection, selfhood
 from denizen.consciousness.lease import Lease, fence
 from denizen.consciousness.selfhood import Era, Identity
-from denizen.cycles.ending import undo_cycle
+from denizen.cycles.ending import interrupt_cycle, undo_cycle
 from denizen.cycles.pausing import stays_paused
 from denizen.cycles.records import OpenCycle, find_open
 from denizen.ids import AgentId, CycleId, SpaceId, new_id
-from denizen.inbox import delivery
+from denizen.inbox import delivery, parking
 from denizen.inbox.events import Event
 from denizen.inbox.format import format_inbox, take_that_fit
 from denizen.memory import reminding
@@ -87,6 +87,8 @@ _state = statement(
         minds.c.news_told,
         minds.c.last_cycle_at,
         agents.c.version,
+        agents.c.parked_until,
+        parking.HAS_TROUBLE,
     )
     .join(agents, agents.c.id == minds.c.agent_id)
     .where(minds.c.agent_id == bindparam("agent_id"))
@@ -106,7 +108,9 @@ def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> Opened | Stale | Remind 
         return None
     row = tx.one(_state, agent_id=agent_id)
     assert row is not None
-    era_version, news, news_told, last_cycle_at, version = row
+    era_version, news, news_told, last_cycle_at, version, parked_until, troubled = row
+    if parked_until is not None and parked_until > tx.now:
+        return None
     if version != waking.version:
         return "stale"
     spaces = reminding.spaces_of(batch)
@@ -126,7 +130,7 @@ def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> Opened | Stale | Remind 
     if not waking.toolbox.archived:
         # They may be others than those of the era: a process that started anew brings its own.
         tx.run(_keep_tools, digest=waking.toolbox.digest, tools=waking.toolbox.encoded)
-    cycle = _begin(tx, waking, batch, plans, told, characters)
+    cycle = replace(_begin(tx, waking, batch, plans, told, characters), troubled=bool(troubled))
     tx.announce(agent_topic(agent_id), AgentStatus(agent_id, "alive", lease.epoch).to_payload())
     tx.announce(agent_topic(agent_id), CycleChanged(agent_id, cycle.id, "opened").to_payload())
     return Opened(cycle, era, more=len(batch) < len(waiting) or len(waiting) >= delivery.LOOKED_AT)
@@ -246,7 +250,11 @@ def resume_cycle(tx: Tx, lease: Lease) -> OpenCycle | Literal["later"] | None:
     cycle = found.cycle
     _announce_takeover(tx, lease, cycle)
     if cycle.steps == 0:
-        undo_cycle(tx, lease, cycle, "cut off before the first answer", counts=not found.handed_back, delay=False)
+        cut_off = "cut off before the first answer"
+        if found.handed_back:
+            undo_cycle(tx, lease, cycle, cut_off, counts=False, delay=False)
+        else:
+            interrupt_cycle(tx, lease, cycle, cut_off)
         return None
     # A failure has been counted when the cycle was put off; a crash is counted here.
     tries = cycle.attempts if found.handed_back or found.not_before else cycle.attempts + 1

@@ -5,8 +5,9 @@ from __future__ import annotations
 from sqlalchemy import bindparam, exists, or_, select
 
 from denizen.ids import AgentId
+from denizen.inbox import parking
 from denizen.storage.database import Tx, statement
-from denizen.storage.schema import calls, cycles, events
+from denizen.storage.schema import agents, calls, cycles, events
 
 _unanswered = exists().where(
     calls.c.agent_id == cycles.c.agent_id,
@@ -28,9 +29,13 @@ WAITING = select(cycles.c.agent_id).where(*_paused, _unanswered, ~_urgent)
 READY = select(cycles.c.agent_id).where(*_paused, or_(~_unanswered, _urgent))
 """The agents whose paused cycle may go on."""
 
-_stays = statement(WAITING.where(cycles.c.agent_id == bindparam("agent_id")))
+_stays = statement(
+    WAITING.where(cycles.c.agent_id == bindparam("agent_id")).union_all(
+        parking.WAITING.where(agents.c.id == bindparam("agent_id"))
+    )
+)
 
 
 def stays_paused(tx: Tx, agent_id: AgentId) -> bool:
-    """Whether the agent waits for people, and for nothing else."""
+    """Whether the agent waits for people, and for nothing else, or is parked."""
     return tx.one(_stays, agent_id=agent_id, now=tx.now) is not None

@@ -13,7 +13,7 @@ from denizen.consciousness import log
 from denizen.consciousness.log import Entry
 from denizen.errors import NotFound
 from denizen.ids import AgentId, CallId, CycleId, SpaceId
-from denizen.inbox import delivery
+from denizen.inbox import delivery, parking
 from denizen.inbox.events import Event
 from denizen.spaces import directory, posting
 from denizen.storage.database import Tx, statement
@@ -50,6 +50,8 @@ class OpenCycle:
     """The ids of the memories that the agent was reminded of, in this cycle or in one that it still sees."""
     call_ids: Mapping[tuple[int, int], CallId] = field(default_factory=dict[tuple[int, int], CallId])
     """Under which calls of it are known outside, by step and position, as it was taken up."""
+    troubled: bool = False
+    """Whether a space shows trouble of the agent that the end of this cycle ends."""
 
     @property
     def steps(self) -> int:
@@ -115,6 +117,7 @@ def find_open(tx: Tx, agent_id: AgentId) -> Found | None:
         caution=guard.caution(tx, agent_id, spaces_of(events, row[3])),
         waited=calls.waited(made),
         call_ids={(each.step, each.position): each.id for each in made},
+        troubled=parking.has_trouble(tx, agent_id),
     )
     return Found(cycle, row[5], bool(row[6]), row[7] == "paused")
 

@@ -29,7 +29,7 @@ from denizen.cycles.ledger import NOTHING, Charge
 from denizen.cycles.records import calls_of, open_cycle_id
 from denizen.errors import LeaseLost, StorageError
 from denizen.ids import AgentId, CycleId, new_id
-from denizen.inbox import delivery
+from denizen.inbox import delivery, parking
 from denizen.inbox.events import Event
 from denizen.inbox.format import format_inbox, one_line, quoted_name, take_that_fit
 from denizen.models import request
@@ -131,12 +131,12 @@ _members = statement(
 )
 
 
-_version = statement(select(agents.c.version).where(agents.c.id == bindparam("id")))
+_version = statement(select(agents.c.version).where(agents.c.id == bindparam("id"), parking.MAY_THINK))
 
 
 def _look(tx: Tx, agent_id: AgentId, version: int) -> list[Event] | None:
     """The events that would wake the agent, as many as can be shown at once; None if it has to think in any case."""
-    if open_cycle_id(tx, agent_id) is not None or tx.one(_version, id=agent_id) != (version,):
+    if open_cycle_id(tx, agent_id) is not None or tx.one(_version, id=agent_id, now=tx.now) != (version,):
         return None
     waking = [event for event in delivery.pending(tx, agent_id) if event.wakes]
     if any(_is_certain(event) for event in waking):

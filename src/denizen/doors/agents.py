@@ -22,11 +22,11 @@ from denizen.cycles import budgets
 from denizen.cycles.budgets import BudgetSettings, Resting, Spending
 from denizen.doors.wiring import Who, Wiring, id_of
 from denizen.errors import OutcomeUnknown
-from denizen.ids import AgentId, EntityId, OrganizationId, new_id
+from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId, new_id
 from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
 from denizen.inbox.outside import storable_data
-from denizen.spaces.directory import Organization
+from denizen.spaces.directory import Organization, Space
 from denizen.spaces.handles import handle_from
 from denizen.storage.database import Tx, storable
 from denizen.tools.settings import ToolSettings
@@ -139,6 +139,11 @@ class Agents(Wiring):
 
     async def resume_agent(self, agent: Agent | AgentId) -> None:
         await self.db.write(registry.resume, id_of(agent))
+
+    async def try_again(self, agent: Agent | AgentId, space: Space | SpaceId | None = None) -> None:
+        """The agent tries now what it could not do, in that space or everywhere: it need not wait for a key or a model
+        to change, and messages that were set aside while somebody waits are taken up again."""
+        await self.db.write(registry.try_again, id_of(agent), None if space is None else id_of(space))
 
     async def delete_agent(self, agent: Agent | AgentId) -> None:
         await self.db.write(registry.delete, id_of(agent))

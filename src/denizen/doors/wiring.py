@@ -31,6 +31,7 @@ from denizen.cycles.stopping import BUILT_IN, Stop
 from denizen.cycles.triage import Judge
 from denizen.errors import InvalidInput, StorageError
 from denizen.ids import AgentId, OrganizationId, SpaceId, new_id
+from denizen.inbox import parking
 from denizen.memory import sinks
 from denizen.memory.keeping import Keeper, Means
 from denizen.memory.reminding import Reminder
@@ -129,6 +130,8 @@ class Wiring:
         self._advising: Advising | None = None
         self._db: Database | None = None
         self._residents: Residents | None = None
+        self._has_lived = False
+        """Whether agents have lived in this process before."""
         self._moderator: Moderator | None = None
         self._make_recallable: Callable[[AgentId], None] | None = None
         self._closing = AsyncExitStack()
@@ -270,6 +273,10 @@ class Wiring:
             afterthoughts=Afterthoughts(equipment.reflect_on_next),
             panel_afterthoughts=Afterthoughts(self._reflecting().reflect_on_next),
         )
+        if not self._has_lived:
+            # It may have other keys, models and tools than the last process had.
+            await self.db.write(parking.retry_all)
+            self._has_lived = True
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(heard_by_latecomers(self._bus, self._voices, self.clock))
             self._make_recallable = await stack.enter_async_context(catching_up.following(self.db, self.clock))

@@ -11,13 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from pydantic import JsonValue
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import and_, bindparam, func, or_, select, update
 
 from denizen.bus.streams import WAKE
 from denizen.clock import SECOND
 from denizen.errors import NotFound
-from denizen.ids import AgentId, CycleId
+from denizen.ids import AgentId, CycleId, SpaceId
+from denizen.inbox import statuses
 from denizen.inbox.events import Event, EventType, Lane
+from denizen.inbox.statuses import EventCause
 from denizen.storage.database import Tx, insert_ignore, statement
 from denizen.storage.schema import entities, events, messages, spaces
 
@@ -25,6 +27,10 @@ TRIED_ALONE_AFTER: Final = 2
 """Failed attempts of a batch after which its events are tried one by one: a bad one does not hold the others."""
 DEAD_AFTER: Final = 5
 """Failed attempts after which an event is set aside for a person to look at."""
+INTERRUPTED_ALONE_AFTER: Final = 5
+"""Deaths of the process over a batch after which its events are tried one by one."""
+INTERRUPTED_AT_MOST: Final = 50
+"""Deaths of the process over an event, before a first answer, after which it is set aside."""
 LOOKED_AT: Final = 200
 """How many waiting events are looked at, at once."""
 BACK_OFF_SECONDS: Final = (1, 4, 15, 60)
@@ -111,19 +117,54 @@ _joined = (
     .outerjoin(entities, entities.c.id == messages.c.author_id)
 )
 
-_waiting = (
-    select(*_columns)
+_pending = statement(
+    select(*_columns, events.c.not_before)
     .select_from(_joined)
+    .where(events.c.agent_id == bindparam("agent_id"), _OPEN, events.c.state == "pending")
+    .order_by(events.c.lane, events.c.number)
+    .limit(bindparam("limit"))
+)
+
+# Mostly empty: what failed and is to be tried again. Later messages of the same space wait for it.
+_tried_later = (
+    select(events.c.agent_id, events.c.space_id, func.min(events.c.number).label("number"))
     .where(
-        events.c.agent_id == bindparam("agent_id"),
         _OPEN,
         events.c.state == "pending",
-        events.c.not_before <= bindparam("now"),
+        events.c.lane == 1,
+        events.c.not_before > bindparam("now"),
+        events.c.space_id.is_not(None),
     )
-    .order_by(events.c.lane, events.c.number)
+    .group_by(events.c.agent_id, events.c.space_id)
+    .subquery()
 )
-_pending = statement(_waiting.limit(bindparam("limit")))
-_first_waking = statement(_waiting.where(events.c.wakes == 1).limit(1))
+_behind = and_(
+    _tried_later.c.agent_id == events.c.agent_id,
+    _tried_later.c.space_id == events.c.space_id,
+    _tried_later.c.number < events.c.number,
+    events.c.lane == 1,
+)
+_may_wake = (
+    _OPEN,
+    events.c.state == "pending",
+    events.c.wakes == 1,
+    events.c.not_before <= bindparam("now"),
+    _tried_later.c.number.is_(None),
+)
+WITH_DUE_EVENTS: Final = (
+    select(events.c.agent_id)
+    .select_from(events.outerjoin(_tried_later, _behind))
+    .where(*_may_wake)
+    .group_by(events.c.agent_id)
+)
+"""The agents with an event that wakes and may be taken now."""
+_first_waking = statement(
+    select(*_columns, events.c.not_before)
+    .select_from(_joined.outerjoin(_tried_later, _behind))
+    .where(events.c.agent_id == bindparam("agent_id"), *_may_wake)
+    .order_by(events.c.lane, events.c.number)
+    .limit(1)
+)
 
 _taken = statement(
     select(*_columns)
@@ -167,12 +208,21 @@ def find(tx: Tx, agent_id: AgentId, event_id: str) -> Event | None:
 def pending(tx: Tx, agent_id: AgentId, *, limit: int = LOOKED_AT) -> list[Event]:
     """What waits in this inbox and may be taken now, in the order of draining. Takes nothing.
 
-    However much there is, the first that wakes is among it.
+    Messages of a space wait for an earlier one there that is to be tried again later, unless they are urgent. However
+    much there is, the first that wakes is among it.
     """
-    rows = tx.all(_pending, agent_id=agent_id, now=tx.now, limit=limit)
-    if len(rows) == limit and not any(row[5] for row in rows):
-        rows += tx.all(_first_waking, agent_id=agent_id, now=tx.now)
-    return [_event(row) for row in rows]
+    rows = tx.all(_pending, agent_id=agent_id, limit=limit)
+    found, held_up = list[Event](), set[str]()
+    for row in rows:
+        event, not_before = _event(row), row[18]
+        urgent = event.lane == "urgent"
+        if not_before > tx.now:
+            held_up.update([event.space_id] if event.space_id is not None and not urgent else [])
+        elif urgent or event.space_id not in held_up:
+            found.append(event)
+    if len(rows) == limit and not any(event.wakes for event in found):
+        found += [_event(row) for row in tx.all(_first_waking, agent_id=agent_id, now=tx.now)]
+    return found
 
 
 OpenState = Literal["pending", "taken", "dead"]
@@ -248,18 +298,31 @@ def _event(row: tuple[Any, ...]) -> Event:
     )
 
 
-def next_batch(waiting: Sequence[Event]) -> list[Event]:
-    """Which of the waiting events one cycle should take: one alone if it has failed in company, else all that have not.
+def is_tried_alone(event: Event) -> bool:
+    """Whether it failed, or the process died over it, so often that it takes no others with it any more."""
+    return event.attempts >= TRIED_ALONE_AFTER or event.interruptions >= INTERRUPTED_ALONE_AFTER
 
-    Empty unless one of them wakes: what does not wake is read along with what does, or, where it has failed in company,
-    before it.
+
+def next_batch(waiting: Sequence[Event]) -> list[Event]:
+    """Which of the waiting events one cycle should take: one that is to be tried alone, or all that are not.
+
+    Of a space they are taken in its order, but that urgent ones come first. Empty unless one of them wakes: what does
+    not wake is read along with what does, or, where it is to be tried alone, before it.
     """
     if not any(event.wakes for event in waiting):
         return []
-    first = next(event for event in waiting if event.wakes or event.attempts >= TRIED_ALONE_AFTER)
-    if first.attempts >= TRIED_ALONE_AFTER:
+    first = next(event for event in waiting if event.wakes or is_tried_alone(event))
+    if is_tried_alone(first):
         return [first]
-    return [event for event in waiting if event.attempts < TRIED_ALONE_AFTER]
+    held_up: set[str] = set()
+    batch: list[Event] = []
+    for event in waiting:
+        urgent = event.lane == "urgent"
+        if is_tried_alone(event):
+            held_up.update([event.space_id] if event.space_id is not None and not urgent else [])
+        elif urgent or event.space_id not in held_up:
+            batch.append(event)
+    return batch
 
 
 _take = statement(
@@ -294,6 +357,7 @@ _fail = statement(
         state=bindparam("new_state"),
         cycle_id=None,
         attempts=bindparam("tries"),
+        interruptions=bindparam("deaths"),
         not_before=bindparam("again_at"),
     )
 )
@@ -314,21 +378,68 @@ def give_back(tx: Tx, agent_id: AgentId, cycle_id: CycleId, *, seconds: int = 0)
     tx.run(_give_back, agent=agent_id, by_cycle=cycle_id, again_at=tx.now + seconds * SECOND if seconds else 0)
 
 
-def fail(tx: Tx, agent_id: AgentId, cycle_id: CycleId, *, delay: bool = True) -> list[Event]:
-    """The cycle is undone and counts as an attempt of each of its events; gives those that are dead now."""
-    dead: list[Event] = []
-    for event in taken(tx, agent_id, cycle_id):
+def fail(
+    tx: Tx, agent_id: AgentId, cycle_id: CycleId, *, delay: bool = True, detail: Mapping[str, JsonValue] | None = None
+) -> list[Event]:
+    """The cycle is undone and counts as an attempt of each of its events; gives those that are dead now.
+
+    Where somebody waits, the space shows that the agent tries again, or that it gave up; `detail` says why.
+    """
+    failed, dead, about = taken(tx, agent_id, cycle_id), list[Event](), dict(detail or {})
+    for event in failed:
         tries = event.attempts + 1
         if tries >= DEAD_AFTER:
             dead.append(event)
-        tx.run(
-            _fail,
-            event_number=event.number,
-            new_state="dead" if tries >= DEAD_AFTER else "pending",
-            tries=tries,
-            again_at=tx.now + back_off(tries) * SECOND if delay else 0,
-        )
+        _put_back(tx, event, dead=tries >= DEAD_AFTER, attempts=tries, seconds=back_off(tries) if delay else 0)
+    statuses.show_for(tx, agent_id, dead, "gave_up", {"count": DEAD_AFTER, **about})
+    again = [event for event in failed if event not in dead]
+    seconds = max((back_off(event.attempts + 1) for event in again), default=0) if delay else 0
+    statuses.show_for(tx, agent_id, again, "failing", about, retry_at=tx.now + seconds * SECOND)
+    if dead:
+        statuses.clear_failing(tx, agent_id)
     return dead
+
+
+def set_aside(tx: Tx, agent_id: AgentId, cycle_id: CycleId, cause: EventCause, detail: Mapping[str, JsonValue]) -> None:
+    """The cycle is undone because of what one of its events says: if it was alone, that event is dead, and its space
+    shows why; else each is tried alone, at once, to find out which it is."""
+    events_of_cycle = taken(tx, agent_id, cycle_id)
+    alone = len(events_of_cycle) == 1
+    for event in events_of_cycle:
+        _put_back(tx, event, dead=alone, attempts=max(event.attempts, 0 if alone else TRIED_ALONE_AFTER))
+    if alone:
+        statuses.show_for(tx, agent_id, events_of_cycle, cause, detail)
+        statuses.clear_failing(tx, agent_id)
+
+
+def interrupt(tx: Tx, agent_id: AgentId, cycle_id: CycleId) -> None:
+    """The process died over the cycle before a first answer: no fault of its events, unless it happens again and
+    again. They wait again."""
+    interrupted = taken(tx, agent_id, cycle_id)
+    alone = len(interrupted) == 1
+    dead = [event for event in interrupted if alone and event.interruptions + 1 >= INTERRUPTED_AT_MOST]
+    for event in interrupted:
+        _put_back(tx, event, dead=event in dead, interruptions=event.interruptions + 1)
+    statuses.show_for(tx, agent_id, dead, "interrupted", {"count": INTERRUPTED_AT_MOST})
+
+
+def _put_back(
+    tx: Tx,
+    event: Event,
+    *,
+    dead: bool = False,
+    attempts: int | None = None,
+    interruptions: int | None = None,
+    seconds: int = 0,
+) -> None:
+    tx.run(
+        _fail,
+        event_number=event.number,
+        new_state="dead" if dead else "pending",
+        tries=event.attempts if attempts is None else attempts,
+        deaths=event.interruptions if interruptions is None else interruptions,
+        again_at=tx.now + seconds * SECOND if seconds else 0,
+    )
 
 
 def back_off(tries: int) -> int:
@@ -346,7 +457,23 @@ _dead = statement(
 _requeue = statement(
     update(events)
     .where(events.c.agent_id == bindparam("agent"), events.c.id == bindparam("event"), _OPEN, events.c.state == "dead")
-    .values(state="pending", attempts=0, not_before=0, wakes=1)
+    .values(state="pending", attempts=0, interruptions=0, not_before=0, wakes=1)
+)
+_requeue_waiting = statement(
+    update(events)
+    .where(
+        events.c.agent_id == bindparam("agent"),
+        _OPEN,
+        events.c.state == "dead",
+        events.c.waits == 1,
+        or_(bindparam("everywhere") == 1, events.c.space_id == bindparam("space")),
+    )
+    .values(state="pending", attempts=0, interruptions=0, not_before=0, wakes=1)
+)
+_hurry = statement(
+    update(events)
+    .where(events.c.agent_id == bindparam("agent"), _OPEN, events.c.state == "pending", events.c.not_before > 0)
+    .values(not_before=0)
 )
 _mark_urgent = statement(
     update(events)
@@ -366,6 +493,17 @@ def requeue(tx: Tx, agent_id: AgentId, event_id: str) -> None:
     """A dead event is pending again, as if it had just come."""
     if tx.run(_requeue, agent=agent_id, event=event_id) == 0:
         raise NotFound("dead event", event_id)
+    statuses.clear_tried_again(tx, agent_id)
+    tx.announce(WAKE, {"agents": [agent_id]})
+
+
+def try_again(tx: Tx, agent_id: AgentId, space_id: SpaceId | None = None) -> None:
+    """What somebody waits for and was set aside, in that space or everywhere, is pending again, as if it had just
+    come; and nothing waits to be tried again."""
+    tx.run(_requeue_waiting, agent=agent_id, everywhere=int(space_id is None), space=space_id or "")
+    tx.run(_hurry, agent=agent_id)
+    statuses.clear_tried_again(tx, agent_id)
+    statuses.clear(tx, agent_id, ["failing"])
     tx.announce(WAKE, {"agents": [agent_id]})
 
 

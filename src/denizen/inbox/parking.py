@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import JsonValue
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, exists, or_, select, update
 
 from denizen.bus.streams import WAKE, wake_payload
 from denizen.clock import SECOND, Instant
@@ -19,10 +19,21 @@ from denizen.ids import AgentId, OrganizationId
 from denizen.inbox import statuses
 from denizen.inbox.statuses import PARKING_CAUSES, ParkingCause
 from denizen.storage.database import Tx, statement
-from denizen.storage.schema import agents
+from denizen.storage.schema import agents, space_statuses
 
 PROBE_SECONDS: Final = (600, 1200, 2400, 3600)
 """After so long a parked agent tries again by itself: credit is refilled, models are pulled."""
+
+
+MAY_THINK: Final = or_(agents.c.parked_cause.is_(None), agents.c.parked_until <= bindparam("now"))
+"""Of agents: those that are not parked, or are to try again."""
+WAITING: Final = select(agents.c.id).where(agents.c.parked_cause.is_not(None), agents.c.parked_until > bindparam("now"))
+"""The agents that are parked, and not to try again yet."""
+HAS_TROUBLE: Final = or_(
+    agents.c.parked_cause.is_not(None),
+    exists().where(space_statuses.c.agent_id == agents.c.id, space_statuses.c.cause.in_((*PARKING_CAUSES, "failing"))),
+)
+"""Of agents: those of which a space shows trouble that the next cycle may end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +82,7 @@ def park(tx: Tx, agent_id: AgentId, cause: ParkingCause, **detail: JsonValue) ->
     tries = 0 if before is None or before.cause != cause else before.tries + 1
     until = tx.now + PROBE_SECONDS[min(tries, len(PROBE_SECONDS) - 1)] * SECOND
     tx.run(_park, agent=agent_id, cause=cause, detail=json.dumps(detail), until=until, tries=tries)
-    if before is not None and before.cause != cause:
-        statuses.clear(tx, agent_id, [before.cause])
+    statuses.clear(tx, agent_id, ["failing", *(each for each in PARKING_CAUSES if each != cause)])
     statuses.show_where_someone_waits(tx, agent_id, cause, retry_at=until, **detail)
     return Parked(agent_id, cause, detail, Instant(until), tries)
 
@@ -81,6 +91,20 @@ def unpark(tx: Tx, agent_id: AgentId) -> None:
     """The agent can think again: the cause is over, wherever it was told."""
     tx.run(_park, agent=agent_id, cause=None, detail=None, until=None, tries=0)
     statuses.clear(tx, agent_id, PARKING_CAUSES)
+
+
+def recover(tx: Tx, agent_id: AgentId) -> None:
+    """The agent has thought a cycle to its end: what kept it from that is over."""
+    unpark(tx, agent_id)
+    statuses.clear_failing(tx, agent_id)
+
+
+_has_trouble = statement(select(agents.c.id).where(agents.c.id == bindparam("id"), HAS_TROUBLE))
+
+
+def has_trouble(tx: Tx, agent_id: AgentId) -> bool:
+    """Whether some space shows trouble of this agent that the end of a cycle ends."""
+    return tx.one(_has_trouble, id=agent_id) is not None
 
 
 def get(tx: Tx, agent_id: AgentId) -> Parked | None:

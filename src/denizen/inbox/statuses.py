@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_args
 
 from pydantic import JsonValue
-from sqlalchemy import bindparam, delete, select
+from sqlalchemy import bindparam, delete, exists, or_, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from denizen.bus.streams import StatusChanged, space_topic
 from denizen.ids import AgentId, EntityId, MessageId, SpaceId
+from denizen.inbox.events import Event
 from denizen.storage.database import Statement, Tx, statement
-from denizen.storage.schema import entities, events, memberships, space_statuses
+from denizen.storage.schema import entities, events, memberships, messages, space_statuses
 
 Cause = Literal[
     "key",
@@ -41,6 +42,11 @@ CAUSES: Final[tuple[Cause, ...]] = get_args(Cause)
 ParkingCause = Literal["key", "model", "tool", "price", "definition"]
 PARKING_CAUSES: Final[tuple[ParkingCause, ...]] = get_args(ParkingCause)
 """Causes in the agent: all its events wait, in order, until the cause changes."""
+EventCause = Literal["refused", "too_large"]
+EVENT_CAUSES: Final[tuple[EventCause, ...]] = get_args(EventCause)
+"""Causes in a message: it is set aside, and the rest goes on."""
+SET_ASIDE: Final[tuple[Cause, ...]] = (*EVENT_CAUSES, "gave_up", "interrupted")
+"""A message that was set aside: what the agent says to others there does not answer it."""
 Action = Literal["try_again", "ask", "settings", "resume", "budget"]
 """What a person can do about a status: have the agent try again, ask it for an answer, or open the place to mend it."""
 
@@ -56,7 +62,7 @@ class _Wording:
 
 _WORDINGS: Final[Mapping[Cause, _Wording]] = {
     "key": _Wording(
-        "{provider} rejected the API key of {agent}.",
+        "{provider} rejected the API key of {agent}{because}.",
         "Check it under Administration › Keys; {agent} then answers by itself.",
         ("try_again", "settings"),
     ),
@@ -115,6 +121,14 @@ _WORDINGS: Final[Mapping[Cause, _Wording]] = {
 }
 
 
+_NO_KEY: Final = _Wording(
+    "{agent} has no API key for {provider}.",
+    "Add one under Administration › Keys; {agent} then answers by itself.",
+    ("try_again", "settings"),
+)
+"""Of the cause `key`, where the detail `missing` says that there is none."""
+
+
 @dataclass(frozen=True, slots=True)
 class SpaceStatus:
     """Why one agent has not answered in one space."""
@@ -134,9 +148,10 @@ class SpaceStatus:
     @property
     def text(self) -> str:
         """What prevents the answer, what happens next and who can mend it, for the person who waits."""
-        wording = _WORDINGS[self.cause]
+        wording = _NO_KEY if self.cause == "key" and self.detail.get("missing") else _WORDINGS[self.cause]
         words = _Words(self.detail, agent=self.agent_name)
-        return " ".join(part.format_map(words) for part in (wording.trouble, wording.then) if part)
+        said = " ".join(part.format_map(words) for part in (wording.trouble, wording.then) if part)
+        return said[0].upper() + said[1:]
 
     @property
     def actions(self) -> tuple[Action, ...]:
@@ -147,7 +162,7 @@ class _Words(dict[str, str]):
     """What a wording names. A detail that an older or newer version did not write has a general word."""
 
     _GENERAL: Final = {
-        "provider": "The provider",
+        "provider": "the provider",
         "model": "that it is set to",
         "count": "several",
         "limit": "its work",
@@ -221,9 +236,29 @@ def show_where_someone_waits(
         show(tx, agent_id, space_id, cause, message_id=message_id, retry_at=retry_at, **detail)
 
 
+def show_for(
+    tx: Tx,
+    agent_id: AgentId,
+    waiting: Iterable[Event],
+    cause: Cause,
+    detail: Mapping[str, JsonValue],
+    *,
+    retry_at: int | None = None,
+) -> None:
+    """The spaces of these events show this status, as far as a person waits for an answer to them."""
+    newest = {SpaceId(each.space_id): each.message_id for each in waiting if each.waits and each.space_id is not None}
+    for space_id, message_id in newest.items():
+        about = None if message_id is None else MessageId(message_id)
+        show(tx, agent_id, space_id, cause, message_id=about, retry_at=retry_at, **detail)
+
+
 _clear_in_space = statement(
     delete(space_statuses)
-    .where(space_statuses.c.space_id == bindparam("space"), space_statuses.c.agent_id == bindparam("agent"))
+    .where(
+        space_statuses.c.space_id == bindparam("space"),
+        space_statuses.c.agent_id == bindparam("agent"),
+        space_statuses.c.cause.not_in(SET_ASIDE),
+    )
     .returning(space_statuses.c.space_id)
 )
 _clear_one = statement(
@@ -246,8 +281,63 @@ _clear_one_in_space = statement(
 
 
 def clear_in_space(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> None:
-    """The space shows no status of this agent: it has spoken there."""
+    """The agent has spoken in the space. What it shows of messages that were set aside stays: those have no answer."""
     _announce(tx, agent_id, tx.all(_clear_in_space, agent=agent_id, space=space_id))
+
+
+_clear_earlier = statement(
+    delete(space_statuses)
+    .where(
+        space_statuses.c.space_id == bindparam("space"),
+        space_statuses.c.agent_id == bindparam("agent"),
+        or_(
+            space_statuses.c.cause.in_(("no_reply", "limit")),
+            space_statuses.c.cause.in_(SET_ASIDE)
+            & space_statuses.c.message_id.in_(select(messages.c.id).where(messages.c.author_id == bindparam("person"))),
+        ),
+    )
+    .returning(space_statuses.c.space_id)
+)
+_still_set_aside = exists().where(
+    events.c.agent_id == space_statuses.c.agent_id,
+    events.c.state != "done",
+    events.c.state == "dead",
+    events.c.waits == 1,
+    events.c.space_id == space_statuses.c.space_id,
+)
+_clear_tried_again = statement(
+    delete(space_statuses)
+    .where(space_statuses.c.agent_id == bindparam("agent"), space_statuses.c.cause.in_(SET_ASIDE), ~_still_set_aside)
+    .returning(space_statuses.c.space_id)
+)
+_still_failing = exists().where(
+    events.c.agent_id == space_statuses.c.agent_id,
+    events.c.state != "done",
+    events.c.state == "pending",
+    events.c.waits == 1,
+    events.c.attempts > 0,
+    events.c.space_id == space_statuses.c.space_id,
+)
+_clear_failing = statement(
+    delete(space_statuses)
+    .where(space_statuses.c.agent_id == bindparam("agent"), space_statuses.c.cause == "failing", ~_still_failing)
+    .returning(space_statuses.c.space_id)
+)
+
+
+def clear_earlier(tx: Tx, agent_id: AgentId, space_id: SpaceId, author_id: EntityId) -> None:
+    """A person speaks to the agent again: what the space showed of their earlier messages is over."""
+    _announce(tx, agent_id, tx.all(_clear_earlier, agent=agent_id, space=space_id, person=author_id))
+
+
+def clear_tried_again(tx: Tx, agent_id: AgentId) -> None:
+    """Messages of this agent that were set aside may have been taken up again: no space shows what is over."""
+    _announce(tx, agent_id, tx.all(_clear_tried_again, agent=agent_id))
+
+
+def clear_failing(tx: Tx, agent_id: AgentId) -> None:
+    """The agent thinks again: it has trouble only where a message still waits to be tried again."""
+    _announce(tx, agent_id, tx.all(_clear_failing, agent=agent_id))
 
 
 def clear(tx: Tx, agent_id: AgentId, causes: Iterable[Cause], space_id: SpaceId | None = None) -> None:

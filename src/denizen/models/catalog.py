@@ -15,7 +15,7 @@ from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import KnownModelName, Model, infer_model
 from pydantic_ai.providers import infer_provider_class
 
-from denizen.errors import ModelUnknown
+from denizen.errors import ModelKeyMissing, ModelUnknown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,6 +71,31 @@ _KEY_NAMES: Final = {
     "zai": "ZAI_API_KEY",
 }
 """The variables in which pydantic-ai's providers look for their key."""
+
+_PROVIDERS: Final = {
+    "anthropic": "Anthropic",
+    "azure": "Azure OpenAI",
+    "azure-responses": "Azure OpenAI",
+    "bedrock": "Amazon Bedrock",
+    "bedrock-mantle": "Amazon Bedrock",
+    "deepseek": "DeepSeek",
+    "github": "GitHub Models",
+    "github-copilot": "GitHub Copilot",
+    "google": "Google",
+    "google-cloud": "Google Cloud",
+    "huggingface": "Hugging Face",
+    "moonshotai": "Moonshot AI",
+    "openai": "OpenAI",
+    "openai-chat": "OpenAI",
+    "openai-responses": "OpenAI",
+    "openrouter": "OpenRouter",
+    "ovhcloud": "OVHcloud",
+    "sambanova": "SambaNova",
+    "vllm": "vLLM",
+    "xai": "xAI",
+    "zai": "Z.ai",
+}
+"""What providers are called, where that is not their prefix with a capital."""
 
 _AFTER_FIRST_SENTENCE = re.compile(r"(?<=\.) .*", re.DOTALL)
 
@@ -142,6 +167,15 @@ def known_names() -> dict[str, str]:
     return found
 
 
+def provider_of(name: str) -> str | None:
+    """What the provider of a model is called, by the model's name; None for one that is not a provider's."""
+    prefix, colon, _ = name.partition(":")
+    if not colon or f"{prefix}:" == OWN or name == LOCAL:
+        return None
+    prefix = prefix.removeprefix("gateway/")
+    return _PROVIDERS.get(prefix, prefix.capitalize())
+
+
 def keys_of_server() -> frozenset[str]:
     """The variables of keys that this process has: where no other key is given, providers look there."""
     return frozenset(name for name in _KEY_NAMES.values() if os.environ.get(name, "").strip())
@@ -167,7 +201,8 @@ def _build(name: str, key: str | None, ollama_url: str | None) -> Model:
         else:
             model = infer_model(name) if key is None else infer_model(name, lambda provider: _with_key(provider, key))
     except (UserError, ImportError, ValueError) as error:
-        raise ModelUnknown(_what_to_do(name, error)) from error
+        wants_key = isinstance(error, UserError) and "api_key" in str(error).lower()
+        raise (ModelKeyMissing if wants_key else ModelUnknown)(_what_to_do(name, error), model=name) from error
     _leave_retrying_to_us(model)
     return _accelerated(model)
 

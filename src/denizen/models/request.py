@@ -6,6 +6,7 @@ What a provider's library raises leaves here as a `ModelError`, with the cause k
 
 from __future__ import annotations
 
+import re
 import zlib
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, NoReturn
@@ -16,7 +17,10 @@ from pydantic_ai.exceptions import (
     AgentRunError,
     ContentFilterError,
     ModelAPIError,
+    ModelAuthenticationError,
+    ModelContextWindowExceededError,
     ModelHTTPError,
+    ModelNotFoundError,
     ModelQuotaExceededError,
     ModelRateLimitError,
     ModelRequestRejectedError,
@@ -26,7 +30,17 @@ from pydantic_ai.exceptions import (
 from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.usage import RequestUsage
 
-from denizen.errors import DenizenError, ModelError, ModelOverloaded, ModelRejected, ModelUnreachable
+from denizen.errors import (
+    ContentRefused,
+    DenizenError,
+    ModelError,
+    ModelKeyRejected,
+    ModelOverloaded,
+    ModelRejected,
+    ModelUnreachable,
+    ModelUnsuitable,
+    RequestTooLarge,
+)
 from denizen.masking import masked
 from denizen.models.characters import of_whole_characters
 from denizen.models.tokens import estimate_message
@@ -45,6 +59,19 @@ LONGEST_WAIT_SECONDS = 60.0
 
 _OVERLOADED_STATUS = {429, 503, 529}
 _TRANSIENT_STATUS = {408, 409, 425}
+_KEY_STATUS = {401, 402, 403}
+_REFUSED = re.compile(
+    "content.?(policy|filter|management)|moderation|flagged|safety|invalid_prompt|usage polic", re.IGNORECASE
+)
+"""How providers say that they refuse the content of a request."""
+_NO_TOOLS = re.compile(
+    "(not|n't) support (tool|function)|no endpoints? found that support tool|tool.{0,20}not support", re.IGNORECASE
+)
+"""How they say that a model cannot use tools."""
+_TOO_LARGE = re.compile(
+    "context.?(length|window|size)|(prompt|input|request) is too (long|large)|too many input", re.IGNORECASE
+)
+"""How they say that a request does not fit, where pydantic-ai does not recognize it."""
 _REMEMBERED_TOOL_SETS = 256
 
 
@@ -63,6 +90,8 @@ class Answer:
             # Cancelled from another task, the torn connection surfaces here as an error: it is none.
             if not (self._streamed.cancelled and isinstance(error, ModelAPIError | httpx2.HTTPError)):
                 _raise(error)
+        if self._streamed.finish_reason == "content_filter" and not self._streamed.get().parts:
+            raise ContentRefused("The provider refused to answer this.")
 
     @property
     def response(self) -> ModelResponse:
@@ -136,8 +165,12 @@ def translate(error: Exception) -> Exception:
             return error
         case ModelRateLimitError() | ModelUnavailableError():
             return ModelOverloaded(_sentence(error), retry_after=error.retry_after)
-        case ModelQuotaExceededError() | ModelRequestRejectedError() | ContentFilterError() | UserError():
+        case ContentFilterError():
+            return ContentRefused(_sentence(error))
+        case UserError():
             return ModelRejected(_sentence(error))
+        case ModelQuotaExceededError() | ModelRequestRejectedError():
+            return _rejection(error, error.status_code if isinstance(error, ModelHTTPError) else None)
         case ModelHTTPError():
             return _translate_status(error)
         case AgentRunError() | httpx2.HTTPError() | httpx2.StreamError() | OSError() | EOFError():
@@ -175,7 +208,24 @@ def _translate_status(error: ModelHTTPError) -> ModelError:
         return ModelOverloaded(_sentence(error), retry_after=error.retry_after)
     if error.status_code >= 500 or error.status_code in _TRANSIENT_STATUS:
         return ModelUnreachable(_sentence(error), retry_after=error.retry_after)
-    return ModelRejected(_sentence(error))
+    return _rejection(error, error.status_code)
+
+
+def _rejection(error: ModelAPIError, status: int | None) -> ModelRejected:
+    """Why the provider rejects a request, as far as it says so."""
+    said = f"{error.provider_error_code or ''} {error.provider_error_type or ''} {error.body or error.message}"
+    told = _sentence(error)
+    if isinstance(error, ModelContextWindowExceededError) or status == 413:
+        return RequestTooLarge(told)
+    if _NO_TOOLS.search(said):
+        return ModelUnsuitable(told)
+    if _REFUSED.search(said) and status != 401:
+        return ContentRefused(told)
+    if isinstance(error, ModelAuthenticationError | ModelQuotaExceededError) or status in _KEY_STATUS:
+        return ModelKeyRejected(told)
+    if isinstance(error, ModelNotFoundError) or status == 404:
+        return ModelUnsuitable(told)
+    return RequestTooLarge(told) if _TOO_LARGE.search(said) else ModelRejected(told)
 
 
 def _sentence(error: Exception) -> str:

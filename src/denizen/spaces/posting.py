@@ -260,7 +260,7 @@ def _waits(said: Said, listener: _Listener) -> bool:
 
 def _show_why_not(tx: Tx, said: Said, listener: _Listener) -> None:
     """The space shows why the agent cannot answer now, if it cannot; what it showed of earlier silence is over."""
-    statuses.clear(tx, listener.id, ("no_reply", "limit"), said.space_id)
+    statuses.clear_earlier(tx, listener.id, said.space_id, said.author_id)
     if listener.status == "dead":
         statuses.show(tx, listener.id, said.space_id, "deleted", message_id=said.id)
     elif listener.status == "suspended":

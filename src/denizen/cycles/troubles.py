@@ -1,0 +1,104 @@
+"""What went wrong with a thought: whether it passes by itself, or is up to the agent's settings or to one message."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from pydantic import JsonValue, ValidationError
+
+from denizen.errors import (
+    ContentRefused,
+    InvalidInput,
+    ModelError,
+    ModelKeyMissing,
+    ModelKeyRejected,
+    ModelOverloaded,
+    ModelRejected,
+    ModelUnknown,
+    ModelUnreachable,
+    ModelUnsuitable,
+    PriceUnknown,
+    RequestTooLarge,
+    SecretKeyMissing,
+    SecretUnreadable,
+    ToolMissing,
+)
+from denizen.inbox.statuses import EVENT_CAUSES, PARKING_CAUSES, EventCause, ParkingCause
+from denizen.models.catalog import OWN, provider_of
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why an agent could not answer, in words for the person who waits."""
+
+    cause: ParkingCause | EventCause | Literal["failing"]
+    """`failing`: it passes by itself."""
+    detail: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    """What a status of this cause tells besides."""
+
+    @property
+    def parks(self) -> ParkingCause | None:
+        """The cause in the agent: it fails until somebody changes that."""
+        return next((cause for cause in PARKING_CAUSES if cause == self.cause), None)
+
+    @property
+    def sets_aside(self) -> EventCause | None:
+        """The cause in the message: another message may be answered."""
+        return next((cause for cause in EVENT_CAUSES if cause == self.cause), None)
+
+
+def classify(error: BaseException, model_name: str) -> Trouble:
+    """What an error means that was raised while the agent thought with this model, or was prepared to think."""
+    model_name = (error.model if isinstance(error, ModelError) else "") or model_name
+    trouble = _classify(error)
+    known: dict[str, JsonValue] = {}
+    if (provider := provider_of(model_name)) is not None:
+        known["provider"] = provider
+    if model_name and not model_name.startswith(OWN):
+        known["model"] = model_name
+    if trouble.cause == "failing" and "reason" in trouble.detail:
+        said = str(trouble.detail["reason"]).format(provider=provider or "its model")
+        return replace(trouble, detail={**known, "reason": said})
+    return replace(trouble, detail={**known, **trouble.detail})
+
+
+def _classify(error: BaseException) -> Trouble:
+    match error:
+        case ModelKeyMissing():
+            return Trouble("key", {"missing": True})
+        case ModelKeyRejected():
+            return Trouble("key", {"reason": "its credit is used up"} if _is_about_credit(error) else {})
+        case ModelUnsuitable():
+            reason = "it cannot use tools" if "tool" in str(error).lower() else "the provider does not have it"
+            return Trouble("model", {"reason": reason})
+        case ModelUnknown():
+            return Trouble("model", {"reason": "this server does not know it"})
+        case RequestTooLarge():
+            return Trouble("too_large")
+        case ContentRefused():
+            return Trouble("refused")
+        case PriceUnknown():
+            return Trouble("price")
+        case ToolMissing():
+            return Trouble("tool", {"reason": str(error)})
+        case InvalidInput() | SecretUnreadable() | SecretKeyMissing():
+            return Trouble("definition", {"reason": str(error)})
+        case ValidationError():
+            return Trouble("definition", {"reason": "its stored settings cannot be read"})
+        case ModelOverloaded():
+            return Trouble("failing", {"reason": "{provider} is overloaded or limits the rate of requests"})
+        case ModelUnreachable():
+            return Trouble("failing", {"reason": "{provider} cannot be reached"})
+        case ModelRejected():
+            return Trouble("failing", {"reason": "{provider} rejected the request"})
+        case _:
+            return Trouble("failing")
+
+
+_CREDIT = ("quota", "credit", "billing", "status_code: 402", "balance")
+
+
+def _is_about_credit(error: ModelKeyRejected) -> bool:
+    said = str(error).lower()
+    return any(word in said for word in _CREDIT)
