@@ -13,10 +13,12 @@ from denizen.access.roles import Role
 from denizen.access.signatures import Scheme
 from denizen.access.tokens import Kind
 from denizen.access.webhooks import Webhook
+from denizen.agents.fitness import Unable
 from denizen.agents.registry import Agent, Status
 from denizen.agents.space_statuses import Queued, ShownStatus
 from denizen.clock import Instant, moment
 from denizen.errors import InvalidInput
+from denizen.ids import AgentId
 from denizen.inbox.outside import check_data
 from denizen.inbox.statuses import Action, Cause
 from denizen.server.auth import Caller
@@ -172,10 +174,33 @@ class MessagePage(BaseModel):
     ]
 
 
+class AgentTrouble(BaseModel):
+    """Why an agent cannot think."""
+
+    model_config = given(
+        cause="key",
+        text="OpenAI rejected the API key of Ada. Check it under Administration › Keys; Ada then answers by itself.",
+        actions=["try_again", "settings"],
+        retry_at="2026-01-05T09:10:00Z",
+    )
+
+    cause: Cause
+    text: Annotated[str, Field(description="What prevents it and who can fix it, for people.")]
+    actions: Annotated[list[Action], Field(description="What a person can do, as in a status.")]
+    retry_at: Annotated[datetime | None, Field(description="When it tries again by itself, if that is known.")]
+
+    @classmethod
+    def of(cls, unable: Unable | None) -> AgentTrouble | None:
+        if unable is None:
+            return None
+        retry_at = None if unable.retry_at is None else moment(Instant(unable.retry_at))
+        return cls(cause=unable.cause, text=unable.text, actions=list(unable.actions), retry_at=retry_at)
+
+
 class MemberOut(BaseModel):
     """Someone in a space."""
 
-    model_config = given(id=ADA, kind="agent", handle="ada", name="Ada", role="member", attention="all")
+    model_config = given(id=ADA, kind="agent", handle="ada", name="Ada", role="member", attention="all", trouble=None)
 
     id: str
     kind: EntityKind
@@ -183,12 +208,19 @@ class MemberOut(BaseModel):
     name: str
     role: str
     attention: Attention
+    trouble: Annotated[AgentTrouble | None, Field(description="Why an agent cannot think; null: it can.")]
 
     @classmethod
-    def of(cls, member: Member) -> MemberOut:
+    def of(cls, member: Member, unable: Mapping[AgentId, Unable] | None = None) -> MemberOut:
         who = member.entity
         return cls(
-            id=who.id, kind=who.kind, handle=who.handle, name=who.name, role=member.role, attention=member.attention
+            id=who.id,
+            kind=who.kind,
+            handle=who.handle,
+            name=who.name,
+            role=member.role,
+            attention=member.attention,
+            trouble=AgentTrouble.of((unable or {}).get(AgentId(who.id))),
         )
 
 
@@ -278,7 +310,13 @@ class SpaceOut(BaseModel):
     statuses: Annotated[list[StatusOut], Field(description="Why agents have not answered here.")]
 
     @classmethod
-    def of(cls, place: Place, members: list[Member], statuses: Iterable[ShownStatus]) -> SpaceOut:
+    def of(
+        cls,
+        place: Place,
+        members: list[Member],
+        statuses: Iterable[ShownStatus],
+        unable: Mapping[AgentId, Unable] | None = None,
+    ) -> SpaceOut:
         space = place.space
         return cls(
             id=space.id,
@@ -290,7 +328,7 @@ class SpaceOut(BaseModel):
             read_seq=place.read_seq,
             unread=place.unread,
             unread_mentions=place.unread_mentions,
-            members=[MemberOut.of(each) for each in members],
+            members=[MemberOut.of(each, unable) for each in members],
             statuses=[StatusOut.of(each) for each in statuses],
         )
 
@@ -315,9 +353,10 @@ class AgentOut(BaseModel):
     status: Status
     model: str
     about: Annotated[str, Field(description="The beginning of its instructions.")]
+    trouble: Annotated[AgentTrouble | None, Field(description="Why it cannot think; null: it can.")] = None
 
     @classmethod
-    def of(cls, agent: Agent, status: Status) -> AgentOut:
+    def of(cls, agent: Agent, status: Status, unable: Unable | None = None) -> AgentOut:
         return cls(
             id=agent.id,
             handle=agent.entity.handle,
@@ -325,6 +364,7 @@ class AgentOut(BaseModel):
             status=status,
             model=agent.definition.model,
             about=_beginning(agent.definition.instructions),
+            trouble=AgentTrouble.of(unable),
         )
 
 

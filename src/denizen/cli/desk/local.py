@@ -14,7 +14,7 @@ from denizen.access import people, tokens
 from denizen.access.roles import Role
 from denizen.access.secrets import Secret
 from denizen.access.signatures import Scheme
-from denizen.agents import applying, registry, space_statuses
+from denizen.agents import applying, fitness, registry, space_statuses
 from denizen.agents.definition import AgentDefinition
 from denizen.agents.documents import plain
 from denizen.agents.files import declare
@@ -73,7 +73,8 @@ class LocalDesk:
 
     async def agents(self) -> list[Agent]:
         found = await self._runtime.db.read(registry.living_agents, self._home)
-        listed = [told(Agent, AgentOut.of(each, status)) for each, status in found]
+        unable = await self._runtime.db.read(fitness.unable_of_organization, self._home)
+        listed = [told(Agent, AgentOut.of(each, status, unable.get(each.id))) for each, status in found]
         return sorted(listed, key=lambda each: each.handle)
 
     async def agent(self, agent: str) -> AgentDetail:
@@ -373,7 +374,8 @@ def _there(tx: Tx, home: OrganizationId, named: str, space_id: str) -> tuple[Age
 def _detail(tx: Tx, home: OrganizationId, named: str) -> AgentDetail:
     agent = registry.get(tx, _find_agent(tx, home, named))
     status, life, resting = registry.status(tx, agent.id), registry.life(tx, agent.id), budgets.resting(tx, agent.id)
-    return told(AgentDetail, AgentDetailOut.whole(agent, status, life, resting, with_definition=True))
+    unable = fitness.unable(tx, agent.id)
+    return told(AgentDetail, AgentDetailOut.whole(agent, status, life, resting, with_definition=True, unable=unable))
 
 
 def _mind(tx: Tx, agent_id: AgentId) -> Mind:
@@ -422,7 +424,8 @@ def _told(tx: Tx, space: directory.Space, entity_id: EntityId) -> Space:
     """The space as the entity finds it; one who is not in it has nothing to read there."""
     there = directory.members(tx, space.id)
     if any(each.entity.id == entity_id for each in there):
-        return space_from(reading.place_of(tx, space.id, entity_id), there, space_statuses.in_space(tx, space.id))
+        statuses, unable = space_statuses.in_space(tx, space.id), fitness.unable_in_space(tx, space.id)
+        return space_from(reading.place_of(tx, space.id, entity_id), there, statuses, unable)
     row = tx.one(_from_outside, id=space.id)
     assert row is not None
     created_at, last_seq = row

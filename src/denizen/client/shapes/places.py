@@ -6,6 +6,7 @@ from datetime import datetime
 
 from pydantic import JsonValue
 
+from denizen.client.shapes.agents import AgentTrouble
 from denizen.client.shapes.value import Value
 
 
@@ -26,6 +27,8 @@ class Member(Value):
     name: str
     attention: str = "all"
     role: str = "member"
+    trouble: AgentTrouble | None = None
+    """Why an agent cannot think; None: it can."""
 
 
 class SpaceStatus(Value):

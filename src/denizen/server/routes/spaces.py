@@ -7,7 +7,7 @@ from uuid import UUID, uuid5
 
 from fastapi import Query, Request
 
-from denizen.agents import registry, space_statuses
+from denizen.agents import fitness, registry, space_statuses
 from denizen.cycles import organization
 from denizen.errors import NotFound
 from denizen.ids import EntityId, SpaceId
@@ -82,7 +82,8 @@ def _mine(tx: Tx, entity_id: EntityId, after: str, limit: int) -> SpaceList:
     # One more than asked for shows whether there are more.
     found = reading.places_of(tx, entity_id, after=storable(after), limit=limit + 1)
     statuses = space_statuses.in_spaces_of(tx, entity_id, registry.around(tx, entity_id))
-    shown = [SpaceOut.of(place, there, statuses.get(place.space.id, ())) for place, there in found[:limit]]
+    unable = fitness.unable_around(tx, entity_id)
+    shown = [SpaceOut.of(place, there, statuses.get(place.space.id, ()), unable) for place, there in found[:limit]]
     return SpaceList(spaces=shown, next=shown[-1].id if len(found) > limit else None)
 
 
@@ -94,7 +95,8 @@ def _one(tx: Tx, space_id: str, entity_id: EntityId) -> SpaceOut:
 def shown(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> SpaceOut:
     """The space as this member finds it."""
     place = reading.place_of(tx, space_id, entity_id)
-    return SpaceOut.of(place, directory.members(tx, space_id), space_statuses.in_space(tx, space_id))
+    statuses, unable = space_statuses.in_space(tx, space_id), fitness.unable_in_space(tx, space_id)
+    return SpaceOut.of(place, directory.members(tx, space_id), statuses, unable)
 
 
 def _create(tx: Tx, caller: Caller, wanted: SpaceCreate, chosen: SpaceId | None) -> SpaceOut:
