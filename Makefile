@@ -11,12 +11,13 @@ READY := .venv/.ready
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup test tests lint types format bench picture web schema screenshots lock clean
+.PHONY: help run setup test test-all tests lint types format bench picture web schema screenshots lock clean
 
 help:
 	@echo "make run      set up and start Denizen on http://127.0.0.1:8420"
 	@echo "make setup    install everything into .venv (nothing happens if nothing changed)"
-	@echo "make test     check style and types, then run all tests (WORKERS=3 at a time)"
+	@echo "make test     check style and types, then run the tests (WORKERS=3 at a time)"
+	@echo "make test-all the same, with every test on both databases and many more examples: much longer"
 	@echo "make lint     check style and formatting only"
 	@echo "make types    check types only"
 	@echo "make format   format the code and sort its imports"
@@ -57,10 +58,14 @@ run: $(RUNNABLE)
 test: lint
 	@$(MAKE) --no-print-directory --jobs=2 types tests
 
+test-all: lint
+	@HYPOTHESIS_PROFILE=thorough $(MAKE) --no-print-directory --jobs=2 types tests \
+		PYTEST_ARGUMENTS="--all-databases --timeout=1800"
+
 tests: $(READY)
 	@$(BIN)/python hatch_build.py
 	@$(BIN)/python -m tests.browser
-	$(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal --durations=10 $(PYTEST_ARGUMENTS)
 
 lint: $(READY)
 	$(BIN)/ruff check

@@ -71,11 +71,12 @@ def confirm() -> ClientTool:
 async def test_a_pause_says_what_it_waits_for(house: House) -> None:
     world = house.world
     noor, sam = await world.person("Noor"), await world.person("Sam")
-    turns = [reply("Wait."), call("confirm", what="deploy")], reply("Deployed."), "Deployed it."
+    asks = [reply("Wait."), call("confirm", what="deploy")]
+    turns = asks, "Asked Noor.", reply("Hello, Sam."), "Greeted Sam.", reply("Deployed."), "Deployed it."
     ada = await world.agent("Ada", *turns, tools=[confirm()])
     async with world.denizen.living() as residents:
         answer = await chat(house, noor, ada, "Deploy")
-        # Whoever comes while it waits hears that, and not what it asked someone else.
+        # Whoever comes while it waits is answered, and hears nothing of what it asked someone else.
         other = await chat(house, sam, ada, "Hello?")
         [asked] = answer["waiting_for"]
         await house.call("POST", f"/api/calls/{asked['id']}/answer", noor, json={"result": "yes"})
@@ -84,8 +85,23 @@ async def test_a_pause_says_what_it_waits_for(house: House) -> None:
     assert (answer["outcome"], answer["cycle"]) == ("paused", None)
     assert [each["text"] for each in answer["messages"]] == ["Wait."]
     assert (asked["tool"], asked["arguments"]) == ("confirm", {"what": "deploy"})
-    assert (other["outcome"], other["messages"], other["waiting_for"]) == ("paused", [], [])
+    assert (other["outcome"], [each["text"] for each in other["messages"]]) == ("acted", ["Hello, Sam."])
+    assert other["waiting_for"] == []
     assert "waits for an answer" in answer["note"]
+
+
+async def test_the_next_message_answers_what_was_asked(house: House) -> None:
+    """A "yes" is the answer, and not another message to an agent that goes on waiting."""
+    world = house.world
+    noor = await world.person("Noor")
+    turns = call("confirm", what="deploy"), reply("Deployed."), "Deployed it."
+    ada = await world.agent("Ada", *turns, tools=[confirm()])
+    async with world.denizen.living():
+        asked = await chat(house, noor, ada, "Deploy")
+        answer = await chat(house, noor, ada, "Yes")
+    assert asked["outcome"] == "paused"
+    assert (answer["outcome"], [each["text"] for each in answer["messages"]]) == ("acted", ["Deployed."])
+    assert (await world.history(ada))[2] == 'results: confirm → {"answer": "Yes", "by": "Noor"}'
 
 
 async def test_who_is_suspended_or_out_of_budget_says_so(house: House) -> None:

@@ -16,6 +16,7 @@ from denizen.access.payloads import Greeting
 from denizen.access.signatures import Scheme
 from denizen.access.webhooks import Webhook
 from denizen.agents import applying, fitness, forking, registry
+from denizen.agents.definition import AgentDefinition
 from denizen.agents.differences import Change
 from denizen.agents.files import Declared
 from denizen.agents.fitness import Fitness, Unable
@@ -59,6 +60,7 @@ class Agents(Wiring):
             model = f"python:{handle}"
         names = [self._register_tool(each) for each in tools]
         defined = registry.define(model=model, instructions=instructions, tools=names, **definition)
+        await self.check_prices(home, defined)
         return await self.db.write(registry.create, home, name=name, handle=handle, definition=defined)
 
     def _register_tool(self, given: str | OutsideTool | ToolSettings) -> str | ToolSettings:
@@ -72,7 +74,23 @@ class Agents(Wiring):
         agent_id = id_of(agent)
         current = await self.db.read(registry.get, agent_id)
         fields = current.definition.model_dump(exclude_defaults=True) | changes
-        return await self.db.write(registry.edit, agent_id, registry.define(**fields))
+        defined = registry.define(**fields)
+        await self.check_prices(current.entity.organization_id, defined, before=current.definition)
+        return await self.db.write(registry.edit, agent_id, defined)
+
+    async def check_prices(
+        self, organization_id: OrganizationId, definition: AgentDefinition, *, before: AgentDefinition | None = None
+    ) -> None:
+        """Raises `PriceUnknown` where the definition sets a budget in dollars for a model without a known price."""
+        budgeted = definition.budget is not None and definition.budget.in_dollars
+        if budgeted and (before is None or before.budget != definition.budget):
+            await self._equipment().check_prices([(organization_id, definition)])
+
+    async def check_shared_prices(self, organization_id: OrganizationId, budget: BudgetSettings) -> None:
+        """The same for a budget of the organization, which is for all its agents."""
+        if budget.in_dollars:
+            living = await self.db.read(registry.living_agents, organization_id)
+            await self._equipment().check_prices([(organization_id, agent.definition) for agent, _ in living])
 
     async def apply(
         self,
@@ -115,8 +133,9 @@ class Agents(Wiring):
             "dollars": dollars,
             "tokens": tokens,
         }
-        home = await self._organization(organization)
-        await self.db.write(budgets.set_organization_budget, home, budgets.checked(given))
+        home, budget = await self._organization(organization), budgets.checked(given)
+        await self.check_shared_prices(home, budget)
+        await self.db.write(budgets.set_organization_budget, home, budget)
 
     async def budget(self, organization: Organization | OrganizationId | None = None) -> BudgetSettings | None:
         """What all agents of the organization together may use."""

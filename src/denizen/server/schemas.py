@@ -501,6 +501,8 @@ class CallOut(BaseModel):
         expires_at="2026-01-06T09:00:00Z",
         settled_at=None,
         settled_by=None,
+        approval=False,
+        code=None,
     )
 
     id: str
@@ -516,6 +518,11 @@ class CallOut(BaseModel):
     expires_at: datetime | None
     settled_at: datetime | None
     settled_by: str | None
+    approval: Annotated[bool, Field(description="Whether words in the space do not answer it: only a person can.")]
+    code: Annotated[
+        str | None,
+        Field(description="Of an approval: `yes` or `no` with this code, written in the space, answers it."),
+    ]
 
     @classmethod
     def of(cls, call: Call) -> CallOut:
@@ -533,6 +540,8 @@ class CallOut(BaseModel):
             expires_at=None if call.expires_at is None else moment(call.expires_at),
             settled_at=None if call.settled_at is None else moment(call.settled_at),
             settled_by=call.settled_by or None,
+            approval=bool(call.approval),
+            code=call.code,
         )
 
 

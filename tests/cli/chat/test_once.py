@@ -82,7 +82,7 @@ async def test_it_waits_for_agents_that_answer_each_other_and_not_for_those_who_
 
 
 async def test_an_agent_that_asks_is_not_finished(house_that_asks: House, tmp_path: Path) -> None:
-    """It is told, with how to answer it; whoever says more meanwhile is told again, and programs get it all."""
+    """It is told, with how to answer it; programs get the question, and what is said next answers it."""
     house = house_that_asks
     environ = house.environ(tmp_path)
     ran = await chat("@ada", "--once", "Go", environ=environ, cwd=tmp_path)
@@ -92,13 +92,13 @@ async def test_an_agent_that_asks_is_not_finished(house_that_asks: House, tmp_pa
         "Ada waits for an answer: Deploy v2.1? where: the barn\n"
         "Give it in `denizen chat 'Noor and Ada'` with /yes, /no, or /answer and your own words.\n",
     )
+    (question,) = await house.runtime.waiting_calls(house.noor)
+    assert question.parsed_arguments == {"question": "Deploy v2.1?", "where": "the barn"}
 
-    again = await chat("@ada", "--once", "Well?", "--json", environ=environ, cwd=tmp_path)
+    again = await chat("@ada", "--once", "Yes, go ahead", "--json", environ=environ, cwd=tmp_path)
     told = json.loads(again.out)
-    assert (again.status, told["finished"], told["replies"]) == (1, False, [])
-    (question,) = told["questions"]
-    await house.runtime.answer(question["id"], "yes", by=house.noor)
-    assert (question["arguments"]["question"], question["state"]) == ("Deploy v2.1?", "waiting")
+    assert (again.status, told["finished"], told["questions"]) == (0, True, [])
+    assert [each["text"] for each in told["replies"]] == ['So it is {"answer": "Yes, go ahead", "by": "Noor"}.']
 
 
 async def test_an_agent_that_cannot_answer_is_told_of_at_once(house: House, tmp_path: Path) -> None:

@@ -3020,6 +3020,10 @@ export interface components {
          *       "limits": {
          *         "dollars_per_day": 5
          *       },
+         *       "server": {
+         *         "dollars_per_day": 10,
+         *         "tokens_per_day": 10000000
+         *       },
          *       "today": {
          *         "cache_read_tokens": 150000,
          *         "cache_write_tokens": 12000,
@@ -3033,6 +3037,8 @@ export interface components {
          */
         BudgetOut: {
             limits: components["schemas"]["Limits"];
+            /** @description What all organizations of the server may use in a day; null: that is not limited. */
+            server?: components["schemas"]["Limits"] | null;
             today: components["schemas"]["UsedOut"];
         };
         /**
@@ -3077,9 +3083,11 @@ export interface components {
          * @example {
          *       "after_seq": 7,
          *       "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *       "approval": false,
          *       "arguments": {
          *         "question": "Deploy v2.1?"
          *       },
+         *       "code": null,
          *       "created_at": "2026-01-05T09:00:00Z",
          *       "expires_at": "2026-01-06T09:00:00Z",
          *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
@@ -3100,7 +3108,17 @@ export interface components {
             after_seq: number;
             /** Agent Id */
             agent_id: string;
+            /**
+             * Approval
+             * @description Whether words in the space do not answer it: only a person can.
+             */
+            approval: boolean;
             arguments: components["schemas"]["JsonValue"];
+            /**
+             * Code
+             * @description Of an approval: `yes` or `no` with this code, written in the space, answers it.
+             */
+            code: string | null;
             /**
              * Created At
              * Format: date-time
@@ -3364,6 +3382,11 @@ export interface components {
          * @description A question to people: the call is shown in the space, and whoever answers it through the API is its result.
          */
         ClientTool: {
+            /**
+             * Approval
+             * @default false
+             */
+            approval: boolean;
             /** Description */
             description: string;
             /**
@@ -7421,7 +7444,7 @@ export interface components {
              * Scope
              * @enum {string}
              */
-            scope: "agent:day" | "agent:total" | "organization:day" | "organization:total";
+            scope: "agent:day" | "agent:total" | "organization:day" | "organization:total" | "server:day";
             /**
              * Until
              * @description Null: until the budget is raised.
@@ -11230,9 +11253,11 @@ export interface operations {
                      *         {
                      *           "after_seq": 7,
                      *           "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+                     *           "approval": false,
                      *           "arguments": {
                      *             "question": "Deploy v2.1?"
                      *           },
+                     *           "code": null,
                      *           "created_at": "2026-01-05T09:00:00Z",
                      *           "expires_at": "2026-01-06T09:00:00Z",
                      *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
@@ -14086,9 +14111,11 @@ export interface operations {
                      *         {
                      *           "after_seq": 7,
                      *           "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+                     *           "approval": false,
                      *           "arguments": {
                      *             "question": "Deploy v2.1?"
                      *           },
+                     *           "code": null,
                      *           "created_at": "2026-01-05T09:00:00Z",
                      *           "expires_at": "2026-01-06T09:00:00Z",
                      *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",

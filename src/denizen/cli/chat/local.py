@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -43,6 +43,7 @@ from denizen.errors import StorageError, SubscriberTooSlow
 from denizen.ids import CallId, EntityId, MessageId, SpaceId
 from denizen.server.live import Live, Payload
 from denizen.server.schemas import AgentOut
+from denizen.server.streams.told_calls import ToldCalls, in_order, split_at
 from denizen.spaces import directory, posting
 from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx
@@ -129,8 +130,7 @@ class _Reader:
         self._person_id = person_id
         self._after = after
         self._live = Live(space_id)
-        self._waiting: frozenset[CallId] = frozenset()
-        """The calls that the reader was told to be without a result."""
+        self._calls = ToldCalls()
         self._statuses: tuple[SpaceStatus, ...] = ()
         """What the reader was told that the space shows of its agents."""
         self._agents: frozenset[EntityId] = frozenset()
@@ -149,12 +149,14 @@ class _Reader:
         """Everything the reader was not told yet."""
         events: list[StreamEvent] = []
         while True:
-            view = await self._runtime.db.read(_look, self._space_id, self._person_id, self._after, self._waiting)
+            waiting = self._calls.waiting
+            view = await self._runtime.db.read(_look, self._space_id, self._person_id, self._after, waiting)
+            if view.messages:
+                self._calls.message_told()
             for message in view.messages:
                 self._live.said(message.id)
                 self._after = message.seq
-            events += [message_from(each) for each in view.messages]
-            events += self._tell(view.calls)
+            events += [_event(each) for each in in_order(view.messages, self._calls.new(view.calls))]
             events += _frames(self._live.seen(view.agents))
             if len(view.messages) < PAGE:
                 events += self._tell_statuses(view.statuses)
@@ -192,14 +194,7 @@ class _Reader:
         if frame.space != self._space_id:
             return []
         call = await self._runtime.db.read(calls.require_visible, frame.id, self._person_id)
-        return [*self._tell([call])]
-
-    def _tell(self, found: Iterable[calls.Call]) -> Iterator[StreamEvent]:
-        for call in found:
-            if call.state == "waiting" and call.id in self._waiting:
-                continue
-            self._waiting = self._waiting | {call.id} if call.state == "waiting" else self._waiting - {call.id}
-            yield call_from(call)
+        return [_event(each) for each in self._calls.new([call])]
 
     def _tell_statuses(self, found: Iterable[ShownStatus]) -> Iterator[StreamEvent]:
         now = statuses_from(found)
@@ -221,17 +216,22 @@ class _View:
     messages: list[posting.Message]
     agents: list[Presence]
     calls: list[calls.Call]
-    """Those without a result, and what became of those that had none before."""
+    """Those that the reader may not know as they stand."""
     statuses: list[ShownStatus]
 
 
-def _look(tx: Tx, space_id: SpaceId, person_id: EntityId, after: int, waited: frozenset[CallId]) -> _View:
+def _look(tx: Tx, space_id: SpaceId, person_id: EntityId, after: int, waiting: Sequence[CallId]) -> _View:
     directory.require_member(tx, space_id, person_id)
     messages = posting.messages_after(tx, space_id, after, limit=PAGE)
-    waiting = calls.waiting_in(tx, space_id)
-    settled = [calls.get(tx, each) for each in sorted(waited - {call.id for call in waiting})]
+    found = calls.since(tx, space_id, after, known=waiting)
+    if len(messages) == PAGE:
+        found, _ = split_at(found, messages[-1].seq)
     agents = registry.present(tx, space_id)
-    return _View(messages, agents, [*settled, *waiting], space_statuses.in_space(tx, space_id, agents))
+    return _View(messages, agents, found, space_statuses.in_space(tx, space_id, agents))
+
+
+def _event(told: posting.Message | calls.Call) -> StreamEvent:
+    return call_from(told) if isinstance(told, calls.Call) else message_from(told)
 
 
 def _frames(payloads: Iterable[Payload]) -> list[StreamEvent]:

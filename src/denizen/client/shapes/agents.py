@@ -80,6 +80,9 @@ class Call(Value):
     expires_at: datetime | None = None
     settled_at: datetime | None = None
     settled_by: str | None = None
+    approval: bool = False
+    """Whether words in the space do not answer it: a person answers it here, or by its code."""
+    code: str | None = None
 
 
 class Resting(Value):

@@ -116,6 +116,7 @@ async def create_agent(request: Request, caller: Admin, wanted: CreateAgent, key
     runtime = context_of(request).runtime
     allow(caller, None, wanted.definition)
     _check_tools(wanted.definition, runtime.tool_names)
+    await runtime.check_prices(caller.entity.organization_id, wanted.definition)
     try:
         return await runtime.db.write(_create, caller, wanted, key)
     except HandleTaken:
@@ -199,10 +200,20 @@ async def edit_agent(request: Request, caller: Admin, agent_id: str, changes: Ed
     """
     runtime = context_of(request).runtime
     try:
+        if "budget" in changes.root:
+            before, after = await runtime.db.read(_before_and_after, agent_id, caller, changes.root)
+            await runtime.check_prices(caller.entity.organization_id, after, before=before)
         return await runtime.db.write(_edit, agent_id, caller, changes.root, runtime.tool_names)
     except ValidationError as error:
         found = [{**each, "loc": ("body", *each["loc"])} for each in error.errors(include_url=False)]
         raise RequestValidationError(found) from None
+
+
+def _before_and_after(
+    tx: Tx, agent_id: str, caller: Caller, changes: Mapping[str, JsonValue]
+) -> tuple[AgentDefinition, AgentDefinition]:
+    before = find_agent(tx, agent_id, caller).definition
+    return before, revised(before, {name: value for name, value in changes.items() if name not in ("name", "handle")})
 
 
 def _edit(

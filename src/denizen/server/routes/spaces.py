@@ -17,9 +17,10 @@ from denizen.server.idempotency import IdempotencyKey
 from denizen.server.problems import Problem
 from denizen.server.room import room
 from denizen.server.routes.entities import find_present
+from denizen.server.routes.triggers import find_agent
 from denizen.server.schemas import SpaceList, SpaceOut
 from denizen.server.shapes.places import ReadMark, ReadState, SpaceChange, SpaceCreate
-from denizen.spaces import directory, reading
+from denizen.spaces import ask_again, directory, reading
 from denizen.spaces.directory import Space
 from denizen.spaces.handles import check_name
 from denizen.storage.database import Tx, storable
@@ -58,6 +59,22 @@ async def create_space(request: Request, caller: Person, wanted: SpaceCreate, ke
 async def change_space(request: Request, caller: Person, space_id: str, change: SpaceChange) -> SpaceOut:
     """The agents in it hear of it."""
     return await context_of(request).runtime.db.write(_change, space_id, caller.entity.id, change)
+
+
+@router.post(
+    "/api/spaces/{space_id}/agents/{agent_id}/ask-for-answer",
+    status_code=204,
+    summary="Ask an agent for the answer that it owes",
+)
+async def ask_for_answer(request: Request, caller: Person, space_id: str, agent_id: str) -> None:
+    """An agent that read a message here and did not reply, or reached a limit before it had, is woken and told that you
+    ask for an answer. The status that said so goes."""
+    await context_of(request).runtime.db.write(_ask_for_answer, caller, space_id, agent_id)
+
+
+def _ask_for_answer(tx: Tx, caller: Caller, space_id: str, named: str) -> None:
+    space = enter(tx, space_id, caller.entity.id)
+    ask_again.ask_for_answer(tx, space.id, find_agent(tx, named, caller).id, caller.entity.id)
 
 
 @router.put("/api/spaces/{space_id}/read", summary="Say how far you have read")
