@@ -78,11 +78,7 @@ class Equipment:
     async def equip(self, agent: Agent) -> tuple[Faculties, Budget]:
         """What this agent thinks with, and how much a request of it may hold. Raises where something is missing."""
         definition = agent.definition
-        self._check_names(agent)
-        routed = [name for route in definition.cycle.routing for name in route.models]
-        models = await self._resolve_all(agent, [definition.model, *routed])
-        sieve = await self._sieve(agent)
-        limits = await self._limits(agent, models, sieve)
+        models, sieve, limits = await self.check(agent)
         model_name = self._named(definition.model)
         faculties = Faculties(
             db=self.db,
@@ -111,6 +107,16 @@ class Equipment:
         # Whichever of its models it comes to, the request fits.
         contexts = [each.context_window for each in models.values() if each.context_window is not None]
         return faculties, budget(definition.window, min(contexts, default=None))
+
+    async def check(self, agent: Agent) -> tuple[dict[str, Model], Sieve | None, Allowance | None]:
+        """The models, the triage and the limits of this agent. Raises where something is missing, as far as that is
+        known without asking another machine."""
+        self._check_names(agent)
+        definition = agent.definition
+        routed = [name for route in definition.cycle.routing for name in route.models]
+        models = await self._resolve_all(agent, [definition.model, *routed])
+        sieve = await self._sieve(agent)
+        return models, sieve, await self._limits(agent, models, sieve)
 
     async def model_for(self, agent: Agent, name: str) -> tuple[str, Model]:
         """The model of that name, paid as this agent's own is; `default` is told by the name it stands for."""

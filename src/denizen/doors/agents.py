@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 from pydantic_ai.models import Model
 
 from denizen.access import webhooks
 from denizen.access.payloads import Greeting
 from denizen.access.signatures import Scheme
 from denizen.access.webhooks import Webhook
-from denizen.agents import applying, forking, registry
+from denizen.agents import applying, fitness, forking, registry
 from denizen.agents.definition import AgentDefinition
 from denizen.agents.differences import Change
 from denizen.agents.files import Declared
+from denizen.agents.fitness import Fitness, Unable
 from denizen.agents.registry import Agent, Status
 from denizen.cycles import budgets
 from denizen.cycles.budgets import BudgetSettings, Resting, Spending
+from denizen.cycles.troubles import classify
 from denizen.doors.wiring import Who, Wiring, id_of
-from denizen.errors import OutcomeUnknown
+from denizen.errors import DenizenError, OutcomeUnknown
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId, new_id
 from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
 from denizen.inbox.outside import storable_data
+from denizen.models.probing import Probing
 from denizen.spaces.directory import Organization, Space
 from denizen.spaces.handles import handle_from
 from denizen.storage.database import Tx, storable
@@ -163,6 +167,30 @@ class Agents(Wiring):
         """The agent tries now what it could not do, in that space or everywhere: it need not wait for a key or a model
         to change, and messages that were set aside while somebody waits are taken up again."""
         await self.db.write(registry.try_again, id_of(agent), None if space is None else id_of(space))
+
+    async def check_agents(
+        self, organization: Organization | OrganizationId | None = None, *, probe: bool = False
+    ) -> list[Fitness]:
+        """Whether each agent can think in this process now, how long people have waited for it, and what it has set
+        aside. With `probe`, each of their models is asked for a few tokens, once."""
+        found = await self.db.read(fitness.of_organization, await self._organization(organization))
+        probing = Probing() if probe else None
+        return [each if each.unable is not None else await self._checked(each, probing) for each in found]
+
+    async def _checked(self, found: Fitness, probing: Probing | None) -> Fitness:
+        model_name = ""
+        try:
+            agent = await self.db.read(registry.get, found.agent_id)
+            model_name = agent.definition.model
+            models, _, _ = await self._equipment().check(agent)
+            if probing is not None:
+                for name, model in models.items():
+                    model_name = name
+                    await probing.ask(model)
+        except (DenizenError, ValidationError) as error:
+            trouble = classify(error, self.default_model if model_name == "default" else model_name)
+            return replace(found, unable=Unable(found.agent_id, found.name, trouble.cause, trouble.detail))
+        return found
 
     async def delete_agent(self, agent: Agent | AgentId) -> None:
         await self.db.write(registry.delete, id_of(agent))

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from sqlalchemy import bindparam, select
 
-from denizen.agents import registry
+from denizen.agents import registry, space_statuses
 from denizen.agents.registry import Presence
+from denizen.agents.space_statuses import ShownStatus
 from denizen.bus.streams import (
     SPACES,
     WANTED,
@@ -27,6 +28,7 @@ from denizen.bus.streams import (
     ReplyChanged,
     RoundChanged,
     StanceChanged,
+    StatusChanged,
     StreamFrame,
     StreamStarted,
     agent_topic,
@@ -64,6 +66,7 @@ from denizen.server.streams.events import (
     typed_event,
 )
 from denizen.server.streams.space import PAGE
+from denizen.server.streams.statuses import StatusFeed
 from denizen.server.streams.told_calls import ToldCalls, in_order, split_at
 from denizen.spaces import directory, posting
 from denizen.spaces.directory import SpaceKind
@@ -88,6 +91,7 @@ class _Place:
 class _Surroundings:
     places: dict[SpaceId, _Place]
     agents: list[Presence]
+    statuses: Mapping[SpaceId, list[ShownStatus]]
 
 
 _places = statement(
@@ -108,7 +112,13 @@ def _look_around(tx: Tx, reader: _Reader) -> _Surroundings:
     require_good(tx, reader.token_id)
     rows = tx.all(_places, entity_id=reader.entity_id)
     found = {row[0]: _Place(row[0], row[1], row[2], bool(row[3]), row[4], row[5]) for row in rows}
-    return _Surroundings(found, registry.around(tx, reader.entity_id))
+    agents = registry.around(tx, reader.entity_id)
+    return _Surroundings(found, agents, space_statuses.in_spaces_of(tx, reader.entity_id, agents))
+
+
+def _statuses_now(tx: Tx, reader: _Reader, space_id: SpaceId) -> list[ShownStatus]:
+    _require(tx, reader, space_id)
+    return space_statuses.in_space(tx, space_id)
 
 
 def _new_messages(tx: Tx, reader: _Reader, space_id: SpaceId, after: int) -> list[Message]:
@@ -152,6 +162,7 @@ class PersonStory:
         self._say = say
         self._live = Live()
         self._advising = Advising(self._runtime.db, self._enter)
+        self._statuses = StatusFeed()
         self._positions: dict[SpaceId, int] = {}
         self._calls: dict[SpaceId, ToldCalls] = {}
         self._read: dict[SpaceId, int] = {}
@@ -209,6 +220,8 @@ class PersonStory:
             await self.look()
 
     async def _hear(self, frame: StreamFrame, space_id: SpaceId | None) -> None:
+        for each in self._statuses.moved_by(frame):
+            await self._say_statuses(each)
         match frame:
             case MembershipChanged():
                 await self.look()
@@ -228,6 +241,9 @@ class PersonStory:
                 # It is heard of from the space and from its agent.
                 if space_id is not None:
                     await self._say_call(space_id, frame.id)
+            case StatusChanged():
+                if space_id is not None:
+                    await self._say_statuses(space_id)
             case MetadataUpdated():
                 if space_id is not None:
                     await self._say(await self._runtime.db.read(_memory_now, self._reader, space_id))
@@ -285,6 +301,7 @@ class PersonStory:
         del self._positions[space_id]
         del self._calls[space_id]
         self._read.pop(space_id, None)
+        self._statuses.leave(space_id)
         self._live.left(space_id)
 
     async def _tell(self, around: _Surroundings, found: Mapping[SpaceId, Sequence[Call]]) -> None:
@@ -297,6 +314,15 @@ class PersonStory:
                     continue  # since the look around; the next one tells
         await self._say_read(around)
         await self._say_live(self._live.seen(around.agents))
+        told = [self._statuses.news(each, around.statuses.get(each, ())) for each in around.places]
+        if any(told):
+            await self._say(b"".join(told))
+
+    async def _say_statuses(self, space_id: SpaceId) -> None:
+        """The reader knows what the space shows of its agents."""
+        now = await self._runtime.db.read(_statuses_now, self._reader, space_id)
+        if told := self._statuses.news(space_id, now):
+            await self._say(told)
 
     async def _say_read(self, around: _Surroundings) -> None:
         """The reader knows how far the person has read everywhere."""
@@ -312,6 +338,7 @@ class PersonStory:
 
     async def _catch_up(self, space_id: SpaceId, found: Sequence[Call] = ()) -> None:
         """The reader has every message of this space, and these calls of it, each behind its message."""
+        asked = False
         while True:
             after = self._positions[space_id]
             messages = await self._runtime.db.read(_new_messages, self._reader, space_id, after)
@@ -324,6 +351,7 @@ class PersonStory:
                 if isinstance(each, Call):
                     told.append(call_event(each))
                     continue
+                asked = asked or each.author_kind == "human"
                 self._live.said(each.id)
                 self._positions[space_id] = each.seq
                 if each.author_id == self._reader.entity_id:
@@ -333,7 +361,10 @@ class PersonStory:
             if told:
                 await self._say(b"".join(told))
             if is_last:
-                return
+                break
+        if asked:
+            # An agent that is at work elsewhere takes this up later.
+            await self._say_statuses(space_id)
 
     async def _say_space(self, space_id: SpaceId) -> None:
         """The space as it is now; there may be other agents in it as well."""

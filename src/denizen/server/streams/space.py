@@ -9,8 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from denizen.agents import registry
+from denizen.agents import registry, space_statuses
 from denizen.agents.registry import Presence
+from denizen.agents.space_statuses import ShownStatus
 from denizen.bus.streams import (
     WANTED,
     CallChanged,
@@ -23,6 +24,7 @@ from denizen.bus.streams import (
     ReplyChanged,
     RoundChanged,
     SpaceChanged,
+    StatusChanged,
     StreamFrame,
     StreamStarted,
     agent_topic,
@@ -45,6 +47,7 @@ from denizen.server.streams.events import (
     metadata_event,
     space_changed_event,
 )
+from denizen.server.streams.statuses import StatusFeed
 from denizen.server.streams.told_calls import ToldCalls, in_order, split_at
 from denizen.spaces import directory, posting
 from denizen.spaces.posting import Message
@@ -68,13 +71,21 @@ class Reader:
 class _View:
     messages: list[Message]
     agents: list[Presence]
+    statuses: list[ShownStatus]
 
 
 def _look(tx: Tx, reader: Reader, after: int) -> _View:
     require_good(tx, reader.token_id)
     directory.require_member(tx, reader.space_id, reader.entity_id)
     messages = posting.messages_after(tx, reader.space_id, after, limit=PAGE)
-    return _View(messages, registry.present(tx, reader.space_id))
+    agents = registry.present(tx, reader.space_id)
+    return _View(messages, agents, space_statuses.in_space(tx, reader.space_id, agents))
+
+
+def _statuses_now(tx: Tx, reader: Reader) -> list[ShownStatus]:
+    require_good(tx, reader.token_id)
+    directory.require_member(tx, reader.space_id, reader.entity_id)
+    return space_statuses.in_space(tx, reader.space_id)
 
 
 def _changed(tx: Tx, reader: Reader, message_id: MessageId) -> Message:
@@ -106,6 +117,7 @@ class SpaceStory:
         self._say = say
         self._live = Live(space_id)
         self._advising = Advising(self._runtime.db, self._enter)
+        self._statuses = StatusFeed()
         self._agents: list[Presence] = []
         self._calls = ToldCalls()
 
@@ -136,7 +148,9 @@ class SpaceStory:
             now, found = (found, ()) if is_last else split_at(found, self._after)
             told = [_event(each) for each in in_order(view.messages, self._calls.new(now))]
             told += [live_event(each) for each in self._live.seen(view.agents)]
-            if told:
+            if is_last:
+                told.append(self._statuses.news(self._reader.space_id, view.statuses))
+            if any(told):
                 await self._say(b"".join(told))
             if is_last:
                 return
@@ -154,6 +168,8 @@ class SpaceStory:
 
     async def hear(self, topic: str, frame: StreamFrame) -> None:
         del topic  # all of it is of this space, or of agents in it
+        if self._statuses.moved_by(frame):
+            await self._say_statuses()
         match frame:
             case MessageCreated():
                 if frame.seq > self._after:
@@ -170,6 +186,8 @@ class SpaceStory:
                 # There may be other agents in it, or the reader may not be.
                 await self.look()
                 await self._say(await self._runtime.db.read(_space_now, self._reader))
+            case StatusChanged():
+                await self._say_statuses()
             case MetadataUpdated():
                 if frame.space == self._reader.space_id:
                     await self._say(await self._runtime.db.read(_memory_now, self._reader))
@@ -195,6 +213,12 @@ class SpaceStory:
         if told := await self._advising.begin([self._reader.space_id]):
             await self._say(told)
             self._runtime.bus.publish(WANTED, wanted_payload([self._reader.space_id]))
+
+    async def _say_statuses(self) -> None:
+        """The reader knows what the space shows of its agents."""
+        now = await self._runtime.db.read(_statuses_now, self._reader)
+        if told := self._statuses.news(self._reader.space_id, now):
+            await self._say(told)
 
     async def _say_changed(self, message_id: MessageId) -> None:
         """The message as it stands now: a frame may be older than what it tells of."""
