@@ -11,12 +11,13 @@ READY := .venv/.ready
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup test tests lint types format bench picture web schema screenshots lock clean
+.PHONY: help run setup test tests test-hard lint types format bench picture web schema screenshots lock clean
 
 help:
 	@echo "make run      set up and start Denizen on http://127.0.0.1:8420"
 	@echo "make setup    install everything into .venv (nothing happens if nothing changed)"
 	@echo "make test     check style and types, then run all tests (WORKERS=3 at a time)"
+	@echo "make test-hard  run the tests under load, as another user, ... (CONDITIONS=load ONLY=tests/cli)"
 	@echo "make lint     check style and formatting only"
 	@echo "make types    check types only"
 	@echo "make format   format the code and sort its imports"
@@ -61,6 +62,11 @@ tests: $(READY)
 	@$(BIN)/python hatch_build.py
 	@$(BIN)/python -m tests.browser
 	$(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal
+
+test-hard: $(READY)
+	@$(BIN)/python hatch_build.py
+	@$(BIN)/python -m tests.browser
+	@$(BIN)/python -m tests.hard $(CONDITIONS) --only "$(ONLY)" --workers $(WORKERS)
 
 lint: $(READY)
 	$(BIN)/ruff check
