@@ -11,12 +11,13 @@ READY := .venv/.ready
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup test tests lint types format bench picture web schema screenshots lock clean
+.PHONY: help run setup test tests mutants lint types format bench picture web schema screenshots lock clean
 
 help:
 	@echo "make run      set up and start Denizen on http://127.0.0.1:8420"
 	@echo "make setup    install everything into .venv (nothing happens if nothing changed)"
 	@echo "make test     check style and types, then run all tests (WORKERS=3 at a time)"
+	@echo "make mutants  put SAMPLE=200 small defects into the core, one at a time, and list those that no test finds"
 	@echo "make lint     check style and formatting only"
 	@echo "make types    check types only"
 	@echo "make format   format the code and sort its imports"
@@ -61,6 +62,13 @@ tests: $(READY)
 	@$(BIN)/python hatch_build.py
 	@$(BIN)/python -m tests.browser
 	$(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal
+
+# For a change of the core, not for every commit: the first run takes minutes to learn which tests run which lines.
+SAMPLE ?= 200
+SEED ?= 1
+
+mutants: $(READY)
+	$(BIN)/python -m tests.mutants --sample $(SAMPLE) --seed $(SEED)
 
 lint: $(READY)
 	$(BIN)/ruff check
