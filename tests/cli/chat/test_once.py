@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from denizen.models.scripted import forever, reply, skip
+from tests import warm
 from tests.cli.chat.houses import House, echoing, has_replied, open_house
 from tests.servers import free_port
 
@@ -25,7 +25,7 @@ class Ran:
 async def chat(*arguments: str, environ: dict[str, str], cwd: Path, piped: str | None = None) -> Ran:
     """`denizen chat` with these arguments, to its end."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "denizen", "chat", *arguments,
+        *warm.denizen(), "chat", *arguments,
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         env=environ, cwd=cwd,
     )  # fmt: skip
