@@ -30,7 +30,7 @@ from denizen.spaces.posting import Draft
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import cycles, minds
 from denizen.tools import calls, effects, guard
-from denizen.tools.hops import hop_of_send
+from denizen.tools.hops import hop_of_send, shown_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def close_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -> int:
         log.append(tx, agent_id, ending.entries)
     delivered = None
     if ending.delivering is not None:
-        delivered = _deliver_text(tx, agent_id, cycle, ending.steps, *ending.delivering)
+        delivered = _deliver_text(tx, agent_id, cycle, ending, *ending.delivering)
     if charge is not NOTHING:
         ledger.enter(tx, agent_id, cycle.id, "usage", charge)
     if ending.outcome == "failed":
@@ -155,14 +155,14 @@ def _remember(tx: Tx, agent_id: AgentId, kept: str) -> None:
 
 
 def _deliver_text(
-    tx: Tx, agent_id: AgentId, cycle: OpenCycle, steps: int, space_id: SpaceId, what: Draft
+    tx: Tx, agent_id: AgentId, cycle: OpenCycle, ending: Ending, space_id: SpaceId, what: Draft
 ) -> str | None:
     """The text stands in the space, unless it would carry private words there; gives the id of the message."""
     if guard.crossing(tx, agent_id, cycle.id, space_id, what, cycle.events, cycle.remembered) is not None:
         return None
-    hop = hop_of_send(cycle.events, space_id)
+    hop = hop_of_send(tx, agent_id, space_id, cycle.events, shown_in((*cycle.entries, *ending.entries)))
     posted = posting.post(tx, space_id, agent_id, what, hop=hop, cycle_id=cycle.id)
-    effects.record(tx, cycle.id, steps - 1, 0, "send_message", result="", changes=True)
+    effects.record(tx, cycle.id, ending.steps - 1, 0, "send_message", result="", changes=True)
     return posted.id
 
 

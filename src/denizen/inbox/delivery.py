@@ -124,6 +124,19 @@ _waiting = (
 )
 _pending = statement(_waiting.limit(bindparam("limit")))
 _first_waking = statement(_waiting.where(events.c.wakes == 1).limit(1))
+_newest_of_space = statement(
+    select(*_columns)
+    .select_from(_joined)
+    .where(
+        events.c.agent_id == bindparam("agent_id"),
+        _OPEN,
+        events.c.state == "pending",
+        events.c.space_id == bindparam("space_id"),
+        events.c.number <= bindparam("up_to"),
+    )
+    .order_by(events.c.number.desc())
+    .limit(1)
+)
 
 _taken = statement(
     select(*_columns)
@@ -173,6 +186,11 @@ def pending(tx: Tx, agent_id: AgentId, *, limit: int = LOOKED_AT) -> list[Event]
     if len(rows) == limit and not any(row[5] for row in rows):
         rows += tx.all(_first_waking, agent_id=agent_id, now=tx.now)
     return [_event(row) for row in rows]
+
+
+def newest_of_space(tx: Tx, agent_id: AgentId, space_id: str, *, up_to: int) -> list[Event]:
+    """The newest event of that space that waits in this inbox, among those up to a number; none or one."""
+    return [_event(row) for row in tx.all(_newest_of_space, agent_id=agent_id, space_id=space_id, up_to=up_to)]
 
 
 OpenState = Literal["pending", "taken", "dead"]

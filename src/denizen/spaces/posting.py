@@ -344,6 +344,16 @@ _of_cycle = statement(
     .order_by(messages.c.seq)
     .limit(bindparam("limit"))
 )
+_newest_of_others = statement(
+    select(messages.c.seq, messages.c.hop)
+    .where(
+        messages.c.space_id == bindparam("space_id"),
+        messages.c.seq <= bindparam("up_to"),
+        messages.c.author_id != bindparam("reader_id"),
+    )
+    .order_by(messages.c.seq.desc())
+    .limit(1)
+)
 _last_seq = statement(select(spaces.c.last_seq).where(spaces.c.id == bindparam("space_id")))
 END: Final = 2**62
 """Beyond the number of any message."""
@@ -373,6 +383,26 @@ def last_seq(tx: Tx, space_id: SpaceId) -> int:
     if row is None:
         raise NotFound("space", space_id)
     return row[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """The place of a message in its space, and how many agents in a row led to it."""
+
+    seq: int
+    hop: int
+
+
+def newest_of_others(tx: Tx, space_id: SpaceId, reader_id: EntityId, *, up_to: int) -> Numbered | None:
+    """The newest message of the space up to that sequence number that the reader has not written itself."""
+    row = tx.one(_newest_of_others, space_id=space_id, reader_id=reader_id, up_to=up_to)
+    return None if row is None else Numbered(*row)
+
+
+def seq_of(tx: Tx, message_id: str) -> int | None:
+    """The sequence number of the message; None if there is no such message."""
+    row = tx.one(_seq_of, id=message_id)
+    return None if row is None else row[0]
 
 
 def get_message(tx: Tx, message_id: MessageId) -> Message:

@@ -74,7 +74,7 @@ def send_message(tx: Tx, hand: Hand, arguments: SendMessage) -> Done:
         hand.agent_id,
         what,
         id=hand.message_id,
-        hop=hop_of_send(hand.events, space.id),
+        hop=hop_of_send(tx, hand.agent_id, space.id, hand.events, hand.shown),
         cycle_id=hand.cycle_id,
     )
     return Done(_told(success=True, messageId=posted.id), changes=True, sent_to=space.name)
