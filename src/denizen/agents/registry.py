@@ -26,7 +26,7 @@ from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
 from denizen.models.prices import Usage, usage_of
 from denizen.plans import agenda
 from denizen.reflection import records as reflection
-from denizen.spaces import directory
+from denizen.spaces import directory, floor
 from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx, insert_into, statement
 from denizen.storage.schema import agents, cycles, entities, events, memberships, minds, organizations, reflecting
@@ -197,6 +197,7 @@ def edit(tx: Tx, agent_id: AgentId, definition: AgentDefinition) -> Agent:
 def suspend(tx: Tx, agent_id: AgentId) -> None:
     """The agent thinks no more until it is resumed. Its events and plans wait; a cycle under way stops where it is."""
     _change_status(tx, agent_id, "suspended")
+    floor.hand_over(tx, agent_id)
     epoch = leases.seize(tx, agent_id)
     agenda.hold(tx, agent_id)
     tx.run(_interrupt, agent=agent_id)
@@ -213,6 +214,7 @@ def resume(tx: Tx, agent_id: AgentId) -> None:
 def delete(tx: Tx, agent_id: AgentId) -> None:
     """The agent is dead: it never wakes again. Its past stays; a cycle under way ends with a note that says so."""
     _change_status(tx, agent_id, "dead")
+    floor.hand_over(tx, agent_id)
     epoch = leases.seize(tx, agent_id)
     calls.cancel(tx, agent_id)
     found = find_open(tx, agent_id)

@@ -59,7 +59,8 @@ def notice(
         delivery.take(tx, urgent, cycle.id)
         log.append(tx, lease.agent_id, [update])
     taken = {event.number for event in urgent}
-    rest = [event for event in waiting if event.number not in taken]
+    # What does not wake is read at the next waking: shown here, it would be answered all the same.
+    rest = [event for event in waiting if event.wakes and event.number not in taken]
     if not rest or awareness not in ("preview", "combined"):
         return Noticed(tuple(urgent), update)
     newest = max(event.number for event in rest[:PREVIEW_EVENTS])

@@ -25,7 +25,7 @@ from denizen.ids import AgentId, CycleId, SpaceId
 from denizen.inbox import delivery
 from denizen.inbox.delivery import DEAD_AFTER, back_off
 from denizen.profiles import choosing
-from denizen.spaces import posting
+from denizen.spaces import floor, posting
 from denizen.spaces.posting import Draft
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import cycles, minds
@@ -161,7 +161,8 @@ def _deliver_text(
     if guard.crossing(tx, agent_id, cycle.id, space_id, what, cycle.events, cycle.remembered) is not None:
         return None
     hop = hop_of_send(tx, agent_id, space_id, cycle.events, shown_in((*cycle.entries, *ending.entries)))
-    posted = posting.post(tx, space_id, agent_id, what, hop=hop, cycle_id=cycle.id)
+    answers = floor.asked_by(cycle.events, space_id)
+    posted = posting.post(tx, space_id, agent_id, what, hop=hop, cycle_id=cycle.id, answers=answers)
     effects.record(tx, cycle.id, ending.steps - 1, 0, "send_message", result="", changes=True)
     return posted.id
 
@@ -186,6 +187,7 @@ _hand_back = statement(update(cycles).where(cycles.c.id == bindparam("cycle")).v
 def skip_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, reason: str, charge: Charge) -> None:
     """The events are done; nothing else of the cycle remains but a line in the ledger."""
     fence(tx, lease)
+    floor.pass_on(tx, lease.agent_id, cycle.events)
     delivery.finish(tx, lease.agent_id, cycle.id)
     _erase(tx, lease.agent_id, cycle)
     ledger.enter(tx, lease.agent_id, cycle.id, "skip", charge, reason)

@@ -79,7 +79,8 @@ def deliver(tx: Tx, deliveries: Sequence[Delivery]) -> None:
             for each in deliveries
         ],
     )
-    woken: list[JsonValue] = [each.agent_id for each in deliveries if each.wakes]
+    # What is urgent is told in the middle of a cycle, also to an agent that it would not have woken.
+    woken: list[JsonValue] = [each.agent_id for each in deliveries if each.wakes or each.urgent]
     if woken:
         tx.announce(WAKE, {"agents": woken})
 
