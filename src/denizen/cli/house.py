@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from denizen.telemetry.telemetry import Telemetry
     from denizen.welcome import World
 
+LOCK_FOLDER: Final = "instances"
+"""In the home folder: a lock file for each process in which agents live."""
 TOKEN_FILE: Final = "token"  # noqa: S105  the name of the file
 """In the home folder: the owner's access token, which `denizen up` puts there for the command line of this machine."""
 
@@ -73,6 +75,7 @@ async def open_house(settings: Settings) -> AsyncGenerator[House]:
         public_url=settings.public_url or settings.address,
         telemetry=telemetry,
         memory=what_is_remembered(settings),
+        lock_folder=settings.home / LOCK_FOLDER,
         **how_secrets_are_kept(settings),
         **how_agents_reflect(settings),
     )
