@@ -237,7 +237,7 @@ async def test_a_question_is_not_given_up_because_no_instance_was_seen(world: Wo
     turns = [call("confirm", what="deploy"), "Asked."]
     _, noor, _ = await asked_in_a_hall(world, *turns, tools=[confirm(mode=mode)])
     world.clock.advance(3_600)
-    given_up = await world.denizen.db.write(calls.attend, world.denizen.instance, world.clock.now())
+    given_up = await world.denizen.db.write(calls.attend, world.denizen.instance, 0)
     assert given_up == []
     assert [each.state for each in await world.denizen.waiting_calls(noor)] == ["waiting"]
 
@@ -258,7 +258,7 @@ async def test_whoever_looks_does_not_take_its_own_calls_for_abandoned(world: Wo
     async with world.denizen.living():
         await world.say(noor, "Tea, please", hall)
         await started.wait()
-        db, me, later = world.denizen.db, world.denizen.instance, world.clock.now() + 3_600_000_000
+        db, me, later = world.denizen.db, world.denizen.instance, -3_600
         assert not await db.read(calls.unattended, me, later)
         assert await db.write(calls.attend, me, later) == []
         assert await db.read(calls.unattended, "another", later)
