@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import JsonValue
-from sqlalchemy import bindparam, func, select, update
+from sqlalchemy import bindparam, case, func, select, update
 
 from denizen.bus.streams import MessageCreated, space_topic
 from denizen.errors import InvalidInput, NotAMember, NotFound
@@ -18,7 +18,7 @@ from denizen.inbox.delivery import Delivery
 from denizen.inbox.urgency import rule_from
 from denizen.spaces.markdown import Rendered, render
 from denizen.storage.database import Tx, insert_into, statement, storable
-from denizen.storage.schema import agents, entities, memberships, messages, spaces
+from denizen.storage.schema import agents, cycles, entities, events, memberships, messages, spaces
 
 HOP_BUDGET: Final = 6
 """How many agents in a row may answer each other before their messages stop waking anyone."""
@@ -93,6 +93,22 @@ _members = (
     .select_from(memberships)
     .scalar_subquery()
 )
+# When the agent goes on with what failed: with its open cycle, or with what was said in this space before.
+_cycle_goes_on_at = (
+    select(func.max(cycles.c.not_before))
+    .where(cycles.c.agent_id == agents.c.id, cycles.c.number.is_(None))
+    .scalar_subquery()
+)
+_space_goes_on_at = (
+    select(func.max(events.c.not_before))
+    .where(
+        events.c.agent_id == agents.c.id,
+        events.c.state != "done",
+        events.c.state == "pending",
+        events.c.space_id == bindparam("space_id"),
+    )
+    .scalar_subquery()
+)
 _listeners = statement(
     select(
         memberships.c.entity_id,
@@ -104,6 +120,9 @@ _listeners = statement(
         agents.c.held_until,
         agents.c.parked_cause,
         _members,
+        _cycle_goes_on_at,
+        # Not of those that cannot answer anyway: much may wait for them.
+        case(((agents.c.status == "active") & agents.c.parked_cause.is_(None), _space_goes_on_at)),
     )
     .join(agents, agents.c.id == memberships.c.entity_id)
     .join(entities, entities.c.id == memberships.c.entity_id)
@@ -172,7 +191,7 @@ def post(
     kind, handle = author
     said = Said(posted_id, space_id, author_id, kind, handle, what, reply_to, hop, urgent, asked)
     if kind == "agent":
-        statuses.clear_in_space(tx, author_id, space_id)
+        statuses.clear_in_space(tx, author_id, space_id, thinking=cycle_id is not None)
     delivery.deliver(tx, deliveries(tx, said))
     tx.announce(space_topic(space_id), MessageCreated(space_id, seq, posted_id, author_id).to_payload())
     return Posted(posted_id, seq, space_kind)
@@ -212,6 +231,10 @@ class _Listener:
     """Why it cannot think until something changes, where that is so."""
     members: int
     """How many are in the space."""
+    cycle_goes_on_at: int | None
+    """When it goes on with a cycle that failed."""
+    space_goes_on_at: int | None
+    """When it tries again what was said in the space before."""
 
 
 def deliveries(tx: Tx, said: Said) -> list[Delivery]:
@@ -272,6 +295,8 @@ def _show_why_not(tx: Tx, said: Said, listener: _Listener) -> None:
             statuses.show(
                 tx, listener.id, said.space_id, parked.cause, message_id=said.id, retry_at=parked.until, **parked.detail
             )
+    elif (again_at := max(listener.cycle_goes_on_at or 0, listener.space_goes_on_at or 0)) > tx.now:
+        statuses.show(tx, listener.id, said.space_id, "failing", message_id=said.id, retry_at=again_at)
 
 
 @dataclass(frozen=True, slots=True)
