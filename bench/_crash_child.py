@@ -37,7 +37,7 @@ from denizen.memory.settings import MemoryOptions
 from denizen.models.scripted import Call, Info, Piece, ScriptedModel, Turn, call, forever, reply, skip
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity
-from denizen.storage import sqlite
+from denizen.storage import postgresql, sqlite
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import calls, cycles, events, log, plans
 from denizen.tools.settings import ClientTool, HttpTool
@@ -45,6 +45,9 @@ from denizen.tools.tool import OnCrash, OutsideTool
 
 HASTE: Final = 200
 """How many times faster than ours the town's clock runs: a lease of 30 s is over in 0.15."""
+CONNECTIONS: Final = 3
+"""To PostgreSQL. Enough to be in each other's way; each one more costs its server as much as a life costs the process,
+because every connection reads the catalogue and plans every statement anew."""
 TIRED: Final = 3
 """Failed attempts after which nobody should be killed once more: at five, the design gives up, and says so."""
 
@@ -536,6 +539,7 @@ class _Defects:
 def live(life: Life, parent: Connection | None = None) -> None:
     """The whole life of a process. `parent` hears "living", or "tired" if it must not be killed now, and "quiet"."""
     structlog.configure(processors=[_Defects(life.folder / "defects")])
+    postgresql.CONNECTIONS = CONNECTIONS
     if not life.flushes:
         sqlite.SYNCHRONOUS = "OFF"
     if life.kill is not None:

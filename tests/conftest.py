@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from uuid import uuid4
 
@@ -23,11 +25,48 @@ from tests.world import (  # noqa: F401  fixtures for every folder
     world,
 )
 
+TESTS = Path(__file__).parent
+
+ON_BOTH_DATABASES = (
+    "access",
+    "agents",
+    "cli/test_doctor.py",
+    "consciousness/recall",
+    "consciousness/test_mind.py",
+    "crash",
+    "cycles",
+    "forgetting",
+    "inbox",
+    "memory",
+    "panel",
+    "plans",
+    "properties",
+    "scenarios",
+    "spaces",
+    "storage",
+    "test_checker.py",
+    "test_runtime.py",
+    "test_servers.py",
+)
+"""Where SQL, locks and leases matter: these tests run on SQLite and on PostgreSQL every time.
+
+The others run on SQLite, and on both with `--all-databases`, as in `make test-all`.
+"""
+
+SLOW_FIRST = ("surfaces", "deploy", "crash", "web", "cli/chat", "cli", "properties", "server", "consciousness")
+"""These folders take the longest. What is left for the end should be short, or one worker ends long after the rest."""
+
 # The same examples on every run, so that a red build is red for everyone; `thorough` looks for new ones, for longer.
 # Neither has a deadline: a slow machine is no defect. A loaded one makes examples slow to draw.
-settings.register_profile("ci", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("thorough", settings.get_profile("ci"), derandomize=False, max_examples=2000, print_blob=True)
+settings.register_profile(
+    "ci", deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("thorough", settings.get_profile("ci"), derandomize=False, max_examples=1000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+# What is imported while tests are collected stays to the end. Looking through it for garbage again and again took a
+# fifth of the whole run.
+gc.disable()
 
 
 *_as_usual, _ = structlog.get_config()["processors"]
@@ -52,9 +91,47 @@ def synchronous_as_shipped() -> Iterator[str]:
         yield shipped
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--all-databases", action="store_true", help="run every test that can on PostgreSQL as well as on SQLite"
+    )
+
+
+def pytest_configure() -> None:
+    missing = [place for place in (*ON_BOTH_DATABASES, *SLOW_FIRST) if not (TESTS / place).exists()]
+    if missing:
+        raise pytest.UsageError(f"tests/conftest.py names what is not there: {', '.join(missing)}. Correct its lists.")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Gives `database_url` and `ready_url` their databases."""
+    for name in ("database_url", "ready_url"):
+        if name in metafunc.fixturenames:
+            within = _within(metafunc.definition.path, ON_BOTH_DATABASES) is not None
+            both = within or metafunc.config.getoption("--all-databases")
+            metafunc.parametrize(name, ["sqlite", "postgresql"] if both else ["sqlite"], indirect=True)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes so long that it has a limit of its own begins first: at the end, everyone would wait for it."""
-    items.sort(key=lambda item: item.get_closest_marker("timeout") is None)
+    """What takes long begins first, above all what has a limit of its own: at the end, everyone would wait for it."""
+
+    def place(item: pytest.Item) -> tuple[bool, int]:
+        slow = _within(item.path, SLOW_FIRST)
+        return item.get_closest_marker("timeout") is None, len(SLOW_FIRST) if slow is None else slow
+
+    items.sort(key=place)
+
+
+@cache
+def _within(path: Path, places: tuple[str, ...]) -> int | None:
+    """The number of the first of these files and folders that `path` is in, or is."""
+    return next((at for at, place in enumerate(places) if path.is_relative_to(TESTS / place)), None)
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
@@ -141,16 +218,16 @@ def ready_postgres_url(_postgres_to_clean: str) -> Iterator[str]:
     servers.clean_database(_postgres_to_clean)
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture
 def ready_url(request: pytest.FixtureRequest) -> str:
-    """Either of them: the test runs once on each."""
+    """Either of them: the test runs on SQLite, and once more on PostgreSQL where `ON_BOTH_DATABASES` says so."""
     fixture = {"sqlite": "ready_sqlite_url", "postgresql": "ready_postgres_url"}[request.param]
     return request.getfixturevalue(fixture)
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture
 def database_url(request: pytest.FixtureRequest) -> str:
-    """An empty database of this test's own: the test runs once on SQLite and once on PostgreSQL."""
+    """An empty database of this test's own: on SQLite, and on PostgreSQL where `ON_BOTH_DATABASES` says so."""
     fixture = {"sqlite": "sqlite_url", "postgresql": "postgres_url"}[request.param]
     return request.getfixturevalue(fixture)
 

@@ -23,7 +23,7 @@ from sqlalchemy import ColumnElement, FromClause, Select, Table, bindparam, exis
 from denizen.cycles.records import calls_of
 from denizen.models import codec
 from denizen.panel.rounds import ASSISTANT
-from denizen.storage.database import Database, Statement, Tx, statement
+from denizen.storage.database import Database, Statement, Tx, long_running, statement
 from denizen.storage.schema import (
     advisors,
     agents,
@@ -75,6 +75,7 @@ async def check_database(db: Database) -> list[Violation]:
     return await db.read(check)
 
 
+@long_running
 def check(tx: Tx) -> list[Violation]:
     """Everything that breaks an invariant at this moment; an empty list if nothing does."""
     found: list[Violation] = []
@@ -407,7 +408,7 @@ def _check_effects(agent: _Agent, cycle: _Cycle, steps: Sequence[_Step]) -> Iter
         at = f"step {effect.step}, position {effect.position}"
         call = _call_of(effect, steps)
         if call is None:
-            if not _is_delivered_text(effect, cycle):
+            if not _is_delivered_text(effect, steps):
                 yield Violation(4, f"An effect of {effect.tool} at {at} belongs to no call.", where)
             continue
         # A cycle that was cut short for good says honestly that it does not know.
@@ -430,9 +431,10 @@ def _was_told(effect: _Effect, step: _Step) -> bool:
     return all(each.content == effect.result for each in told)
 
 
-def _is_delivered_text(effect: _Effect, cycle: _Cycle) -> bool:
-    """Whether it is the model's last words, sent in its name because a person waited."""
-    return effect.tool == SEND_MESSAGE and (effect.step, effect.position) == (cycle.steps - 1, 0)
+def _is_delivered_text(effect: _Effect, steps: Sequence[_Step]) -> bool:
+    """Whether it is a text that the model wrote without a call, sent in its name because a person waited."""
+    is_text = effect.step < len(steps) and not steps[effect.step].calls
+    return effect.tool == SEND_MESSAGE and is_text and effect.position == 0
 
 
 def _check_unrecorded(agent: _Agent, cycle: _Cycle, steps: Sequence[_Step]) -> Iterator[Violation]:

@@ -3,8 +3,8 @@
 DenizenError
 ├── InvalidInput            something handed in cannot be accepted as it is
 │   ├── ToolMissing         an agent uses tools that this process does not have
-│   ├── PriceUnknown        a budget is in dollars, and nobody knows what a model costs
 │   ├── HandleTaken         another entity of the organization has that handle
+│   ├── PriceUnknown        a budget in dollars needs the price of a model that nobody knows
 │   ├── DefinitionsInvalid  files of definitions say what cannot be done
 │   └── ImportInvalid       an exported file cannot be taken in
 ├── NotFound                there is no such thing, or the asker may not know of it
@@ -73,6 +73,20 @@ class HandleTaken(InvalidInput):
     code = "handle_taken"
 
 
+class PriceUnknown(InvalidInput):
+    """A budget in dollars needs the price of every model that it is for."""
+
+    code = "price_unknown"
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+        super().__init__(
+            f"The price of the model {model!r} is unknown, so that a budget in dollars cannot be kept. Set a budget in "
+            f'tokens, or give the price in dollars per million tokens under [prices] in denizen.toml: "{model}" = '
+            "{ input = 1, output = 4 }."
+        )
+
+
 class DefinitionsInvalid(InvalidInput):
     """Files of definitions say what cannot be done; nothing of them was."""
 
@@ -99,12 +113,6 @@ class ToolMissing(InvalidInput):
     """An agent uses tools that this process does not have."""
 
     code = "tool_missing"
-
-
-class PriceUnknown(InvalidInput):
-    """A budget is in dollars, and the price of a model is not known."""
-
-    code = "price_unknown"
 
 
 class NotFound(DenizenError):

@@ -88,3 +88,39 @@ async def test_a_token_is_for_someone_and_has_a_name(world: World) -> None:
     with pytest.raises(InvalidInput):
         await db.write(tokens.create, noor.id, "  ")
     assert await db.read(tokens.tokens_of, noor.id) == []
+
+
+async def test_only_a_session_is_renewed_and_only_while_it_is_not_revoked(world: World) -> None:
+    """Whatever else has an end keeps it."""
+    db, noor = world.denizen.db, await world.person("Noor")
+    end = Instant(world.clock.now() + 60 * SECOND)
+    kept: list[str] = []
+    for kind in ("token", "login", "session", "session"):
+        token, _ = await db.write(tokens.create, noor.id, "Laptop", kind=kind, expires_at=end)
+        kept.append(token.id)
+    revoked, renewed = kept[2:]
+    await db.write(tokens.revoke, revoked)
+    for each in kept:
+        await db.write(tokens.renew, each)
+    until = Instant(world.clock.now() + tokens.SESSION_SECONDS * SECOND)
+    ends = {each.id: each.expires_at for each in await db.read(tokens.tokens_of, noor.id)}
+    assert ends == {**dict.fromkeys(kept, end), renewed: until}
+
+
+async def test_a_new_token_of_an_identity_provider_drops_those_that_have_expired(world: World) -> None:
+    """And nothing else: not one that is good, not an access token, not what another person has."""
+    db, noor, bert = world.denizen.db, await world.person("Noor"), await world.person("Bert")
+    soon, late = (Instant(world.clock.now() + seconds * SECOND) for seconds in (60, 600))
+    await db.write(tokens.create, noor.id, "Laptop", expires_at=soon)
+    for who, secret, end in ((noor, "one", soon), (noor, "two", late), (bert, "three", soon)):
+        assert await db.write(tokens.see, who.id, secret, secret, end) is not None
+    world.clock.advance(60)
+    assert await db.write(tokens.see, noor.id, "four", "four", late) is not None
+    assert [each.name for each in await db.read(tokens.tokens_of, noor.id)] == ["Laptop", "two", "four"]
+    assert [each.name for each in await db.read(tokens.tokens_of, bert.id)] == ["three"]
+    # One that is known already is not added again, and one that was revoked stays so.
+    known = await db.write(tokens.see, noor.id, "four", "four", late)
+    assert known is not None
+    await db.write(tokens.revoke, known.id)
+    assert await db.write(tokens.see, noor.id, "four", "four", late) is None
+    assert len(await db.read(tokens.tokens_of, noor.id)) == 3

@@ -123,11 +123,12 @@ def test_a_command_that_is_not_there_is_told(run: Run, monkeypatch: pytest.Monke
     assert result.stderr.startswith("This Denizen was built without the command 'chat'.")
 
 
-def test_interrupting_is_quiet() -> None:
-    """Ctrl-C ends a command with the status that shells expect, and without a word."""
+def start_waiting_chat(disposition: str) -> subprocess.Popen[str]:
+    """A `denizen chat` that waits for the end of its input, with SIGINT as the shell that started it has left it."""
     place, _, attribute = place_of("chat").partition(":")
     program = (
-        "import sys, types\n"
+        "import signal, sys, types\n"
+        f"signal.signal(signal.SIGINT, signal.{disposition})\n"
         "from denizen.cli.main import main\n"
         "def wait():\n"
         "    print('waiting', flush=True)\n"
@@ -136,12 +137,26 @@ def test_interrupting_is_quiet() -> None:
         "sys.argv = ['denizen', 'chat']\n"
         "main()\n"
     )
-    with start("-c", program, stdin=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "waiting\n"
+    process = start("-c", program, stdin=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "waiting\n"
+    return process
+
+
+def test_interrupting_is_quiet() -> None:
+    """Ctrl-C ends a command with the status that shells expect, and without a word."""
+    with start_waiting_chat("default_int_handler") as process:
         process.send_signal(signal.SIGINT)
         out, err = process.communicate()
     assert (process.returncode, out, err) == (130, "", "")
+
+
+def test_a_command_in_the_background_ignores_ctrl_c() -> None:
+    """Scripts start background commands with SIGINT ignored, so that Ctrl-C ends only what runs in the foreground."""
+    with start_waiting_chat("SIG_IGN") as process:
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate("the end")
+    assert (process.returncode, out, err) == (0, "", "")
 
 
 def test_a_reader_who_leaves_is_no_error(environ: dict[str, str]) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart, ToolReturnPart
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart, UserPromptPart
 
 from denizen import call, forever, reply, tool
 from denizen.agents.registry import Agent
+from denizen.consciousness.log import Entry
 from denizen.consciousness.settings import WindowSettings
-from denizen.consciousness.window import budget
+from denizen.consciousness.window import budget, first_that_fits, keep
+from denizen.ids import CycleId
 from denizen.models.scripted import Decide, Info, ScriptedModel, Turn
 from denizen.models.tokens import estimate_message
 from denizen.tools.prebuilt import PREBUILT
@@ -67,6 +69,36 @@ async def long_life(world: World, agent: Agent, cycles: int) -> None:
     for number in range(cycles):
         await world.say(noor, f"Question {number} " + "q" * 300, hall)
         await world.run()
+
+
+def entries(*cycles: str, tokens: int = 10) -> list[Entry]:
+    """A log of entries that have 10 tokens each, one for each cycle named."""
+    said = ModelRequest(parts=[UserPromptPart("Hello.")])
+    return [Entry(seq, CycleId(cycle), "inbox", said, tokens, "") for seq, cycle in enumerate(cycles, start=1)]
+
+
+@pytest.mark.parametrize(("tokens", "first"), [(0, 5), (9, 5), (10, 4), (29, 4), (30, 2), (39, 2), (49, 2), (50, 0)])
+def test_whole_cycles_stay_up_to_and_with_the_last_token(tokens: int, first: int):
+    """What fills the room exactly fits it."""
+    assert first_that_fits(entries("a", "a", "b", "b", "c"), tokens) == first
+
+
+@pytest.mark.parametrize(
+    ("target", "half", "recent_cycles", "first"),
+    [
+        (10, 10, 3, 4),  # no room for more than one, however many are recent
+        (10, 20, 3, 3),  # of the recent, as many as half the window holds
+        (10, 50, 3, 2),  # all of the recent, but no older ones, though half the window would hold them
+        (40, 20, 3, 1),  # the target holds more than the recent anyway
+        (10, 50, 9, 0),  # more are recent than there are
+        (10, 0, 3, 4),  # what fits the target stays, whatever half the window holds
+    ],
+)
+def test_recent_cycles_stay_beyond_the_target_as_far_as_half_the_window_holds_them(
+    target: int, half: int, recent_cycles: int, first: int
+):
+    life = entries("a", "b", "c", "d", "e")
+    assert keep(life, {}, target=target, half=half, recent_cycles=recent_cycles).first == first
 
 
 @pytest.mark.parametrize("beside_tools", [1_500, 2_500, 5_000])

@@ -1,4 +1,7 @@
-"""A process that was away longer than its lease comes back: what it still says and writes does not count."""
+"""A process that was away longer than its lease is taken over; what it says and writes later does not count.
+
+It may have stopped anywhere, also inside of a transaction, with locks on rows that others need.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,28 @@ from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
 
+import pytest
+
 from bench._crash import ended, processes
-from denizen import Runtime
+from denizen import Runtime, failpoints
+from denizen.agents import residents
 from denizen.bus.port import Gap, Subscription
-from denizen.bus.streams import Freshness, LiveText, MessageCreated, StreamDelta, StreamFrame, from_payload, space_topic
+from denizen.bus.streams import (
+    CycleChanged,
+    Freshness,
+    LiveText,
+    MessageCreated,
+    StreamDelta,
+    StreamFrame,
+    agent_topic,
+    from_payload,
+    space_topic,
+)
 from denizen.checker import check_database
 from denizen.models.scripted import reply, scripted
-from tests.crash.thinking import MODEL, PACE, think_slowly
+from denizen.storage import postgresql
+from tests.crash.thinking import MODEL, PACE, SHORT, answering, think_and_stop, think_slowly
+from tests.proxy import dark_proxy
 
 SECONDS = 60
 
@@ -89,3 +107,79 @@ async def test_a_process_stopped_in_the_middle_of_a_word_is_taken_over(postgres_
         assert await denizen.transcript(desk) == ["Noor: Are you there?", "Ada: The other answers."]
         assert [cycle.stop_reason for cycle in await denizen.cycles(ada)] == ["answered"]
         assert await check_database(denizen.db) == []
+
+
+INSIDE = ["commit:open_cycle", "commit:carry_on", "commit:end_cycle"]
+"""Just before each of these writes of a cycle is committed: its lease is locked."""
+
+
+@pytest.mark.parametrize("point", INSIDE)
+async def test_a_process_stopped_inside_of_a_transaction_is_taken_over(postgres_url: str, point: str) -> None:
+    """It holds a lock on its lease, and the other waited for that for as long as it was stopped."""
+    async with Runtime(postgres_url, models={MODEL: answering()}, pace=PACE) as denizen:
+        noor = await denizen.create_person("Noor")
+        ada = await denizen.create_agent("Ada", model=MODEL)
+        desk = await denizen.create_space("Desk", [noor, ada])
+        line, far_end = processes().Pipe()
+        process = processes().Process(target=think_and_stop, args=(postgres_url, point, far_end), daemon=True)
+        process.start()
+        try:
+            await heard(line, "living")
+            await denizen.post(desk, noor, "Are you there?")
+            await heard(line, "stopping")
+            async with asyncio.timeout(SECONDS), denizen.bus.subscribe(agent_topic(ada.id)) as life, denizen.living():
+                assert await denizen.missing() == []
+                await until_it_rests(life)
+            os.kill(process.pid, signal.SIGCONT)
+            line.send("end")
+            assert ended(process) == 0
+        finally:
+            line.close()
+            with suppress(ValueError):  # it has ended
+                process.kill()
+        assert await denizen.transcript(desk) == ["Noor: Are you there?", "Ada: Yes."]
+        assert [cycle.stop_reason for cycle in await denizen.cycles(ada)] == ["answered"]
+        assert await check_database(denizen.db) == []
+
+
+@pytest.mark.parametrize("point", ["commit:open_cycle", "commit:carry_on"])
+async def test_a_process_whose_network_dies_inside_of_a_transaction_is_taken_over(
+    postgres_url: str, point: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody resets its connections: PostgreSQL cannot know that there is nobody at the other end."""
+    for module, limit in ((residents, "LET_GO_SECONDS"), (postgresql, "CLOSE_SECONDS")):
+        monkeypatch.setattr(module, limit, 0.5)  # the end of the one that is cut off is not what this is about
+    monkeypatch.setattr(postgresql, "WRITING", SHORT)
+    with dark_proxy(postgres_url) as proxy:
+        models = {MODEL: answering()}
+        async with Runtime(postgres_url, models=models, pace=PACE) as denizen:
+            noor = await denizen.create_person("Noor")
+            ada = await denizen.create_agent("Ada", model=MODEL)
+            desk = await denizen.create_space("Desk", [noor, ada])
+            dark, loop = asyncio.Event(), asyncio.get_running_loop()
+
+            def darken() -> None:
+                failpoints.disarm()
+                proxy.darken(new_ones_too=True)
+                loop.call_soon_threadsafe(dark.set)
+
+            async with Runtime(proxy.url, models=models, pace=PACE) as cut_off, cut_off.living():
+                failpoints.arm(point, darken)
+                await cut_off.post(desk, noor, "Are you there?")
+                async with asyncio.timeout(SECONDS), denizen.bus.subscribe(agent_topic(ada.id)) as life:
+                    await dark.wait()
+                    async with denizen.living():
+                        assert await denizen.missing() == []
+                        await until_it_rests(life)
+            assert await denizen.transcript(desk) == ["Noor: Are you there?", "Ada: Yes."]
+            assert [cycle.stop_reason for cycle in await denizen.cycles(ada)] == ["answered"]
+            assert await check_database(denizen.db) == []
+
+
+async def until_it_rests(life: Subscription) -> None:
+    """A cycle of the agent has ended."""
+    async for frame in life:
+        assert not isinstance(frame, Gap)
+        heard_of = from_payload(frame.payload)
+        if isinstance(heard_of, CycleChanged) and heard_of.what == "ended":
+            return

@@ -1,23 +1,29 @@
-"""A process that thinks slowly, for the test that stops it in the middle of a word."""
+"""Processes that think, for the tests that stop them: in the middle of a word, or of a transaction."""
 
 from __future__ import annotations
 
 import asyncio
+import signal
+import threading
 from collections.abc import MutableMapping
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
 
 import structlog
-from pydantic_ai.messages import ModelMessage
+from pydantic_ai.messages import ModelMessage, ToolReturnPart
 
-from denizen import Runtime
+from denizen import Runtime, failpoints
 from denizen.agents.residents import Pace
 from denizen.clock import SystemClock
 from denizen.models.scripted import Info, ScriptedModel, Turn, forever, reply
+from denizen.storage import postgresql
 
 PACE = Pace(lease_seconds=0.5, sweep_seconds=0.1, grace_seconds=0)
 WORDS = "One word after the other, until somebody stops me in the middle of it. "
 MODEL = "script:ada"
+SHORT = replace(postgresql.WRITING, idle=0.5)
+"""Time limits of those that stop inside of a transaction. The test need not wait for those that are shipped."""
 
 
 class HeldClock(SystemClock):
@@ -54,6 +60,25 @@ async def _think(url: str, redis_url: str, parent: Connection) -> None:
         parent.send("refused")
 
 
+def think_and_stop(url: str, point: str, parent: Connection) -> None:
+    """Says "living", and "stopping" at this failpoint, where it stops itself (SIGSTOP). Ends when it is told to."""
+    asyncio.run(_think_and_stop(url, point, parent))
+
+
+async def _think_and_stop(url: str, point: str, parent: Connection) -> None:
+    def stop() -> None:
+        failpoints.disarm()
+        parent.send("stopping")
+        # To this very thread: another one would stop a moment later, and this one might go on meanwhile.
+        signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
+
+    failpoints.arm(point, stop)
+    postgresql.WRITING = SHORT
+    async with Runtime(url, models={MODEL: answering()}, pace=PACE) as denizen, denizen.living():
+        parent.send("living")
+        await asyncio.to_thread(parent.recv)
+
+
 def _slow_model(clock: HeldClock, parent: Connection) -> ScriptedModel:
     deltas = 0
 
@@ -70,3 +95,12 @@ def _slow_model(clock: HeldClock, parent: Connection) -> ScriptedModel:
 
 def _answer(_messages: list[ModelMessage], _info: Info) -> Turn:
     return reply(WORDS * 4)
+
+
+def answering() -> ScriptedModel:
+    """A model that says one thing and is done. What it does follows from what it is shown, in whichever process."""
+    return forever(_answer_once)
+
+
+def _answer_once(messages: list[ModelMessage], _info: Info) -> Turn:
+    return "Answered." if isinstance(messages[-1].parts[0], ToolReturnPart) else reply("Yes.")

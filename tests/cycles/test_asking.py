@@ -17,10 +17,11 @@ from denizen.agents.residents import Pace
 from denizen.bus.port import Frame
 from denizen.bus.streams import agent_topic
 from denizen.consciousness import lease as leases
-from denizen.errors import AlreadySettled, InvalidInput, NotFound
-from denizen.ids import new_id
+from denizen.errors import AlreadySettled, InvalidInput, NotAllowed, NotFound
+from denizen.ids import MessageId, new_id
 from denizen.spaces.directory import Entity, Space
 from denizen.tools import calls
+from denizen.tools.calls import NOT_YET
 from denizen.tools.settings import ClientTool
 from denizen.tools.tool import Occasion
 from tests.world import World, listening, open_world
@@ -90,44 +91,130 @@ async def test_of_many_who_answer_at_once_one_is_heard(world: World):
     assert await results(world, ada) == [f"results: confirm → {heard[0]}"]
 
 
-async def test_other_messages_wait_while_the_agent_does(world: World):
-    """One mind, one history: what comes meanwhile is read in the next cycle, unless it is urgent."""
-    ada, noor, hall = await asked_in_a_hall(
-        world, call("confirm", what="deploy"), reply("Done."), "Done.", reply("Hello."), "Greeted."
-    )
-    await world.say(noor, "By the way, hello", hall)
+async def test_what_a_person_writes_in_the_space_answers_the_question(world: World):
+    """The paused cycle goes on with the words, and the message belongs to it: it is not read a second time."""
+    ada, noor, hall = await asked_in_a_hall(world, call("confirm", what="deploy"), reply("Deployed."), "Deployed.")
+    await world.say(noor, "Yes, go ahead!", hall)
     await world.run()
-    assert len(world.model(ada).requests) == 1
-    (asked,) = await world.denizen.waiting_calls(noor)
-    await world.denizen.answer(asked, "yes", by=noor)
-    await world.run()
-    assert await world.transcript(hall) == ["Noor: Do it", "Noor: By the way, hello", "Ada: Done.", "Ada: Hello."]
-    assert [ending[0] for ending in await world.endings(ada)] == [1, 2]
+    assert await results(world, ada) == ['results: confirm → {"answer": "Yes, go ahead!", "by": "Noor"}']
+    assert await world.transcript(hall) == ["Noor: Do it", "Noor: Yes, go ahead!", "Ada: Deployed."]
+    assert [ending[0] for ending in await world.endings(ada)] == [1]
+    assert await world.inbox(ada) == []
+    assert await world.denizen.waiting_calls(noor) == []
 
 
-async def test_something_urgent_ends_the_pause_and_a_late_answer_is_an_event(world: World):
+async def test_posting_an_answer_again_answers_once(world: World):
+    """A client that repeats its request after a lost connection does not answer the next question with it."""
     ada, noor, hall = await asked_in_a_hall(
-        world, call("confirm", what="deploy"), reply("Stopped."), "Stopped.", reply("Too late."), "Told Noor."
+        world, call("confirm", what="deploy"), call("confirm", what="announce"), "Done."
     )
-    (asked,) = await world.denizen.waiting_calls(noor)
-    await world.say(noor, "Never mind", hall, urgent=True)
+    key = MessageId(new_id())
+    await world.say(noor, "Yes", hall, id=key)
+    await world.run()
+    await world.say(noor, "Yes", hall, id=key)
+    await world.run()
+    (still,) = await world.denizen.waiting_calls(noor)
+    assert still.parsed_arguments == {"what": "announce"}
+    assert await results(world, ada) == ['results: confirm → {"answer": "Yes", "by": "Noor"}']
+
+
+async def test_a_reply_picks_the_question_and_otherwise_the_oldest_is_answered(world: World):
+    ask = [call("confirm", what="one"), call("confirm", what="two")]
+    ada, noor, hall = await asked_in_a_hall(world, ask, "Done.", tools=[confirm(independent=True)])
+    one, two = await world.denizen.waiting_calls(noor)
+    await world.say(noor, "No", hall, reply_to=MessageId(two.id))
+    await world.run()
+    assert [each.id for each in await world.denizen.waiting_calls(noor)] == [one.id]
+    await world.say(noor, "Yes", hall)
     await world.run()
     assert await results(world, ada) == [
-        (
-            "results: confirm → Interrupted: something urgent arrived before anyone answered. The question still "
-            "stands; an answer that comes later will reach you as an event."
-        )
+        'results: confirm → {"answer": "Yes", "by": "Noor"}\nconfirm → {"answer": "No", "by": "Noor"}'
     ]
-    assert any(text.startswith("update: [MID-CYCLE UPDATE") for text in await world.history(ada))
-    late = await world.denizen.answer(asked, "yes", by=noor)
-    assert late.state == "late"
-    with pytest.raises(AlreadySettled):
-        await world.denizen.answer(asked, "yes", by=noor)
+
+
+async def test_words_of_an_agent_or_a_service_answer_nothing(world: World):
+    """Only a person's message is an answer; another agent's ends the pause as anything that wakes does."""
+    ada, noor, hall = await asked_in_a_hall(world, call("confirm", what="deploy"), reply("Still waiting."), "Waiting.")
+    bo = await world.agent("Bo")
+    await world.denizen.join(hall, bo)
+    await world.say(bo, "Yes, go ahead!", hall)
     await world.run()
-    assert f'1. [Tool result "confirm" | call: {asked.id} | space "Hall" | spaceId: <Hall>] "yes"' in (
+    assert await results(world, ada) == [f"results: confirm → {NOT_YET}"]
+    assert [each.state for each in await world.denizen.waiting_calls(noor)] == ["waiting"]
+
+
+async def test_a_message_from_elsewhere_ends_the_pause_and_the_question_stands(world: World):
+    """Nobody else waits for a day because one person has not answered; the answer comes as an event."""
+    ada, noor, hall = await asked_in_a_hall(
+        world,
+        call("confirm", what="deploy"),
+        reply("I asked."),
+        "Still waiting for Noor.",
+        reply("Hello, Sam."),
+        "Greeted Sam.",
+        reply("Deployed."),
+        "Deployed.",
+    )
+    sam = await world.person("Sam")
+    theirs = await world.space("Sam and Ada", sam, ada)
+    await world.say(sam, "Hello", theirs)
+    await world.run()
+    assert (await results(world, ada))[0] == f"results: confirm → {NOT_YET}"
+    assert "Ada: Hello, Sam." in await world.transcript(theirs)
+    (asked,) = await world.denizen.waiting_calls(noor)
+    answered = await world.denizen.answer(asked, "yes", by=noor)
+    assert answered.state == "answered"
+    await world.run()
+    assert f'[Tool result "confirm" | call: {asked.id} | space "Hall" | spaceId: <Hall>] "yes"' in (
         await world.newest_inbox(ada)
     )
-    assert (await world.transcript(hall))[2:] == ["Ada: Stopped.", "Ada: Too late."]
+    assert (await world.transcript(hall))[-1] == "Ada: Deployed."
+    with pytest.raises(AlreadySettled):
+        await world.denizen.answer(asked, "yes", by=noor)
+
+
+async def test_an_approval_needs_more_than_words(world: World):
+    """What is typed does not approve; the button does, or the code that is shown with it."""
+    ada, noor, hall = await asked_in_a_hall(
+        world,
+        call("confirm", what="deploy"),
+        reply("Please press the button."),
+        "Told Noor.",
+        reply("Please press the button."),
+        "Told Noor.",
+        reply("Deployed."),
+        "Deployed.",
+        tools=[confirm(approval=True)],
+    )
+    (asked,) = await world.denizen.waiting_calls(noor)
+    await world.say(noor, "Yes, go ahead!", hall)
+    await world.run()
+    assert await results(world, ada) == [f"results: confirm → {NOT_YET}"]
+    assert [each.id for each in await world.denizen.waiting_calls(noor)] == [asked.id]
+    await world.say(noor, f"Yes {asked.code}", hall)
+    await world.run()
+    assert await world.denizen.waiting_calls(noor) == []
+    assert '{"confirmed": true, "by": "Noor"}' in await world.newest_inbox(ada)
+
+
+async def test_a_code_answers_its_own_approval_while_the_agent_waits(world: World):
+    ada, noor, hall = await asked_in_a_hall(
+        world, call("confirm", what="deploy"), reply("I leave it."), "Left it.", tools=[confirm(approval=True)]
+    )
+    (asked,) = await world.denizen.waiting_calls(noor)
+    assert asked.code is not None
+    await world.say(noor, f"reject {asked.code.lower()}.", hall)
+    await world.run()
+    assert await results(world, ada) == ['results: confirm → {"confirmed": false, "by": "Noor"}']
+
+
+async def test_only_a_person_approves(world: World):
+    _, noor, hall = await asked_in_a_hall(world, call("confirm", what="deploy"), tools=[confirm(approval=True)])
+    bo = await world.agent("Bo")
+    await world.denizen.join(hall, bo)
+    (asked,) = await world.denizen.waiting_calls(noor)
+    with pytest.raises(NotAllowed, match="Only a person can approve"):
+        await world.denizen.answer(asked, "yes", by=bo)
 
 
 async def test_a_question_that_nobody_answers_ends_by_time(world: World):

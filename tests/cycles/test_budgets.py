@@ -22,7 +22,7 @@ from denizen.consciousness.lease import Lease
 from denizen.cycles import budgets, ledger
 from denizen.cycles.budgets import Allowance, Amount, BudgetSettings, Kept, Limit, Refusal, Resting
 from denizen.cycles.ledger import Charge
-from denizen.errors import InvalidInput
+from denizen.errors import InvalidInput, PriceUnknown
 from denizen.ids import CycleId, new_id
 from denizen.models.prices import Price
 from denizen.storage.database import Tx, statement
@@ -489,7 +489,7 @@ async def test_a_budget_in_dollars_needs_to_know_what_the_model_costs(small_worl
     model.__class__ = Foreign
     world.denizen.models.register("python:ada", model)
     await world.say(noor, "Hello", hall)
-    with pytest.raises(InvalidInput, match=r"budget in dollars.*'python:ada'.*\[prices\].*Runtime\(prices"):
+    with pytest.raises(PriceUnknown, match=r"'python:ada' is unknown.*budget in tokens.*\[prices\]"):
         await world.run()
     assert await world.inbox(ada) == ["Hello"]
     world.denizen._prices = {"python:ada": A_CENT_A_TOKEN}  # pyright: ignore[reportPrivateUsage]

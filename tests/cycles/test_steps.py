@@ -78,6 +78,19 @@ async def test_with_events_from_several_spaces_one_has_to_be_entered_first(world
     assert await world.transcript(attic) == ["Bert: Hey"]
 
 
+async def test_an_agent_that_was_taken_out_of_a_space_is_in_no_space_when_it_reads_what_was_said_there(world: World):
+    """It is told so at once, and can enter another; nothing of its cycle belongs to the space it has left."""
+    ada = await world.agent("Ada", reply("Hello."), "Not there any more.")
+    noor = await world.person("Noor")
+    hall = await world.space("Hall", noor, ada)
+    await world.say(noor, "Hello?", hall)
+    await world.denizen.leave(hall, ada)
+    await world.run()
+    (told,) = await results(world, ada)
+    assert "You are in no space" in told
+    assert await world.transcript(hall) == ["Noor: Hello?"]
+
+
 async def test_wrong_calls_are_answered_so_that_the_model_can_correct_itself(world: World):
     """Whatever a model writes, each call gets its result and the cycle goes on."""
 

@@ -166,50 +166,6 @@ async def silent(
     return ada, hall
 
 
-async def test_who_answers_in_plain_text_is_reminded_once_that_nobody_heard(world: World):
-    """The model answered with plain text, sent nothing, and the person waited for ever elsewhere."""
-    ada, hall = await silent(world, "It is 4.", reply("4"), "Answered Noor.")
-    assert await world.transcript(hall) == ["Noor: How much is 2+2?", "Ada: 4"]
-    assert (await world.history(ada))[1:] == [
-        "response: It is 4.",
-        (
-            "nudge: [REMINDER] Nobody has seen that text: plain text is internal. Noor is waiting in the space "
-            '"Hall" (id: <Hall>). Call send_message to answer, or skip if no answer is needed.'
-        ),
-        'response: send_message {"text":"4"}',
-        'results: send_message → {"success":true,"messageId":"<Hall 2>"}',
-        "response: Answered Noor.",
-    ]
-
-
-async def test_the_reminder_comes_once_only(world: World):
-    ada, hall = await silent(world, "It is 4.", "I said 4.")
-    assert await world.transcript(hall) == ["Noor: How much is 2+2?"]
-    assert await world.endings(ada) == [(1, "acted", "answered", "I said 4.")]
-    assert len(world.model(ada).requests) == 2
-
-
-async def test_after_the_reminder_the_cycle_may_be_skipped(world: World):
-    ada, _ = await silent(world, "Not for me.", skip("rhetorical"))
-    assert await world.history(ada) == []
-    assert (await world.ledger(ada))[-1] == ("skip", "rhetorical")
-
-
-async def test_plain_text_may_be_delivered_as_it_is(world: World):
-    ada, hall = await silent(world, "It is 4.", silent_reply="deliver")
-    assert await world.transcript(hall) == ["Noor: How much is 2+2?", "Ada: It is 4."]
-    assert (await world.history(ada))[1:] == ["response: It is 4."]
-    assert await world.endings(ada) == [(1, "acted", "answered", "It is 4.")]
-    (_, message) = await world.denizen.messages(hall)
-    assert message.hop == 1
-
-
-async def test_plain_text_may_be_left_alone(world: World):
-    ada, hall = await silent(world, "It is 4.", silent_reply="ignore")
-    assert await world.transcript(hall) == ["Noor: How much is 2+2?"]
-    assert await world.endings(ada) == [(1, "acted", "answered", "It is 4.")]
-
-
 @pytest.mark.parametrize("silent_reply", ["nudge", "deliver"])
 async def test_in_company_nobody_waits_for_an_agent_that_was_not_mentioned(world: World, silent_reply: str):
     ada, hall = await silent(world, "Noted.", silent_reply=silent_reply, others=1)
@@ -248,8 +204,7 @@ async def test_a_cycle_may_take_only_so_long_by_the_clock_on_the_wall(world: Wor
         return "waited"
 
     ada = await world.agent("Ada", model=forever(lambda *_: call("wait")), tools=[wait], cycle={"max_seconds": 100})
-    noor = await world.person("Noor")
-    await world.say(noor, "Wait", await world.space("Hall", noor, ada))
+    await world.denizen.trigger(ada, "alarm", text="Wait")  # nobody waits for an answer: there is no last step
     await world.run()
     assert [(each.stop_reason, each.steps) for each in await world.cycles(ada)] == [("max_seconds", 3)]
 

@@ -453,10 +453,11 @@ async def test_an_agent_without_a_model_or_a_price_here_says_so(world: World):
         def system(self) -> str:
             return "nowhere"
 
+    world.denizen.models.register("python:other", scripted())
+    await world.denizen.edit_agent(bo, model="python:other", budget={"dollars_per_day": 1})
     world.denizen.models.register(
         "python:other", Foreign(scripted()._decide, name="x", chunk=None, pause=None, record=False)
     )
-    await world.denizen.edit_agent(bo, model="python:other", budget={"dollars_per_day": 1})
     with pytest.raises(PriceUnknown):
         await world.run()
     assert await causes(world, two) == ["price"]

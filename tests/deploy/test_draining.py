@@ -10,6 +10,7 @@ import pytest
 
 from tests.deploy.counting import counting
 from tests.deploy.instances import GRACE, instance
+from tests.proxy import dark_proxy
 from tests.server.conftest import Stream
 
 pytestmark = pytest.mark.timeout(900)
@@ -63,3 +64,25 @@ async def test_a_second_signal_hurries(tmp_path: Path) -> None:
             async with asyncio.timeout(60):
                 assert await denizen.ended() == 0
             assert "Everything is saved" in "".join(denizen.said)
+
+
+async def test_sigterm_ends_a_process_whose_database_does_not_answer(tmp_path: Path, postgres_url: str) -> None:
+    """It waited for answers on connections that nobody had reset, for ever."""
+    async with counting() as model:
+        with dark_proxy(postgres_url) as proxy:
+            environment = {
+                **model.environment,
+                "DATABASE_URL": proxy.url,
+                "DENIZEN_AGENTS__GRACE_SECONDS": "1",
+            }
+            async with instance(tmp_path / "home", **environment) as denizen:
+                spaces = (await denizen.get("/api/spaces")).json()["spaces"]
+                room = next(each["id"] for each in spaces if each["name"].endswith("Ada"))
+                await denizen.post(f"/api/spaces/{room}/messages", {"text": "n1n"})
+                await model.asked.wait()
+                proxy.darken(new_ones_too=True)
+                model.go_on.set()
+                assert (await denizen.get("/readyz")).json()["missing"] == ["database"]
+                denizen.tell_to_stop()
+                async with asyncio.timeout(60):
+                    assert await denizen.ended() == 0

@@ -165,3 +165,40 @@ class TestPresetFile:
         path.write_text(json.dumps([1]))
         with pytest.raises(InvalidInput, match="has to hold a JSON object"):
             PresetFile(path).load()
+
+
+@pytest.mark.parametrize(
+    ("part", "field", "taken", "refused"),
+    [
+        ("profile", "cooldownMs", 0, -1),
+        ("profile", "tailTurnsToKeep", 0, -1),
+        ("profile", "tailTurnsToKeep", 10_000, 10_001),
+        ("profile", "minTurnsToSummarize", 1, 0),
+        ("profile", "minTurnsToSummarize", 10_000, 10_001),
+        ("profile", "maxTurnsToSummarizePerPass", 1, 0),
+        ("profile", "maxTurnsToSummarizePerPass", 1_000, 1_001),
+        ("profile", "maxSummaryTokens", 100, 99),
+        ("profile", "maxSummaryTokens", 20_000, 20_001),
+        ("profile", "modelId", "m", ""),
+        ("profile", "promptKey", "p", ""),
+        ("routing", "reviewEveryNTurns", 1, 0),
+        ("longTermMemory", "maxCharacters", 200, 199),
+        ("longTermMemory", "maxCharacters", 40_000, 40_001),
+        ("longTermMemory", "topKByScope", {"user": 0}, {"user": -1}),
+        ("longTermMemory", "topKByScope", {"user": 60}, {"user": 61}),
+    ],
+)
+def test_a_limit_is_taken_and_the_value_beyond_it_is_refused(part: str, field: str, taken: Any, refused: Any) -> None:
+    def presets(value: Any) -> dict[str, Any]:
+        if part == "profile":
+            return {"memoryCompaction": {"profiles": {"mine": {field: value}}}}
+        return {part: {field: value}}
+
+    read(presets(taken))
+    with pytest.raises(SettingsError, match=field):
+        read(presets(refused))
+
+
+def test_reviews_follow_compaction_and_every_sixth_turn_by_default() -> None:
+    routing = read({}).routing
+    assert (routing.every_turns, routing.on_compaction) == (6, True)

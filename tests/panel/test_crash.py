@@ -15,6 +15,7 @@ from denizen.models.scripted import forever
 from denizen.panel import taking
 from denizen.panel.taking import Outcome
 from tests.panel.dying import ask_and_die
+from tests.panel.test_rounds import a_panel, answered, echoing, voices
 from tests.world import UNHURRIED, World, as_text
 
 
@@ -83,3 +84,23 @@ async def test_what_a_former_holder_still_says_is_void(world: World) -> None:
     claim = taking.Claim(*old[:2], "reply", 1, world.denizen.instance, panel.id, panel.organization_id)
     with pytest.raises(LeaseLost):
         await world.denizen.db.write(taking.end_reply, claim, Outcome("Too late."))
+
+
+async def test_an_earlier_attempt_of_the_same_process_ends_nothing(small_unhurried_world: World) -> None:
+    """Only the epoch tells it from the attempt that is under way: the holder is the same."""
+    world, me = small_unhurried_world, small_unhurried_world.denizen.instance
+    noor, panel = await a_panel(world, voices(echoing), "Seth")
+    asked = await world.denizen.ask_panel(panel, noor, "Well?")
+    write = world.denizen.db.write
+    [work] = await write(taking.take, me, 60, 10)
+    earlier = work.claim
+    now = await write(taking.begin_again, earlier)
+    assert (now.holder, now.epoch) == (earlier.holder, earlier.epoch + 1)
+    with pytest.raises(LeaseLost):
+        await write(taking.end_reply, earlier, Outcome("Of the first attempt."))
+    with pytest.raises(LeaseLost):
+        await write(taking.begin_again, earlier)
+    await write(taking.hand_back, earlier)
+    assert [each.state for each in (await world.denizen.round(asked)).spoken] == ["running"]
+    await write(taking.end_reply, now, Outcome("Of the second."))
+    assert await answered(world, asked) == {"Seth": "Of the second."}

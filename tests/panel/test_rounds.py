@@ -328,6 +328,10 @@ async def test_who_has_answered_answers_anew_when_asked_by_name(small_world: Wor
     before = (await denizen.round(asked)).part("check", seth)
     now = await denizen.retry_round(asked, seth)
     assert [(each.state, each.text) for each in now.spoken] == [("waiting", None), ("done", "Buber 1.")]
+    # The old check was about what was said before: it does not stand beside the new answer.
+    voided = now.part("check", seth)
+    assert voided is not None
+    assert (voided.state, voided.result) == ("cancelled", None)
     await denizen.run_until_idle()
     now = await denizen.round(asked)
     assert [each.text for each in now.spoken] == ["Seth 2.", "Buber 1."]
@@ -418,6 +422,22 @@ async def test_cross_talk_on_demand_is_for_the_last_turn(small_world: World) -> 
         "1.2 crosstalk complete: Seth crosstalk done, Buber crosstalk done",
         "2.0 ask complete: Seth reply done",
     ]
+
+
+async def test_an_answer_anew_begins_nothing_that_has_followed_already(small_world: World) -> None:
+    """Cross-talk and synthesis follow a turn once: what was answered anew before them begins neither again."""
+    world, denizen = small_world, small_world.denizen
+    noor, panel = await a_panel(world, voices(echoing), "Seth", "Buber", crosstalk=1, synthesis="always")
+    asked = await denizen.ask_panel(panel, noor, "One")
+    await world.run()
+    expected = [
+        "1.0 ask complete: Seth reply done, Buber reply done",
+        "1.1 crosstalk complete: Seth crosstalk done, Buber crosstalk done, Synthesis synthesis done",
+    ]
+    assert await in_words(world, panel) == expected
+    await denizen.retry_round(asked, asked.spoken[0].voice)
+    await world.run()
+    assert await in_words(world, panel) == expected
 
 
 async def test_a_panel_answers_with_the_demo_model(small_world: World) -> None:

@@ -62,8 +62,20 @@ async def test_an_agent_goes_on_where_it_was_when_the_house_was_closed(ready_url
             'response: send_message {"text":"Done: it was the fuse."}',
             'results: send_message → {"success":true,"messageId":"<Kitchen 4>"}',
             "response: Found the fuse.",
+            (
+                "inbox: [INBOX - 1 new event]\n"
+                "Now: Monday 2026-01-05 09:00 UTC\n"
+                "\n"
+                '1. [Space "Kitchen" | spaceId: <Kitchen>] Husam (human): "No hurry."\n'
+                "   → received just now"
+            ),
+            'response: skip {"reason":"nothing to add"}',
+            "results: skip → The cycle ends here.",
         ]
-        assert await world.endings(ada) == [(1, "acted", "answered", "Found the fuse.")]
+        assert await world.endings(ada) == [
+            (1, "acted", "answered", "Found the fuse."),
+            (2, "acted", "skipped", 'Read what Husam wrote in "Kitchen" and did not reply: nothing to add'),
+        ]
         assert await world.waiting(ada) == []
 
 

@@ -6,12 +6,15 @@ import asyncio
 
 import pytest
 
-from denizen import call, reply, scripted, tool
+from denizen import Runtime, call, reply, scripted, tool
+from denizen.bus.local import LocalBus
 from denizen.ids import new_id
 from denizen.models.scripted import Call
 from denizen.spaces.directory import Entity, Space
 from denizen.tools.settings import ClientTool
-from tests.server.conftest import House
+from denizen.tools.tool import OutsideTool
+from tests.server.conftest import House, SentEvent
+from tests.world import World
 
 CONFIRM = ClientTool(name="confirm", description="Ask whether you may.")
 
@@ -74,20 +77,76 @@ async def test_a_reader_sees_what_waits_and_what_becomes_of_it(house: House) -> 
     assert [(each["id"], each["after_seq"]) for each in shown] == [(call_id, 1)]
 
 
-async def test_a_call_that_only_shows_cannot_be_answered(small_house: House) -> None:
+def glance_in(world: World) -> OutsideTool:
     @tool(visible=True)
-    async def look() -> str:
-        """Look."""
+    async def glance() -> str:
+        """Look, which takes a second: calls are told in the order of their times."""
+        world.clock.advance(1)
         return "A view."
 
+    return glance
+
+
+def in_short(events: list[SentEvent]) -> list[str]:
+    """The messages by their text, and the calls by tool and state."""
+    told = [each.data for each in events if each.name in ("message", "call")]
+    return [each["text"] if "text" in each else f"{each['tool']} {each['state']}" for each in told]
+
+
+@pytest.mark.parametrize("path", ["space", "person"])
+async def test_a_reader_who_comes_late_is_told_the_calls_in_between(house: House, path: str) -> None:
+    """A call that was made and settled before the reader connected is told in its place, also if others followed."""
+    world = house.world
+    noor = await world.person("Noor")
+    turns = [call("glance"), reply("Nice."), call("glance"), call("confirm")]
+    ada = await world.agent("Ada", *turns, tools=[glance_in(world), CONFIRM])
+    kitchen = await world.space("Kitchen", noor, ada)
+    where = "/api/stream" if path == "person" else f"/api/spaces/{kitchen.id}/stream"
+    async with house.listen(noor, where) as stream:
+        if path == "person":
+            await stream.until("ready")
+        await world.say(noor, "Look", kitchen)
+        (*_, look) = await stream.until("message")
+    await world.run()
+    async with house.listen(noor, where, last=look.id) as stream:
+        events = await stream.until("call", tool="confirm")
+    assert in_short(events) == ["glance answered", "Nice.", "glance answered", "confirm waiting"]
+
+
+@pytest.mark.parametrize("path", ["space", "person"])
+async def test_calls_are_told_after_frames_were_lost(house: House, path: str) -> None:
+    """What another process changed, and the bus did not tell, is told when the bus says that it lost something."""
+    world = house.world
+    noor = await world.person("Noor")
+    glance, turns = glance_in(world), [call("confirm"), call("glance"), call("confirm")]
+    ada = await world.agent("Ada", *turns, tools=[glance, CONFIRM])
+    kitchen = await world.space("Kitchen", noor, ada)
+    await world.say(noor, "Do it", kitchen)
+    await world.run()
+    bus = world.denizen.bus
+    assert isinstance(bus, LocalBus)
+    async with house.listen(noor, "/api/stream" if path == "person" else f"/api/spaces/{kitchen.id}/stream") as stream:
+        (*_, first) = await stream.until("call")
+        world.clock.advance(1)
+        # It has a bus of its own, which does not reach ours.
+        models = {ada.definition.model: world.model(ada)}
+        async with Runtime(world.url, clock=world.clock, models=models, tools=[glance]) as other:
+            await other.answer(first.data["id"], "yes", by=noor)
+            await other.run_until_idle()
+        bus.gap()
+        events = await stream.until("call", 3)
+    assert in_short(events) == ["confirm answered", "glance answered", "confirm waiting"]
+
+
+async def test_a_call_that_only_shows_cannot_be_answered(small_house: House) -> None:
     world = small_house.world
     noor = await world.person("Noor")
-    ada = await world.agent("Ada", call("look"), reply("Nice."), "Looked.", tools=[look])
+    ada = await world.agent("Ada", call("glance"), reply("Nice."), "Looked.", tools=[glance_in(world)])
     kitchen = await world.space("Kitchen", noor, ada)
     await world.say(noor, "Look", kitchen)
     await world.run()
     (shown,) = (await small_house.call("GET", f"/api/spaces/{kitchen.id}/calls", noor)).json()["calls"]
-    assert (shown["tool"], shown["state"], shown["result"]) == ("look", "answered", "A view.")
+    assert (shown["tool"], shown["state"], shown["result"]) == ("glance", "answered", "A view.")
     answer = await small_house.call("POST", f"/api/calls/{shown['id']}/answer", noor, json={"result": "no"})
     assert answer.status_code == 404
 

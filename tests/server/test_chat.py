@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,9 +11,12 @@ import pytest
 from denizen import call, reply, scripted, skip
 from denizen.agents.registry import Agent
 from denizen.bus.streams import agent_topic
+from denizen.ids import MessageId, SpaceId
+from denizen.inbox import parking, statuses
 from denizen.models.scripted import forever
 from denizen.server.answering import STOPPING
 from denizen.spaces.directory import Entity
+from denizen.storage.database import Tx
 from denizen.tools.settings import ClientTool
 from tests.hesitation import Hesitation
 from tests.server.conftest import House, served
@@ -42,11 +46,13 @@ async def test_the_answer_is_everything_the_agent_says_until_its_cycle_ends(hous
         "text": "It did.\n\nAll 212 tests.",
     }
     [cycle] = await world.cycles(ada)
-    assert (answer["cycle"], answer["metadata"], answer["note"]) == (1, {"color": "red"}, "")
+    assert (answer["cycle"], answer["metadata"]) == (1, {"color": "red"})
+    assert (answer["note"], answer["cause"]) == ("", None)
     assert answer["usage"]["input_tokens"] == cycle.input_tokens > 0
     assert answer["usage"]["output_tokens"] == cycle.output_tokens > 0
     assert (nothing["outcome"], nothing["messages"], nothing["cycle"]) == ("skipped", [], None)
     assert nothing["final_response"] == {"markdown": "", "text": ""}
+    assert (nothing["note"], nothing["cause"]) == ("Ada read this and did not reply.", "no_reply")
     assert nothing["usage"]["output_tokens"] > 0
 
     # Both are in the one private space of the two, which nobody else knows of.
@@ -65,11 +71,12 @@ def confirm() -> ClientTool:
 async def test_a_pause_says_what_it_waits_for(house: House) -> None:
     world = house.world
     noor, sam = await world.person("Noor"), await world.person("Sam")
-    turns = [reply("Wait."), call("confirm", what="deploy")], reply("Deployed."), "Deployed it."
+    asks = [reply("Wait."), call("confirm", what="deploy")]
+    turns = asks, "Asked Noor.", reply("Hello, Sam."), "Greeted Sam.", reply("Deployed."), "Deployed it."
     ada = await world.agent("Ada", *turns, tools=[confirm()])
     async with world.denizen.living() as residents:
         answer = await chat(house, noor, ada, "Deploy")
-        # Whoever comes while it waits hears that, and not what it asked someone else.
+        # Whoever comes while it waits is answered, and hears nothing of what it asked someone else.
         other = await chat(house, sam, ada, "Hello?")
         [asked] = answer["waiting_for"]
         await house.call("POST", f"/api/calls/{asked['id']}/answer", noor, json={"result": "yes"})
@@ -78,8 +85,23 @@ async def test_a_pause_says_what_it_waits_for(house: House) -> None:
     assert (answer["outcome"], answer["cycle"]) == ("paused", None)
     assert [each["text"] for each in answer["messages"]] == ["Wait."]
     assert (asked["tool"], asked["arguments"]) == ("confirm", {"what": "deploy"})
-    assert (other["outcome"], other["messages"], other["waiting_for"]) == ("paused", [], [])
+    assert (other["outcome"], [each["text"] for each in other["messages"]]) == ("acted", ["Hello, Sam."])
+    assert other["waiting_for"] == []
     assert "waits for an answer" in answer["note"]
+
+
+async def test_the_next_message_answers_what_was_asked(house: House) -> None:
+    """A "yes" is the answer, and not another message to an agent that goes on waiting."""
+    world = house.world
+    noor = await world.person("Noor")
+    turns = call("confirm", what="deploy"), reply("Deployed."), "Deployed it."
+    ada = await world.agent("Ada", *turns, tools=[confirm()])
+    async with world.denizen.living():
+        asked = await chat(house, noor, ada, "Deploy")
+        answer = await chat(house, noor, ada, "Yes")
+    assert asked["outcome"] == "paused"
+    assert (answer["outcome"], [each["text"] for each in answer["messages"]]) == ("acted", ["Deployed."])
+    assert (await world.history(ada))[2] == 'results: confirm → {"answer": "Yes", "by": "Noor"}'
 
 
 async def test_who_is_suspended_or_out_of_budget_says_so(house: House) -> None:
@@ -93,11 +115,81 @@ async def test_who_is_suspended_or_out_of_budget_says_so(house: House) -> None:
         again = await chat(house, noor, bee, "Hello??")
 
     assert (suspended["outcome"], suspended["messages"]) == ("suspended", [])
-    assert suspended["note"].startswith("The agent is suspended until someone resumes it.")
+    assert suspended["note"] == "Ada is suspended. Your message is kept. Ada answers when somebody resumes it."
+    assert suspended["cause"] == "suspended"
     for each in (resting, again):
         assert each["outcome"] == "suspended"
-        assert each["note"].startswith("The agent's budget is used up; it rests until 2026-01-06 00:00 UTC.")
+        assert "budget" in each["note"]
+        assert "2026-01-06 00:00 UTC" in each["note"]
+    assert again["cause"] == "budget"
     assert [event.text for event in await world.denizen.inbox(ada)] == ["Hello?"]
+
+
+def shown_as(agent: Agent, cause: statuses.Cause, space_id: str, message_id: str) -> Callable[[Tx], None]:
+    def show(tx: Tx) -> None:
+        if cause in statuses.PARKING_CAUSES:
+            parking.park(tx, agent.id, cause, provider="OpenAI", model="gpt-x", reason="not found")
+        else:
+            statuses.show(tx, agent.id, SpaceId(space_id), cause, message_id=MessageId(message_id), reason="no")
+
+    return show
+
+
+@pytest.mark.parametrize(
+    ("cause", "outcome"),
+    [("key", "parked"), ("definition", "parked"), ("refused", "failed"), ("gave_up", "failed"), ("deleted", "failed")],
+)
+async def test_who_waits_for_an_agent_that_cannot_answer_is_told_why_at_once(
+    unhurried_house: House, cause: statuses.Cause, outcome: str
+) -> None:
+    """Nobody thinks here and the clock stands still: only the status ends the waiting."""
+    house, world = unhurried_house, unhurried_house.world
+    noor, ada = await world.person("Noor"), await world.agent("Ada")
+    async with asyncio.TaskGroup() as tasks:
+        asking = tasks.create_task(chat(house, noor, ada, "Hello?"))
+        while not (events := await world.denizen.inbox(ada)):
+            pass
+        [event] = events
+        assert event.space_id is not None
+        assert event.message_id is not None
+        await world.denizen.db.write(shown_as(ada, cause, event.space_id, event.message_id))
+        answer = await asking
+    [status] = (await house.call("GET", f"/api/spaces/{answer['space_id']}", noor)).json()["statuses"]
+    assert (answer["outcome"], answer["cause"]) == (outcome, cause)
+    tries = " Next try: 2026-01-05 09:10 UTC." if outcome == "parked" else ""
+    assert answer["note"] == status["text"] + tries
+    assert answer["messages"] == []
+
+
+async def test_a_status_of_an_older_message_does_not_answer_a_new_one(unhurried_house: House) -> None:
+    house, world = unhurried_house, unhurried_house.world
+    noor = await world.person("Noor")
+    ada = await world.agent("Ada", reply("Yes?"), "Answered.", reply("Hello."), "Answered.")
+    two = await world.space("Noor and Ada", noor, ada)
+    old = await world.say(noor, "Anyone?", two)
+    await world.run()
+    await world.denizen.db.write(shown_as(ada, "refused", two.id, old.id))
+    async with world.denizen.living():
+        answer = await chat(house, noor, ada, "And now?", space=two.id)
+    assert (answer["outcome"], answer["cause"], answer["final_response"]["text"]) == ("acted", None, "Hello.")
+
+
+async def test_who_runs_out_of_time_is_told_what_the_agent_is_doing(unhurried_house: House) -> None:
+    house, world = unhurried_house, unhurried_house.world
+    noor, ada = await world.person("Noor"), await world.agent("Ada")
+    async with asyncio.TaskGroup() as tasks:
+        asking = tasks.create_task(chat(house, noor, ada, "Hello?", seconds=5))
+        while not (events := await world.denizen.inbox(ada)):
+            pass
+        [event] = events
+        assert event.space_id is not None
+        assert event.message_id is not None
+        await world.denizen.db.write(shown_as(ada, "failing", event.space_id, event.message_id))
+        await world.clock.sleeper(5)
+        world.clock.advance(5)
+        answer = await asking
+    assert (answer["outcome"], answer["cause"]) == ("working", "failing")
+    assert answer["note"] == "Ada has trouble answering: no. It tries again by itself."
 
 
 async def test_who_waits_no_longer_gets_what_there_is_and_the_agent_goes_on(unhurried_house: House) -> None:

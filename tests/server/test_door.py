@@ -175,6 +175,7 @@ async def test_everyone_sees_only_their_own(house: House, cast: Cast) -> None:
             },
             {"id": cast.ada.id, "kind": "agent", "handle": "ada", "name": "Ada", "role": "member", "attention": "all"},
         ],
+        "statuses": [],
     }
 
 

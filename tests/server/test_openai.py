@@ -16,15 +16,17 @@ from pydantic_ai.messages import ModelResponse
 from denizen import call, reply, scripted, skip
 from denizen.agents.registry import Agent
 from denizen.errors import ModelUnreachable
+from denizen.inbox import parking, statuses
 from denizen.models.scripted import Decide, ScriptedModel, Turn, forever
 from denizen.server.answering import STOPPING
 from denizen.server.context import Limits
 from denizen.server.shapes.openai import space_meant
 from denizen.server.telling import taken_back
 from denizen.spaces.directory import Entity
+from denizen.storage.database import Tx
 from tests.hesitation import Hesitation
 from tests.server.conftest import House, served
-from tests.server.test_chat import confirm
+from tests.server.test_chat import confirm, shown_as
 from tests.world import UNHURRIED, World, open_world
 
 
@@ -86,7 +88,8 @@ async def test_the_last_message_of_the_user_is_said_and_the_answer_is_all_that_t
     assert (answer.usage.prompt_tokens, answer.usage.completion_tokens) == (cycle.input_tokens, cycle.output_tokens)
     about = answer.model_extra["denizen"]  # type: ignore[index]
     assert (about["outcome"], about["cycle"]) == ("acted", 1)
-    assert (nothing.choices[0].message.content, nothing.choices[0].finish_reason) == ("", "stop")
+    nothing_said = "Ada read this and did not reply."
+    assert (nothing.choices[0].message.content, nothing.choices[0].finish_reason) == (nothing_said, "stop")
     messages = await world.denizen.messages(about["space_id"])
     assert [each.text for each in messages] == ["Did it\npass?", "It did.", "All of it.", "Thanks"]
 
@@ -116,7 +119,7 @@ async def test_chunks_carry_the_text_while_it_is_written(house: House) -> None:
     [cycle] = await world.cycles(ada)
     assert (told[-1].choices, told[-1].usage.total_tokens) == ([], cycle.input_tokens + cycle.output_tokens)
     assert len({each.id for each in told}) == 1
-    assert (text_of(nothing), nothing[-1].choices[0].finish_reason) == ("", "stop")
+    assert (text_of(nothing), nothing[-1].choices[0].finish_reason) == ("Ada read this and did not reply.", "stop")
 
 
 @pytest.mark.parametrize(
@@ -153,7 +156,7 @@ async def test_what_was_streamed_and_broke_off_is_not_repeated(ready_sqlite_url:
         assert text_of(got) == told
 
 
-async def test_a_pause_says_what_it_waits_for(small_house: House) -> None:
+async def test_a_pause_says_what_it_waits_for_and_the_next_message_answers_it(small_house: House) -> None:
     world = small_house.world
     noor = await world.person("Noor")
     turns = [reply("Wait."), call("confirm", what="deploy")], reply("Deployed."), "Did it."
@@ -161,20 +164,73 @@ async def test_a_pause_says_what_it_waits_for(small_house: House) -> None:
     waits = 'Wait.\n\nThe agent waits for an answer to what it has asked.\n- confirm: {"what":"deploy"}'
     async with client(small_house, noor) as noors, world.denizen.living():
         told = await chunks(noors, "Deploy")
-        answer = await noors.chat.completions.create(model="ada", messages=said("And now?"))
+        answer = await noors.chat.completions.create(model="ada", messages=said("Yes"))
     assert (text_of(told), told[-1].choices[0].finish_reason) == (waits, "stop")
     assert told[-1].model_extra["denizen"]["outcome"] == "paused"
-    assert answer.choices[0].message.content == waits.removeprefix("Wait.\n\n")
+    assert answer.choices[0].message.content == "Deployed."
 
 
-async def test_who_is_suspended_says_so(small_house: House) -> None:
+async def test_an_agent_that_cannot_answer_is_an_error_that_is_not_tried_again(small_house: House) -> None:
+    """A rejected key is the server's trouble, never a 401 of the caller; what was said is kept, and said once."""
     world = small_house.world
     noor, ada = await world.person("Noor"), await world.agent("Ada")
-    await world.denizen.suspend_agent(ada)
-    async with client(small_house, noor) as noors:
-        answer = await noors.chat.completions.create(model="ada", messages=said("Hello?"))
-        assert "is suspended until someone resumes it" in (answer.choices[0].message.content or "")
-        assert "is suspended" in text_of(await chunks(noors, "Hello?"))
+
+    def reject_key(tx: Tx) -> None:
+        parking.park(tx, ada.id, "key", provider="OpenAI")
+
+    secret = await small_house.token(noor)
+    address = f"{small_house.address}/v1"
+    async with AsyncOpenAI(base_url=address, api_key=secret, max_retries=2) as noors:
+        for trouble, sentence in [
+            (lambda: world.denizen.db.write(reject_key), "OpenAI rejected the API key of Ada."),
+            (lambda: world.denizen.suspend_agent(ada), "Ada is suspended."),
+        ]:
+            await trouble()
+            for stream in (False, True):
+                with pytest.raises(openai.InternalServerError) as failure:
+                    await noors.chat.completions.create(model="ada", messages=said("Hello?"), stream=stream)
+                assert (failure.value.status_code, failure.value.code) == (503, "agent_unavailable")
+                assert failure.value.type == "server_error"
+                assert failure.value.body["message"].startswith(sentence)  # type: ignore[index]
+    assert len(await world.denizen.inbox(ada)) == 4
+
+
+@pytest.mark.parametrize(("cause", "code"), [("model", "agent_unavailable"), ("too_large", "message_refused")])
+async def test_trouble_that_comes_later_is_an_error_too(
+    unhurried_house: House, cause: statuses.Cause, code: str
+) -> None:
+    """Whole, it has its status; in chunks, it is an event."""
+    world = unhurried_house.world
+    noor, ada = await world.person("Noor"), await world.agent("Ada")
+
+    async def trouble() -> None:
+        while not (events := await world.denizen.inbox(ada)):
+            pass
+        assert events[-1].space_id is not None
+        assert events[-1].message_id is not None
+        await world.denizen.db.write(shown_as(ada, cause, events[-1].space_id, events[-1].message_id))
+
+    async with client(unhurried_house, noor) as noors, asyncio.TaskGroup() as tasks:
+        stream = await noors.chat.completions.create(model="ada", messages=said("Hello?"), stream=True)
+        await trouble()
+        with pytest.raises(openai.APIError) as streamed:
+            [_ async for _ in stream]
+        await world.denizen.db.write(parking.unpark, ada.id)
+        await world.denizen.db.write(statuses.clear, ada.id, statuses.CAUSES)
+
+        async def ask() -> openai.APIStatusError:
+            with pytest.raises(openai.APIStatusError) as failure:
+                await noors.chat.completions.create(model="ada", messages=said("Hello?"), user="another")
+            return failure.value
+
+        asking = tasks.create_task(ask())
+        while len(await world.denizen.inbox(ada)) < 2:
+            pass
+        await trouble()
+        whole = await asking
+    assert (streamed.value.code, whole.code) == (code, code)
+    assert whole.status_code == {"agent_unavailable": 503, "message_refused": 400}[code]
+    assert streamed.value.body["message"] == whole.body["message"]  # type: ignore[index]
 
 
 async def test_when_the_time_is_over_there_is_what_there_is(small_world: World) -> None:

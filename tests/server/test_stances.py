@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from denizen import call, reply, scripted
-from denizen.access import roles
+from denizen.access import roles, tokens
 from denizen.agents.registry import Agent
 from denizen.spaces.directory import Entity, Space
 from tests.server.conftest import House
@@ -158,18 +158,20 @@ async def test_a_changed_stance_is_told_to_admins_in_both_streams(small_house: H
 
 
 async def test_nobody_is_told_a_stance_who_may_not_read_it(small_house: House) -> None:
-    """No member of the space who is no admin, not one who was; and no admin of a space that they are not in."""
+    """No member of the space who is no admin, not one who was; no admin of a space that they are not in; and no admin
+    by a token that may less than they."""
     ada, noor, room = await household(small_house)
     world = small_house.world
-    sam, iris, was = [await world.person(name) for name in ("Sam", "Iris", "Otto")]
-    for each in (iris, was):
+    sam, iris, was, less = [await world.person(name) for name in ("Sam", "Iris", "Otto", "Pia")]
+    for each in (iris, was, less):
         await world.denizen.db.write(roles.set_role, each.id, "admin")
-    for each in (sam, was):
+    for each in (sam, was, less):
         await world.denizen.join(room, each)
-    hall = await world.space("Hall", noor, sam, iris, was)
+    _, small_house.secrets[less.id] = await world.denizen.db.write(tokens.create, less.id, "Reader", role="member")
+    hall = await world.space("Hall", noor, sam, iris, was, less)
     async with AsyncExitStack() as stack:
         listen = small_house.listen
-        streams = [await stack.enter_async_context(listen(each, "/api/stream")) for each in (sam, iris, was)]
+        streams = [await stack.enter_async_context(listen(each, "/api/stream")) for each in (sam, iris, was, less)]
         of_room = await stack.enter_async_context(small_house.stream(noor, room, last=0))
         of_agent = await stack.enter_async_context(listen(sam, f"/api/agents/{ada.id}/stream"))
         owners = await stack.enter_async_context(listen(noor, "/api/stream"))

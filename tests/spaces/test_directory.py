@@ -7,6 +7,7 @@ import pytest
 from denizen import call, reply, scripted
 from denizen.errors import HandleTaken, InvalidInput, NotFound
 from denizen.ids import new_id
+from denizen.spaces import directory
 from tests.world import World
 
 
@@ -26,6 +27,20 @@ async def test_people_of_another_organization_cannot_join(world: World):
             await world.space("Trap", noor, each, organization=here)
 
     assert [member.entity.name for member in await world.denizen.members(hall)] == ["Noor", "Ada"]
+
+
+async def test_a_space_is_found_by_name_in_its_own_organization_only(world: World):
+    here = await world.denizen.create_organization("Here")
+    there = await world.denizen.create_organization("There")
+    ours = await world.space("Hall", organization=here)
+    second = await world.space("Hall", organization=here)
+    theirs = await world.space("Hall", organization=there)
+    await world.space("Attic", organization=here)
+
+    read = world.denizen.db.read
+    assert await read(directory.find_spaces, here.id, "Hall") == [ours, second]
+    assert await read(directory.find_spaces, there.id, "Hall") == [theirs]
+    assert await read(directory.find_spaces, there.id, "Attic") == []
 
 
 async def test_a_handle_belongs_to_one_of_an_organization(world: World):

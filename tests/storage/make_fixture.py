@@ -369,7 +369,7 @@ def outside() -> Iterator[Row]:
     made = {"agent_id": "entity-ada", "cycle_id": "cycle-2", "step": 0, "created_at": START, "hop": 1}
     asked = {"tool": "confirm", "mode": "pause", "state": "waiting", "arguments": '{"question":"Deploy?"}'}
     shown = {"space_id": "space-room", "shown": 1, "after_seq": 3, "expires_at": START + 3600 * SECOND}
-    yield "calls", {"id": "call-1", "position": 0, **made, **asked, **shown}
+    yield "calls", {"id": "call-1", "position": 0, **made, **asked, **shown, "approval": 1, "released_at": None}
     late = {"tool": "build", "mode": "late", "state": "answered", "arguments": "{}", "result": "Built."}
     settled = {"runner": "instance-1", "settled_at": START + SECOND, "settled_by": "entity-noor"}
     yield "calls", {"id": "call-2", "position": 1, **made, **late, **settled}

@@ -73,7 +73,10 @@ class Gate:
     def hold(self, tx: Tx) -> None:
         tx.one(ONE)
         self.entered.set()
-        assert self._opened.wait(60)
+        assert self.wait()
+
+    def wait(self) -> bool:
+        return self._opened.wait(60)
 
     def open(self) -> None:
         self._opened.set()

@@ -166,3 +166,27 @@ async def test_keys_leaf_and_what_comes_meanwhile_moves_nothing(house: House, vi
     await house.world.say(sam, "And on.\n\n" * 20 + "The end.", garden)
     await expect(page.get_by_text("The end.")).to_be_in_viewport()
     await expect(page.get_by_role("button", name="Newest")).to_be_hidden()
+
+
+GROW_WHILE_SCROLLING = """
+([seq, pixels]) => new Promise(done => requestAnimationFrame(() => {
+  // The scroll events of this frame are over: the list learns of the new size before it learns that it was scrolled.
+  const log = document.querySelector("[role=log]");
+  const place = () => log.querySelector(`article[data-seq="${seq}"]`).getBoundingClientRect().top;
+  const before = place();
+  log.scrollTop -= 100;
+  log.querySelector("article[data-seq]").style.paddingBottom = `${pixels}px`;
+  requestAnimationFrame(() => requestAnimationFrame(() => done(place() - before)));
+}))
+"""
+
+
+async def test_a_row_that_grows_does_not_undo_scrolling(house: House, visit: Visit) -> None:
+    """The browser scrolls before it dispatches the scroll event. What changes in between keeps the new position."""
+    noor, _, garden = await a_long_conversation(house, 40)
+    page = await (await visit(noor)).open(f"/s/{garden.id}")
+    await expect(page.get_by_role("article", name="Leaf 40.")).to_be_in_viewport()
+
+    # From the end, which the list follows, and once more from where that leads.
+    assert abs(await page.evaluate(GROW_WHILE_SCROLLING, [40, 30]) - 100) <= 1
+    assert abs(await page.evaluate(GROW_WHILE_SCROLLING, [40, 90]) - 100) <= 1

@@ -22,6 +22,7 @@ from denizen.cycles.ledger import Charge
 from denizen.cycles.usage import usage_of_cycles
 from denizen.errors import InvalidInput
 from denizen.ids import AgentId, CycleId, MessageId, SpaceId
+from denizen.inbox.statuses import Cause
 from denizen.models.prices import Usage
 from denizen.spaces import directory, posting
 from denizen.spaces.directory import Entity, Space
@@ -32,7 +33,7 @@ from denizen.storage.schema import events
 from denizen.tools import calls
 from denizen.tools.calls import Call
 
-Outcome = Literal["acted", "skipped", "failed", "paused", "suspended", "unheard", "working"]
+Outcome = Literal["acted", "skipped", "failed", "parked", "paused", "suspended", "unheard", "working"]
 """What became of a message. Only `working` may still become something else by itself."""
 
 SAID: Final = 200
@@ -99,7 +100,10 @@ def ask(
     """The message stands in the space and in the agent's inbox. Asking again under the same id is asking once."""
     if not directory.is_member(tx, space_id, agent.id):
         raise InvalidInput(f"@{agent.entity.handle} is not in this space: choose one that you share, or none.")
+    question = calls.question_for(tx, space_id, person.id, what.text, None)
     posted = posting.post(tx, space_id, person.id, what, id=id, metadata=metadata, asked=agent.id)
+    if question is not None and question.agent_id == agent.id:
+        calls.answer_in_words(tx, question, posted.id, posted.seq, person.id, what.text)
     found = tx.one(_open_event, agent_id=agent.id, message_id=id) or tx.one(
         _done_event, agent_id=agent.id, message_id=id
     )
@@ -123,6 +127,8 @@ class Answer:
     """What the agent has asked people, where it waits for that."""
     note: str = ""
     """Why there is no more, in a sentence for people."""
+    cause: Cause | Literal["queued"] | None = None
+    """The cause of the status that the note comes from."""
 
     @property
     def over(self) -> bool:

@@ -12,6 +12,7 @@ from pydantic_ai.models import Model
 from denizen.access import secrets
 from denizen.access.vault import Vault
 from denizen.agents import registry
+from denizen.agents.definition import AgentDefinition
 from denizen.agents.outlook import Outlook
 from denizen.agents.registry import Agent
 from denizen.agents.reserved import may_be_sent, sendings
@@ -23,10 +24,11 @@ from denizen.cycles.budgets import Allowance, allowance
 from denizen.cycles.cycle import Faculties
 from denizen.cycles.reflecting import Purse, reflect_on_next
 from denizen.cycles.routing import Choose
+from denizen.cycles.server_budget import ServerBudget
 from denizen.cycles.speaking import Voices
 from denizen.cycles.stopping import Stop
 from denizen.cycles.triage import Judge, Sieve
-from denizen.errors import InvalidInput, PriceUnknown, ToolMissing
+from denizen.errors import InvalidInput, ModelError, PriceUnknown, ToolMissing
 from denizen.ids import AgentId, OrganizationId
 from denizen.memory.reminding import Reminder
 from denizen.models.catalog import Models
@@ -69,16 +71,14 @@ class Equipment:
     voices: Voices
     telemetry: Telemetry = OFF
     reminder: Reminder | None = None
+    server_budget: ServerBudget | None = None
+    """What all agents of the server together may use in a day."""
     outlook: Outlook = field(default_factory=Outlook)
 
     async def equip(self, agent: Agent) -> tuple[Faculties, Budget]:
         """What this agent thinks with, and how much a request of it may hold. Raises where something is missing."""
         definition = agent.definition
-        self._check_names(agent)
-        routed = [name for route in definition.cycle.routing for name in route.models]
-        models = await self._resolve_all(agent, [definition.model, *routed])
-        sieve = await self._sieve(agent)
-        limits = await self._limits(agent, models, sieve)
+        models, sieve, limits = await self.check(agent)
         model_name = self._named(definition.model)
         faculties = Faculties(
             db=self.db,
@@ -96,6 +96,7 @@ class Equipment:
             routes=self.routes,
             sieve=None if sieve is None else replace(sieve, allowance=limits, metrics=self.telemetry.metrics),
             allowance=limits,
+            server_budget=self.server_budget,
             embedder=self.embedder,
             reminder=self.reminder,
             voices=self.voices,
@@ -106,6 +107,16 @@ class Equipment:
         # Whichever of its models it comes to, the request fits.
         contexts = [each.context_window for each in models.values() if each.context_window is not None]
         return faculties, budget(definition.window, min(contexts, default=None))
+
+    async def check(self, agent: Agent) -> tuple[dict[str, Model], Sieve | None, Allowance | None]:
+        """The models, the triage and the limits of this agent. Raises where something is missing, as far as that is
+        known without asking another machine."""
+        self._check_names(agent)
+        definition = agent.definition
+        routed = [name for route in definition.cycle.routing for name in route.models]
+        models = await self._resolve_all(agent, [definition.model, *routed])
+        sieve = await self._sieve(agent)
+        return models, sieve, await self._limits(agent, models, sieve)
 
     async def model_for(self, agent: Agent, name: str) -> tuple[str, Model]:
         """The model of that name, paid as this agent's own is; `default` is told by the name it stands for."""
@@ -144,6 +155,8 @@ class Equipment:
                 allowance(agent.entity.organization_id, own, shared),
                 any(each is not None and each.in_dollars for each in (own, shared)),
                 self.telemetry.metrics,
+                self.server_budget,
+                self.clock,
             ),
             classifier=self.outlook.classifier,
         )
@@ -193,12 +206,27 @@ class Equipment:
         for name, model in asked.items():
             # Reading the price list takes its time, the first time.
             if await asyncio.to_thread(expected_cost, model, Usage(1, 1), self.prices, asked=name) is None:
-                raise PriceUnknown(
-                    f"The agent @{agent.entity.handle} has a budget in dollars, and nobody here knows what {name!r} "
-                    f'costs. Give its price in dollars per million tokens under [prices] in denizen.toml ("{name}" = '
-                    "{ input = 1, output = 4 }) or with Runtime(prices={...}), or set its budget in tokens."
-                )
+                raise PriceUnknown(name)
         return limits
+
+    async def check_prices(self, agents: Iterable[tuple[OrganizationId, AgentDefinition]]) -> None:
+        """Raises `PriceUnknown` if a model that one of these names has no known price. For budgets in dollars."""
+        for home, definition in agents:
+            routed = [name for route in definition.cycle.routing for name in route.models]
+            triage = definition.cycle.triage
+            judged = [triage.model] if triage is not None and triage.model is not None else []
+            for name in dict.fromkeys(map(self._named, [definition.model, *routed, *judged])):
+                await self._check_price(home, name)
+
+    async def _check_price(self, home: OrganizationId, name: str) -> None:
+        key_name = self.models.key_name(name)
+        key = None if key_name is None else await self.db.read(secrets.resolve, self.vault, home, key_name)
+        try:
+            model = self.models.resolve(name, key)
+        except ModelError:
+            return  # that it cannot be had, or not without a key, is told when it is asked
+        if await asyncio.to_thread(expected_cost, model, Usage(1, 1), self.prices, asked=name) is None:
+            raise PriceUnknown(name)
 
     async def _provider_key(self, agent: Agent, model_name: str) -> str | None:
         """What this agent's model is paid with; None: the server's own key, or none."""

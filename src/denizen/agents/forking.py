@@ -25,7 +25,7 @@ from denizen.errors import InvalidInput
 from denizen.ids import AgentId
 from denizen.reflection import records
 from denizen.spaces import directory
-from denizen.storage.database import Statement, Tx, insert_into, statement
+from denizen.storage.database import Statement, Tx, insert_into, long_running, statement
 from denizen.storage.schema import (
     cycles,
     effects,
@@ -89,6 +89,7 @@ _copy_selves = _of_agent(selves, selves.c.era <= bindparam("era"))
 _copy_layers = _of_agent(layers, layers.c.level == bindparam("level"), layers.c.first <= bindparam("latest"))
 
 
+@long_running
 def fork(
     tx: Tx,
     agent_id: AgentId,

@@ -7,9 +7,11 @@ from typing import Final
 
 from sqlalchemy import func, literal, select
 
+from denizen.clock import SECOND
 from denizen.errors import StorageError
+from denizen.inbox.statuses import PARKING_CAUSES
 from denizen.storage.database import Database, Tx, statement
-from denizen.storage.schema import calls, events
+from denizen.storage.schema import agents, calls, events
 from denizen.telemetry.metrics import Metrics
 
 LOOKED_AT: Final = 100_000
@@ -23,18 +25,44 @@ _open_calls = select(literal(1).label("one")).where(calls.c.state == "waiting").
 _waiting = statement(select(func.count()).select_from(_open_calls))
 
 
+_people_waiting = (
+    select(events.c.created_at)
+    .select_from(events.join(agents, agents.c.id == events.c.agent_id))
+    .where(
+        events.c.state != "done",  # word for word the condition of the partial index
+        events.c.state.in_(("pending", "taken")),
+        events.c.waits == 1,
+        agents.c.status == "active",
+    )
+    .limit(LOOKED_AT)
+    .subquery()
+)
+_oldest = statement(select(func.min(_people_waiting.c.created_at)))
+_parked = statement(
+    select(agents.c.parked_cause, func.count())
+    .where(agents.c.parked_cause.is_not(None), agents.c.status != "dead")
+    .group_by(agents.c.parked_cause)
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Readings:
     """What the database says, now."""
 
     events: dict[str, int]
     calls_waiting: int
+    oldest_unanswered_seconds: float
+    """Of the messages that people wait to have answered by agents that are not suspended; 0: none waits."""
+    parked: dict[str, int]
+    """Agents that cannot think, by cause."""
 
 
 def read(tx: Tx) -> Readings:
     waiting = tx.one(_waiting)
     by_state: dict[str, int] = dict(tx.all(_by_state))
-    return Readings(by_state, waiting[0] if waiting else 0)
+    oldest = tx.one(_oldest)
+    since = tx.now if oldest is None or oldest[0] is None else oldest[0]
+    return Readings(by_state, waiting[0] if waiting else 0, max(tx.now - since, 0) / SECOND, dict(tx.all(_parked)))
 
 
 async def exposition(metrics: Metrics, db: Database, *, awake: int) -> str:
@@ -49,8 +77,13 @@ async def exposition(metrics: Metrics, db: Database, *, awake: int) -> str:
     metrics.database_up.set(0 if found is None else 1)
     metrics.events.clear()
     metrics.calls_waiting.clear()
+    metrics.oldest_unanswered.clear()
+    metrics.parked.clear()
     if found is not None:
         for state in _STATES:
             metrics.events.set(found.events.get(state, 0), state)
         metrics.calls_waiting.set(found.calls_waiting)
+        metrics.oldest_unanswered.set(found.oldest_unanswered_seconds)
+        for cause in PARKING_CAUSES:
+            metrics.parked.set(found.parked.get(cause, 0), cause)
     return metrics.exposition()

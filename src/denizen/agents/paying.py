@@ -14,9 +14,11 @@ from math import ceil
 from pydantic_ai.models import Model
 
 from denizen.agents import registry
+from denizen.clock import Clock
 from denizen.cycles import budgets, ledger
 from denizen.cycles.budgets import Amount, BudgetSettings
 from denizen.cycles.ledger import Charge
+from denizen.cycles.server_budget import ServerBudget
 from denizen.ids import CycleId, new_id
 from denizen.memory.asking import Spent
 from denizen.memory.rolling import House
@@ -31,9 +33,15 @@ class Purse:
 
     db: Database
     prices: Mapping[str, Price]
+    clock: Clock
+    server_budget: ServerBudget | None = None
 
     async def room_for(self, house: House, name: str, model: Model, need: Usage) -> str | None:
         """Why the budgets have no room for a call of the model, if they have none. No limits, no transaction more."""
+        if self.server_budget is not None:
+            refused = await self.server_budget.refuse(self.db, self.clock, name, model, need)
+            if refused is not None:
+                return costs.refusal(refused.scope)
         limits = await self.db.read(_limits, house)
         if not limits:
             return None

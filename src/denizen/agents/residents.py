@@ -56,6 +56,10 @@ WARM_SECONDS: Final = 60
 SWEEP_SECONDS: Final = 2
 SWEEPS_BETWEEN_TRIES: Final = 30
 """How many sweeps leave an agent in peace that could not live here, unless something new arrives for it."""
+TAKE_OVER_PAUSES: Final = (0.02, 0.05, 0.1, 0.2, 0.4)
+"""Seconds between tries to take a lease that is free while a write of its last holder is under way."""
+LET_GO_SECONDS = 5
+"""How long the database may take to hear that a lease is let go of."""
 MOST_LIVES: Final = 1_000
 """Agents that may be awake here at once; the others wait for the next sweep."""
 
@@ -155,12 +159,8 @@ class Residents:
         await self._afterthoughts.stop()
         await self.panel_afterthoughts.stop()
         await self._tasks.__aexit__(None, None, None)
-        try:
-            # Only now: whoever is not there any more has its calls made again by others.
-            await self._db.write(leases.vanish, self._instance)
-        except StorageError:
-            # Others see from its silence that this instance is gone.
-            return
+        # Only now: whoever is not there any more has its calls made again by others.
+        await _whatever_happens(self._db.write(leases.vanish, self._instance))
 
     def hurry(self) -> None:
         """Whoever is in `stop`, or will be, does not wait for cycles under way: they are handed back as they are."""
@@ -412,7 +412,16 @@ class Residents:
             await _whatever_happens(self._db.write(leases.release, lease))
 
     async def _acquire(self, agent_id: AgentId) -> Lease | None:
-        return await self._db.write(leases.acquire, agent_id, self._instance, self._pace.lease_seconds)
+        """The lease, if it can be had. Where a write of the last holder is under way, that is given a moment to end.
+
+        If it does not end, the next sweep tries again; meanwhile nobody here waits for a lock.
+        """
+        for pause in (*TAKE_OVER_PAUSES, None):
+            lease = await self._db.write(leases.acquire, agent_id, self._instance, self._pace.lease_seconds)
+            if lease is not None or pause is None or not await self._db.read(leases.is_free, agent_id):
+                return lease
+            await asyncio.sleep(pause)  # real time, whatever the clock says: a transaction is under way
+        return None
 
     async def _think_until_idle(self, lease: Lease, life: _Life) -> None:
         agent, faculties, budget = await self._meet(lease)
@@ -580,8 +589,15 @@ def _load_mind(tx: Tx, lease: Lease, agent: Agent, budget: Budget) -> Mind:
 
 async def _whatever_happens(work: Awaitable[object]) -> None:
     """Let this finish even if we are being cancelled; if the database is gone, others see from the clock."""
+    task = asyncio.ensure_future(work)
+    task.add_done_callback(_ignore_failure)
     try:
-        async with asyncio.timeout(5):
-            await asyncio.shield(asyncio.ensure_future(work))
+        async with asyncio.timeout(LET_GO_SECONDS):
+            await asyncio.shield(task)
     except (StorageError, TimeoutError):
         return
+
+
+def _ignore_failure(task: asyncio.Future[object]) -> None:
+    if not task.cancelled():
+        task.exception()  # or it would be reported as one that nobody has looked at

@@ -16,6 +16,7 @@ from denizen.settings.shape import Settings, TelemetrySettings
 
 if TYPE_CHECKING:
     from denizen.app import Runtime
+    from denizen.cycles.budgets import BudgetSettings
     from denizen.memory.settings import MemoryOptions
     from denizen.models.discovery import Choice
     from denizen.telemetry.telemetry import Telemetry
@@ -73,6 +74,7 @@ async def open_house(settings: Settings) -> AsyncGenerator[House]:
         public_url=settings.public_url or settings.address,
         telemetry=telemetry,
         memory=what_is_remembered(settings),
+        server_budget=server_budget(settings),
         **how_secrets_are_kept(settings),
         **how_agents_reflect(settings),
     )
@@ -110,6 +112,14 @@ def what_is_remembered(settings: Settings) -> MemoryOptions | None:
         retriever=memory.retriever,
         prompts=settings.profiles.prompts,
     )
+
+
+def server_budget(settings: Settings) -> BudgetSettings | None:
+    """What all agents and panels of the server together may use in a day; None: that is not limited."""
+    from denizen.cycles.budgets import BudgetSettings
+
+    given = {name: value for name, value in settings.budget.model_dump().items() if value}
+    return BudgetSettings(**given) if given else None
 
 
 def how_it_is_watched(settings: TelemetrySettings) -> Telemetry:

@@ -146,6 +146,7 @@ def _say_hello(
     if token is not None:
         lines.add_row("token", f"[bold]{token}[/bold]")
         lines.add_row("", f"shown this once; kept for this machine in {settings.home / TOKEN_FILE}")
+    lines.add_row("budget", _budget(settings))
     lines.add_row("talk", f"{_called()} chat")
     console = stdout()
     console.print(f"[bold]Denizen {__version__}[/bold] is up. Ctrl-C stops it.")
@@ -154,6 +155,17 @@ def _say_hello(
     console.print(Text.assemble(("sign in  ", "dim"), link), soft_wrap=True)
     console.print(f"         once, in the next ten minutes; `{_called()} login` makes another", style="dim")
     console.file.flush()  # under a supervisor, stdout is no terminal and would keep this to itself
+
+
+def _budget(settings: Settings) -> str:
+    """The daily limit of the server, and where to change it."""
+    limits = settings.budget
+    dollars = f"${limits.dollars_per_day:g}" if limits.dollars_per_day else ""
+    tokens = f"{limits.tokens_per_day:,} tokens" if limits.tokens_per_day else ""
+    parts = [part for part in (dollars, tokens) if part]
+    if not parts:
+        return "no daily limit"
+    return f"at most {' and '.join(parts)} a day for all agents; change it under [budget] in denizen.toml"
 
 
 def _called() -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from denizen.client.client import Client
 from denizen.client.shapes.agents import Agent, AgentDetail, Call
 from denizen.client.shapes.answers import Answer
-from denizen.client.shapes.places import Author, Entity, Health, Me, Member, Message, Space
+from denizen.client.shapes.places import Author, Entity, Health, Me, Member, Message, Space, SpaceStatus
 from denizen.client.streaming import (
     Aborted,
     Connected,
@@ -19,6 +19,7 @@ from denizen.client.streaming import (
     LifeEvent,
     Lost,
     Read,
+    SpaceStatuses,
     Stands,
     Started,
     Status,
@@ -47,6 +48,8 @@ __all__ = [
     "Message",
     "Read",
     "Space",
+    "SpaceStatus",
+    "SpaceStatuses",
     "Stands",
     "Started",
     "Status",

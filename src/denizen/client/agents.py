@@ -11,12 +11,15 @@ import httpx2
 from pydantic import JsonValue
 
 from denizen.client.connection import REQUEST_SECONDS, Connection, iso, keyed, path_to, those_given
-from denizen.client.shapes.agents import Agent, AgentDetail, Models
+from denizen.client.shapes.agents import Agent, AgentDetail, HealthReport, Models
 from denizen.client.shapes.answers import Accepted, Answer
 from denizen.client.shapes.costs import Budget, Usage
 from denizen.client.shapes.custody import NewWebhook, Webhook
 from denizen.client.shapes.value import Value
 from denizen.client.streaming import LifeEvent, resuming
+
+PROBE_SECONDS: Final = 120.0
+"""Models that are asked whether they answer may take their time."""
 
 
 class _Agents(Value):
@@ -54,6 +57,15 @@ class Agents(Connection):
     async def edit_agent(self, agent: str, changes: Mapping[str, JsonValue]) -> AgentDetail:
         """Only what is given is changed; None resets a field to its default."""
         return await self._ask(AgentDetail, "PATCH", path_to("agents", agent), json=dict(changes))
+
+    async def health_report(self, *, probe: bool = False) -> HealthReport:
+        """What needs a person. With `probe`, each model is asked for a few tokens."""
+        asked = those_given(probe="true" if probe else None)
+        return await self._ask(HealthReport, "GET", "/api/health", params=asked, timeout=PROBE_SECONDS)
+
+    async def try_again(self, agent: str, *, space: str | None = None) -> Agent:
+        """The agent tries again now: in one space, or, for admins, everywhere."""
+        return await self._ask(Agent, "POST", path_to("agents", agent, "try-again"), json=those_given(space=space))
 
     async def suspend_agent(self, agent: str) -> Agent:
         return await self._ask(Agent, "POST", path_to("agents", agent, "suspend"))

@@ -110,6 +110,10 @@ class Places(Connection):
     async def remove_member(self, space_id: str, entity: str) -> None:
         await self._tell("DELETE", path_to("spaces", space_id, "members", entity))
 
+    async def ask_for_answer(self, space_id: str, agent: str) -> None:
+        """The agent left a message unanswered there: it is woken and asked for an answer."""
+        await self._tell("POST", path_to("spaces", space_id, "agents", agent, "ask-for-answer"))
+
     async def mark_read(self, space_id: str, seq: int) -> ReadState:
         """What comes after that number is unread."""
         return await self._ask(ReadState, "PUT", path_to("spaces", space_id, "read"), json={"seq": seq})

@@ -11,7 +11,7 @@ import httpx2
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from denizen.client.shapes.agents import Call
-from denizen.client.shapes.places import Message
+from denizen.client.shapes.places import Message, SpaceStatus
 from denizen.client.shapes.stances import Stance
 from denizen.clock import Clock
 from denizen.errors import ServerError, ServerUnreachable
@@ -79,6 +79,14 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
+class SpaceStatuses:
+    """All that a space shows of agents that have not answered there. A space of which none comes shows nothing."""
+
+    space_id: str
+    statuses: tuple[SpaceStatus, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Stands:
     """An agent stands so to a conversation from now on: its profile there, its state of mind. Told to admins."""
 
@@ -95,7 +103,7 @@ class Happened:
 
 
 Frame: TypeAlias = Started | Delta | Aborted | Status
-StreamEvent: TypeAlias = Message | Call | Frame | Connected | Lost
+StreamEvent: TypeAlias = Message | Call | Frame | SpaceStatuses | Connected | Lost
 LifeEvent: TypeAlias = StreamEvent | Read | Stands | Happened
 
 
@@ -117,9 +125,12 @@ def frame_from(payload: Mapping[str, JsonValue]) -> Frame | None:
 
 
 _payload: Final[TypeAdapter[dict[str, JsonValue]]] = TypeAdapter(dict[str, JsonValue])
+_statuses: Final[TypeAdapter[tuple[SpaceStatus, ...]]] = TypeAdapter(tuple[SpaceStatus, ...])
 
 
-def decode(sent: httpx2.ServerSentEvent) -> Message | Call | Frame | Read | Stands | Happened | None:
+def decode(
+    sent: httpx2.ServerSentEvent,
+) -> Message | Call | Frame | SpaceStatuses | Read | Stands | Happened | None:
     """What an event says; None of one that only says when to try again."""
     if not sent.data:
         return None
@@ -129,6 +140,8 @@ def decode(sent: httpx2.ServerSentEvent) -> Message | Call | Frame | Read | Stan
         if sent.event == "call":
             return Call.model_validate_json(sent.data)
         told = _payload.validate_json(sent.data)
+        if sent.event == "space.statuses":
+            return SpaceStatuses(str(told.get("space")), _statuses.validate_python(told.get("statuses")))
         if sent.event == "agent.stance":
             return Stands(str(told.get("agent")), Stance.model_validate(told.get("stance")))
     except ValidationError as error:

@@ -30,17 +30,27 @@ class Lease:
 
 
 _create = insert_into(leases, "agent_id")
+_free = or_(leases.c.holder.is_(None), leases.c.until < bindparam("now"))
 _acquire = statement(
     update(leases)
     .where(
-        leases.c.agent_id == bindparam("agent"),
-        or_(leases.c.holder.is_(None), leases.c.until < bindparam("now")),
+        # A row that is locked is passed over, not waited for: its holder may be stopped in the middle of a write.
+        leases.c.agent_id.in_(
+            select(leases.c.agent_id)
+            .where(leases.c.agent_id == bindparam("agent"), _free)
+            .with_for_update(skip_locked=True)
+        ),
         leases.c.agent_id.in_(
             select(agents.c.id).where(agents.c.id == bindparam("agent"), agents.c.status == "active")
         ),
     )
     .values(holder=bindparam("by"), epoch=leases.c.epoch + 1, until=bindparam("then"))
     .returning(leases.c.epoch)
+)
+_is_free = statement(
+    select(leases.c.agent_id)
+    .join(agents, agents.c.id == leases.c.agent_id)
+    .where(leases.c.agent_id == bindparam("agent"), agents.c.status == "active", _free)
 )
 _is_active = statement(select(agents.c.id).where(agents.c.id == bindparam("agent_id"), agents.c.status == "active"))
 _renew = statement(
@@ -61,7 +71,8 @@ _let_go_of = statement(
     .where(leases.c.agent_id == bindparam("agent"), leases.c.holder == bindparam("by"))
     .values(holder=None, until=0)
 )
-# Shared with the holder's other writes, at odds with a take-over: it waits for them, they never for each other.
+# Shared with the holder's other writes, at odds with a take-over, which comes after them. Without this lock a stale
+# holder could commit after the take-over: what it read is from before it.
 _fence = statement(
     select(leases.c.epoch, leases.c.holder).where(leases.c.agent_id == bindparam("agent_id")).with_for_update(read=True)
 )
@@ -80,12 +91,15 @@ def create(tx: Tx, agent_id: AgentId) -> None:
 
 
 def acquire(tx: Tx, agent_id: AgentId, holder: str, seconds: float = LEASE_SECONDS) -> Lease | None:
-    """The lease, if nobody holds it or its time has run out, and the agent is active."""
+    """The lease, if nobody holds it or its time has run out, and the agent is active.
+
+    Waits for nobody: None also where a write of the last holder is still under way. Then `is_free` says True.
+    """
     row = tx.one(_acquire, agent=agent_id, by=holder, now=tx.now, then=tx.now + int(seconds * SECOND))
     if row is None:
         return None
     lease = Lease(agent_id, holder, row[0])
-    # PostgreSQL looked at the agent before it waited for whoever held the row: meanwhile it may have been suspended.
+    # PostgreSQL looked at the agent before it locked the row: meanwhile it may have been suspended.
     if tx.one(_is_active, agent_id=agent_id) is None:
         release(tx, lease)
         return None
@@ -122,6 +136,11 @@ def seize(tx: Tx, agent_id: AgentId) -> int:
     """Take the lease away from whoever holds it; gives the new epoch. For suspending and deleting."""
     row = tx.one(_seize, agent=agent_id)
     return 0 if row is None else row[0]
+
+
+def is_free(tx: Tx, agent_id: AgentId) -> bool:
+    """Whether the agent is active and nobody's lease on it runs."""
+    return tx.one(_is_free, agent=agent_id, now=tx.now) is not None
 
 
 def is_held(tx: Tx, agent_id: AgentId) -> bool:

@@ -55,7 +55,7 @@ WARNED_AT: Final = 0.8
 PATIENCE_SECONDS: Final = 120
 """How long an agent waits for model calls of others to be settled before it rests: longer than most calls take."""
 
-Scope = Literal["agent:day", "agent:total", "organization:day", "organization:total"]
+Scope = Literal["agent:day", "agent:total", "organization:day", "organization:total", "server:day"]
 """Whose limit, and for how long."""
 
 
@@ -527,6 +527,7 @@ _WORDS: Final[dict[Scope, str]] = {
     "agent:total": f"I have used up my budget and rest until it is raised. {_KEPT}",
     "organization:day": f"The budget of our organization for today is used up, and I rest until 00:00 UTC. {_KEPT}",
     "organization:total": f"The budget of our organization is used up, and I rest until it is raised. {_KEPT}",
+    "server:day": f"The daily limit of this server is used up, and I rest until 00:00 UTC. {_KEPT}",
 }
 _MEANWHILE: Final = "Whoever wrote to you meanwhile was told so in your name."
 _NOTICES: Final[dict[Scope, str]] = {
@@ -534,6 +535,7 @@ _NOTICES: Final[dict[Scope, str]] = {
     "agent:total": f"Your budget was used up, so you rested. {_MEANWHILE}",
     "organization:day": f"Your organization's budget for the day was used up, so you rested. {_MEANWHILE}",
     "organization:total": f"Your organization's budget was used up, so you rested. {_MEANWHILE}",
+    "server:day": f"The server's limit for the day was used up, so you rested. {_MEANWHILE}",
 }
 
 
@@ -621,6 +623,16 @@ def _raised(
 ) -> set[Scope]:
     pairs = zip(_limits(before, whose), _limits(after, whose), strict=True)
     return {new.scope for old, new in pairs if new.is_wider_than(old)}
+
+
+_of_server = statement(select(agents.c.id).where(_IS_HELD, agents.c.held_by == "server:day"))
+
+
+def reconsider_server(tx: Tx) -> None:
+    """A server starts, perhaps with a higher limit: agents that rest because of the limit try again."""
+    for (agent_id,) in tx.all(_of_server):
+        if tx.run(_release, agent=agent_id):
+            _wake(tx, agent_id)
 
 
 # An organization's budget

@@ -21,7 +21,8 @@ from denizen.consciousness import lease as leases
 from denizen.consciousness import log
 from denizen.consciousness.lease import Lease, fence
 from denizen.consciousness.log import Entry
-from denizen.cycles import ledger
+from denizen.cycles import answering, ledger
+from denizen.cycles.answering import Outgoing
 from denizen.cycles.ledger import NOTHING, Charge
 from denizen.cycles.phases import FREE, Phase
 from denizen.cycles.records import OpenCycle, calls_of
@@ -148,10 +149,26 @@ def store_response(tx: Tx, agent_id: AgentId, cycle: OpenCycle, entries: Sequenc
         tx.run(_progress, cycle=cycle.id)
 
 
-def store_reminder(tx: Tx, lease: Lease, cycle: OpenCycle, entries: Sequence[Entry], charge: Charge) -> None:
-    """The model's text, and the reminder that nobody has heard it, are in the log."""
+def store_reminder(
+    tx: Tx,
+    lease: Lease,
+    cycle: OpenCycle,
+    entries: Sequence[Entry],
+    charge: Charge,
+    sending: Outgoing | None = None,
+) -> EffectRecord | None:
+    """The model's text, and the reminder that somebody waits, are in the log; the text is sent where it belongs."""
     fence(tx, lease)
     store_response(tx, lease.agent_id, cycle, entries, charge)
+    sent = None if sending is None else answering.deliver_text(tx, lease.agent_id, cycle, sending)
+    _announce(tx, lease.agent_id, cycle.id)
+    return sent
+
+
+def store_note(tx: Tx, lease: Lease, cycle: OpenCycle, note: Entry) -> None:
+    """What the model is told before its next step is in the log."""
+    fence(tx, lease)
+    log.append(tx, lease.agent_id, [note])
     _announce(tx, lease.agent_id, cycle.id)
 
 
@@ -231,7 +248,7 @@ class _Desk:
     def _ask(self, position: int, tool: AskTool) -> None:
         """Somebody is asked: the cycle waits for the answer, or goes on without it."""
         new = self._new_call(position, tool.mode, seconds=tool.seconds, shown=tool.visible)
-        calls.make(self._tx, self._agent_id, new)
+        calls.make(self._tx, self._agent_id, replace(new, approval=tool.approval))
         if tool.mode == "async":
             self._record(position, Done(_pending(new.id), changes=True))
             return
@@ -297,7 +314,8 @@ class _Desk:
     def hear_answers(self) -> None:
         """What people have answered, or that they have not, is the result of what they were asked."""
         for position, call in calls.of_step(self._tx, self._cycle.id, self._step.number).items():
-            if position in self._step.asked and position not in self.results and call.state != "waiting":
+            over = call.state != "waiting" or call.released_at is not None
+            if position in self._step.asked and position not in self.results and over:
                 capped = self._cap(calls.told_of(call))
                 effects.complete(self._tx, self._cycle.id, self._step.number, position, capped)
                 self._keep(position, "done", True, capped)

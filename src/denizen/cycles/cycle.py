@@ -30,7 +30,8 @@ from denizen.consciousness.log import Entry
 from denizen.consciousness.mind import Mind
 from denizen.consciousness.summary import Effect, derived_summary, last_words
 from denizen.consciousness.window import result_characters
-from denizen.cycles import alerts, awareness, budgets, calling, ending
+from denizen.cycles import alerts, answering, awareness, budgets, calling, ending
+from denizen.cycles.answering import LAST_STEP, LAST_STEP_TOKENS, Outgoing, Waiting, Words
 from denizen.cycles.budgets import Allowance, Amount, Refusal
 from denizen.cycles.calling import Finished, Progress, Step
 from denizen.cycles.ending import Ending
@@ -40,24 +41,23 @@ from denizen.cycles.outcome import Acted, CycleOutcome, Failed, Paused, Rested, 
 from denizen.cycles.phases import Phase, phase_at
 from denizen.cycles.records import OpenCycle, calls_of
 from denizen.cycles.routing import Choose, Situation, choose, model_of
+from denizen.cycles.server_budget import ServerBudget
 from denizen.cycles.settings import CycleSettings
 from denizen.cycles.speaking import Doubt, Speaker, Voices
 from denizen.cycles.stopping import BUILT_IN, Spent, Stop, stop_reason
 from denizen.cycles.triage import Sieve
 from denizen.cycles.troubles import Trouble, classify
-from denizen.cycles.waiting import Waiting, whom_to_answer
 from denizen.cycles.watching import Watch
-from denizen.errors import InvalidInput, LeaseLost, ModelError, RequestTooLarge, StorageError
+from denizen.errors import InvalidInput, LeaseLost, ModelError, ModelRejected, RequestTooLarge, StorageError
 from denizen.ids import CallId, SpaceId
 from denizen.inbox.delivery import DEAD_AFTER
 from denizen.inbox.statuses import Cause
 from denizen.memory.reminding import Reminder
-from denizen.models import caching, request
+from denizen.models import caching, forcing, request
 from denizen.models.embedders import Embedder
 from denizen.models.prices import Price, Usage, cost, expected_cost, usage_of
 from denizen.models.tokens import PER_MESSAGE, estimate
 from denizen.profiles.choosing import Profiling
-from denizen.spaces import posting
 from denizen.storage.database import Database
 from denizen.telemetry.telemetry import OFF, Telemetry
 from denizen.telemetry.traces import under
@@ -86,11 +86,6 @@ SHOWN_AFTER_SECONDS: Final = 3
 Pausing = Literal["paused"] | None
 """Whether the cycle waits for people: then it is ours no more."""
 
-REMINDER: Final = (
-    "[REMINDER] Nobody has seen that text: plain text is internal. {who} is waiting in the space {space}. "
-    "Call send_message to answer, or skip if no answer is needed."
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Faculties:
@@ -116,6 +111,8 @@ class Faculties:
     """What decides beforehand whether it has to think."""
     allowance: Allowance | None = None
     """What it may use, where that is limited."""
+    server_budget: ServerBudget | None = None
+    """What all agents of the server together may use in a day, where that is limited."""
     embedder: Embedder | None = None
     """What says what texts mean, where something does."""
     reminder: Reminder | None = None
@@ -195,6 +192,9 @@ class _Thinking:
                 self._spent += self._price(entry.message)
         self._effects = {(effect.step, effect.position): effect for effect in cycle.effects}
         self._sent_to = list(cycle.sent_to)
+        self._awaited = bool(answering.waiting_spaces(cycle.events))
+        """Whether somebody waits for an answer in this cycle, or did."""
+        self._in_last_step = False
         self._late: dict[tuple[int, int], asyncio.Future[str]] = {}
         """Calls that were not waited for any longer, by step and position."""
         mind.add(*cycle.entries)
@@ -225,7 +225,7 @@ class _Thinking:
             elif (outcome := await self._finish(response)) is not None:
                 return outcome
             self._spare_layers()
-        return await self._end(reason)
+        return await self._stop(reason)
 
     # How much there may be
 
@@ -240,9 +240,8 @@ class _Thinking:
 
     def _stop_reason(self) -> str | None:
         present = self._mind.present_tokens
-        room = self._history_tokens - present
         if self._steps == 0:
-            if room <= 0:
+            if self._history_tokens <= present:
                 raise RequestTooLarge("The model's context is too small for this agent's self, tools and inbox.")
             return None
         # A small window leaves a cycle at most half of it, so that the past is not pushed out altogether.
@@ -252,12 +251,18 @@ class _Thinking:
             tokens=present,
             allowed_tokens=allowed,
             cost_micros=self._spent.cost_micros or 0,
-            room=room,
+            room=self._room,
             seconds=(self._with.clock.now() - self._cycle.started_at - self._cycle.waited) / SECOND,
             events=len(self._cycle.events),
             sent=len(self._sent_to),
         )
         return stop_reason(self._with.settings, spent, self._with.stops)
+
+    @property
+    def _room(self) -> int:
+        """What this cycle may still add. While somebody waits, room for the note on the last step is kept."""
+        kept = min(LAST_STEP_TOKENS, self._history_tokens // 10) if self._awaited else 0
+        return self._history_tokens - self._mind.present_tokens - kept
 
     async def _look_around(self) -> None:
         """Before each step but the first: take what is urgent, and see what else waits."""
@@ -288,6 +293,7 @@ class _Thinking:
                 self._preview, self._preview_tokens = noticed.preview, tokens
         if noticed.update is not None:
             self._cycle = replace(self._cycle, events=(*self._cycle.events, *noticed.taken))
+            self._awaited = bool(answering.waiting_spaces(self._cycle.events))
             self._mind.add(noticed.update)
 
     def _make_room(self) -> None:
@@ -306,8 +312,8 @@ class _Thinking:
             self._mind.leave_out_layers()
 
     def _result_characters(self, calls: int) -> int:
-        room = self._history_tokens - self._mind.present_tokens
-        return result_characters(limit=self._mind.window.result_characters, room_tokens=room, results=calls)
+        limit = self._mind.window.result_characters
+        return result_characters(limit=limit, room_tokens=self._room, results=calls)
 
     def _learn_size(self, response: ModelResponse) -> None:
         """Providers count differently than we estimate: from now on their count decides."""
@@ -335,12 +341,18 @@ class _Thinking:
 
     async def _reserve(self) -> Refusal | None:
         """Keep room in the budgets for the next request, if there are any. No limits, no transaction."""
-        if self._with.allowance is None:
+        server = self._with.server_budget
+        if self._with.allowance is None and server is None:
             return None
         tokens, most = self._mind.tokens + self._with.toolbox.tokens, self._mind.budget
         if self._steps > 0 and self._with.settings.awareness != "none":
             tokens += most.inbox + PREVIEW_TOKENS
         asked = Usage(min(int(tokens * self._mind.correction), most.request), most.output)
+        if server is not None:
+            refused = await server.refuse(self._with.db, self._with.clock, self._model_name, self._model, asked)
+            if refused is not None or self._with.allowance is None:
+                return refused
+        assert self._with.allowance is not None
         dollars = expected_cost(self._model, asked, self._with.prices, asked=self._model_name) or 0
         need = Amount(asked.input + asked.output, ceil(dollars * 1_000_000))
         return await budgets.reserve_soon(self._with.db, self._with.clock, self._mind.lease, self._with.allowance, need)
@@ -351,7 +363,7 @@ class _Thinking:
         if self._steps == 0:
             await self._with.db.write(budgets.undo_and_hold, lease, cycle, refused)
         else:
-            await self._end("budget")
+            await self._end("budget", sending=await self._written())
             people = [event.space_id for event in cycle.events if event.sender_kind == "human" and event.wakes]
             unheard = [] if self._sent_to else [SpaceId(each) for each in people if each is not None]
             await self._with.db.write(budgets.hold, lease, refused, unheard)
@@ -444,11 +456,12 @@ class _Thinking:
         settings = ModelSettings(max_tokens=self._mind.budget.output)
         if self._phase.tool_choice != "auto":
             settings["tool_choice"] = self._phase.tool_choice
-        return cast(ModelSettings, {**settings, **caching.settings(self._model, self._mind.lease.agent_id)})
+        forced = forcing.settings(self._model, SEND_MESSAGE) if self._in_last_step else {}
+        return cast(ModelSettings, {**settings, **forced, **caching.settings(self._model, self._mind.lease.agent_id)})
 
     @property
     def _phase(self) -> Phase:
-        return phase_at(self._with.settings.phases, self._steps)
+        return LAST_STEP if self._in_last_step else phase_at(self._with.settings.phases, self._steps)
 
     def _charge(self, response: ModelResponse) -> Charge:
         charge = self._price(response)
@@ -514,7 +527,8 @@ class _Thinking:
         number = self._steps - 1
         known = [effect for effect in self._effects.values() if effect.step == number]
         done = {effect.position: effect.result or "" for effect in known if effect.state == "done"}
-        phase = phase_at(self._with.settings.phases, number)
+        was_last = answering.last_step_at(self._cycle.entries) is not None
+        phase = LAST_STEP if was_last else phase_at(self._with.settings.phases, number)
         asked = frozenset(effect.position for effect in known if effect.state == "asked")
         step = Step(
             number,
@@ -660,39 +674,92 @@ class _Thinking:
     # Ending
 
     async def _finish(self, response: ModelResponse) -> CycleOutcome | None:
-        """End with the model's last words; None if instead it was reminded that a person waits who heard nothing."""
-        waiting = await self._unanswered()
-        entry = self._response_entry(response)
-        reminded = any(each.kind == "nudge" for each in self._mind.present)
-        if waiting is not None and self._with.settings.silent_reply == "nudge" and not reminded:
-            await self._remind(response, entry, waiting)
-            return None
-        delivering = None
-        text = (response.text or "").strip()
-        if waiting is not None and self._with.settings.silent_reply == "deliver" and text:
-            delivering = (waiting.space_id, posting.draft(text))
-        return await self._end("answered", last=response, entries=(entry,), delivering=delivering)
+        """End with the model's last words; None if instead it was reminded that somebody waits without an answer."""
+        entry, text = self._response_entry(response), (response.text or "").strip()
+        waiting, reminded = await self._unanswered(), answering.reminders(self._mind.present)
+        silent_reply = self._with.settings.silent_reply
+        move = answering.next_move(silent_reply, self._cycle.events, waiting, reminded, text, self._steps)
+        if move.remind is None:
+            sending = answering.outgoing(move.deliver)
+            return await self._end("answered", last=response, entries=(entry,), sending=sending)
+        note = answering.reminder(entry.seq + 1, self._cycle.id, move.remind, offers=move.offers)
+        await self._remind(response, (entry, note), move.deliver)
+        return None
 
-    async def _unanswered(self) -> Waiting | None:
-        """The person who waits for an answer, if nothing was said in this cycle."""
-        said = any(effect.tool == SEND_MESSAGE and effect.changes for effect in self._effects.values())
-        if said or self._with.settings.silent_reply == "ignore":
-            return None
-        return await self._with.db.read(whom_to_answer, self._mind.lease.agent_id, self._cycle.events)
+    async def _unanswered(self) -> list[Waiting]:
+        """Where somebody waits to whom this cycle has said nothing, if that is to be made up for."""
+        if not self._awaited or self._with.settings.silent_reply == "ignore":
+            return []
+        agent_id, cycle = self._mind.lease.agent_id, self._cycle
+        return await self._with.db.read(answering.unanswered_here, agent_id, cycle.id, cycle.events)
 
-    async def _remind(self, response: ModelResponse, entry: Entry, waiting: Waiting) -> None:
-        reminder = ModelRequest(parts=[UserPromptPart(REMINDER.format(who=waiting.who, space=waiting.space))])
-        entries = (entry, log.entry(entry.seq + 1, self._cycle.id, "nudge", reminder))
-        await self._with.db.write(
-            calling.store_reminder, self._mind.lease, self._cycle, entries, self._charge(response)
+    async def _remind(self, response: ModelResponse, entries: tuple[Entry, Entry], deliver: Words | None) -> None:
+        charge, sending = self._charge(response), answering.outgoing(deliver)
+        sent = await self._with.db.write(
+            calling.store_reminder, self._mind.lease, self._cycle, entries, charge, sending
         )
+        if sent is not None and deliver is not None:
+            self._effects[sent.step, sent.position] = sent
+            self._sent_to.append(deliver.waiting.space_name)
         self._mind.add(*entries)
         self._steps += 1
 
+    async def _stop(self, reason: str) -> CycleOutcome:
+        """End because a limit is reached; while somebody waits, after one last step in which they can be answered."""
+        noted = answering.last_step_at(self._mind.present)
+        taken = noted is not None and any(entry.kind == "response" for entry in self._mind.present[noted:])
+        if reason in answering.STRETCHED and not taken:
+            waiting = await self._unanswered()
+            if waiting:
+                return await self._take_last_step(reason, waiting, noted=noted is not None)
+        return await self._end(reason, sending=await self._written())
+
+    async def _take_last_step(self, reason: str, waiting: Sequence[Waiting], *, noted: bool) -> CycleOutcome:
+        note = answering.last_step_note(self._mind.next_seq, self._cycle.id, reason, waiting)
+        if not noted and self._mind.present_tokens + note.tokens < self._history_tokens:
+            await self._with.db.write(calling.store_note, self._mind.lease, self._cycle, note)
+            self._mind.add(note)
+        elif not noted:
+            return await self._end(reason, sending=await self._written())
+        self._route()
+        if (refused := await self._reserve()) is not None:
+            return await self._rest(refused)
+        self._preview, self._preview_tokens = None, 0
+        self._make_room()
+        self._in_last_step = True
+        try:
+            response, speaker = await self._ask()
+        except ModelRejected as error:
+            # Not every server takes a tool choice by name. The cycle has reached its limit anyway.
+            log_line.warning("last step rejected", agent=self._mind.lease.agent_id, error=repr(error))
+            return await self._end(reason, sending=await self._written())
+        calls = calls_of(response)
+        skip = next((call for call in calls if call.tool_name == SKIP), None)
+        if skip is not None:
+            speaker.abort("skipped")
+            return await self._skip(response, calls, skip)
+        if calls:
+            await self._carry_out(self._new_step(response, calls, speaker), speaker)
+            return await self._end(reason, sending=await self._written())
+        text = (response.text or "").strip()
+        entry, sending = self._response_entry(response), await self._written(text)
+        return await self._end(reason, last=response, entries=(entry,), sending=sending)
+
+    async def _written(self, text: str = "") -> Outgoing | None:
+        """What the model wrote for those who still wait, if it was reminded of them or they are the only ones."""
+        waiting, reminded = await self._unanswered(), answering.reminders(self._mind.present)
+        words = answering.words_for(waiting, reminded, text, self._steps)
+        if words is None and text and len(waiting) == 1 == len(answering.waiting_spaces(self._cycle.events)):
+            words = Words(waiting[0], text, self._steps)
+        return answering.outgoing(words)
+
     async def _skip(self, response: ModelResponse, calls: tuple[ToolCallPart, ...], skip: ToolCallPart) -> CycleOutcome:
-        """Leave no trace; or, where something was done already, end here without running the other calls."""
+        """Leave no trace; or, where something was done already or somebody waits, end here as what it was.
+
+        The other calls of the response do not run.
+        """
         reason = str(skip.args_as_dict(raise_if_invalid=False).get("reason") or "")
-        if not self._changed:
+        if not self._changed and not self._awaited:
             charge = self._charge(response)
             await self._with.db.write(ending.skip_cycle, self._mind.lease, self._cycle, reason, charge)
             self._mind.roll_back()
@@ -703,7 +770,8 @@ class _Thinking:
             for at, call in enumerate(calls)
         }
         answered = calling.results_entry(entry.seq + 1, self._cycle.id, calls, results)
-        return await self._end("skipped", last=response, entries=(entry, answered))
+        silent = "" if self._changed else answering.no_reply_summary(self._cycle.events, reason)
+        return await self._end("skipped", last=response, entries=(entry, answered), summary=silent)
 
     async def _end(
         self,
@@ -711,26 +779,29 @@ class _Thinking:
         *,
         last: ModelResponse | None = None,
         entries: tuple[Entry, ...] = (),
-        delivering: tuple[SpaceId, posting.Draft] | None = None,
+        sending: Outgoing | None = None,
         outcome: Literal["acted", "failed"] = "acted",
         unanswered: tuple[Cause, Mapping[str, JsonValue]] | None = None,
+        summary: str = "",
     ) -> Acted:
-        """The cycle is part of the agent's life."""
+        """The cycle is part of the agent's life. Its summary is its last words, else `summary`, else what it did."""
         words = last_words(last.text or "") if last is not None else ""
+        if not words and sending is not None:
+            words = last_words(sending.what.text)
         charge = NOTHING if last is None else self._charge(last)
         how = Ending(
             stop_reason=reason,
-            summary=words or self._derived_summary(),
+            summary=words or summary or self._derived_summary(),
             entries=entries,
             steps=self._steps + (last is not None),
             charge=charge,
             spent=self._spent,
             outcome=outcome,
             window_from=self._mind.window_from,
-            delivering=delivering,
+            sending=sending,
             unanswered=unanswered,
         )
-        whole = replace(self._cycle, entries=tuple(self._mind.present))
+        whole = replace(self._cycle, entries=tuple(self._mind.present), effects=tuple(self._effects.values()))
         number = await self._with.db.write(ending.end_cycle, self._mind.lease, whole, how)
         self._mind.add(*entries)
         self._mind.window_from = None

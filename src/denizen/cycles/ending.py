@@ -18,23 +18,21 @@ from denizen.clock import SECOND
 from denizen.consciousness import log
 from denizen.consciousness.lease import Lease, fence
 from denizen.consciousness.log import Entry
-from denizen.consciousness.recall.passages import Piece, remember_next
-from denizen.cycles import ledger
+from denizen.consciousness.recall.passages import remember_next
+from denizen.cycles import answering, ledger
+from denizen.cycles.answering import Outgoing
 from denizen.cycles.ledger import NOTHING, Charge
 from denizen.cycles.records import OpenCycle
-from denizen.cycles.remembering import own_words_of, pieces_of
-from denizen.ids import AgentId, CycleId, SpaceId
+from denizen.cycles.remembering import delivered_texts, own_words_of, pieces_of
+from denizen.ids import AgentId, CycleId
 from denizen.inbox import delivery, parking, statuses
 from denizen.inbox.delivery import DEAD_AFTER, back_off
-from denizen.inbox.events import Event
 from denizen.inbox.statuses import Cause, EventCause, ParkingCause
 from denizen.profiles import choosing
-from denizen.spaces import posting
-from denizen.spaces.posting import Draft
 from denizen.storage.database import Tx, statement
-from denizen.storage.schema import cycles, messages, minds
-from denizen.tools import calls, effects, guard
-from denizen.tools.hops import hop_of_send
+from denizen.storage.schema import cycles, minds
+from denizen.tools import calls
+from denizen.tools.effects import EffectRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +51,10 @@ class Ending:
     outcome: Literal["acted", "failed"] = "acted"
     window_from: int | None = None
     """Where the window begins from now on, if it has moved."""
-    delivering: tuple[SpaceId, Draft] | None = None
-    """The model's text, to be sent in its name where a person waits."""
+    sending: Outgoing | None = None
+    """A text of the model, to be sent in its name where a person waits."""
     unanswered: tuple[Cause, Mapping[str, JsonValue]] | None = None
-    """What is shown where a person still waits."""
+    """What is shown where a person still waits, if that does not follow from the stop reason."""
 
 
 _end = statement(
@@ -105,19 +103,17 @@ def close_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -> int:
     agent_id, charge, spent = lease.agent_id, ending.charge, ending.spent
     if ending.entries:
         log.append(tx, agent_id, ending.entries)
-    delivered = None
-    if ending.delivering is not None:
-        delivered = _deliver_text(tx, agent_id, cycle, ending.steps, *ending.delivering)
+    sent = None
+    if ending.sending is not None:
+        sent = answering.deliver_text(tx, agent_id, cycle, ending.sending)
     if charge is not NOTHING:
         ledger.enter(tx, agent_id, cycle.id, "usage", charge)
     if ending.outcome == "failed":
         # Nobody waits any more for what people were asked; an answer that still comes is told in an event.
-        calls.interrupt(tx, agent_id)
-    if ending.unanswered is not None:
-        cause, detail = ending.unanswered
-        statuses.show_for(tx, agent_id, _unanswered(tx, cycle), cause, detail)
+        calls.release(tx, agent_id)
     if cycle.troubled:
         parking.recover(tx, agent_id)
+    answering.tell_unanswered(tx, agent_id, cycle, ending.stop_reason, ending.unanswered)
     delivery.finish(tx, agent_id, cycle.id)
     counted = tx.one(_live_on, agent=agent_id, at=tx.now)
     assert counted is not None
@@ -138,31 +134,19 @@ def close_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -> int:
         _remember(tx, agent_id, ended[0])
     if ending.window_from is not None:
         tx.run(_move_window, agent=agent_id, first=ending.window_from)
-    _make_recallable(tx, agent_id, counted[0], cycle, ending, delivered)
+    _make_recallable(tx, agent_id, counted[0], cycle, ending, sent)
     _announce(tx, lease, cycle.id, "ended")
     return counted[0]
 
 
-_answered_in = statement(select(messages.c.space_id).where(messages.c.cycle_id == bindparam("cycle_id")).distinct())
-
-
-def _unanswered(tx: Tx, cycle: OpenCycle) -> list[Event]:
-    """The events of the cycle for which somebody waits in a space where it has said nothing."""
-    waiting = [event for event in cycle.events if event.waits]
-    answered = {row[0] for row in tx.all(_answered_in, cycle_id=cycle.id)} if waiting else set[str]()
-    return [event for event in waiting if event.space_id not in answered]
-
-
 def _make_recallable(
-    tx: Tx, agent_id: AgentId, number: int, cycle: OpenCycle, ending: Ending, delivered: str | None
+    tx: Tx, agent_id: AgentId, number: int, cycle: OpenCycle, ending: Ending, sent: EffectRecord | None
 ) -> None:
     """The cycle can be found by `recall` from now on."""
     entries = (*cycle.entries, *ending.entries)
     words = own_words_of(ending.entries, ending.summary)
     pieces = pieces_of(tx, agent_id, cycle.events, entries, cycle.active_space_id, words)
-    if ending.delivering is not None and delivered is not None:
-        space_id, what = ending.delivering
-        pieces.append(Piece("said", what.text, tx.now, space_id, agent_id, message_id=delivered))
+    pieces += delivered_texts(tx, agent_id, entries, (*cycle.effects, *((sent,) if sent is not None else ())))
     remember_next(tx, agent_id, number, pieces)
 
 
@@ -173,18 +157,6 @@ def _remember(tx: Tx, agent_id: AgentId, kept: str) -> None:
         tx.run(_remember_told, agent=agent_id, up_to=told["news"], facts=json.dumps(told["facts"], ensure_ascii=False))
     if "profiles" in told:
         choosing.keep(tx, agent_id, told["profiles"])
-
-
-def _deliver_text(
-    tx: Tx, agent_id: AgentId, cycle: OpenCycle, steps: int, space_id: SpaceId, what: Draft
-) -> str | None:
-    """The text stands in the space, unless it would carry private words there; gives the id of the message."""
-    if guard.crossing(tx, agent_id, cycle.id, space_id, what, cycle.events, cycle.remembered) is not None:
-        return None
-    hop = hop_of_send(cycle.events, space_id)
-    posted = posting.post(tx, space_id, agent_id, what, hop=hop, cycle_id=cycle.id)
-    effects.record(tx, cycle.id, steps - 1, 0, "send_message", result="", changes=True)
-    return posted.id
 
 
 def _announce(tx: Tx, lease: Lease, cycle_id: CycleId, what: str) -> None:
@@ -300,7 +272,7 @@ def postpone_cycle(
     tries = (row[0] if row else 0) + 1
     again_at = tx.now + back_off(tries) * SECOND
     tx.run(_postpone, cycle=cycle.id, tries=tries, again_at=again_at)
-    statuses.show_for(tx, lease.agent_id, _unanswered(tx, cycle), "failing", detail or {}, retry_at=again_at)
+    answering.tell_unanswered(tx, lease.agent_id, cycle, "failed", ("failing", detail or {}), retry_at=again_at)
     ledger.enter(tx, lease.agent_id, cycle.id, "failure", detail=error)
     _announce(tx, lease, cycle.id, "postponed")
     return tries

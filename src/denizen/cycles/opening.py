@@ -243,8 +243,8 @@ def resume_cycle(tx: Tx, lease: Lease) -> OpenCycle | Literal["later"] | None:
     if found is None:
         return None
     if found.paused:
-        # All answers are there, or something urgent is, which does not wait for them.
-        calls.interrupt(tx, lease.agent_id)
+        # All answers are there, or something else has come that does not wait for them.
+        calls.release(tx, lease.agent_id)
     if found.not_before > tx.now:
         return "later"
     cycle = found.cycle

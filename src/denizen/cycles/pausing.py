@@ -15,18 +15,18 @@ _unanswered = exists().where(
     calls.c.mode == "pause",
     calls.c.cycle_id == cycles.c.id,
 )
-_urgent = exists().where(
+_waking = exists().where(
     events.c.agent_id == cycles.c.agent_id,
     events.c.state != "done",
     events.c.state == "pending",
-    events.c.lane == 0,
+    events.c.wakes == 1,
     events.c.not_before <= bindparam("now"),
 )
 _paused = (cycles.c.number.is_(None), cycles.c.outcome == "paused")
 
-WAITING = select(cycles.c.agent_id).where(*_paused, _unanswered, ~_urgent)
-"""The agents whose cycle is paused and stays so: an answer is missing, and nothing urgent has come."""
-READY = select(cycles.c.agent_id).where(*_paused, or_(~_unanswered, _urgent))
+WAITING = select(cycles.c.agent_id).where(*_paused, _unanswered, ~_waking)
+"""The agents whose cycle is paused and stays so: an answer is missing, and nothing else wakes them."""
+READY = select(cycles.c.agent_id).where(*_paused, or_(~_unanswered, _waking))
 """The agents whose paused cycle may go on."""
 
 _stays = statement(

@@ -13,11 +13,13 @@ from typing import Any, Final
 from pydantic_ai.messages import ModelResponse
 from sqlalchemy import bindparam, select
 
+from denizen.clock import Clock, SystemClock
 from denizen.consciousness.recall.passages import newest_cycle
 from denizen.cycles import budgets, ledger, watching
 from denizen.cycles.budgets import Allowance, Amount, Kept, Refusal
 from denizen.cycles.ledger import Charge, charge_of
 from denizen.cycles.records import glance
+from denizen.cycles.server_budget import ServerBudget
 from denizen.cycles.watching import REFUSED
 from denizen.errors import InvalidInput
 from denizen.ids import AgentId, CycleId, EntityId, SpaceId, new_id
@@ -199,9 +201,15 @@ class Purse:
     in_dollars: bool = False
     """Whether some of what it may use is limited in dollars."""
     metrics: Metrics | None = None
+    server_budget: ServerBudget | None = None
+    clock: Clock = field(default_factory=SystemClock)
 
     async def keep(self, named: NamedModel, most: Usage) -> Kept | None:
         """Room for the most that the call may use, where that is limited. Raises `InvalidInput` where there is none."""
+        if self.server_budget is not None:
+            refused = await self.server_budget.refuse(self.db, self.clock, *named, most)
+            if refused is not None:
+                raise InvalidInput(f"The budget ({refused.scope}) leaves no room for it.")
         if self.allowance is None:
             return None
         dollars = expected_cost(named[1], most, self.prices, asked=named[0])

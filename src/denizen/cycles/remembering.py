@@ -22,6 +22,7 @@ from denizen.inbox.format import entry_text
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import messages, spaces
 from denizen.tools import effects
+from denizen.tools.effects import EffectRecord
 from denizen.tools.prebuilt import PREBUILT, SEND_MESSAGE
 
 _OWN: Final = frozenset(tool.name for tool in PREBUILT)
@@ -80,9 +81,20 @@ def _calls_with_results(entries: Sequence[Entry]) -> Iterator[tuple[ToolCallPart
                 yield call, str(result.content)
 
 
+def delivered_texts(tx: Tx, agent_id: AgentId, entries: Sequence[Entry], done: Iterable[EffectRecord]) -> list[Piece]:
+    """The texts that the model wrote without a call and that were sent in its name."""
+    responses = [entry.message for entry in entries if entry.kind == "response"]
+    sent = [each for each in done if each.tool == SEND_MESSAGE and each.changes]
+    without_call = [each for each in sent if each.step < len(responses) and not calls_of(responses[each.step])]
+    return [piece for each in without_call for piece in _message(tx, agent_id, each.result)]
+
+
 def _said(tx: Tx, agent_id: AgentId, call: ToolCallPart, result: str) -> Iterator[Piece]:
-    if call.tool_name != SEND_MESSAGE:
-        return
+    if call.tool_name == SEND_MESSAGE:
+        yield from _message(tx, agent_id, result)
+
+
+def _message(tx: Tx, agent_id: AgentId, result: str | None) -> Iterator[Piece]:
     message_id = effects.message_in(result)
     row = tx.one(_sent, id=message_id) if message_id else None
     if row is not None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from denizen.cycles.answering import SilentReply
 from denizen.cycles.awareness import Awareness
 from denizen.cycles.phases import PRESETS, Phase
 from denizen.cycles.routing import Route, RoutingPer
 from denizen.cycles.triage import Triage
-
-SilentReply = Literal["nudge", "deliver", "ignore"]
 
 
 class CycleSettings(BaseModel):
@@ -43,7 +42,8 @@ class CycleSettings(BaseModel):
     stop_when: tuple[str, ...] = ()
     """Further reasons to stop: `responded_to_all`, or the name of a function registered with the runtime."""
     silent_reply: SilentReply = "nudge"
-    """When the model ends with text and a person waits: remind it once, send the text as it is, or leave it."""
+    """When the model ends with text and a person waits: remind it once and then send what it wrote (`nudge`), send the
+    text at once (`deliver`), or leave it (`ignore`): then the space shows that there was no reply."""
 
     @field_validator("phases", mode="before")
     @classmethod

@@ -1,7 +1,8 @@
 """The cheap skip: whether events have to be thought about at all, decided before anything of the agent is loaded.
 
 A rule decides first, then a function of the owner's, then a small model that sees who the agent is and the new events,
-nothing else. Whatever goes wrong, the agent thinks. What people say to it directly is never sifted.
+nothing else. Whatever goes wrong, the agent thinks. What people say to it directly is never sifted, nor what they wait
+to have answered: a skip without a thought would leave them without an answer.
 """
 
 from __future__ import annotations
@@ -149,7 +150,7 @@ def _look(tx: Tx, agent_id: AgentId, version: int) -> list[Event] | None:
 
 
 def _is_certain(event: Event) -> bool:
-    addressed = event.type in ("mention", "tool_result")
+    addressed = event.waits or event.type in ("mention", "tool_result")
     # One whose cycle failed has been found worth thinking about before.
     return addressed or event.lane == "urgent" or event.attempts > 0
 

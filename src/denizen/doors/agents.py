@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 from pydantic_ai.models import Model
 
 from denizen.access import webhooks
 from denizen.access.payloads import Greeting
 from denizen.access.signatures import Scheme
 from denizen.access.webhooks import Webhook
-from denizen.agents import applying, forking, registry
+from denizen.agents import applying, fitness, forking, registry
+from denizen.agents.definition import AgentDefinition
 from denizen.agents.differences import Change
 from denizen.agents.files import Declared
+from denizen.agents.fitness import Fitness, Unable
 from denizen.agents.registry import Agent, Status
 from denizen.cycles import budgets
 from denizen.cycles.budgets import BudgetSettings, Resting, Spending
+from denizen.cycles.troubles import classify
 from denizen.doors.wiring import Who, Wiring, id_of
-from denizen.errors import OutcomeUnknown
+from denizen.errors import DenizenError, OutcomeUnknown
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId, new_id
 from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
 from denizen.inbox.outside import storable_data
+from denizen.models.probing import Probing
 from denizen.spaces.directory import Organization, Space
 from denizen.spaces.handles import handle_from
 from denizen.storage.database import Tx, storable
@@ -55,6 +60,7 @@ class Agents(Wiring):
             model = f"python:{handle}"
         names = [self._register_tool(each) for each in tools]
         defined = registry.define(model=model, instructions=instructions, tools=names, **definition)
+        await self.check_prices(home, defined)
         return await self.db.write(registry.create, home, name=name, handle=handle, definition=defined)
 
     def _register_tool(self, given: str | OutsideTool | ToolSettings) -> str | ToolSettings:
@@ -68,7 +74,23 @@ class Agents(Wiring):
         agent_id = id_of(agent)
         current = await self.db.read(registry.get, agent_id)
         fields = current.definition.model_dump(exclude_defaults=True) | changes
-        return await self.db.write(registry.edit, agent_id, registry.define(**fields))
+        defined = registry.define(**fields)
+        await self.check_prices(current.entity.organization_id, defined, before=current.definition)
+        return await self.db.write(registry.edit, agent_id, defined)
+
+    async def check_prices(
+        self, organization_id: OrganizationId, definition: AgentDefinition, *, before: AgentDefinition | None = None
+    ) -> None:
+        """Raises `PriceUnknown` where the definition sets a budget in dollars for a model without a known price."""
+        budgeted = definition.budget is not None and definition.budget.in_dollars
+        if budgeted and (before is None or before.budget != definition.budget):
+            await self._equipment().check_prices([(organization_id, definition)])
+
+    async def check_shared_prices(self, organization_id: OrganizationId, budget: BudgetSettings) -> None:
+        """The same for a budget of the organization, which is for all its agents."""
+        if budget.in_dollars:
+            living = await self.db.read(registry.living_agents, organization_id)
+            await self._equipment().check_prices([(organization_id, agent.definition) for agent, _ in living])
 
     async def apply(
         self,
@@ -111,8 +133,9 @@ class Agents(Wiring):
             "dollars": dollars,
             "tokens": tokens,
         }
-        home = await self._organization(organization)
-        await self.db.write(budgets.set_organization_budget, home, budgets.checked(given))
+        home, budget = await self._organization(organization), budgets.checked(given)
+        await self.check_shared_prices(home, budget)
+        await self.db.write(budgets.set_organization_budget, home, budget)
 
     async def budget(self, organization: Organization | OrganizationId | None = None) -> BudgetSettings | None:
         """What all agents of the organization together may use."""
@@ -144,6 +167,30 @@ class Agents(Wiring):
         """The agent tries now what it could not do, in that space or everywhere: it need not wait for a key or a model
         to change, and messages that were set aside while somebody waits are taken up again."""
         await self.db.write(registry.try_again, id_of(agent), None if space is None else id_of(space))
+
+    async def check_agents(
+        self, organization: Organization | OrganizationId | None = None, *, probe: bool = False
+    ) -> list[Fitness]:
+        """Whether each agent can think in this process now, how long people have waited for it, and what it has set
+        aside. With `probe`, each of their models is asked for a few tokens, once."""
+        found = await self.db.read(fitness.of_organization, await self._organization(organization))
+        probing = Probing() if probe else None
+        return [each if each.unable is not None else await self._checked(each, probing) for each in found]
+
+    async def _checked(self, found: Fitness, probing: Probing | None) -> Fitness:
+        model_name = ""
+        try:
+            agent = await self.db.read(registry.get, found.agent_id)
+            model_name = agent.definition.model
+            models, _, _ = await self._equipment().check(agent)
+            if probing is not None:
+                for name, model in models.items():
+                    model_name = name
+                    await probing.ask(model)
+        except (DenizenError, ValidationError) as error:
+            trouble = classify(error, self.default_model if model_name == "default" else model_name)
+            return replace(found, unable=Unable(found.agent_id, found.name, trouble.cause, trouble.detail))
+        return found
 
     async def delete_agent(self, agent: Agent | AgentId) -> None:
         await self.db.write(registry.delete, id_of(agent))

@@ -11,9 +11,9 @@ from denizen.access import people
 from denizen.doors.wiring import Who, Wiring, id_of
 from denizen.errors import OutcomeUnknown
 from denizen.forgetting import changing
-from denizen.ids import EntityId, MessageId, OrganizationId, SpaceId, new_id
+from denizen.ids import AgentId, EntityId, MessageId, OrganizationId, SpaceId, new_id
 from denizen.panel import rounds
-from denizen.spaces import directory, posting, reading, searching
+from denizen.spaces import ask_again, directory, posting, reading, searching
 from denizen.spaces.directory import Attention, Entity, Member, Organization, Space, SpaceKind
 from denizen.spaces.handles import handle_from
 from denizen.spaces.posting import Draft, Message, Posted
@@ -113,6 +113,13 @@ class Places(Wiring):
     async def delete_message(self, message: Message | Posted | MessageId, *, by: Who | EntityId) -> Message:
         """The text of the message is gone, its place stays; agents that have read it are told once."""
         return await self.db.write(changing.delete_message, id_of(message), id_of(by))
+
+    async def ask_for_answer(self, space: Space | SpaceId, agent: Who | AgentId, by: Who | EntityId) -> None:
+        """Wake an agent that left a message unanswered here, and tell it that this person asks for an answer.
+
+        The status that said so goes. Raises `InvalidInput` where the agent owes no answer in this space.
+        """
+        await self.db.write(ask_again.ask_for_answer, id_of(space), AgentId(id_of(agent)), id_of(by))
 
     async def messages(self, space: Space | SpaceId, *, after: int = 0, limit: int = 1_000) -> list[Message]:
         return await self.db.read(posting.messages_after, id_of(space), after, limit=limit)

@@ -24,8 +24,10 @@ from denizen.bus.streams import PANEL, WAKE, woken
 from denizen.clock import Clock, Instant, SystemClock
 from denizen.consciousness.recall.embedding import following
 from denizen.consciousness.recall.passages import RECALLABLE
-from denizen.cycles import catching_up
+from denizen.cycles import budgets, catching_up
+from denizen.cycles.budgets import BudgetSettings
 from denizen.cycles.routing import Choose
+from denizen.cycles.server_budget import ServerBudget
 from denizen.cycles.speaking import Voices, heard_by_latecomers
 from denizen.cycles.stopping import BUILT_IN, Stop
 from denizen.cycles.triage import Judge
@@ -95,6 +97,7 @@ class Wiring:
         presets: Path | None = None,
         prompts: Path | None = None,
         classifier: Classifier | None = None,
+        server_budget: BudgetSettings | None = None,
     ) -> None:
         self.clock: Clock = clock or SystemClock()
         self.models = Models(models)
@@ -109,6 +112,8 @@ class Wiring:
         """With what agents recall by meaning; None: they recall by words."""
         self._closes_embedder = isinstance(embedder, str)
         self._prices = prices or {}
+        self.server_budget = None if server_budget is None else ServerBudget(server_budget, self._prices)
+        """What all organizations here together may use in a day; None: that is not limited."""
         self._stops = {**BUILT_IN, **(stops or {})}
         self._routes = dict(routes or {})
         self._triages = dict(triages or {})
@@ -175,7 +180,7 @@ class Wiring:
             self.clock,
             configuration,
             self._utility_model,
-            paying.Purse(self.db, self._prices).room_for,
+            paying.Purse(self.db, self._prices, self.clock, self.server_budget).room_for,
             paying.pay,
             _review_profiles,
             None if sink is None else sink(self.db, self.embedder),
@@ -295,6 +300,7 @@ class Wiring:
                 await stack.enter_async_context(listening(self._bus, residents, self.instance))
                 await stack.enter_async_context(overhearing(self._bus, self._moderator, self.instance))
             self._moderator.hint()
+            await self.db.write(budgets.reconsider_server)
             await residents.look_back()
             await residents.sweep()
             yield residents
@@ -320,6 +326,7 @@ class Wiring:
             self._prices,
             self.vault,
             self._advising,
+            self.server_budget,
         )
 
     def _reflecting(self) -> Reflecting:
@@ -400,6 +407,7 @@ class Wiring:
             voices=self._voices,
             telemetry=self.telemetry,
             reminder=self._reminder,
+            server_budget=self.server_budget,
             outlook=self.outlook,
         )
 

@@ -15,7 +15,7 @@ from denizen.consciousness.recall.passages import Piece, forget, remember
 from denizen.ids import AgentId, EntityId, MessageId, new_id
 from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
-from denizen.inbox.events import ABOUT
+from denizen.inbox.events import ABOUT, BEFORE
 from denizen.inbox.format import plain_name, quote, quoted_name
 from denizen.memory import items, rolling
 from denizen.spaces import directory, editing, posting
@@ -23,9 +23,6 @@ from denizen.spaces.editing import Change
 from denizen.spaces.posting import Draft, Message
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import entities, events, memberships, minds, passages
-
-BEFORE = "before"
-"""Under this key the payload of a notice has what the message said before."""
 
 _readers = statement(
     select(passages.c.agent_id)

@@ -27,12 +27,12 @@ from denizen.consciousness import rolled
 from denizen.consciousness.recall import passages as recall
 from denizen.errors import InvalidInput, NotFound
 from denizen.forgetting import redacting
-from denizen.forgetting.changing import BEFORE, index_anew
+from denizen.forgetting.changing import index_anew
 from denizen.forgetting.places import PAGE, PLACES, Place, Row
 from denizen.forgetting.redacting import Redactor, each_once
 from denizen.ids import AgentId, EntityId, MessageId, OrganizationId, SpaceId, new_id
 from denizen.inbox import statuses
-from denizen.inbox.events import ABOUT
+from denizen.inbox.events import ABOUT, BEFORE
 from denizen.inbox.format import one_line, plain_name, quote
 from denizen.memory import access, items, rolling
 from denizen.memory.access import Visitor
@@ -43,7 +43,7 @@ from denizen.spaces import directory, editing, posting
 from denizen.spaces.markdown import render
 from denizen.spaces.posting import Message
 from denizen.spaces.quotes import FORGOTTEN, Quotes, said
-from denizen.storage.database import Tx, insert_into, statement
+from denizen.storage.database import Tx, insert_into, long_running, statement
 from denizen.storage.schema import (
     advisors,
     agents,
@@ -158,6 +158,7 @@ def _as_receipt(row: tuple[Any, ...]) -> Receipt:
     return Receipt(row[0], row[1], row[2], row[3], row[4], json.loads(row[5]), row[6])
 
 
+@long_running
 def forget_message(tx: Tx, message_id: MessageId, by: EntityId | None = None, *, also_replies: bool = False) -> Receipt:
     """The message is gone everywhere. With `also_replies`, so are the cycles that it woke and what was said in them."""
     _shut_out_writers(tx)
@@ -179,6 +180,7 @@ def forget_message(tx: Tx, message_id: MessageId, by: EntityId | None = None, *,
     return work.finish("message", message_id, by)
 
 
+@long_running
 def forget_person(
     tx: Tx, person_id: EntityId, by: EntityId | None = None, *, refuse_last_owner: bool = False
 ) -> Receipt:
@@ -221,6 +223,7 @@ def forget_person(
     return work.finish("person", person_id, by)
 
 
+@long_running
 def forget_space(tx: Tx, space_id: SpaceId, by: EntityId | None = None) -> Receipt:
     """Everything said in this space is gone, and so are its name and its members."""
     _shut_out_writers(tx)
@@ -243,6 +246,7 @@ def forget_space(tx: Tx, space_id: SpaceId, by: EntityId | None = None) -> Recei
     return work.finish("space", space_id, by)
 
 
+@long_running
 def forget_memory(tx: Tx, memory_id: str, by: EntityId | None = None, *, visitor: Visitor | None = None) -> Receipt:
     """The memory is gone, whoever else has it, and does not come again. The messages it rests on stay.
 
@@ -267,6 +271,7 @@ class Rehearsed(Exception):
         self.receipt = receipt
 
 
+@long_running
 def rehearse(tx: Tx, forget: Callable[..., Receipt], /, *args: Any, **options: Any) -> NoReturn:
     """Forget, and undo it by raising `Rehearsed`, which has the receipt that there would be."""
     raise Rehearsed(forget(tx, *args, **options))

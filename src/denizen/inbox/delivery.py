@@ -368,6 +368,23 @@ def take(tx: Tx, taken_events: Iterable[Event], cycle_id: CycleId) -> None:
     tx.many(_take, [{"event_number": event.number, "by_cycle": cycle_id} for event in taken_events])
 
 
+_join_cycle = statement(
+    update(events)
+    .where(
+        events.c.agent_id == bindparam("agent"),
+        events.c.message_id == bindparam("message"),
+        _OPEN,
+        events.c.state == "pending",
+    )
+    .values(state="taken", cycle_id=bindparam("by_cycle"))
+)
+
+
+def join_cycle(tx: Tx, agent_id: AgentId, message_id: str, cycle_id: CycleId) -> None:
+    """The event of this message belongs to a cycle that is open and reads it as the answer to its question."""
+    tx.run(_join_cycle, agent=agent_id, message=message_id, by_cycle=cycle_id)
+
+
 def finish(tx: Tx, agent_id: AgentId, cycle_id: CycleId) -> None:
     """The cycle has ended, and its events with it."""
     tx.run(_finish, agent=agent_id, by_cycle=cycle_id)

@@ -14,6 +14,10 @@ SenderKind = Literal["human", "agent", "service"]
 
 ABOUT: Final = "about"
 """Under this key the payload of a notice has the id of the message that it is about."""
+BEFORE: Final = "before"
+"""Under this key the payload of a notice has what that message said, so that forgetting the message finds it."""
+ASKED_BY: Final = "asked_by"
+"""Under this key the payload of a notice has the name of the person who asks for an answer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from denizen.bus.streams import StatusChanged, space_topic
 from denizen.ids import AgentId, EntityId, MessageId, SpaceId
 from denizen.inbox.events import Event
 from denizen.storage.database import Statement, Tx, statement
-from denizen.storage.schema import entities, events, messages, space_statuses
+from denizen.storage.schema import entities, events, memberships, messages, space_statuses
 
 Cause = Literal[
     "key",
@@ -439,6 +439,11 @@ _of_agent = statement(
         space_statuses.c.created_at, space_statuses.c.space_id, space_statuses.c.cause
     )
 )
+_in_spaces_of = statement(
+    _statuses.join(memberships, memberships.c.space_id == space_statuses.c.space_id)
+    .where(memberships.c.entity_id == bindparam("entity_id"))
+    .order_by(space_statuses.c.created_at, space_statuses.c.agent_id, space_statuses.c.cause)
+)
 
 
 def of_space(tx: Tx, space_id: SpaceId) -> list[SpaceStatus]:
@@ -449,6 +454,11 @@ def of_space(tx: Tx, space_id: SpaceId) -> list[SpaceStatus]:
 def of_agent(tx: Tx, agent_id: AgentId) -> list[SpaceStatus]:
     """What is shown of this agent in all its spaces, the oldest first."""
     return [_status(row) for row in tx.all(_of_agent, agent_id=agent_id)]
+
+
+def in_spaces_of(tx: Tx, entity_id: EntityId) -> list[SpaceStatus]:
+    """What the spaces of this entity show, the oldest first."""
+    return [_status(row) for row in tx.all(_in_spaces_of, entity_id=entity_id)]
 
 
 def _status(row: tuple[Any, ...]) -> SpaceStatus:

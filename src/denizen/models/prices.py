@@ -46,6 +46,11 @@ class Usage:
         )
 
 
+def is_built_in(model: Model) -> bool:
+    """Whether it is the demo, a scripted or a local model of ours, which cost nothing."""
+    return model.system in _OURS
+
+
 def usage_of(response: ModelResponse) -> Usage:
     """The tokens that the response reports."""
     usage = response.usage

@@ -31,6 +31,7 @@ from denizen.bus.port import Bus
 from denizen.bus.streams import PanelDelta, space_topic
 from denizen.clock import Clock
 from denizen.cycles.ledger import Charge, charge_of
+from denizen.cycles.server_budget import ServerBudget
 from denizen.errors import ModelError, ModelUnreachable
 from denizen.ids import OrganizationId
 from denizen.models import request
@@ -57,6 +58,8 @@ class Kit:
     vault: Vault
     background: Background | None = None
     """What voices are told besides; None: nothing."""
+    server_budget: ServerBudget | None = None
+    """What all agents and panels of the server together may use in a day."""
 
     async def model_for(self, organization_id: OrganizationId, name: str) -> tuple[str, Model]:
         """The model of that name, paid by the organization; `default` is told by the name it stands for."""

@@ -20,6 +20,7 @@ from denizen.bus.streams import WANTED, wanted
 from denizen.cycles import budgets
 from denizen.cycles.ledger import Charge
 from denizen.errors import DenizenError, InvalidInput, LeaseLost, StorageError
+from denizen.models.prices import Usage
 from denizen.panel import assertions, costs, taking, voting
 from denizen.panel.asking import Asked, Kit, Speaking, TooLate, ask, in_time, said_in, settings_for
 from denizen.panel.taking import Claim, Outcome, Work
@@ -294,6 +295,10 @@ class Moderator:
 
     async def _reserve(self, work: Work, name: str, model: Model) -> str | None:
         """Why there is no room in the budgets, if there is none. No limits, no transaction."""
+        if self._kit.server_budget is not None:
+            most = Usage(costs.tokens_of(work.lines), work.max_tokens)
+            if await self._kit.server_budget.refuse(self._db, self._clock, name, model, most) is not None:
+                return costs.refusal("server:day")
         own = work.panel.settings.budget
         shared = await self._db.read(budgets.organization_budget, work.claim.organization_id)
         limits = [each for each in (own, shared) if each is not None]

@@ -306,6 +306,9 @@ class Purse:
     async def keep(self, named: NamedModel, most: Usage) -> Amount | None:
         """Room for the most that the call may use, where that is limited. Raises `InvalidInput` where there is none."""
         panel, own = self._panel, self._panel.settings.budget
+        server = self._kit.server_budget
+        if server is not None and await server.refuse(self._db, self._kit.clock, *named, most) is not None:
+            raise InvalidInput(costs.refusal("server:day"))
         shared = await self._db.read(budgets.organization_budget, panel.organization_id)
         limits = [each for each in (own, shared) if each is not None]
         if not limits:

@@ -27,6 +27,7 @@ from denizen.spaces.posting import Draft, Posted
 from denizen.storage.database import Tx, insert_into, statement, storable
 from denizen.storage.schema import panels as panels_table
 from denizen.storage.schema import replies, rounds
+from denizen.tools import calls
 
 Kind = Literal["ask", "crosstalk", "vote"]
 Part = Literal["reply", "crosstalk", "vote", "synthesis", "check"]
@@ -208,8 +209,17 @@ def post(
     metadata: Mapping[str, JsonValue] | None = None,
     urgent: bool = False,
 ) -> Posted:
-    """Someone outside says something: as `posting.post`, and where a person says it to a panel, a turn begins."""
-    posted = posting.post(tx, space_id, author_id, what, id=id, reply_to=reply_to, metadata=metadata, urgent=urgent)
+    """Someone outside says something: as `posting.post`, and where a person says it to a panel, a turn begins.
+
+    What a person says where an agent has asked something is the answer.
+    """
+    question = calls.question_for(tx, space_id, author_id, what.text, reply_to)
+    asked = None if question is None else question.agent_id
+    posted = posting.post(
+        tx, space_id, author_id, what, id=id, reply_to=reply_to, metadata=metadata, urgent=urgent, asked=asked
+    )
+    if question is not None:
+        calls.answer_in_words(tx, question, posted.id, posted.seq, author_id, what.text)
     asks = posted.space_kind == "panel" and directory.get_entity(tx, author_id).kind == "human"
     if asks and tx.one(_begun_by, message_id=posted.id) is None:
         begin_turn(tx, space_id, posted.id, author_id, what.rendered.mentions)

@@ -55,7 +55,7 @@ from denizen.portability.standing import Conversations
 from denizen.reflection import records
 from denizen.spaces import directory
 from denizen.spaces.handles import check_handle, check_name
-from denizen.storage.database import Params, Tx, insert_ignore, insert_into, statement
+from denizen.storage.database import Params, Tx, insert_ignore, insert_into, long_running, statement
 from denizen.storage.schema import (
     agents,
     cycles,
@@ -261,6 +261,7 @@ _set_mind = statement(
 )
 
 
+@long_running
 def import_agent(
     tx: Tx, organization_id: OrganizationId, source: Source, *, handle: str | None = None, name: str | None = None
 ) -> Imported:

@@ -33,7 +33,7 @@ from denizen.portability.reading import Source, first_line, require, require_val
 from denizen.portability.rows import Rows, into, values
 from denizen.spaces import directory
 from denizen.spaces.handles import check_handle, check_name
-from denizen.storage.database import Params, Tx, insert_ignore, insert_into, statement
+from denizen.storage.database import Params, Tx, insert_ignore, insert_into, long_running, statement
 from denizen.storage.schema import memberships, memory_policies, messages, rollings, spaces
 
 # Checking
@@ -136,6 +136,7 @@ _newest = statement(
 )
 
 
+@long_running
 def import_space(tx: Tx, organization_id: OrganizationId, source: Source, *, name: str | None = None) -> Imported:
     """The space of the file, which has been checked, is here with everything that was said in it and who was there."""
     first = first_line(source, SpaceLine)

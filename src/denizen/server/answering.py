@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from starlette.types import Receive
 
-from denizen.agents import chatting
+from denizen.agents import chatting, explaining
 from denizen.agents.chatting import Answer, Asked
 from denizen.bus.port import Gap
 from denizen.bus.streams import (
@@ -187,7 +187,7 @@ class _Waiting:
             self._context.runtime.bus.publish(WANTED, wanted_payload(spaces))
 
     async def _look(self) -> Answer:
-        answer = await self._context.runtime.db.read(chatting.answer_to, self._asked)
+        answer = await self._context.runtime.db.read(explaining.answer_so_far, self._asked)
         for message in answer.messages:
             self._live.said(message.id)
             await self._pass(self._telling.say(message.id, message.text))

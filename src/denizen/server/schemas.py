@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Annotated, Literal
 
@@ -13,10 +13,14 @@ from denizen.access.roles import Role
 from denizen.access.signatures import Scheme
 from denizen.access.tokens import Kind
 from denizen.access.webhooks import Webhook
+from denizen.agents.fitness import Unable
 from denizen.agents.registry import Agent, Status
-from denizen.clock import moment
+from denizen.agents.space_statuses import Queued, ShownStatus
+from denizen.clock import Instant, moment
 from denizen.errors import InvalidInput
+from denizen.ids import AgentId
 from denizen.inbox.outside import check_data
+from denizen.inbox.statuses import Action, Cause
 from denizen.server.auth import Caller
 from denizen.server.shapes.examples import ADA, KITCHEN, NOOR, THING, given
 from denizen.spaces.directory import Attention, EntityKind, Member, Organization, SpaceKind
@@ -170,10 +174,33 @@ class MessagePage(BaseModel):
     ]
 
 
+class AgentTrouble(BaseModel):
+    """Why an agent cannot think."""
+
+    model_config = given(
+        cause="key",
+        text="OpenAI rejected the API key of Ada. Check it under Administration › Keys; Ada then answers by itself.",
+        actions=["try_again", "settings"],
+        retry_at="2026-01-05T09:10:00Z",
+    )
+
+    cause: Cause
+    text: Annotated[str, Field(description="What prevents it and who can fix it, for people.")]
+    actions: Annotated[list[Action], Field(description="What a person can do, as in a status.")]
+    retry_at: Annotated[datetime | None, Field(description="When it tries again by itself, if that is known.")]
+
+    @classmethod
+    def of(cls, unable: Unable | None) -> AgentTrouble | None:
+        if unable is None:
+            return None
+        retry_at = None if unable.retry_at is None else moment(Instant(unable.retry_at))
+        return cls(cause=unable.cause, text=unable.text, actions=list(unable.actions), retry_at=retry_at)
+
+
 class MemberOut(BaseModel):
     """Someone in a space."""
 
-    model_config = given(id=ADA, kind="agent", handle="ada", name="Ada", role="member", attention="all")
+    model_config = given(id=ADA, kind="agent", handle="ada", name="Ada", role="member", attention="all", trouble=None)
 
     id: str
     kind: EntityKind
@@ -181,12 +208,72 @@ class MemberOut(BaseModel):
     name: str
     role: str
     attention: Attention
+    trouble: Annotated[AgentTrouble | None, Field(description="Why an agent cannot think; null: it can.")]
 
     @classmethod
-    def of(cls, member: Member) -> MemberOut:
+    def of(cls, member: Member, unable: Mapping[AgentId, Unable] | None = None) -> MemberOut:
         who = member.entity
         return cls(
-            id=who.id, kind=who.kind, handle=who.handle, name=who.name, role=member.role, attention=member.attention
+            id=who.id,
+            kind=who.kind,
+            handle=who.handle,
+            name=who.name,
+            role=member.role,
+            attention=member.attention,
+            trouble=AgentTrouble.of((unable or {}).get(AgentId(who.id))),
+        )
+
+
+class StatusOut(BaseModel):
+    """Why an agent has not answered in a space, for the person who waits there."""
+
+    model_config = given(
+        agent_id=ADA,
+        name="Ada",
+        cause="key",
+        text="OpenAI rejected the API key of Ada. Check it under Administration › Keys; Ada then answers by itself.",
+        actions=["try_again", "settings"],
+        message_id=THING,
+        retry_at="2026-01-05T09:10:00Z",
+        behind=None,
+        created_at="2026-01-05T09:00:00Z",
+    )
+
+    agent_id: str
+    name: Annotated[str, Field(description="Of the agent.")]
+    cause: Annotated[
+        Cause | Literal["queued"], Field(description="`queued`: it is at work elsewhere and comes to this later.")
+    ]
+    text: Annotated[
+        str, Field(description="What prevents the answer, what happens next and who can fix it, for people.")
+    ]
+    actions: Annotated[
+        list[Action],
+        Field(
+            description="What a person can do: `try_again` (`POST /api/agents/{id}/try-again`), `ask` "
+            "(`POST /api/spaces/{id}/agents/{id}/ask-for-answer`), or open the agent's `settings` or `budget`, or "
+            "`resume` it."
+        ),
+    ]
+    message_id: Annotated[str | None, Field(description="The newest message that waits because of it.")]
+    retry_at: Annotated[
+        datetime | None, Field(description="When the agent tries again by itself, where that is known.")
+    ]
+    behind: Annotated[int | None, Field(description="With `queued`: how many messages the agent takes up before.")]
+    created_at: Annotated[datetime, Field(description="Since when.")]
+
+    @classmethod
+    def of(cls, status: ShownStatus) -> StatusOut:
+        return cls(
+            agent_id=status.agent_id,
+            name=status.agent_name,
+            cause=status.cause,
+            text=status.text,
+            actions=list(status.actions),
+            message_id=status.message_id,
+            retry_at=None if status.retry_at is None else moment(Instant(status.retry_at)),
+            behind=status.behind if isinstance(status, Queued) else None,
+            created_at=moment(Instant(status.created_at)),
         )
 
 
@@ -207,6 +294,7 @@ class SpaceOut(BaseModel):
             {"id": NOOR, "kind": "human", "handle": "noor", "name": "Noor", "role": "member", "attention": "all"},
             {"id": ADA, "kind": "agent", "handle": "ada", "name": "Ada", "role": "member", "attention": "all"},
         ],
+        statuses=[],
     )
 
     id: str
@@ -219,9 +307,16 @@ class SpaceOut(BaseModel):
     unread: Annotated[int, Field(description="How many came after it.")]
     unread_mentions: Annotated[int, Field(description=f"How many of the newest {LOOKED_AT} of these mention you.")]
     members: list[MemberOut]
+    statuses: Annotated[list[StatusOut], Field(description="Why agents have not answered here.")]
 
     @classmethod
-    def of(cls, place: Place, members: list[Member]) -> SpaceOut:
+    def of(
+        cls,
+        place: Place,
+        members: list[Member],
+        statuses: Iterable[ShownStatus],
+        unable: Mapping[AgentId, Unable] | None = None,
+    ) -> SpaceOut:
         space = place.space
         return cls(
             id=space.id,
@@ -233,7 +328,8 @@ class SpaceOut(BaseModel):
             read_seq=place.read_seq,
             unread=place.unread,
             unread_mentions=place.unread_mentions,
-            members=[MemberOut.of(each) for each in members],
+            members=[MemberOut.of(each, unable) for each in members],
+            statuses=[StatusOut.of(each) for each in statuses],
         )
 
 
@@ -257,9 +353,10 @@ class AgentOut(BaseModel):
     status: Status
     model: str
     about: Annotated[str, Field(description="The beginning of its instructions.")]
+    trouble: Annotated[AgentTrouble | None, Field(description="Why it cannot think; null: it can.")] = None
 
     @classmethod
-    def of(cls, agent: Agent, status: Status) -> AgentOut:
+    def of(cls, agent: Agent, status: Status, unable: Unable | None = None) -> AgentOut:
         return cls(
             id=agent.id,
             handle=agent.entity.handle,
@@ -267,6 +364,7 @@ class AgentOut(BaseModel):
             status=status,
             model=agent.definition.model,
             about=_beginning(agent.definition.instructions),
+            trouble=AgentTrouble.of(unable),
         )
 
 
@@ -403,6 +501,8 @@ class CallOut(BaseModel):
         expires_at="2026-01-06T09:00:00Z",
         settled_at=None,
         settled_by=None,
+        approval=False,
+        code=None,
     )
 
     id: str
@@ -418,6 +518,11 @@ class CallOut(BaseModel):
     expires_at: datetime | None
     settled_at: datetime | None
     settled_by: str | None
+    approval: Annotated[bool, Field(description="Whether words in the space do not answer it: only a person can.")]
+    code: Annotated[
+        str | None,
+        Field(description="Of an approval: `yes` or `no` with this code, written in the space, answers it."),
+    ]
 
     @classmethod
     def of(cls, call: Call) -> CallOut:
@@ -435,6 +540,8 @@ class CallOut(BaseModel):
             expires_at=None if call.expires_at is None else moment(call.expires_at),
             settled_at=None if call.settled_at is None else moment(call.settled_at),
             settled_by=call.settled_by or None,
+            approval=bool(call.approval),
+            code=call.code,
         )
 
 

@@ -14,6 +14,7 @@ import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
@@ -23,6 +24,7 @@ from denizen.errors import SettingsError
 from denizen.masking import MASK, masked
 from denizen.settings.shape import (
     AgentsSettings,
+    BudgetLimits,
     Expects,
     LimitSettings,
     MemorySettings,
@@ -64,6 +66,7 @@ _ONLY_IN_ENVIRONMENT: Final = ("openai_api_key", "anthropic_api_key", "secret_ke
 
 _GROUPS: Final[Mapping[str, type[BaseModel]]] = {
     "agents": AgentsSettings,
+    "budget": BudgetLimits,
     "tls": TlsSettings,
     "oidc": OidcSettings,
     "limits": LimitSettings,
@@ -124,8 +127,8 @@ class Loaded:
                 return MASK
             case str() as text:
                 return masked(text)
-            case Path() as path:
-                return str(path)
+            case Path() | Decimal() as value:
+                return str(value)
             case tuple():
                 return ", ".join(cast("tuple[str, ...]", self.value(name)))
             case dict():

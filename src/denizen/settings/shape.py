@@ -218,6 +218,20 @@ class LimitSettings(BaseModel):
     """How many wrong tokens and login links one address may show in a minute, before it is not listened to."""
 
 
+class BudgetLimits(BaseModel):
+    """What all agents and panels of this server together may use in a day, which ends at 00:00 UTC."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+
+    dollars_per_day: Annotated[Dollars, Expects("a number of dollars, such as 10 (0: no limit)")] = Decimal(10)
+    """How many dollars models with a known price may cost. Models without one are not stopped by it."""
+
+    tokens_per_day: Annotated[
+        int, BeforeValidator(_no_truth), Field(ge=0), Expects("a whole number, such as 10000000 (0: no limit)")
+    ] = 10_000_000
+    """How many tokens may be read and written, with any model but the built-in ones."""
+
+
 class ProfilesSettings(BaseModel):
     """Where the prompt profiles of the house are."""
 
@@ -442,6 +456,8 @@ class Settings(BaseModel):
     """What models cost whose price is not known, in dollars per million tokens. As a variable: the table as JSON."""
 
     agents: AgentsSettings = AgentsSettings()
+
+    budget: BudgetLimits = BudgetLimits()
 
     tls: TlsSettings = TlsSettings()
 

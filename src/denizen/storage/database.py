@@ -89,6 +89,22 @@ def insert_ignore(table: Table, columns: Iterable[str] | None = None) -> Stateme
     )
 
 
+_long_running: set[Callable[..., Any]] = set()
+
+
+def long_running(fn: Callable[P, T]) -> Callable[P, T]:
+    """Marks a function for `write` or `read` of which one statement, or the work between two, may take minutes.
+
+    The others have seconds, because whoever they keep waiting may be another process.
+    """
+    _long_running.add(fn)
+    return fn
+
+
+def is_long_running(fn: Callable[..., Any]) -> bool:
+    return fn in _long_running
+
+
 class Tx(Protocol):
     """One transaction, inside the function that was given to `write` or `read`."""
 

@@ -27,7 +27,11 @@ _SQLITE_TABLE = "SELECT name FROM sqlite_master WHERE name = 'alembic_version'"
 _POSTGRESQL_TABLE = "SELECT to_regclass('alembic_version')"
 # Whoever comes second waits here, and then finds that there is nothing left to do.
 _SQLITE_LOCK = "BEGIN IMMEDIATE"
-_POSTGRESQL_LOCK = f"SELECT pg_advisory_xact_lock({int.from_bytes(b'denizen', 'big')})"
+# A step may take as long as it takes; only a process that has stopped between two of them is not waited for for ever.
+_POSTGRESQL_LOCK = (
+    "SET LOCAL idle_in_transaction_session_timeout = '60s';"
+    f"SELECT pg_advisory_xact_lock({int.from_bytes(b'denizen', 'big')})"
+)
 
 
 def migrate_sqlite(path: Path, to: str = HEAD) -> None:
@@ -44,13 +48,14 @@ def migrate_postgresql(conninfo: str, to: str = HEAD) -> None:
     """The database, which is there already, has the schema of `to` or of a later step."""
     import psycopg
 
-    from denizen.storage.postgresql import connect
+    from denizen.storage.postgresql import connect, with_network_settings
     from denizen.storage.postgresql_errors import describe
 
     with closing(connect(conninfo)) as connection:
         revision = _revision(connection, _POSTGRESQL_TABLE)
     if not _is_current(revision, describe(conninfo)):
-        _upgrade("postgresql+psycopg", lambda: psycopg.connect(conninfo), _POSTGRESQL_LOCK, to)
+        own = with_network_settings(conninfo)
+        _upgrade("postgresql+psycopg", lambda: psycopg.connect(own), _POSTGRESQL_LOCK, to)
 
 
 def revision_of_sqlite(path: Path) -> str | None:

@@ -3,6 +3,9 @@
 A write is run again when others were in its way (deadlock, serialization) or when the server went away before COMMIT
 was sent; a connection lost while committing is `OutcomeUnknown`. Sharing one fsync among many commits is the server's
 own business.
+
+Every transaction has time limits (`Limits`). The server ends one whose client has gone silent, so that a stopped
+process or a dead network does not keep its locks; and this side gives up a connection on which no answer comes.
 """
 
 from __future__ import annotations
@@ -13,21 +16,30 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count
 from queue import SimpleQueue
 from typing import Any, Concatenate, Literal, LiteralString, NoReturn, ParamSpec, TypeVar, cast
 
 import psycopg
-from psycopg.abc import Buffer
+from psycopg.abc import RV, Buffer, PQGen
 from psycopg.adapt import Dumper, Loader
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 from pydantic import JsonValue
 
 from denizen import failpoints
 from denizen.clock import Clock, Instant, SystemClock
 from denizen.errors import DatabaseUnavailable, OutcomeUnknown, StorageError
-from denizen.storage.database import Announce, Announcement, Params, Row, Statement, Tx
-from denizen.storage.postgresql_errors import describe, is_lasting, is_lost, may_pass, translate
+from denizen.storage.database import Announce, Announcement, Params, Row, Statement, Tx, is_long_running
+from denizen.storage.postgresql_errors import (
+    describe,
+    is_lasting,
+    is_lost,
+    is_rolled_back,
+    may_pass,
+    translate,
+)
 from denizen.storage.work import Job, hand_back
 
 P = ParamSpec("P")
@@ -39,9 +51,59 @@ CONFLICT_TRIES = 10
 AWAY_SECONDS = 3.0
 """How long a call goes on trying to reach a server that is away."""
 CONNECT_SECONDS = 5
+ANSWER_SECONDS = 5
+"""How much longer than the server's own limit a statement may take before its connection is given up as dead."""
+LOOK_SECONDS = 0.1
+"""How often a connection that waits for an answer looks whether it should go on waiting."""
+CLOSE_SECONDS = 5
+"""How long `close` waits for an answer on each connection. What is under way then is cut off."""
+NETWORK = {
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 2,
+    "tcp_user_timeout": 15_000,
+}
+"""Settings of our side of the connection: a network that has gone dead is noticed within about 20 seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many seconds a transaction may take, at most, until the server ends it."""
+
+    idle: float
+    """Between two statements: how long locks are kept for a client that has gone silent."""
+    lock: float
+    """For one lock of another transaction."""
+    statement: float
+    """For one statement, with its locks."""
+
+    def begin(self, mode: str = "") -> str:
+        """The statements that begin a transaction with these limits: one message to the server.
+
+        They hold for this transaction only. A pooler such as PgBouncer gives the connection to others after it.
+        """
+        settings = {
+            "idle_in_transaction_session_timeout": self.idle,
+            "lock_timeout": self.lock,
+            "statement_timeout": self.statement,
+            # The server's side of the connection, for an answer that nobody takes.
+            "tcp_user_timeout": self.idle,
+        }
+        return ";".join(
+            [f"BEGIN {mode}", *(f"SET LOCAL {name}={int(seconds * 1000)}" for name, seconds in settings.items())]
+        )
+
+
+# What a peer waits for a process that stops inside of a transaction: a statement and the idle limit, no longer than the
+# lease (30 s) and 5 s more.
+WRITING = Limits(idle=5, lock=20, statement=30)
+# A read locks no rows. What is read may take its time to work through.
+READING = Limits(idle=60, lock=30, statement=30)
+LONG_RUNNING = Limits(idle=60, lock=20, statement=3600)
 
 _NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-_BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_SNAPSHOT = "ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
 class PostgresqlTx:
@@ -95,7 +157,6 @@ class PostgresqlDatabase:
     def __init__(self, conninfo: str, *, clock: Clock, announce: Announce) -> None:
         self.commits = 0
         self.writes = 0
-        self._conninfo = conninfo
         # Instances on several machines share the server's clock; a clock that was put in for a test is kept.
         self._clock = None if isinstance(clock, SystemClock) else clock
         self._announce = announce
@@ -107,9 +168,10 @@ class PostgresqlDatabase:
         self._handing_out = threading.Lock()
         self._counting = threading.Lock()
         self._closing = False
+        self._lines = [_Line(conninfo) for _ in range(CONNECTIONS)]
         self._threads = [
-            threading.Thread(target=self._serve_until_closed, name=f"postgresql {number}", daemon=True)
-            for number in range(CONNECTIONS)
+            threading.Thread(target=self._serve_until_closed, args=(line,), name=f"postgresql {number}", daemon=True)
+            for number, line in enumerate(self._lines)
         ]
         for thread in self._threads:
             thread.start()
@@ -128,6 +190,8 @@ class PostgresqlDatabase:
             self._closing = True
             for bell in self._idle:
                 bell.put(None)
+        for line in self._lines:
+            line.hurry(CLOSE_SECONDS)
         for thread in self._threads:
             await asyncio.to_thread(thread.join)
 
@@ -142,8 +206,7 @@ class PostgresqlDatabase:
             bell.put(None)
         return job.future
 
-    def _serve_until_closed(self) -> None:
-        line = _Line(self._conninfo)
+    def _serve_until_closed(self, line: _Line) -> None:
         bell: SimpleQueue[None] = SimpleQueue()
         while (call := self._next(bell)) is not None:
             try:
@@ -151,8 +214,20 @@ class PostgresqlDatabase:
             except BaseException as error:  # noqa: BLE001
                 # Whatever it is, the caller must hear of it, and the thread must live for the next call.
                 call.job.fail(error)
+                if self._closing and line.trouble is not None and is_lost(line.trouble):
+                    self._fail_queued(error)
             hand_back(self._loop, self._announce, [call.job])
         line.hang_up()
+
+    def _fail_queued(self, error: BaseException) -> None:
+        """While closing: the server does not answer, and whatever is queued would wait for it one by one."""
+        with self._handing_out:
+            queued = [call.job for call in (*self._first, *self._queue)]
+            self._first.clear()
+            self._queue.clear()
+        for job in queued:
+            job.fail(error)
+        hand_back(self._loop, self._announce, queued)
 
     def _next(self, bell: SimpleQueue[None]) -> _Call | None:
         """The call that is to be served now, waited for if need be; None when there never will be one."""
@@ -173,14 +248,14 @@ class PostgresqlDatabase:
                 self._attempt(line, call)
             except BaseException:
                 line.clear()
-                if not _may_try_again(line.trouble, tries, call.give_up_at):
+                if not _may_try_again(line.trouble, tries, call.give_up_at, closing=self._closing):
                     raise
             else:
                 break
             time.sleep(_pause(tries))
 
     def _attempt(self, line: _Line, call: _Call) -> None:
-        line.execute(_BEGIN_READ if call.reading else "BEGIN")
+        line.begin(call.limits, _SNAPSHOT if call.reading else "")
         call.job.announcements = []
         call.job.run(PostgresqlTx(line, self._clock, None if call.reading else call.job.announcements))
         if line.trouble is not None:
@@ -196,7 +271,7 @@ class PostgresqlDatabase:
         try:
             line.execute("COMMIT")
         except StorageError as error:
-            if line.trouble is None or not is_lost(line.trouble):
+            if line.trouble is None or not is_lost(line.trouble) or is_rolled_back(line.trouble):
                 raise
             line.trouble = None
             raise OutcomeUnknown(
@@ -220,6 +295,12 @@ class _Call:
         self.reading = reading
         self.give_up_at = time.monotonic() + AWAY_SECONDS
 
+    @property
+    def limits(self) -> Limits:
+        if is_long_running(self.job.fn):
+            return LONG_RUNNING
+        return READING if self.reading else WRITING
+
 
 class _Line:
     """One thread's connection: made when it is first needed, and again after it was lost."""
@@ -230,6 +311,23 @@ class _Line:
         """What the server, or the way to it, first answered that was not what we wanted."""
         self._conninfo = conninfo
         self._cursor: psycopg.Cursor[Row] | None = None
+        self._patience = Patience(CONNECT_SECONDS)
+
+    def hurry(self, seconds: float) -> None:
+        """From any thread: from now on, give the connection up when no answer has come for this long."""
+        self._patience.hurry(seconds)
+
+    def begin(self, limits: Limits, mode: str) -> None:
+        """A transaction has begun, on a connection that is made if there is none."""
+        self._patience.seconds = limits.statement + ANSWER_SECONDS
+        try:
+            # Its SQL goes to the server as it is: rewriting names to numbers at each call took longer than some
+            # statements, above all with the many parameters of a list, for which the driver keeps nothing.
+            self._cursor = self._cursor or psycopg.RawCursor(connect(self._conninfo, self._patience))
+            # Several statements in one message cannot be prepared.
+            self._cursor.execute(cast("LiteralString", limits.begin(mode)), prepare=False)
+        except psycopg.Error as error:
+            self._fail(error)
 
     def in_order(self, names: Sequence[str], params: Mapping[str, Params]) -> list[Params]:
         """What the statement with these parameters is given, as the driver takes it."""
@@ -239,19 +337,21 @@ class _Line:
             self._fail(psycopg.ProgrammingError(f"the parameter {missing} was not given"))
 
     def execute(self, sql: str, params: Sequence[Params] | None = None) -> psycopg.Cursor[Row]:
+        assert self._cursor is not None
         try:
-            if self._cursor is None:
-                # Its SQL goes to the server as it is: rewriting names to numbers at each call took longer than some
-                # statements, above all with the many parameters of a list, for which the driver keeps nothing.
-                self._cursor = psycopg.RawCursor(connect(self._conninfo))
             return self._cursor.execute(cast("LiteralString", sql), params)
         except psycopg.Error as error:
             self._fail(error)
 
     def executemany(self, sql: str, rows: Sequence[Sequence[Params]]) -> None:
         assert self._cursor is not None
+        if len(rows) == 1:
+            self.execute(sql, rows[0])
+            return
         try:
             self._cursor.executemany(cast("LiteralString", sql), rows)
+            # The driver ends this with a message after which the server does not count idle time: it needs another one.
+            self._cursor.execute("", prepare=False)
         except psycopg.Error as error:
             self._fail(error)
 
@@ -275,16 +375,67 @@ class _Line:
         raise translate(error, self.name)
 
 
-def connect(conninfo: str) -> psycopg.Connection[Row]:
+class Patience:
+    """How long a connection waits for an answer of the server before it is given up."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._hurried_at: float | None = None
+        self._hurried_seconds = 0.0
+
+    def hurry(self, seconds: float) -> None:
+        self._hurried_seconds = seconds
+        self._hurried_at = time.monotonic()
+
+    def is_over(self, since: float) -> bool:
+        """Whether who has waited since then should wait no longer."""
+        now = time.monotonic()
+        if now - since > self.seconds:
+            return True
+        return self._hurried_at is not None and now - max(since, self._hurried_at) > self._hurried_seconds
+
+
+class _Connection(psycopg.Connection[Row]):
+    """A connection that gives up when no answer comes. The network may be dead without anyone saying so."""
+
+    patience: Patience | None = None
+
+    def wait(self, gen: PQGen[RV], interval: float = LOOK_SECONDS, timeout: float | None = None) -> RV:
+        if self.patience is not None:
+            gen = _given_up(gen, self.patience)
+        return super().wait(gen, interval, timeout)
+
+
+def _given_up(gen: PQGen[RV], patience: Patience) -> PQGen[RV]:
+    """The driver's wait for an answer; it raises once patience is over."""
+    since = time.monotonic()
+    try:
+        wanted = next(gen)
+        while True:
+            ready = yield wanted
+            if not ready and patience.is_over(since):
+                raise psycopg.OperationalError(f"no answer for {time.monotonic() - since:.0f} seconds")
+            wanted = gen.send(ready)
+    except StopIteration as done:
+        return done.value
+
+
+def with_network_settings(conninfo: str) -> str:
+    """The same, with our settings of the network where it has none of its own."""
+    return make_conninfo("", **{**NETWORK, **conninfo_to_dict(conninfo)})
+
+
+def connect(conninfo: str, patience: Patience | None = None) -> psycopg.Connection[Row]:
     """A connection with our settings, in autocommit: transactions are begun and ended by their own statements."""
-    connection = psycopg.connect(
-        conninfo,
+    connection = _Connection.connect(
+        with_network_settings(conninfo),
         autocommit=True,
         connect_timeout=CONNECT_SECONDS,
         # All our parameters are sent as text of no type and cast in the SQL, so each statement is prepared once.
         prepare_threshold=2,
         client_encoding="utf8",
     )
+    connection.patience = patience
     connection.prepared_max = 1024
     connection.adapters.register_dumper(int, _IntDumper)
     connection.adapters.register_dumper(bool, _IntDumper)
@@ -305,11 +456,12 @@ class _NumberLoader(Loader):
         return float(text) if b"." in text or b"N" in text else int(text)
 
 
-def _may_try_again(trouble: psycopg.Error | None, tries: int, give_up_at: float) -> bool:
+def _may_try_again(trouble: psycopg.Error | None, tries: int, give_up_at: float, *, closing: bool) -> bool:
     if trouble is None:
         return False
     if is_lost(trouble):
-        return not is_lasting(trouble) and time.monotonic() < give_up_at
+        # A second try in any case: it may have taken long to find out that the first connection was dead.
+        return not closing and not is_lasting(trouble) and (tries == 1 or time.monotonic() < give_up_at)
     return may_pass(trouble) and tries < CONFLICT_TRIES
 
 

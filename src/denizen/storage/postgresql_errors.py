@@ -33,10 +33,17 @@ def describe(conninfo: str) -> str:
 
 def is_lost(error: psycopg.Error) -> bool:
     """Whether there is no connection after this error."""
+    if is_rolled_back(error):
+        return True
     if not isinstance(error, errors.OperationalError):
         return False
     # 08 is trouble with the connection, 57P a server that shuts down; without a code, no server answered at all.
     return error.sqlstate is None or error.sqlstate.startswith(("08", "57P"))
+
+
+def is_rolled_back(error: psycopg.Error) -> bool:
+    """Whether the server ended the connection because this side was silent, with nothing of its transaction kept."""
+    return isinstance(error, errors.IdleInTransactionSessionTimeout)
 
 
 def is_lasting(error: psycopg.Error) -> bool:
@@ -66,6 +73,16 @@ def _ours(error: psycopg.Error, name: str) -> StorageError:
             return DatabaseLocked(f"Too many others write to the same rows of the database {name}. Try again later.")
         case errors.InsufficientPrivilege():
             return DatabaseReadOnly(f"This user may not do that in the database {name}: {_line(error)}.")
+        case errors.QueryCanceled():
+            return DatabaseUnavailable(
+                f"The database {name} took too long for one statement; nothing was written. Try again when it has less "
+                "to do."
+            )
+        case errors.IdleInTransactionSessionTimeout():
+            return DatabaseUnavailable(
+                f"The database {name} ended a transaction because this process was silent for too long; nothing was "
+                "written. Try again."
+            )
         case errors.OperationalError():
             return DatabaseUnavailable(_unreachable(_line(error), name))
         case _:

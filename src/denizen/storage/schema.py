@@ -450,12 +450,15 @@ calls = Table(
     _int("hop", 0),
     Column("runner", Text),  # the instance that is carrying it out, where one is
     _text("on_crash", "report"),  # what becomes of it if that instance dies: retry, report
+    _flag("approval"),  # whether it takes more than words to answer it
+    Column("released_at", BigInteger),  # when its cycle went on without the answer that it had paused for
     _int("created_at"),
     Column("expires_at", BigInteger),
     Column("settled_at", BigInteger),
     Column("settled_by", Text),
     UniqueConstraint("cycle_id", "step", "position"),
     Index("ix_calls_waiting", "agent_id", sqlite_where=_UNSETTLED, postgresql_where=_UNSETTLED),
+    Index("ix_calls_asked", "space_id", sqlite_where=_UNSETTLED, postgresql_where=_UNSETTLED),
     Index("ix_calls_expiring", "expires_at", sqlite_where=_UNSETTLED, postgresql_where=_UNSETTLED),
     Index("ix_calls_space", "space_id", "after_seq", sqlite_where=_SHOWN, postgresql_where=_SHOWN),
 )

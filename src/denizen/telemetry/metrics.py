@@ -165,6 +165,11 @@ class Metrics:
         self.commits = Counter("denizen_database_commits_total", "Transactions that this process committed.")
         self.events = Gauge("denizen_events", "Events that are not done, by state.", "state")
         self.calls_waiting = Gauge("denizen_calls_waiting", "Tool calls that wait for an answer.")
+        self.oldest_unanswered = Gauge(
+            "denizen_oldest_unanswered_seconds",
+            "For how long the person has waited who has waited longest for an agent that is not suspended; 0: nobody.",
+        )
+        self.parked = Gauge("denizen_agents_parked", "Agents that cannot think until something changes.", "cause")
         self.readers.set(0)
 
     def families(self) -> list[Family]:

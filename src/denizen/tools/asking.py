@@ -18,6 +18,7 @@ def ask_tool(settings: ClientTool) -> AskTool:
         check=checker(settings.name, settings.parameters),
         mode=settings.mode,
         seconds=settings.seconds,
+        approval=settings.approval,
         independent=settings.independent,
         visible=settings.visible,
     )

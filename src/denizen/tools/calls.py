@@ -6,7 +6,9 @@ answer, an interruption, the end of its time. What comes after that is told to t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -14,14 +16,14 @@ from pydantic import JsonValue
 from sqlalchemy import and_, bindparam, or_, select, update
 
 from denizen.bus.streams import WAKE, CallChanged, agent_topic, space_topic
-from denizen.errors import AlreadySettled, NotFound
-from denizen.ids import AgentId, CallId, CycleId, EntityId, SpaceId
+from denizen.errors import AlreadySettled, NotAllowed, NotFound
+from denizen.ids import AgentId, CallId, CycleId, EntityId, MessageId, SpaceId
 from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
 from denizen.inbox.outside import parsed
 from denizen.spaces import directory, posting
 from denizen.storage.database import Tx, insert_into, statement, storable
-from denizen.storage.schema import calls, instances, memberships
+from denizen.storage.schema import calls, instances, memberships, messages
 from denizen.tools.tool import OnCrash
 
 Mode = Literal["visible", "pause", "async", "service", "background", "late"]
@@ -30,14 +32,18 @@ State = Literal["waiting", "answered", "interrupted", "expired", "cancelled", "l
 
 BATCH: Final = 100
 """How many calls one transaction settles."""
+MOST_SINCE: Final = 1000
+"""How many calls behind a message are found at once."""
 UNKNOWN_OUTCOME: Final = (
     "The process stopped while this tool was running. Whether it did its work is unknown: it may have. "
     "Check before you call it again."
 )
-INTERRUPTED: Final = (
-    "Interrupted: something urgent arrived before anyone answered. The question still stands; an answer that comes "
-    "later will reach you as an event."
+NOT_YET: Final = (
+    "Nobody has answered yet, and something else has arrived. The question still stands: its answer will reach you as "
+    "an event."
 )
+_YES: Final = ("yes", "approve")
+_NO: Final = ("no", "reject")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,15 @@ class Call:
     expires_at: int | None
     settled_at: int | None
     settled_by: EntityId | None
+    approval: bool = False
+    """Whether words in the space do not answer it."""
+    released_at: int | None = None
+    """When its cycle went on without the answer that it had paused for."""
+
+    @property
+    def code(self) -> str | None:
+        """What a person writes in the space with `yes` or `no` to answer an approval: anything else is no answer."""
+        return hashlib.sha256(self.id.encode()).hexdigest()[:4].upper() if self.approval else None
 
     @property
     def parsed_arguments(self) -> JsonValue:
@@ -97,7 +112,10 @@ _columns = (
     calls.c.expires_at,
     calls.c.settled_at,
     calls.c.settled_by,
+    calls.c.approval,
+    calls.c.released_at,
 )
+_BY_AGE = (calls.c.created_at, calls.c.step, calls.c.position, calls.c.id)
 _WAITING = calls.c.state == "waiting"  # word for word the condition of the partial indexes
 
 _add = insert_into(
@@ -119,6 +137,7 @@ _add = insert_into(
     "on_crash",
     "created_at",
     "expires_at",
+    "approval",
 )
 _get = statement(select(*_columns).where(calls.c.id == bindparam("id")))
 _of_step = statement(
@@ -144,6 +163,7 @@ class New:
     expires_at: int | None = None
     runner: str | None = None
     on_crash: OnCrash = "report"
+    approval: bool = False
 
 
 def make(tx: Tx, agent_id: AgentId, new: New) -> None:
@@ -167,6 +187,7 @@ def make(tx: Tx, agent_id: AgentId, new: New) -> None:
         on_crash=new.on_crash,
         created_at=tx.now,
         expires_at=new.expires_at,
+        approval=int(new.approval),
     )
     _announce(tx, new.id, agent_id, new.space_id if new.shown else None, "waiting")
 
@@ -196,7 +217,8 @@ def of_cycle(tx: Tx, cycle_id: CycleId) -> list[Call]:
 
 def waited(known: Sequence[Call]) -> int:
     """For how many microseconds a cycle stood still because of these, overlapping times counted once."""
-    spans = sorted((each.created_at, each.settled_at) for each in known if each.mode == "pause" and each.settled_at)
+    ends = [(each, each.released_at or (each.settled_at if each.mode == "pause" else None)) for each in known]
+    spans = sorted((each.created_at, end) for each, end in ends if end is not None)
     total, up_to = 0, 0
     for start, end in spans:
         total += max(end - max(start, up_to), 0)
@@ -216,6 +238,7 @@ _settle = statement(
         settled_by=bindparam("by"),
         runner=None,
     )
+    .returning(calls.c.mode)
 )
 _answer_late = statement(
     update(calls)
@@ -228,11 +251,19 @@ def settle(
     tx: Tx, call: Call, state: State, result: str | None = None, by: EntityId | None = None, at: int | None = None
 ) -> bool:
     """The call is that from now on; False if something else became of it before."""
+    return _settled_as(tx, call, state, result, by, at) is not None
+
+
+def _settled_as(
+    tx: Tx, call: Call, state: State, result: str | None, by: EntityId | None, at: int | None = None
+) -> Mode | None:
+    """As `settle`; gives the mode of the call at that moment, which may have changed since it was read."""
     outcome = None if result is None else storable(result)
-    changed = tx.run(_settle, call=call.id, new_state=state, outcome=outcome, at=at or tx.now, by=by)
-    if changed:
-        _announce(tx, call.id, call.agent_id, call.space_id if call.shown else None, state)
-    return changed == 1
+    row = tx.one(_settle, call=call.id, new_state=state, outcome=outcome, at=at or tx.now, by=by)
+    if row is None:
+        return None
+    _announce(tx, call.id, call.agent_id, call.space_id if call.shown else None, state)
+    return row[0]
 
 
 def answer(tx: Tx, id: str, result: str, by: EntityId | None = None) -> Call:
@@ -241,10 +272,10 @@ def answer(tx: Tx, id: str, result: str, by: EntityId | None = None) -> Call:
     Where the cycle waits for it, it goes on; else, and where the answer comes late, the agent is told by an event.
     """
     call = get(tx, id)
-    if settle(tx, call, "answered", result, by):
-        if call.mode == "pause":
+    if (mode := _settled_as(tx, call, "answered", result, by)) is not None:
+        if mode == "pause":
             tx.announce(WAKE, {"agents": [call.agent_id]})
-        elif call.mode != "visible":
+        elif mode != "visible":
             tell(tx, call, result, by)
     elif tx.run(_answer_late, call=id, outcome=storable(result), by=by or ""):
         _announce(tx, call.id, call.agent_id, call.space_id if call.shown else None, "late")
@@ -288,7 +319,7 @@ def told_of(call: Call) -> str:
             seconds = ((call.expires_at or call.created_at) - call.created_at) // 1_000_000
             return f"Nobody answered within {_span(seconds)}. An answer that comes later will reach you as an event."
         case _:
-            return INTERRUPTED
+            return NOT_YET
 
 
 def _span(seconds: int) -> str:
@@ -381,16 +412,26 @@ def _expire(tx: Tx, call: Call) -> None:
         tell(tx, call, "No result came in time. Whether the work was done is unknown.")
 
 
-def interrupt(tx: Tx, agent_id: AgentId) -> None:
-    """The cycle of this agent waits no longer for answers."""
-    for call in _waiting(tx, agent_id):
-        if call.mode == "pause":
-            settle(tx, call, "interrupted")
+_release = statement(
+    update(calls)
+    .where(calls.c.id == bindparam("call"), _WAITING, calls.c.mode == "pause")
+    .values(mode="async", released_at=bindparam("at"))
+)
+
+
+def release(tx: Tx, agent_id: AgentId) -> None:
+    """The cycle of this agent waits no longer for answers: its questions stand, and answers come as events."""
+    for call in pausing(tx, agent_id):
+        if tx.run(_release, call=call.id, at=tx.now):
+            _announce(tx, call.id, call.agent_id, call.space_id if call.shown else None, "waiting")
 
 
 def pausing(tx: Tx, agent_id: AgentId) -> list[Call]:
     """The calls without whose answers the cycle of this agent does not go on, the oldest first."""
-    return sorted((each for each in _waiting(tx, agent_id) if each.mode == "pause"), key=lambda each: each.created_at)
+    return sorted(
+        (each for each in _waiting(tx, agent_id) if each.mode == "pause"),
+        key=lambda each: (each.created_at, each.step, each.position),
+    )
 
 
 def cancel(tx: Tx, agent_id: AgentId) -> None:
@@ -440,7 +481,7 @@ _in_space = statement(
 _waiting_in = statement(
     select(*_columns)
     .where(calls.c.space_id == bindparam("space_id"), calls.c.shown == 1, _WAITING)
-    .order_by(calls.c.after_seq, calls.c.created_at, calls.c.id)
+    .order_by(calls.c.after_seq, *_BY_AGE)
     .limit(BATCH)
 )
 _theirs = select(memberships.c.space_id).where(memberships.c.entity_id == bindparam("entity_id"))
@@ -455,7 +496,7 @@ _open_to = statement(
             and_(calls.c.space_id.is_(None), calls.c.agent_id.in_(_their_agents)),
         ),
     )
-    .order_by(calls.c.created_at, calls.c.id)
+    .order_by(*_BY_AGE)
     .limit(bindparam("limit"))
 )
 _shares_space = statement(
@@ -468,6 +509,19 @@ _shares_space = statement(
 def in_space(tx: Tx, space_id: SpaceId, *, first: int = 0, last: int = 2**62, limit: int = 200) -> list[Call]:
     """The calls that stand in a space between these messages, in their order."""
     return [Call(*row) for row in tx.all(_in_space, space_id=space_id, first=first, last=last, limit=limit)]
+
+
+def since(tx: Tx, space_id: SpaceId, seq: int, *, known: Iterable[CallId] = ()) -> list[Call]:
+    """The calls shown in a space that a reader who has message `seq` may not know as they stand, in their order.
+
+    Those that follow that message, those that wait, and `known`: those of which the reader knows only that they waited.
+    """
+    following = in_space(tx, space_id, first=seq, limit=MOST_SINCE)
+    found = {each.id: each for each in (*following, *waiting_in(tx, space_id))}
+    for id in known:
+        if id not in found and (row := tx.one(_get, id=id)) is not None:
+            found[id] = Call(*row)
+    return sorted(found.values(), key=lambda each: (each.after_seq, each.created_at, each.id))
 
 
 def waiting_in(tx: Tx, space_id: SpaceId) -> list[Call]:
@@ -493,8 +547,70 @@ def require_visible(tx: Tx, id: str, entity_id: EntityId) -> Call:
 
 
 def answer_as(tx: Tx, id: str, result: str, entity_id: EntityId) -> Call:
-    """Somebody answers what an agent has asked."""
+    """Somebody answers what an agent has asked. Only a person can approve."""
     call = require_visible(tx, id, entity_id)
     if call.mode not in ("pause", "async"):
         raise NotFound("call that can be answered", id)
+    if call.approval and directory.get_entity(tx, entity_id).kind != "human":
+        raise NotAllowed("Only a person can approve this.")
     return answer(tx, id, result, entity_id)
+
+
+# Answers in words
+
+_asked_in = statement(
+    select(*_columns)
+    .where(
+        calls.c.space_id == bindparam("space_id"),
+        calls.c.shown == 1,
+        _WAITING,
+        or_(calls.c.mode == "pause", calls.c.mode == "async"),
+    )
+    .order_by(*_BY_AGE)
+    .limit(BATCH)
+)
+_cycle_of = statement(select(messages.c.cycle_id).where(messages.c.id == bindparam("message_id")))
+
+
+def question_for(tx: Tx, space_id: SpaceId, author_id: EntityId, text: str, reply_to: str | None) -> Call | None:
+    """What an agent has asked in the space that a message with this text would answer, if there is something.
+
+    A reply answers what it replies to: the question itself, or the cycle that asked it. Otherwise the oldest question
+    that an agent pauses for is answered. An approval is answered only by its code.
+    """
+    asked = [Call(*row) for row in tx.all(_asked_in, space_id=space_id)]
+    if not asked or directory.get_entity(tx, author_id).kind != "human":
+        return None
+    if coded := next((each for each in asked if _approved(each, text) is not None), None):
+        return coded
+    questions = [each for each in asked if not each.approval]
+    if reply_to is not None:
+        row = tx.one(_cycle_of, message_id=reply_to)
+        meant = {reply_to, row[0] if row else None}
+        return next((each for each in questions if each.id in meant or each.cycle_id in meant), None)
+    return next((each for each in questions if each.mode == "pause"), None)
+
+
+def answer_in_words(tx: Tx, question: Call, message_id: MessageId, seq: int, author_id: EntityId, text: str) -> None:
+    """The message is the answer, and belongs to the cycle that paused for it. Nothing happens if it was read before."""
+    if seq <= question.after_seq:
+        return  # posted before the question, and now once more under the same id
+    who = directory.get_entity(tx, author_id).name
+    approved = _approved(question, text)
+    said: dict[str, JsonValue] = {"answer": text} if approved is None else {"confirmed": approved}
+    result = json.dumps({**said, "by": who}, ensure_ascii=False)
+    mode = _settled_as(tx, question, "answered", result, author_id)
+    if mode == "pause":
+        delivery.join_cycle(tx, question.agent_id, message_id, question.cycle_id)
+        tx.announce(WAKE, {"agents": [question.agent_id]})
+    elif mode == "async":
+        tell(tx, question, result, author_id)
+
+
+def _approved(call: Call, text: str) -> bool | None:
+    """What the text says to an approval: yes, no, or nothing."""
+    words = text.lower().replace(".", " ").replace("!", " ").split()
+    if call.code is None or len(words) != 2 or call.code.lower() not in words:
+        return None
+    word = next((each for each in words if each != call.code.lower()), "")
+    return True if word in _YES else False if word in _NO else None

@@ -154,7 +154,7 @@ PREBUILT: Final = (
     OwnTool(ENTER_SPACE, "Go to one of your spaces. What you send from now on goes there.", EnterSpace, enter_space),
     OwnTool(
         SEND_MESSAGE,
-        "Say something in the space you are in. The only way to be heard: your plain text is shown to nobody.",
+        "Say something in the space you are in, or in another of yours. This is how you speak to others.",
         SendMessage,
         send_message,
     ),
@@ -171,7 +171,8 @@ PREBUILT: Final = (
     OwnTool(
         SKIP,
         "Call this, alone and at once, when the inbox events are not for you and someone else will handle them. "
-        "The cycle ends without a trace: nothing is sent and nothing is remembered of it.",
+        "The cycle ends without a trace: nothing is sent and nothing is remembered of it. Where a person waits for "
+        "your answer it is remembered, and the person is shown that you did not reply.",
         Skip,
         skip,
     ),

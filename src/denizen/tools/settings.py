@@ -111,6 +111,9 @@ class ClientTool(_Defined):
     """`pause`: the cycle waits for the answer. `async`: it goes on, and the answer comes as an event."""
     seconds: float = Field(default=86_400.0, gt=0, le=30 * 86_400)
     """How long an answer is waited for."""
+    approval: bool = False
+    """Whether a person has to approve with the button, the command line, the API or the code shown with it. Anything
+    else is a question, and what a person writes in the space answers it."""
     visible: bool = True
 
 

@@ -158,6 +158,8 @@ class AskTool:
     mode: Literal["pause", "async"] = "pause"
     seconds: float = 86_400.0
     """How long an answer is waited for."""
+    approval: bool = False
+    """Whether words in the space do not answer it."""
     independent: bool = False
     visible: bool = True
 

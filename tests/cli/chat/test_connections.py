@@ -7,12 +7,13 @@ from contextlib import aclosing
 
 import pytest
 
+from denizen import call, scripted, tool
 from denizen.cli.chat.connection import Connection
 from denizen.client import Call, Connected, Delta, Message, Started, Status, StreamEvent
 from denizen.errors import DenizenError
 from denizen.ids import new_id
 from tests.cli.chat.conftest import Way
-from tests.cli.chat.houses import House, echoing, open_house
+from tests.cli.chat.houses import CONFIRM, House, echoing, open_house
 from tests.hesitation import Hesitation
 
 
@@ -169,6 +170,35 @@ async def test_what_waits_is_told_to_whoever_comes(house_that_asks: House, way: 
             async with aclosing(connection.stream(house.room.id, after=1)) as stream:
                 told = await anext(event async for event in stream if isinstance(event, Call))
                 assert (told.state, told.after_seq) == ("waiting", 1)
+
+
+async def test_a_call_that_was_settled_before_the_stream_began_is_told(ready_sqlite_url: str, way: Way) -> None:
+    """An agent may look something up and ask before the stream of whoever spoke to it is there."""
+
+    @tool(visible=True)
+    async def look_up(word: str) -> str:
+        return f"{word}: a place"
+
+    turns = scripted(call("look_up", word="hall"), call("confirm_action", question="Deploy v2.1?"))
+    async with (
+        open_house(ready_sqlite_url, ada=turns, tools=[look_up, CONFIRM]) as house,
+        way(house) as connection,
+        asyncio.timeout(60),
+    ):
+        await connection.post(house.room.id, "Go", key=new_id())
+        told: list[str] = []
+        for _ in range(2):  # the second time it is certain that all of it was before
+            told.clear()
+            async with aclosing(connection.stream(house.room.id, after=0)) as stream:
+                while "confirm_action waiting" not in told:
+                    match await anext(stream):
+                        case Message() as message:
+                            told.append(message.text)
+                        case Call(state=state, tool=name) if (name, state) != ("look_up", "waiting"):
+                            told.append(f"{name} {state}")
+                        case _:
+                            pass
+        assert told == ["Go", "look_up answered", "confirm_action waiting"]
 
 
 @pytest.mark.parametrize("what", ["empty", "elsewhere"])

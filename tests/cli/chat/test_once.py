@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from denizen import Runtime
+from denizen.ids import AgentId
 from denizen.models.scripted import forever, reply, skip
+from denizen.spaces import directory
+from tests import warm
 from tests.cli.chat.houses import House, echoing, has_replied, open_house
 from tests.servers import free_port
 
@@ -25,7 +28,7 @@ class Ran:
 async def chat(*arguments: str, environ: dict[str, str], cwd: Path, piped: str | None = None) -> Ran:
     """`denizen chat` with these arguments, to its end."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "denizen", "chat", *arguments,
+        *warm.denizen(), "chat", *arguments,
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         env=environ, cwd=cwd,
     )  # fmt: skip
@@ -79,7 +82,7 @@ async def test_it_waits_for_agents_that_answer_each_other_and_not_for_those_who_
 
 
 async def test_an_agent_that_asks_is_not_finished(house_that_asks: House, tmp_path: Path) -> None:
-    """It is told, with how to answer it; whoever says more meanwhile is told again, and programs get it all."""
+    """It is told, with how to answer it; programs get the question, and what is said next answers it."""
     house = house_that_asks
     environ = house.environ(tmp_path)
     ran = await chat("@ada", "--once", "Go", environ=environ, cwd=tmp_path)
@@ -89,13 +92,42 @@ async def test_an_agent_that_asks_is_not_finished(house_that_asks: House, tmp_pa
         "Ada waits for an answer: Deploy v2.1? where: the barn\n"
         "Give it in `denizen chat 'Noor and Ada'` with /yes, /no, or /answer and your own words.\n",
     )
+    (question,) = await house.runtime.waiting_calls(house.noor)
+    assert question.parsed_arguments == {"question": "Deploy v2.1?", "where": "the barn"}
 
-    again = await chat("@ada", "--once", "Well?", "--json", environ=environ, cwd=tmp_path)
+    again = await chat("@ada", "--once", "Yes, go ahead", "--json", environ=environ, cwd=tmp_path)
     told = json.loads(again.out)
-    assert (again.status, told["finished"], told["replies"]) == (1, False, [])
-    (question,) = told["questions"]
-    await house.runtime.answer(question["id"], "yes", by=house.noor)
-    assert (question["arguments"]["question"], question["state"]) == ("Deploy v2.1?", "waiting")
+    assert (again.status, told["finished"], told["questions"]) == (0, True, [])
+    assert [each["text"] for each in told["replies"]] == ['So it is {"answer": "Yes, go ahead", "by": "Noor"}.']
+
+
+async def test_an_agent_that_cannot_answer_is_told_of_at_once(house: House, tmp_path: Path) -> None:
+    """One sentence on the error stream and an exit status that scripts see, whoever of the two is asked."""
+    environ = house.environ(tmp_path)
+    await house.runtime.suspend_agent(house.ada)
+    ran = await chat("@ada", "--once", "Hello?", environ=environ, cwd=tmp_path)
+    assert ran == Ran(1, "", "Ada is suspended. Your message is kept. Ada answers when somebody resumes it.\n")
+
+    await house.runtime.delete_agent(house.bo)
+    ran = await chat("kitchen", "--once", "@bo, and you?", "--json", environ=environ, cwd=tmp_path)
+    told = json.loads(ran.out)
+    assert (ran.status, told["finished"], told["replies"]) == (1, False, [])
+    [status] = told["statuses"]
+    assert (status["agent_id"], status["cause"]) == (house.bo.id, "deleted")
+    assert ran.err == status["text"] + "\n" == "Bo was deleted and will not answer. Ask somebody else.\n"
+
+
+async def test_without_a_server_an_agent_that_cannot_answer_is_told_of(tmp_path: Path, environ: dict[str, str]) -> None:
+    """The same where the agents live in the process."""
+    environ["DENIZEN_PORT"] = str(free_port())
+    await chat("lobby", "--once", "Hello @ada", environ=environ, cwd=tmp_path)
+    async with Runtime(f"sqlite:///{environ['DENIZEN_HOME']}/denizen.db") as runtime:
+        [organization] = await runtime.db.read(directory.list_organizations)
+        ada = await runtime.db.read(directory.find_entity, organization.id, "ada")
+        await runtime.suspend_agent(AgentId(ada.id))
+    ran = await chat("@ada", "--once", "Hello?", environ=environ, cwd=tmp_path)
+    assert (ran.status, ran.out) == (1, "")
+    assert ran.err.splitlines()[-1] == "Ada is suspended. Your message is kept. Ada answers when somebody resumes it."
 
 
 async def test_without_a_server_the_agents_live_in_the_process(tmp_path: Path, environ: dict[str, str]) -> None:

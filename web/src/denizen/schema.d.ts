@@ -2499,7 +2499,7 @@ export interface components {
              * Outcome
              * @enum {string}
              */
-            outcome: "acted" | "skipped" | "failed" | "paused" | "suspended" | "unheard" | "working";
+            outcome: "acted" | "skipped" | "failed" | "parked" | "paused" | "suspended" | "unheard" | "working";
             /** Space Id */
             space_id: string;
         };
@@ -3020,6 +3020,10 @@ export interface components {
          *       "limits": {
          *         "dollars_per_day": 5
          *       },
+         *       "server": {
+         *         "dollars_per_day": 10,
+         *         "tokens_per_day": 10000000
+         *       },
          *       "today": {
          *         "cache_read_tokens": 150000,
          *         "cache_write_tokens": 12000,
@@ -3033,6 +3037,8 @@ export interface components {
          */
         BudgetOut: {
             limits: components["schemas"]["Limits"];
+            /** @description What all organizations of the server may use in a day; null: that is not limited. */
+            server?: components["schemas"]["Limits"] | null;
             today: components["schemas"]["UsedOut"];
         };
         /**
@@ -3077,9 +3083,11 @@ export interface components {
          * @example {
          *       "after_seq": 7,
          *       "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *       "approval": false,
          *       "arguments": {
          *         "question": "Deploy v2.1?"
          *       },
+         *       "code": null,
          *       "created_at": "2026-01-05T09:00:00Z",
          *       "expires_at": "2026-01-06T09:00:00Z",
          *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
@@ -3100,7 +3108,17 @@ export interface components {
             after_seq: number;
             /** Agent Id */
             agent_id: string;
+            /**
+             * Approval
+             * @description Whether words in the space do not answer it: only a person can.
+             */
+            approval: boolean;
             arguments: components["schemas"]["JsonValue"];
+            /**
+             * Code
+             * @description Of an approval: `yes` or `no` with this code, written in the space, answers it.
+             */
+            code: string | null;
             /**
              * Created At
              * Format: date-time
@@ -3200,6 +3218,7 @@ export interface components {
          * ChatAnswer
          * @description What became of a message, and what the agent said to it.
          * @example {
+         *       "cause": null,
          *       "cycle": 12,
          *       "final_response": {
          *         "markdown": "**It did.**",
@@ -3220,6 +3239,11 @@ export interface components {
          *     }
          */
         ChatAnswer: {
+            /**
+             * Cause
+             * @description Of the status of the space that the note comes from.
+             */
+            cause: ("key" | "model" | "tool" | "price" | "definition" | "failing" | "refused" | "too_large" | "gave_up" | "interrupted" | "limit" | "no_reply" | "budget" | "suspended" | "deleted") | "queued" | null;
             /**
              * Cycle
              * @description The number of the agent's cycle, once it has ended.
@@ -3250,10 +3274,10 @@ export interface components {
             note: string;
             /**
              * Outcome
-             * @description `acted`; `skipped`: it had nothing to say; `paused`: it waits for people; `suspended`; `failed`; `unheard`: it does not attend to the space; `working`: it goes on, and the time is over.
+             * @description `acted`; `skipped`: it had nothing to say; `paused`: it waits for people; `suspended`; `parked`: it cannot think until something is fixed; `failed`; `unheard`: it does not attend to the space; `working`: it goes on, and the time is over.
              * @enum {string}
              */
-            outcome: "acted" | "skipped" | "failed" | "paused" | "suspended" | "unheard" | "working";
+            outcome: "acted" | "skipped" | "failed" | "parked" | "paused" | "suspended" | "unheard" | "working";
             /**
              * Space Id
              * @description Where it was said, and where all that follows will be.
@@ -3358,6 +3382,11 @@ export interface components {
          * @description A question to people: the call is shown in the space, and whoever answers it through the API is its result.
          */
         ClientTool: {
+            /**
+             * Approval
+             * @default false
+             */
+            approval: boolean;
             /** Description */
             description: string;
             /**
@@ -7415,7 +7444,7 @@ export interface components {
              * Scope
              * @enum {string}
              */
-            scope: "agent:day" | "agent:total" | "organization:day" | "organization:total";
+            scope: "agent:day" | "agent:total" | "organization:day" | "organization:total" | "server:day";
             /**
              * Until
              * @description Null: until the budget is raised.
@@ -8008,6 +8037,7 @@ export interface components {
          *       "name": "Kitchen",
          *       "private": false,
          *       "read_seq": 5,
+         *       "statuses": [],
          *       "unread": 2,
          *       "unread_mentions": 1
          *     }
@@ -8041,6 +8071,11 @@ export interface components {
              * @description Of the last message that you have read.
              */
             read_seq: number;
+            /**
+             * Statuses
+             * @description Why agents have not answered here.
+             */
+            statuses: components["schemas"]["StatusOut"][];
             /**
              * Unread
              * @description How many came after it.
@@ -8216,6 +8251,69 @@ export interface components {
              * @enum {string}
              */
             user_skill: "unknown" | "novice" | "intermediate" | "advanced" | "expert";
+        };
+        /**
+         * StatusOut
+         * @description Why an agent has not answered in a space, for the person who waits there.
+         * @example {
+         *       "actions": [
+         *         "try_again",
+         *         "settings"
+         *       ],
+         *       "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *       "behind": null,
+         *       "cause": "key",
+         *       "created_at": "2026-01-05T09:00:00Z",
+         *       "message_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "name": "Ada",
+         *       "retry_at": "2026-01-05T09:10:00Z",
+         *       "text": "OpenAI rejected the API key of Ada. Check it under Administration › Keys; Ada then answers by itself."
+         *     }
+         */
+        StatusOut: {
+            /**
+             * Actions
+             * @description What a person can do: `try_again` (`POST /api/agents/{id}/try-again`), `ask` (`POST /api/spaces/{id}/agents/{id}/ask-for-answer`), or open the agent's `settings` or `budget`, or `resume` it.
+             */
+            actions: ("try_again" | "ask" | "settings" | "resume" | "budget")[];
+            /** Agent Id */
+            agent_id: string;
+            /**
+             * Behind
+             * @description With `queued`: how many messages the agent takes up before.
+             */
+            behind: number | null;
+            /**
+             * Cause
+             * @description `queued`: it is at work elsewhere and comes to this later.
+             */
+            cause: ("key" | "model" | "tool" | "price" | "definition" | "failing" | "refused" | "too_large" | "gave_up" | "interrupted" | "limit" | "no_reply" | "budget" | "suspended" | "deleted") | "queued";
+            /**
+             * Created At
+             * Format: date-time
+             * @description Since when.
+             */
+            created_at: string;
+            /**
+             * Message Id
+             * @description The newest message that waits because of it.
+             */
+            message_id: string | null;
+            /**
+             * Name
+             * @description Of the agent.
+             */
+            name: string;
+            /**
+             * Retry At
+             * @description When the agent tries again by itself, where that is known.
+             */
+            retry_at: string | null;
+            /**
+             * Text
+             * @description What prevents the answer, what happens next and who can fix it, for people.
+             */
+            text: string;
         };
         /**
          * StepOut
@@ -11155,9 +11253,11 @@ export interface operations {
                      *         {
                      *           "after_seq": 7,
                      *           "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+                     *           "approval": false,
                      *           "arguments": {
                      *             "question": "Deploy v2.1?"
                      *           },
+                     *           "code": null,
                      *           "created_at": "2026-01-05T09:00:00Z",
                      *           "expires_at": "2026-01-06T09:00:00Z",
                      *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
@@ -13859,6 +13959,7 @@ export interface operations {
                      *           "name": "Kitchen",
                      *           "private": false,
                      *           "read_seq": 5,
+                     *           "statuses": [],
                      *           "unread": 2,
                      *           "unread_mentions": 1
                      *         }
@@ -14010,9 +14111,11 @@ export interface operations {
                      *         {
                      *           "after_seq": 7,
                      *           "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+                     *           "approval": false,
                      *           "arguments": {
                      *             "question": "Deploy v2.1?"
                      *           },
+                     *           "code": null,
                      *           "created_at": "2026-01-05T09:00:00Z",
                      *           "expires_at": "2026-01-06T09:00:00Z",
                      *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",

@@ -8,7 +8,7 @@ import { dayKey } from "../ui/Time";
 import { CallCard, DraftCard } from "./CallCard";
 import { useAround } from "./context";
 import css from "./conversation.module.css";
-import { type Held, hold, putBack, spansOf } from "./held";
+import { type Held, hold, NOTHING_HELD, putBack, scrolledUp, spansOf } from "./held";
 import { MessageRow, PendingRow, WritingRow } from "./MessageRow";
 import { Nothing } from "./Nothing";
 import { lastSeen, messageRows, NEAR, nextPart, type Part, partAround, partBefore, type Row, rowsIn, tailRows } from "./rows";
@@ -51,7 +51,7 @@ export function MessageList({ ref, space, conversation, target, mark, onSeen, on
   const following = useRef(true);
   const placed = useRef(false);
   const ledTo = useRef<Target | null>(null);
-  const held = useRef<Held>([]);
+  const held = useRef<Held>(NOTHING_HELD);
   const lastTop = useRef(0);
   const [away, setAway] = useState(false);
   const [pointedAt, setPointedAt] = useState<number | null>(null);
@@ -88,6 +88,8 @@ export function MessageList({ ref, space, conversation, target, mark, onSeen, on
 
   /** Everything stands where it should, after whatever has changed. */
   const place = (): void => {
+    // The reader has left the end, and the scroll event that tells so is still to come.
+    if (scrolledUp(lastTop.current, scroller.current!)) following.current = false;
     // It may still have to be read; until then the list stays where it is.
     const wanted = target === ledTo.current ? null : target;
     if (wanted !== null && show(wanted.seq)) {
@@ -114,7 +116,7 @@ export function MessageList({ ref, space, conversation, target, mark, onSeen, on
     const height = box.clientHeight;
     const below = box.scrollHeight - box.scrollTop - height;
     const spans = spansOf(content.current!.children, box);
-    held.current = hold(content.current!.children, spans, height);
+    held.current = hold(content.current!.children, spans, box);
     if (!placed.current) return;
     if (more) following.current = false;
     else if (below <= 1) following.current = true;

@@ -102,12 +102,12 @@ class _Chatting:
         heard = await say_once(connection, space, text, seconds=seconds, on_reply=show)
         if as_json:
             print_json(_as_object(space, heard))
-        for line in _unanswered(heard.questions, space):
+        for line in [*map(wording.status_line, heard.statuses), *_unanswered(heard.questions, space)]:
             stderr().print(rendering.note(line), soft_wrap=True)
         if heard.unfinished:
             slow = ", ".join(member.name for member in heard.unfinished)
             stderr().print(rendering.note(f"Not finished after {seconds:g} seconds: {slow}."))
-        if heard.unfinished or heard.questions:
+        if not heard.is_answered:
             raise typer.Exit(1)
 
     async def _in_lines(self, connection: Connection, remembering: Remembering) -> None:
@@ -146,7 +146,8 @@ def _as_object(space: Space, heard: Heard) -> dict[str, Any]:
         "message": heard.said.model_dump(mode="json"),
         "replies": [reply.model_dump(mode="json") for reply in heard.replies],
         "questions": [question.model_dump(mode="json") for question in heard.questions],
-        "finished": not heard.unfinished and not heard.questions,
+        "statuses": [status.model_dump(mode="json") for status in heard.statuses],
+        "finished": heard.is_answered,
     }
 
 

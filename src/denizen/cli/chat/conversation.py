@@ -13,7 +13,20 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias, assert_never
 
 from denizen.cli.chat.questions import News, Questions, hear
-from denizen.client import Aborted, Agent, Call, Connected, Delta, Lost, Message, Started, Status, StreamEvent
+from denizen.client import (
+    Aborted,
+    Agent,
+    Call,
+    Connected,
+    Delta,
+    Lost,
+    Message,
+    SpaceStatus,
+    SpaceStatuses,
+    Started,
+    Status,
+    StreamEvent,
+)
 
 STATUS_SECONDS: Final = 45
 """An agent of which nothing was heard for so long is not said to be thinking any more."""
@@ -61,6 +74,8 @@ class Conversation:
     """The tools that agents are using, by agent."""
     paused: frozenset[str] = frozenset()
     """The agents that wait for an answer."""
+    statuses: tuple[SpaceStatus, ...] = ()
+    """Why agents have not answered here."""
     questions: Questions = field(default_factory=Questions)
     early: Mapping[int, Message] = field(default_factory=lambda: _NONE)
     """Messages that came before one they follow."""
@@ -91,8 +106,11 @@ def feed(state: Conversation, event: Event, now: float) -> tuple[Conversation, t
             for agent in event.agents:
                 state = _status(state, agent.id, agent.status, now)
             return state, ()
+        case SpaceStatuses():
+            return replace(state, statuses=event.statuses), ()
         case Connected():
-            return replace(state, lost=False), ()
+            # What is shown of agents is told again where there is something.
+            return replace(state, lost=False, statuses=()), ()
         case Lost():
             # Whether what was being written is finished, and who still thinks, will be told anew.
             return replace(state, lost=True, writing=_NONE, thinking=_NONE, paused=frozenset()), ()

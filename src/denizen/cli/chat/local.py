@@ -3,32 +3,48 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from pydantic import JsonValue
 
-from denizen.agents import registry
+from denizen.agents import registry, space_statuses
 from denizen.agents.registry import Presence
+from denizen.agents.space_statuses import ShownStatus
 from denizen.app import Runtime
 from denizen.bus.port import Gap, Subscription
 from denizen.bus.streams import (
     WANTED,
     CallChanged,
+    CycleChanged,
     MessageCreated,
+    StatusChanged,
     agent_topic,
     from_payload,
     space_topic,
     wanted_payload,
 )
-from denizen.cli.desk.telling import call_from, message_from, space_from, told
-from denizen.client import Agent, Call, Connected, Lost, Me, Message, Space, StreamEvent, frame_from
+from denizen.cli.desk.telling import call_from, message_from, spaces_from, statuses_from, told
+from denizen.client import (
+    Agent,
+    Call,
+    Connected,
+    Lost,
+    Me,
+    Message,
+    Space,
+    SpaceStatus,
+    SpaceStatuses,
+    StreamEvent,
+    frame_from,
+)
 from denizen.errors import StorageError, SubscriberTooSlow
 from denizen.ids import CallId, EntityId, MessageId, SpaceId
 from denizen.server.live import Live, Payload
 from denizen.server.schemas import AgentOut
-from denizen.spaces import directory, posting, reading
+from denizen.server.streams.told_calls import ToldCalls, in_order, split_at
+from denizen.spaces import directory, posting
 from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx
 from denizen.tools import calls
@@ -36,7 +52,6 @@ from denizen.tools import calls
 LOOK_SECONDS: Final = 2.0
 """How often a quiet space is looked at: another process may write to the same database."""
 PAGE: Final = 200
-_ALL: Final = 100_000
 
 
 class Local:
@@ -50,7 +65,7 @@ class Local:
         return Me(id=self._person.id, handle=self._person.handle, name=self._person.name)
 
     async def spaces(self) -> list[Space]:
-        return await self._runtime.db.read(_spaces, self._person.id)
+        return await self._runtime.db.read(spaces_from, self._person.id)
 
     async def agents(self) -> list[Agent]:
         found = await self._runtime.db.read(registry.living_agents, self._person.organization_id)
@@ -99,6 +114,7 @@ class Local:
             except StorageError as error:
                 connected = False
                 reader.lost()
+                reader.forget_statuses()
                 yield Lost(str(error))
                 await self._runtime.clock.sleep(LOOK_SECONDS)
 
@@ -114,8 +130,9 @@ class _Reader:
         self._person_id = person_id
         self._after = after
         self._live = Live(space_id)
-        self._waiting: frozenset[CallId] = frozenset()
-        """The calls that the reader was told to be without a result."""
+        self._calls = ToldCalls()
+        self._statuses: tuple[SpaceStatus, ...] = ()
+        """What the reader was told that the space shows of its agents."""
         self._agents: frozenset[EntityId] = frozenset()
         self._listening_to = self._agents
 
@@ -132,14 +149,17 @@ class _Reader:
         """Everything the reader was not told yet."""
         events: list[StreamEvent] = []
         while True:
-            view = await self._runtime.db.read(_look, self._space_id, self._person_id, self._after, self._waiting)
+            waiting = self._calls.waiting
+            view = await self._runtime.db.read(_look, self._space_id, self._person_id, self._after, waiting)
+            if view.messages:
+                self._calls.message_told()
             for message in view.messages:
                 self._live.said(message.id)
                 self._after = message.seq
-            events += [message_from(each) for each in view.messages]
-            events += self._tell(view.calls)
+            events += [_event(each) for each in in_order(view.messages, self._calls.new(view.calls))]
             events += _frames(self._live.seen(view.agents))
             if len(view.messages) < PAGE:
+                events += self._tell_statuses(view.statuses)
                 self._agents = frozenset(each.agent_id for each in view.agents)
                 return events
 
@@ -160,6 +180,8 @@ class _Reader:
             return []
         if isinstance(frame, MessageCreated):
             return await self.look() if frame.seq > self._after else []
+        if isinstance(frame, StatusChanged) or (isinstance(frame, CycleChanged) and self._statuses):
+            return await self.look()
         if isinstance(frame, CallChanged):
             return await self._hear_of_call(frame)
         told = _frames(self._live.hear(frame))
@@ -172,14 +194,17 @@ class _Reader:
         if frame.space != self._space_id:
             return []
         call = await self._runtime.db.read(calls.require_visible, frame.id, self._person_id)
-        return [*self._tell([call])]
+        return [_event(each) for each in self._calls.new([call])]
 
-    def _tell(self, found: Iterable[calls.Call]) -> Iterator[StreamEvent]:
-        for call in found:
-            if call.state == "waiting" and call.id in self._waiting:
-                continue
-            self._waiting = self._waiting | {call.id} if call.state == "waiting" else self._waiting - {call.id}
-            yield call_from(call)
+    def _tell_statuses(self, found: Iterable[ShownStatus]) -> Iterator[StreamEvent]:
+        now = statuses_from(found)
+        if now != self._statuses:
+            self._statuses = now
+            yield SpaceStatuses(self._space_id, now)
+
+    def forget_statuses(self) -> None:
+        """What the space shows is told again, as it is to every reader who connects."""
+        self._statuses = ()
 
     def lost(self) -> list[StreamEvent]:
         """Frames were lost: what was being written is not followed any further."""
@@ -191,24 +216,26 @@ class _View:
     messages: list[posting.Message]
     agents: list[Presence]
     calls: list[calls.Call]
-    """Those without a result, and what became of those that had none before."""
+    """Those that the reader may not know as they stand."""
+    statuses: list[ShownStatus]
 
 
-def _look(tx: Tx, space_id: SpaceId, person_id: EntityId, after: int, waited: frozenset[CallId]) -> _View:
+def _look(tx: Tx, space_id: SpaceId, person_id: EntityId, after: int, waiting: Sequence[CallId]) -> _View:
     directory.require_member(tx, space_id, person_id)
     messages = posting.messages_after(tx, space_id, after, limit=PAGE)
-    waiting = calls.waiting_in(tx, space_id)
-    settled = [calls.get(tx, each) for each in sorted(waited - {call.id for call in waiting})]
-    return _View(messages, registry.present(tx, space_id), [*settled, *waiting])
+    found = calls.since(tx, space_id, after, known=waiting)
+    if len(messages) == PAGE:
+        found, _ = split_at(found, messages[-1].seq)
+    agents = registry.present(tx, space_id)
+    return _View(messages, agents, found, space_statuses.in_space(tx, space_id, agents))
+
+
+def _event(told: posting.Message | calls.Call) -> StreamEvent:
+    return call_from(told) if isinstance(told, calls.Call) else message_from(told)
 
 
 def _frames(payloads: Iterable[Payload]) -> list[StreamEvent]:
     return [frame for each in payloads if (frame := frame_from(each)) is not None]
-
-
-def _spaces(tx: Tx, person_id: EntityId) -> list[Space]:
-    # All of them: a person's own can be shown on a screen.
-    return [space_from(place, there) for place, there in reading.places_of(tx, person_id, limit=_ALL)]
 
 
 def _messages(

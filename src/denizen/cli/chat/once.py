@@ -6,7 +6,7 @@ An agent that asks something has done what it can: nobody here will answer it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Final
@@ -14,7 +14,7 @@ from typing import Final
 from denizen.cli.chat.connection import Connection
 from denizen.cli.chat.questions import concerns
 from denizen.cli.chat.settling import Settling
-from denizen.client import Call, Connected, Lost, Member, Message, Space, StreamEvent
+from denizen.client import Call, Connected, Lost, Member, Message, Space, SpaceStatus, SpaceStatuses, StreamEvent
 from denizen.errors import NotAMember, NotFound, RequestRefused, ServerUnreachable, StorageError
 from denizen.ids import new_id
 
@@ -33,6 +33,22 @@ class Heard:
     """The agents that were not done when time was up."""
     questions: tuple[Call, ...] = ()
     """What agents wait for before they go on, and what they asked because of it."""
+    statuses: tuple[SpaceStatus, ...] = ()
+    """Why agents have not answered it."""
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether everyone has finished with it, and nothing prevents an answer."""
+        return not (self.unfinished or self.questions or any(map(lasts, self.statuses)))
+
+
+PASSING: Final = frozenset({"failing", "queued"})
+"""Causes that end by themselves: it is worth waiting."""
+
+
+def lasts(status: SpaceStatus) -> bool:
+    """Whether waiting longer would bring nothing."""
+    return status.cause not in PASSING
 
 
 async def say_once(
@@ -59,6 +75,7 @@ class _Listening:
         self._events: asyncio.Queue[StreamEvent] = asyncio.Queue()
         self._listens = asyncio.Event()
         self._seen: list[Message] = []
+        self._statuses: tuple[SpaceStatus, ...] = ()
         self._shown: set[str] = set()
         """The ids of the calls that were shown."""
 
@@ -79,13 +96,31 @@ class _Listening:
             async with asyncio.timeout(seconds):
                 while not (self._settling.settled and self._has_come(said)):
                     await self._next()
+                    for status in self._shown_for(said, self._statuses):
+                        if lasts(status):
+                            self._settling.excuse_one(status.agent_id)
         except TimeoutError:
             if not self._has_come(said):
                 # Of what has become of it nothing is known: nobody has finished with it.
                 self._settling.feed(said)
         replies = tuple(each for each in self._seen if each.seq > said.seq)
         await self._mark_read()
-        return Heard(said, replies, tuple(self._settling.waiting_for), await self._questions(said.seq))
+        statuses = self._shown_for(said, await self._statuses_now())
+        unfinished = tuple(self._settling.waiting_for)
+        return Heard(said, replies, unfinished, await self._questions(said.seq), statuses)
+
+    def _shown_for(self, said: Message, statuses: Sequence[SpaceStatus]) -> tuple[SpaceStatus, ...]:
+        """Those that are shown for what was said here, or for something that came after it."""
+        since = {said.id, *(each.id for each in self._seen if each.seq > said.seq)}
+        return tuple(each for each in statuses if each.message_id in since)
+
+    async def _statuses_now(self) -> Sequence[SpaceStatus]:
+        """What the space shows now: the stream may tell of it after the message that ended the waiting."""
+        try:
+            found = [each.statuses for each in await self._connection.spaces() if each.id == self._space.id]
+        except (ServerUnreachable, StorageError):
+            return self._statuses
+        return found[0] if found else ()
 
     def _has_come(self, said: Message) -> bool:
         return any(each.id == said.id for each in self._seen)
@@ -114,7 +149,9 @@ class _Listening:
             self._settling.excuse(await self._connection.agents())
             return
         self._settling.feed(event)
-        if isinstance(event, Call):
+        if isinstance(event, SpaceStatuses):
+            self._statuses = event.statuses
+        elif isinstance(event, Call):
             self._shown.add(event.id)
         elif isinstance(event, Message):
             self._seen.append(event)

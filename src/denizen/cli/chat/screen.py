@@ -285,6 +285,7 @@ def bar_text(talk: Talk, columns: int, *, leaving: bool) -> str:
     thinkers = [talk.how(member) for member in talk.thinkers()]
     others = [member.name for member in talk.members() if member.id != talk.me.id]
     paused = [member.name for member in talk.paused()]
+    troubled = [name for name in talk.troubled() if name not in thinkers]
     return fit(
         [
             (rendering.printable(talk.space.name), 1),
@@ -293,6 +294,7 @@ def bar_text(talk: Talk, columns: int, *, leaving: bool) -> str:
             if thinkers
             else ("", 2),
             (f"{rendering.printable(_and(paused))} {_waits(paused)}" if paused else "", 2),
+            (rendering.printable(f"no answer from {_and(troubled)}") if troubled else "", 2),
             (rendering.printable(", ".join(_elsewhere(talk))), 3),
             (rendering.printable(f"with {', '.join(others)}" if others and not thinkers + paused else ""), 4),
             ("/help", 5),

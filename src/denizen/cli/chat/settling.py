@@ -63,6 +63,11 @@ class Settling:
         self._to_wake = {id: looks - 1 for id, looks in self._to_wake.items() if looks > 1 and id in asleep}
         self._owing &= self._to_wake.keys()
 
+    def excuse_one(self, agent_id: str) -> None:
+        """This agent will not answer for now, and the space shows why."""
+        self._owing.discard(agent_id)
+        self._to_wake.pop(agent_id, None)
+
     def _is(self, agent_id: str, status: str) -> None:
         (self._awake.add if status == "alive" else self._awake.discard)(agent_id)
         (self._absent.add if status in ("suspended", "dead") else self._absent.discard)(agent_id)

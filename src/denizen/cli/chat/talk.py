@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from rich.console import ConsoleRenderable
 
-from denizen.cli.chat import rendering
+from denizen.cli.chat import rendering, wording
 from denizen.cli.chat.connection import Connection
 from denizen.cli.chat.conversation import Conversation, Event, Presence, feed, thinking
 from denizen.cli.chat.finding import find_space
@@ -129,6 +129,10 @@ class Talk:
         tool = self.state.doing.get(member.id)
         return member.name if tool is None else f"{member.name} (with {tool})"
 
+    def troubled(self) -> list[str]:
+        """The names of agents in the space of which it shows why they have not answered."""
+        return list(dict.fromkeys(each.name for each in self.state.statuses))
+
     def paused(self) -> list[Member]:
         """The members of the space that wait for an answer."""
         return [member for member in self.members() if member.id in self.state.paused]
@@ -224,7 +228,11 @@ class Talk:
             await self._note("You are not in this space any more. /spaces shows where you are.", "yellow")
 
     async def _feed(self, event: Event) -> None:
+        known = {(each.agent_id, each.text) for each in self.state.statuses}
         self.state, shown = feed(self.state, event, self.now())
+        for status in self.state.statuses:
+            if (status.agent_id, status.text) not in known:
+                await self._note(wording.status_line(status), "yellow")
         messages = [each for each in shown if isinstance(each, Message)]
         if messages:
             for message in messages:

@@ -8,7 +8,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from denizen.client import Call
+from denizen.client import Call, SpaceStatus
 
 SHORT_ANSWERS: Final[Mapping[str, JsonValue]] = {"/yes": {"confirmed": True}, "/no": {"confirmed": False}}
 """The commands that answer by themselves."""
@@ -17,6 +17,13 @@ ANSWER_CHARACTERS: Final = 120
 _LATE: Final = "A late answer still reaches the agent."
 SENTENCES: Final = ("question", "message", "text")
 """The arguments that are read as a sentence, the first that is there."""
+
+
+def status_line(status: SpaceStatus) -> str:
+    """Why an agent has not answered, and when it tries again."""
+    if status.retry_at is None:
+        return status.text
+    return f"{status.text} Next try: {status.retry_at.astimezone():%H:%M}."
 
 
 def in_words(call: Call) -> str:

@@ -14,14 +14,14 @@ from denizen.access import people, tokens
 from denizen.access.roles import Role
 from denizen.access.secrets import Secret
 from denizen.access.signatures import Scheme
-from denizen.agents import applying, registry
+from denizen.agents import applying, fitness, registry, space_statuses
 from denizen.agents.definition import AgentDefinition
 from denizen.agents.documents import plain
 from denizen.agents.files import declare
 from denizen.agents.inspection import inspect, standings
 from denizen.agents.revising import revised
 from denizen.app import Runtime
-from denizen.cli.desk.telling import message_from, space_from, told
+from denizen.cli.desk.telling import message_from, space_from, spaces_from, told
 from denizen.client import Agent, AgentDetail, Me, Member, Message, Space
 from denizen.client import Entity as Person
 from denizen.client.shapes.answers import Accepted
@@ -73,7 +73,8 @@ class LocalDesk:
 
     async def agents(self) -> list[Agent]:
         found = await self._runtime.db.read(registry.living_agents, self._home)
-        listed = [told(Agent, AgentOut.of(each, status)) for each, status in found]
+        unable = await self._runtime.db.read(fitness.unable_of_organization, self._home)
+        listed = [told(Agent, AgentOut.of(each, status, unable.get(each.id))) for each, status in found]
         return sorted(listed, key=lambda each: each.handle)
 
     async def agent(self, agent: str) -> AgentDetail:
@@ -177,7 +178,7 @@ class LocalDesk:
     # Spaces
 
     async def spaces(self) -> list[Space]:
-        return await self._runtime.db.read(_spaces, self._owner.id)
+        return await self._runtime.db.read(spaces_from, self._owner.id)
 
     async def spaces_named(self, name: str) -> list[Space]:
         return await self._runtime.db.read(_spaces_named, self._owner, name)
@@ -373,7 +374,8 @@ def _there(tx: Tx, home: OrganizationId, named: str, space_id: str) -> tuple[Age
 def _detail(tx: Tx, home: OrganizationId, named: str) -> AgentDetail:
     agent = registry.get(tx, _find_agent(tx, home, named))
     status, life, resting = registry.status(tx, agent.id), registry.life(tx, agent.id), budgets.resting(tx, agent.id)
-    return told(AgentDetail, AgentDetailOut.whole(agent, status, life, resting, with_definition=True))
+    unable = fitness.unable(tx, agent.id)
+    return told(AgentDetail, AgentDetailOut.whole(agent, status, life, resting, with_definition=True, unable=unable))
 
 
 def _mind(tx: Tx, agent_id: AgentId) -> Mind:
@@ -408,7 +410,6 @@ def _edit_agent(tx: Tx, home: OrganizationId, named: str, changes: Mapping[str, 
 
 # Spaces
 
-_ALL = 2**31
 _from_outside = statement(select(spaces.c.created_at, spaces.c.last_seq).where(spaces.c.id == bindparam("id")))
 
 
@@ -423,15 +424,12 @@ def _told(tx: Tx, space: directory.Space, entity_id: EntityId) -> Space:
     """The space as the entity finds it; one who is not in it has nothing to read there."""
     there = directory.members(tx, space.id)
     if any(each.entity.id == entity_id for each in there):
-        return space_from(reading.place_of(tx, space.id, entity_id), there)
+        statuses, unable = space_statuses.in_space(tx, space.id), fitness.unable_in_space(tx, space.id)
+        return space_from(reading.place_of(tx, space.id, entity_id), there, statuses, unable)
     row = tx.one(_from_outside, id=space.id)
     assert row is not None
     created_at, last_seq = row
     return space_from(reading.Place(space, created_at, last_seq, last_seq), there)
-
-
-def _spaces(tx: Tx, entity_id: EntityId) -> list[Space]:
-    return [space_from(place, there) for place, there in reading.places_of(tx, entity_id, limit=_ALL)]
 
 
 def _spaces_named(tx: Tx, owner: Entity, name: str) -> list[Space]:

@@ -9,6 +9,46 @@ from pydantic import JsonValue
 from denizen.client.shapes.value import Value
 
 
+class AgentTrouble(Value):
+    """Why an agent cannot think."""
+
+    cause: str
+    text: str
+    actions: tuple[str, ...] = ()
+    retry_at: datetime | None = None
+
+
+class AgentHealth(Value):
+    """Whether an agent can think, and how long people have waited for it."""
+
+    agent_id: str
+    handle: str
+    name: str
+    can_think: bool
+    trouble: AgentTrouble | None = None
+    waiting: int = 0
+    waiting_since: datetime | None = None
+    dead: int = 0
+    needs_a_person: bool = False
+
+
+class Alert(Value):
+    """Something that needs a person."""
+
+    code: str
+    text: str
+
+
+class HealthReport(Value):
+    """How one's organization is at this moment."""
+
+    version: str
+    missing: tuple[str, ...] = ()
+    agents: tuple[AgentHealth, ...] = ()
+    agents_checked: int = 0
+    alerts: tuple[Alert, ...] = ()
+
+
 class Agent(Value):
     """An agent of one's organization."""
 
@@ -18,6 +58,8 @@ class Agent(Value):
     status: str
     model: str
     about: str
+    trouble: AgentTrouble | None = None
+    """Why it cannot think; None: it can."""
 
 
 class Call(Value):
@@ -38,6 +80,9 @@ class Call(Value):
     expires_at: datetime | None = None
     settled_at: datetime | None = None
     settled_by: str | None = None
+    approval: bool = False
+    """Whether words in the space do not answer it: a person answers it here, or by its code."""
+    code: str | None = None
 
 
 class Resting(Value):

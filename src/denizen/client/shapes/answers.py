@@ -34,4 +34,6 @@ class Answer(Value):
     usage: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
     waiting_for: tuple[Call, ...] = ()
     note: str = ""
+    cause: str | None = None
+    """Of the status that the note comes from, such as `key` or `no_reply`."""
     metadata: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])

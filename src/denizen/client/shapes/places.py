@@ -6,6 +6,7 @@ from datetime import datetime
 
 from pydantic import JsonValue
 
+from denizen.client.shapes.agents import AgentTrouble
 from denizen.client.shapes.value import Value
 
 
@@ -26,6 +27,24 @@ class Member(Value):
     name: str
     attention: str = "all"
     role: str = "member"
+    trouble: AgentTrouble | None = None
+    """Why an agent cannot think; None: it can."""
+
+
+class SpaceStatus(Value):
+    """Why an agent has not answered in a space."""
+
+    agent_id: str
+    name: str
+    cause: str
+    """Such as `key`, `failing`, `no_reply`, `suspended`; `queued`: it is at work elsewhere."""
+    text: str
+    """What prevents the answer, what happens next and who can fix it."""
+    actions: tuple[str, ...] = ()
+    message_id: str | None = None
+    retry_at: datetime | None = None
+    behind: int | None = None
+    created_at: datetime
 
 
 class Space(Value):
@@ -43,6 +62,8 @@ class Space(Value):
     unread_mentions: int = 0
     """How many of the newest unread messages mention one."""
     created_at: datetime | None = None
+    statuses: tuple[SpaceStatus, ...] = ()
+    """Why agents have not answered there."""
 
 
 class Author(Value):

@@ -12,13 +12,13 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import JsonValue, ValidationError
 
 from denizen.access import roles, secrets
-from denizen.agents import chatting, forking, registry
+from denizen.agents import chatting, fitness, forking, registry
 from denizen.agents.definition import AgentDefinition
 from denizen.agents.registry import Agent
 from denizen.agents.reserved import new_dangers, new_payer, new_sendings
 from denizen.agents.revising import revised
 from denizen.cycles import budgets, organization
-from denizen.errors import HandleTaken, InvalidInput, NotAMember, NotFound
+from denizen.errors import HandleTaken, InvalidInput, NotAllowed, NotAMember, NotFound
 from denizen.ids import AgentId
 from denizen.models import catalog
 from denizen.server.auth import Admin, Caller, Person
@@ -27,6 +27,7 @@ from denizen.server.idempotency import IdempotencyKey
 from denizen.server.problems import Problem
 from denizen.server.room import room
 from denizen.server.routes.spaces import enter
+from denizen.server.routes.spaces import shown as shown_space
 from denizen.server.routes.triggers import find_agent
 from denizen.server.schemas import AgentOut, SpaceOut
 from denizen.server.shapes.agents import (
@@ -41,8 +42,9 @@ from denizen.server.shapes.agents import (
     ModelOut,
     ToolList,
     ToolOut,
+    TryAgain,
 )
-from denizen.spaces import directory, reading
+from denizen.spaces import directory
 from denizen.storage.database import Tx, storable
 from denizen.tools.addresses import is_allowed
 
@@ -64,7 +66,8 @@ async def list_agents(
     read = context_of(request).runtime.db.read
     home = caller.entity.organization_id
     found = await read(registry.living_after, home, storable(after).removeprefix("@"), limit=limit + 1)
-    page = [ListedAgent.listed(each) for each in found[:limit]]
+    unable = await read(fitness.unable_of_organization, home)
+    page = [ListedAgent.listed(each, unable.get(each.agent.id)) for each in found[:limit]]
     return AgentPage(agents=page, next=page[-1].handle if len(found) > limit else None)
 
 
@@ -113,6 +116,7 @@ async def create_agent(request: Request, caller: Admin, wanted: CreateAgent, key
     runtime = context_of(request).runtime
     allow(caller, None, wanted.definition)
     _check_tools(wanted.definition, runtime.tool_names)
+    await runtime.check_prices(caller.entity.organization_id, wanted.definition)
     try:
         return await runtime.db.write(_create, caller, wanted, key)
     except HandleTaken:
@@ -170,7 +174,9 @@ def _one(tx: Tx, agent_id: str, caller: Caller) -> AgentDetail:
 def _detail(tx: Tx, agent: Agent, caller: Caller) -> AgentDetail:
     lived, resting = registry.life(tx, agent.id), budgets.resting(tx, agent.id)
     is_admin = roles.reaches(caller.role, "admin")
-    return AgentDetail.whole(agent, registry.status(tx, agent.id), lived, resting, with_definition=is_admin)
+    unable = fitness.unable(tx, agent.id)
+    status = registry.status(tx, agent.id)
+    return AgentDetail.whole(agent, status, lived, resting, with_definition=is_admin, unable=unable)
 
 
 @router.put("/api/agents/{agent_id}/space", summary="The space of you and an agent alone")
@@ -181,7 +187,7 @@ async def private_space(request: Request, caller: Person, agent_id: str) -> Spac
 
 def _private_space(tx: Tx, agent_id: str, caller: Caller) -> SpaceOut:
     space = chatting.private_space(tx, caller.entity, find_agent(tx, agent_id, caller))
-    return SpaceOut.of(reading.place_of(tx, space.id, caller.entity.id), directory.members(tx, space.id))
+    return shown_space(tx, space.id, caller.entity.id)
 
 
 @router.patch("/api/agents/{agent_id}", summary="Change an agent")
@@ -194,10 +200,20 @@ async def edit_agent(request: Request, caller: Admin, agent_id: str, changes: Ed
     """
     runtime = context_of(request).runtime
     try:
+        if "budget" in changes.root:
+            before, after = await runtime.db.read(_before_and_after, agent_id, caller, changes.root)
+            await runtime.check_prices(caller.entity.organization_id, after, before=before)
         return await runtime.db.write(_edit, agent_id, caller, changes.root, runtime.tool_names)
     except ValidationError as error:
         found = [{**each, "loc": ("body", *each["loc"])} for each in error.errors(include_url=False)]
         raise RequestValidationError(found) from None
+
+
+def _before_and_after(
+    tx: Tx, agent_id: str, caller: Caller, changes: Mapping[str, JsonValue]
+) -> tuple[AgentDefinition, AgentDefinition]:
+    before = find_agent(tx, agent_id, caller).definition
+    return before, revised(before, {name: value for name, value in changes.items() if name not in ("name", "handle")})
 
 
 def _edit(
@@ -282,16 +298,41 @@ async def resume_agent(request: Request, caller: Admin, agent_id: str) -> AgentO
     return await context_of(request).runtime.db.write(_resume, agent_id, caller)
 
 
+@router.post(
+    "/api/agents/{agent_id}/try-again",
+    summary="Have an agent try again now",
+    openapi_extra={"x-who": "people who are in the space that they name; everywhere: admins and owners"},
+)
+async def try_again(request: Request, caller: Person, agent_id: str, where: TryAgain) -> AgentOut:
+    """An agent that cannot think tries again at once, and messages that it has set aside are taken up again: those of
+    one space, or of all. If nothing has changed, it fails again, and its spaces show why."""
+    return await context_of(request).runtime.db.write(_try_again, agent_id, caller, where.space)
+
+
+def _try_again(tx: Tx, agent_id: str, caller: Caller, space_id: str | None) -> AgentOut:
+    agent = find_agent(tx, agent_id, caller)
+    if space_id is None:
+        if not roles.reaches(caller.role, "admin"):
+            raise NotAllowed("Name a space that you and the agent are in. Only admins can try again everywhere.")
+        registry.try_again(tx, agent.id)
+    else:
+        space = enter(tx, space_id, caller.entity.id)
+        if not directory.is_member(tx, space.id, agent.id):
+            raise InvalidInput(f"space: @{agent.entity.handle} is not in this space.")
+        registry.try_again(tx, agent.id, space.id)
+    return AgentOut.of(agent, registry.status(tx, agent.id), fitness.unable(tx, agent.id))
+
+
 def _suspend(tx: Tx, agent_id: str, caller: Caller) -> AgentOut:
     agent = find_agent(tx, agent_id, caller)
     registry.suspend(tx, agent.id)
-    return AgentOut.of(agent, registry.status(tx, agent.id))
+    return AgentOut.of(agent, registry.status(tx, agent.id), fitness.unable(tx, agent.id))
 
 
 def _resume(tx: Tx, agent_id: str, caller: Caller) -> AgentOut:
     agent = find_agent(tx, agent_id, caller)
     registry.resume(tx, agent.id)
-    return AgentOut.of(agent, registry.status(tx, agent.id))
+    return AgentOut.of(agent, registry.status(tx, agent.id), fitness.unable(tx, agent.id))
 
 
 @router.delete("/api/agents/{agent_id}", status_code=204, summary="Delete an agent")

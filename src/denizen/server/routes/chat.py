@@ -84,6 +84,7 @@ async def chat(request: Request, caller: Person, said: ChatRequest, key: Idempot
         usage=ChatUsage.of(answer.spent),
         waiting_for=[CallOut.of(each) for each in waiting],
         note=answer.note,
+        cause=answer.cause,
         metadata={
             **(said.metadata or {}),
             **outlook,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fastapi import Request
+from typing import Annotated
+
+from fastapi import Query, Request
 from starlette.responses import Response
 
 from denizen import __version__
@@ -33,8 +35,21 @@ async def ready(request: Request) -> Ready | Response:
 
 
 @router.get("/api/health", summary="What needs a person")
-async def get_health(request: Request, caller: Admin) -> HealthOut:
-    """Who thinks for your agents, whose events were given up or wait too long, and what to do about it."""
-    runtime = context_of(request).runtime
-    found = await runtime.db.read(look, caller.entity.organization_id)
-    return HealthOut.of(found, version=__version__, missing=[*await runtime.missing()], answering=runtime.instance)
+async def get_health(
+    request: Request,
+    caller: Admin,
+    probe: Annotated[bool, Query(description="Also ask each model for a few tokens, which costs as much.")] = False,
+) -> HealthOut:
+    """Who thinks for your agents, which of them cannot think and why, how long people have waited for each, what was
+    set aside, and what to do about it."""
+    runtime, home = context_of(request).runtime, caller.entity.organization_id
+    found = await runtime.db.read(look, home)
+    agents = await runtime.check_agents(home, probe=probe)
+    return HealthOut.of(
+        found,
+        agents,
+        now=runtime.clock.now(),
+        version=__version__,
+        missing=[*await runtime.missing()],
+        answering=runtime.instance,
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import Request
 
 from denizen.access import roles
+from denizen.agents import fitness
 from denizen.errors import NotAllowed, NotFound
 from denizen.ids import SpaceId
 from denizen.server.auth import Caller, Person
@@ -95,4 +96,4 @@ def _require_running(tx: Tx, space_id: SpaceId, caller: Caller, what: str) -> No
 
 def _shown(tx: Tx, space_id: SpaceId, entity: Entity) -> MemberOut:
     found = next(each for each in directory.members(tx, space_id) if each.entity.id == entity.id)
-    return MemberOut.of(found)
+    return MemberOut.of(found, fitness.unable_in_space(tx, space_id))

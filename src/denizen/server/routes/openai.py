@@ -21,6 +21,7 @@ from starlette.types import Receive
 
 from denizen.agents import registry
 from denizen.agents.chatting import Answer, Asked
+from denizen.agents.explaining import answer_so_far
 from denizen.clock import SECOND
 from denizen.cycles.ledger import Charge
 from denizen.errors import DenizenError, InvalidInput, NotFound
@@ -34,7 +35,7 @@ from denizen.server.auth import Caller, Person
 from denizen.server.context import Context, context_of
 from denizen.server.errors_of_openai import error_body
 from denizen.server.idempotency import IdempotencyKey
-from denizen.server.problems import KINDS
+from denizen.server.problems import KINDS, Problem
 from denizen.server.room import room
 from denizen.server.round_text import text_of
 from denizen.server.routes.chat import Question, ask, seen_by
@@ -143,11 +144,15 @@ async def complete_chat(
 
     async def told(pass_on: Pass) -> _End:
         answer = await wait(context, asked, seconds, pass_on, partial(_note, context, caller))
+        _require_answer(answer)
         return _ended(asked, answer)
 
     if asked_for.stream:
+        # What is known before the first chunk has the status of an error.
+        _require_answer(await context.runtime.db.read(answer_so_far, asked))
         return EventStream(context, _Chunks(context, asked_for, asked.message_id, told).tell, has_last_words=True)
     answer = await wait_while_there(context, asked, seconds, request.receive) or Answer("working")
+    _require_answer(answer)
     said = [final_response(answer).markdown, await _note(context, caller, answer)]
     return _completion(context, asked_for, BETWEEN.join(each for each in said if each), _ended(asked, answer))
 
@@ -236,7 +241,23 @@ def _last_of_user(messages: Sequence[ChatMessage]) -> str:
     return "\n".join(part.text or "" for part in parts)
 
 
+def _trouble(answer: Answer) -> Problem | None:
+    """Why there is no answer, where that is an error. What the agent has said is not lost to one."""
+    if answer.messages or answer.outcome not in ("failed", "parked", "suspended"):
+        return None
+    code = "message_refused" if answer.cause in ("refused", "too_large") else "agent_unavailable"
+    # What was said is kept: clients that ask again by themselves after an error would say it twice.
+    return Problem(code, answer.note, headers={"X-Should-Retry": "false"})
+
+
+def _require_answer(answer: Answer) -> None:
+    if (problem := _trouble(answer)) is not None:
+        raise problem
+
+
 async def _note(context: Context, caller: Caller, answer: Answer) -> str:
+    if _trouble(answer) is not None:
+        return ""
     waiting = await context.runtime.db.read(seen_by, caller, answer)
     return waiting_note(answer.note, waiting) if answer.note else ""
 
@@ -268,6 +289,10 @@ class _Chunks:
         except DenizenError as error:
             # The answer has begun: what went wrong can only be said in it.
             await say(_data(error_body(_as_problem(error))))
+            return
+        except Problem as problem:
+            told = {"status": problem.status_code, "code": problem.code, "detail": problem.detail}
+            await say(_data(error_body(told)))
             return
         await say(self._chunk({}, end.reason, denizen=end.about.model_dump(mode="json")))
         if self._with_usage:

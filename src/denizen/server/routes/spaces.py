@@ -7,6 +7,7 @@ from uuid import UUID, uuid5
 
 from fastapi import Query, Request
 
+from denizen.agents import fitness, registry, space_statuses
 from denizen.cycles import organization
 from denizen.errors import NotFound
 from denizen.ids import EntityId, SpaceId
@@ -16,9 +17,10 @@ from denizen.server.idempotency import IdempotencyKey
 from denizen.server.problems import Problem
 from denizen.server.room import room
 from denizen.server.routes.entities import find_present
+from denizen.server.routes.triggers import find_agent
 from denizen.server.schemas import SpaceList, SpaceOut
 from denizen.server.shapes.places import ReadMark, ReadState, SpaceChange, SpaceCreate
-from denizen.spaces import directory, reading
+from denizen.spaces import ask_again, directory, reading
 from denizen.spaces.directory import Space
 from denizen.spaces.handles import check_name
 from denizen.storage.database import Tx, storable
@@ -59,6 +61,22 @@ async def change_space(request: Request, caller: Person, space_id: str, change: 
     return await context_of(request).runtime.db.write(_change, space_id, caller.entity.id, change)
 
 
+@router.post(
+    "/api/spaces/{space_id}/agents/{agent_id}/ask-for-answer",
+    status_code=204,
+    summary="Ask an agent for the answer that it owes",
+)
+async def ask_for_answer(request: Request, caller: Person, space_id: str, agent_id: str) -> None:
+    """An agent that read a message here and did not reply, or reached a limit before it had, is woken and told that you
+    ask for an answer. The status that said so goes."""
+    await context_of(request).runtime.db.write(_ask_for_answer, caller, space_id, agent_id)
+
+
+def _ask_for_answer(tx: Tx, caller: Caller, space_id: str, named: str) -> None:
+    space = enter(tx, space_id, caller.entity.id)
+    ask_again.ask_for_answer(tx, space.id, find_agent(tx, named, caller).id, caller.entity.id)
+
+
 @router.put("/api/spaces/{space_id}/read", summary="Say how far you have read")
 async def mark_read(request: Request, caller: Authenticated, space_id: str, mark: ReadMark) -> ReadState:
     """What comes after that number is unread: a smaller one than before makes messages unread again."""
@@ -80,13 +98,22 @@ def enter(tx: Tx, space_id: str, entity_id: EntityId) -> Space:
 def _mine(tx: Tx, entity_id: EntityId, after: str, limit: int) -> SpaceList:
     # One more than asked for shows whether there are more.
     found = reading.places_of(tx, entity_id, after=storable(after), limit=limit + 1)
-    shown = [SpaceOut.of(place, there) for place, there in found[:limit]]
+    statuses = space_statuses.in_spaces_of(tx, entity_id, registry.around(tx, entity_id))
+    unable = fitness.unable_around(tx, entity_id)
+    shown = [SpaceOut.of(place, there, statuses.get(place.space.id, ()), unable) for place, there in found[:limit]]
     return SpaceList(spaces=shown, next=shown[-1].id if len(found) > limit else None)
 
 
 def _one(tx: Tx, space_id: str, entity_id: EntityId) -> SpaceOut:
     space = enter(tx, space_id, entity_id)
-    return SpaceOut.of(reading.place_of(tx, space.id, entity_id), directory.members(tx, space.id))
+    return shown(tx, space.id, entity_id)
+
+
+def shown(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> SpaceOut:
+    """The space as this member finds it."""
+    place = reading.place_of(tx, space_id, entity_id)
+    statuses, unable = space_statuses.in_space(tx, space_id), fitness.unable_in_space(tx, space_id)
+    return SpaceOut.of(place, directory.members(tx, space_id), statuses, unable)
 
 
 def _create(tx: Tx, caller: Caller, wanted: SpaceCreate, chosen: SpaceId | None) -> SpaceOut:

@@ -10,6 +10,8 @@ from fastapi import Query, Request
 from denizen.clock import moment
 from denizen.cycles import budgets
 from denizen.cycles.accounting import MOST_DAYS, Account, By, account
+from denizen.cycles.budgets import BudgetSettings
+from denizen.cycles.server_budget import ServerBudget
 from denizen.errors import InvalidInput
 from denizen.server.auth import Admin, Caller
 from denizen.server.context import context_of
@@ -53,25 +55,30 @@ def _account(tx: Tx, caller: Caller, first: date, last: date, by: By, agent: str
 @router.get("/api/organization/budget", summary="What all agents together may use")
 async def get_budget(request: Request, caller: Admin) -> BudgetOut:
     """The limits of your organization, and what was used today. An agent's own budget is part of its definition."""
-    return await context_of(request).runtime.db.read(_budget, caller)
+    runtime = context_of(request).runtime
+    return await runtime.db.read(_budget, caller, runtime.server_budget)
 
 
 @router.put("/api/organization/budget", summary="Say what all agents together may use")
 async def put_budget(request: Request, caller: Admin, wanted: Limits) -> BudgetOut:
     """These are the limits, and no others: what is not sent is not limited. Agents that rest because of less go on."""
-    return await context_of(request).runtime.db.write(_set_budget, caller, wanted)
+    runtime = context_of(request).runtime
+    # By way of text, so that 0.1 is a tenth.
+    given = {name: str(value) if isinstance(value, float) else value for name, value in wanted.model_dump().items()}
+    budget = budgets.checked(given)
+    await runtime.check_shared_prices(caller.entity.organization_id, budget)
+    return await runtime.db.write(_set_budget, caller, budget, runtime.server_budget)
 
 
-def _budget(tx: Tx, caller: Caller) -> BudgetOut:
+def _budget(tx: Tx, caller: Caller, server: ServerBudget | None) -> BudgetOut:
     home, today = caller.entity.organization_id, moment(tx.now).date()
     return BudgetOut(
         limits=Limits.of(budgets.organization_budget(tx, home)),
         today=UsedOut.of(account(tx, home, today, today).total),
+        server=None if server is None else Limits.of(server.limits),
     )
 
 
-def _set_budget(tx: Tx, caller: Caller, wanted: Limits) -> BudgetOut:
-    # By way of text, so that 0.1 is a tenth.
-    given = {name: str(value) if isinstance(value, float) else value for name, value in wanted.model_dump().items()}
-    budgets.set_organization_budget(tx, caller.entity.organization_id, budgets.checked(given))
-    return _budget(tx, caller)
+def _set_budget(tx: Tx, caller: Caller, wanted: BudgetSettings, server: ServerBudget | None) -> BudgetOut:
+    budgets.set_organization_budget(tx, caller.entity.organization_id, wanted)
+    return _budget(tx, caller, server)

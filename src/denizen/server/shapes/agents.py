@@ -21,6 +21,7 @@ from pydantic import (
 from denizen.agents.definition import AgentDefinition
 from denizen.agents.documents import Handle, Name
 from denizen.agents.files import plainly
+from denizen.agents.fitness import Unable
 from denizen.agents.registry import Agent, Life, Listed, Status
 from denizen.agents.revising import shown
 from denizen.clock import moment
@@ -28,6 +29,7 @@ from denizen.cycles.budgets import Resting, Scope
 from denizen.inbox.outside import NESTING, is_deep, storable_data
 from denizen.server.schemas import AgentOut
 from denizen.server.shapes.examples import ADA, KITCHEN, NINE, asked, given
+from denizen.server.shapes.given import Given
 from denizen.spaces.handles import handle_from
 
 
@@ -135,16 +137,33 @@ class AgentDetail(AgentOut):
 
     @classmethod
     def whole(
-        cls, agent: Agent, status: Status, life: Life, resting: Resting | None, *, with_definition: bool
+        cls,
+        agent: Agent,
+        status: Status,
+        life: Life,
+        resting: Resting | None,
+        *,
+        with_definition: bool,
+        unable: Unable | None = None,
     ) -> AgentDetail:
         return cls(
-            **AgentOut.of(agent, status).model_dump(),
+            **AgentOut.of(agent, status, unable).model_dump(),
             created_at=moment(life.created_at),
             cycles=life.cycles,
             resting=RestingOut.of(resting),
             version=agent.version,
             definition=shown(agent.definition) if with_definition else None,
         )
+
+
+class TryAgain(Given):
+    """Where an agent is to try again."""
+
+    model_config = asked(space=KITCHEN)
+
+    space: Annotated[
+        str | None, Field(description="A space that you and the agent are in; without it, everywhere (admins).")
+    ] = None
 
 
 class ListedAgent(AgentOut):
@@ -163,9 +182,9 @@ class ListedAgent(AgentOut):
     last_cycle_at: Annotated[datetime | None, Field(description="When it was last awake; null: never yet.")]
 
     @classmethod
-    def listed(cls, each: Listed) -> ListedAgent:
+    def listed(cls, each: Listed, unable: Unable | None = None) -> ListedAgent:
         last = None if each.last_cycle_at is None else moment(each.last_cycle_at)
-        return cls(**AgentOut.of(each.agent, each.status).model_dump(), last_cycle_at=last)
+        return cls(**AgentOut.of(each.agent, each.status, unable).model_dump(), last_cycle_at=last)
 
 
 class AgentPage(BaseModel):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 
 from denizen.agents.chatting import Answer, Outcome
 from denizen.cycles.ledger import Charge
+from denizen.inbox.statuses import Cause
 from denizen.server.answering import LONGEST_SECONDS, USUAL_SECONDS
 from denizen.server.schemas import METADATA_CHARACTERS, CallOut, MessageOut, NamedOrganization
 from denizen.server.shapes.memory import MemoryControl
@@ -94,6 +95,7 @@ class ChatAnswer(BaseModel):
                     "usage": {"input_tokens": 1480, "output_tokens": 31, "cost_micros": 610},
                     "waiting_for": [],
                     "note": "",
+                    "cause": None,
                     "metadata": {},
                 }
             ]
@@ -104,7 +106,8 @@ class ChatAnswer(BaseModel):
         Outcome,
         Field(
             description="`acted`; `skipped`: it had nothing to say; `paused`: it waits for people; `suspended`; "
-            "`failed`; `unheard`: it does not attend to the space; `working`: it goes on, and the time is over."
+            "`parked`: it cannot think until something is fixed; `failed`; `unheard`: it does not attend to the space; "
+            "`working`: it goes on, and the time is over."
         ),
     ]
     space_id: Annotated[str, Field(description="Where it was said, and where all that follows will be.")]
@@ -115,6 +118,9 @@ class ChatAnswer(BaseModel):
     usage: ChatUsage
     waiting_for: Annotated[list[CallOut], Field(description="What the agent has asked, where you may answer it.")]
     note: Annotated[str, Field(description="Why there is no more, for people.")]
+    cause: Annotated[
+        Cause | Literal["queued"] | None, Field(description="Of the status of the space that the note comes from.")
+    ]
     metadata: Annotated[
         dict[str, JsonValue],
         Field(

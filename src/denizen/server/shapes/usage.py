@@ -143,8 +143,14 @@ class BudgetOut(BaseModel):
     """What may be used, and what was used today."""
 
     model_config = given(
-        limits={"dollars_per_day": 5, "tokens_per_day": None, "dollars": None, "tokens": None}, today=_USED
+        limits={"dollars_per_day": 5, "tokens_per_day": None, "dollars": None, "tokens": None},
+        today=_USED,
+        server={"dollars_per_day": 10, "tokens_per_day": 10_000_000, "dollars": None, "tokens": None},
     )
 
     limits: Limits
     today: UsedOut
+    server: Annotated[
+        Limits | None,
+        Field(description="What all organizations of the server may use in a day; null: that is not limited."),
+    ] = None

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from denizen.agents.registry import Status
 from denizen.panel.rounds import Part
 from denizen.server.live import Payload
-from denizen.server.schemas import CallOut, MessageOut
+from denizen.server.schemas import CallOut, MessageOut, StatusOut
 from denizen.server.shapes.memory import ConversationMemory
 from denizen.server.shapes.panels import ReplyOut, RoundOut
 from denizen.server.shapes.stances import StanceOut
@@ -142,6 +142,14 @@ class SpaceChanged(_Event):
     name: str
     private: bool
     last_seq: int
+
+
+class SpaceStatuses(_Event):
+    """All that the space shows of agents that have not answered there; an empty list: nothing any more."""
+
+    type: Literal["space.statuses"] = "space.statuses"
+    space: str
+    statuses: list[StatusOut]
 
 
 class MetadataUpdate(_Event):
@@ -313,6 +321,7 @@ EVENTS: Final[Mapping[str, Kind]] = {
     "space.left": Kind(SpaceLeft, ("person",), ("person",)),
     "space.changed": Kind(SpaceChanged, _SHARED),
     "space.read": Kind(SpaceRead, ("person",)),
+    "space.statuses": Kind(SpaceStatuses, _SHARED),
     "panel.round": Kind(RoundOut, _SHARED),
     "panel.reply": Kind(PanelReply, _SHARED),
     "panel.delta": Kind(PanelDelta, _SHARED),
@@ -356,7 +365,7 @@ def round_event(told: RoundOut) -> bytes:
     return event("panel.round", told.model_dump_json())
 
 
-_OfPlaces = Ready | SpaceJoined | SpaceLeft | SpaceChanged | SpaceRead | MetadataUpdate
+_OfPlaces = Ready | SpaceJoined | SpaceLeft | SpaceChanged | SpaceRead | SpaceStatuses | MetadataUpdate
 PanelEvent = PanelReply | PanelChanged
 Typed = _OfPlaces | CycleEnded | CycleOpened | CycleSkipped | CycleFailed | Step | Tool | AgentStance | PanelEvent
 

@@ -6,13 +6,14 @@ may come into spaces and leave them meanwhile; the stream follows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import bindparam, select
 
-from denizen.agents import registry
+from denizen.agents import registry, space_statuses
 from denizen.agents.registry import Presence
+from denizen.agents.space_statuses import ShownStatus
 from denizen.bus.streams import (
     SPACES,
     WANTED,
@@ -27,6 +28,7 @@ from denizen.bus.streams import (
     ReplyChanged,
     RoundChanged,
     StanceChanged,
+    StatusChanged,
     StreamFrame,
     StreamStarted,
     agent_topic,
@@ -64,6 +66,8 @@ from denizen.server.streams.events import (
     typed_event,
 )
 from denizen.server.streams.space import PAGE
+from denizen.server.streams.statuses import StatusFeed
+from denizen.server.streams.told_calls import ToldCalls, in_order, split_at
 from denizen.spaces import directory, posting
 from denizen.spaces.directory import SpaceKind
 from denizen.spaces.posting import Message
@@ -87,6 +91,7 @@ class _Place:
 class _Surroundings:
     places: dict[SpaceId, _Place]
     agents: list[Presence]
+    statuses: Mapping[SpaceId, list[ShownStatus]]
 
 
 _places = statement(
@@ -107,7 +112,13 @@ def _look_around(tx: Tx, reader: _Reader) -> _Surroundings:
     require_good(tx, reader.token_id)
     rows = tx.all(_places, entity_id=reader.entity_id)
     found = {row[0]: _Place(row[0], row[1], row[2], bool(row[3]), row[4], row[5]) for row in rows}
-    return _Surroundings(found, registry.around(tx, reader.entity_id))
+    agents = registry.around(tx, reader.entity_id)
+    return _Surroundings(found, agents, space_statuses.in_spaces_of(tx, reader.entity_id, agents))
+
+
+def _statuses_now(tx: Tx, reader: _Reader, space_id: SpaceId) -> list[ShownStatus]:
+    _require(tx, reader, space_id)
+    return space_statuses.in_space(tx, space_id)
 
 
 def _new_messages(tx: Tx, reader: _Reader, space_id: SpaceId, after: int) -> list[Message]:
@@ -135,8 +146,10 @@ def _require(tx: Tx, reader: _Reader, space_id: SpaceId) -> None:
         raise NotAMember("The reader has left the space.")
 
 
-def _waiting_calls(tx: Tx, places: Iterable[SpaceId]) -> list[Call]:
-    return [call for each in places for call in calls.waiting_in(tx, each)]
+def _calls_since(
+    tx: Tx, positions: Mapping[SpaceId, int], told: Mapping[SpaceId, ToldCalls]
+) -> dict[SpaceId, list[Call]]:
+    return {each: calls.since(tx, each, seq, known=told[each].waiting) for each, seq in positions.items()}
 
 
 class PersonStory:
@@ -149,7 +162,9 @@ class PersonStory:
         self._say = say
         self._live = Live()
         self._advising = Advising(self._runtime.db, self._enter)
+        self._statuses = StatusFeed()
         self._positions: dict[SpaceId, int] = {}
+        self._calls: dict[SpaceId, ToldCalls] = {}
         self._read: dict[SpaceId, int] = {}
         """How far the reader was told that the person has read."""
         self._by_topic: dict[str, SpaceId] = {}
@@ -173,27 +188,25 @@ class PersonStory:
         self._read = {each.id: each.read_seq for each in around.places.values()}
         ready = Ready(spaces=[*around.places], read={**self._read})
         await self._say(b"".join([*told, typed_event(ready, self._cursor)]))
-        await self._tell(around)
-        waiting = await self._runtime.db.read(_waiting_calls, list(around.places))
-        if waiting:
-            await self._say(b"".join(call_event(each) for each in waiting))
+        await self._tell(around, await self._calls_since())
         await self._say_rounds()
         if any(each.status == "alive" for each in self._agents):
             # Perhaps it is writing: then the reader hears that from its beginning.
             self._want(self._positions)
 
-    async def look(self) -> None:
+    async def look(self, *, with_calls: bool = False) -> None:
+        """The same as ever; calls only where frames were lost."""
         around = await self._runtime.db.read(_look_around, self._reader)
         for gone in self._positions.keys() - around.places.keys():
             self._leave(gone)
             await self._say(typed_event(SpaceLeft(space=gone), self._cursor))
         for new in self._settle_in(around):
             await self._say(typed_event(_joined(new), self._cursor))
-        await self._tell(around)
+        await self._tell(around, await self._calls_since() if with_calls else {})
 
     async def lose(self) -> None:
         await self._say_live(self._live.lost())
-        await self.look()
+        await self.look(with_calls=True)
         await self._say_rounds()
         self._want(self._positions)
 
@@ -207,6 +220,8 @@ class PersonStory:
             await self.look()
 
     async def _hear(self, frame: StreamFrame, space_id: SpaceId | None) -> None:
+        for each in self._statuses.moved_by(frame):
+            await self._say_statuses(each)
         match frame:
             case MembershipChanged():
                 await self.look()
@@ -226,6 +241,9 @@ class PersonStory:
                 # It is heard of from the space and from its agent.
                 if space_id is not None:
                     await self._say_call(space_id, frame.id)
+            case StatusChanged():
+                if space_id is not None:
+                    await self._say_statuses(space_id)
             case MetadataUpdated():
                 if space_id is not None:
                     await self._say(await self._runtime.db.read(_memory_now, self._reader, space_id))
@@ -271,23 +289,40 @@ class PersonStory:
             known = self._given.pop(cursor.ending(place.id), None)
             # A number that was never given, as after a restored backup, would leave the reader deaf until it is.
             self._positions[place.id] = place.last_seq if known is None else min(known, place.last_seq)
+            self._calls[place.id] = ToldCalls()
             new += [place] if known is None else []
         return new
 
+    async def _calls_since(self) -> dict[SpaceId, list[Call]]:
+        """The calls that the reader may not know, by space."""
+        return await self._runtime.db.read(_calls_since, dict(self._positions), dict(self._calls))
+
     def _leave(self, space_id: SpaceId) -> None:
         del self._positions[space_id]
+        del self._calls[space_id]
         self._read.pop(space_id, None)
+        self._statuses.leave(space_id)
         self._live.left(space_id)
 
-    async def _tell(self, around: _Surroundings) -> None:
+    async def _tell(self, around: _Surroundings, found: Mapping[SpaceId, Sequence[Call]]) -> None:
         for place in around.places.values():
-            if place.last_seq > self._positions[place.id]:
+            since = found.get(place.id, ())
+            if since or place.last_seq > self._positions[place.id]:
                 try:
-                    await self._catch_up(place.id)
+                    await self._catch_up(place.id, since)
                 except NotAMember:
                     continue  # since the look around; the next one tells
         await self._say_read(around)
         await self._say_live(self._live.seen(around.agents))
+        told = [self._statuses.news(each, around.statuses.get(each, ())) for each in around.places]
+        if any(told):
+            await self._say(b"".join(told))
+
+    async def _say_statuses(self, space_id: SpaceId) -> None:
+        """The reader knows what the space shows of its agents."""
+        now = await self._runtime.db.read(_statuses_now, self._reader, space_id)
+        if told := self._statuses.news(space_id, now):
+            await self._say(told)
 
     async def _say_read(self, around: _Surroundings) -> None:
         """The reader knows how far the person has read everywhere."""
@@ -301,23 +336,35 @@ class PersonStory:
                 await self._say(typed_event(told))
             self._read[place.id] = place.read_seq
 
-    async def _catch_up(self, space_id: SpaceId) -> None:
-        """The reader has every message of this space."""
+    async def _catch_up(self, space_id: SpaceId, found: Sequence[Call] = ()) -> None:
+        """The reader has every message of this space, and these calls of it, each behind its message."""
+        asked = False
         while True:
             after = self._positions[space_id]
             messages = await self._runtime.db.read(_new_messages, self._reader, space_id, after)
+            if messages:
+                self._calls[space_id].message_told()
+            is_last = len(messages) < PAGE
+            now, found = (found, ()) if is_last else split_at(found, messages[-1].seq)
             told: list[bytes] = []
-            for message in messages:
-                self._live.said(message.id)
-                self._positions[space_id] = message.seq
-                if message.author_id == self._reader.entity_id:
+            for each in in_order(messages, self._calls[space_id].new(now)):
+                if isinstance(each, Call):
+                    told.append(call_event(each))
+                    continue
+                asked = asked or each.author_kind == "human"
+                self._live.said(each.id)
+                self._positions[space_id] = each.seq
+                if each.author_id == self._reader.entity_id:
                     # Whoever says something has read up to it: the message tells that, too.
-                    self._read[space_id] = message.seq
-                told.append(message_event(message, self._cursor))
+                    self._read[space_id] = each.seq
+                told.append(message_event(each, self._cursor))
             if told:
                 await self._say(b"".join(told))
-            if len(messages) < PAGE:
-                return
+            if is_last:
+                break
+        if asked:
+            # An agent that is at work elsewhere takes this up later.
+            await self._say_statuses(space_id)
 
     async def _say_space(self, space_id: SpaceId) -> None:
         """The space as it is now; there may be other agents in it as well."""
@@ -338,7 +385,7 @@ class PersonStory:
     async def _say_call(self, space_id: SpaceId, call_id: CallId) -> None:
         """The call as it stands now: a frame may be older than what it tells of."""
         call = await self._runtime.db.read(_shown_call, self._reader, space_id, call_id)
-        if call is not None:
+        if call is not None and self._calls[space_id].new([call]):
             await self._say(call_event(call))
 
     async def _say_stance(self, frame: StanceChanged) -> None:

@@ -5,12 +5,13 @@ The database says what was said. Each look asks again whether the reader may sti
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from denizen.agents import registry
+from denizen.agents import registry, space_statuses
 from denizen.agents.registry import Presence
+from denizen.agents.space_statuses import ShownStatus
 from denizen.bus.streams import (
     WANTED,
     CallChanged,
@@ -23,6 +24,7 @@ from denizen.bus.streams import (
     ReplyChanged,
     RoundChanged,
     SpaceChanged,
+    StatusChanged,
     StreamFrame,
     StreamStarted,
     agent_topic,
@@ -45,10 +47,13 @@ from denizen.server.streams.events import (
     metadata_event,
     space_changed_event,
 )
+from denizen.server.streams.statuses import StatusFeed
+from denizen.server.streams.told_calls import ToldCalls, in_order, split_at
 from denizen.spaces import directory, posting
 from denizen.spaces.posting import Message
 from denizen.storage.database import Tx
 from denizen.tools import calls
+from denizen.tools.calls import Call
 
 PAGE: Final = 200
 
@@ -66,13 +71,21 @@ class Reader:
 class _View:
     messages: list[Message]
     agents: list[Presence]
+    statuses: list[ShownStatus]
 
 
 def _look(tx: Tx, reader: Reader, after: int) -> _View:
     require_good(tx, reader.token_id)
     directory.require_member(tx, reader.space_id, reader.entity_id)
     messages = posting.messages_after(tx, reader.space_id, after, limit=PAGE)
-    return _View(messages, registry.present(tx, reader.space_id))
+    agents = registry.present(tx, reader.space_id)
+    return _View(messages, agents, space_statuses.in_space(tx, reader.space_id, agents))
+
+
+def _statuses_now(tx: Tx, reader: Reader) -> list[ShownStatus]:
+    require_good(tx, reader.token_id)
+    directory.require_member(tx, reader.space_id, reader.entity_id)
+    return space_statuses.in_space(tx, reader.space_id)
 
 
 def _changed(tx: Tx, reader: Reader, message_id: MessageId) -> Message:
@@ -90,6 +103,10 @@ def _memory_now(tx: Tx, reader: Reader) -> bytes:
     return metadata_event(ConversationMemory.of(rolling.find(tx, space.id), settled.policy_of(tx, space.id)))
 
 
+def _event(told: Message | Call) -> bytes:
+    return message_event(told, told.seq) if isinstance(told, Message) else call_event(told)
+
+
 class SpaceStory:
     """What one reader of a space is told, from the message after `after` on."""
 
@@ -100,8 +117,9 @@ class SpaceStory:
         self._say = say
         self._live = Live(space_id)
         self._advising = Advising(self._runtime.db, self._enter)
+        self._statuses = StatusFeed()
         self._agents: list[Presence] = []
-        self._last_call: tuple[CallId, str] | None = None
+        self._calls = ToldCalls()
 
     @property
     def topics(self) -> frozenset[str]:
@@ -111,35 +129,47 @@ class SpaceStory:
         self._agents = await self._runtime.db.read(registry.present, self._reader.space_id)
 
     async def begin(self) -> None:
-        await self.look()
-        await self._say_open_calls()
+        await self._catch_up()
         await self._say_rounds()
         if any(each.status == "alive" for each in self._agents):
             # Perhaps it is writing: then the reader hears that from its beginning.
             self._runtime.bus.publish(WANTED, wanted_payload([self._reader.space_id]))
 
-    async def look(self) -> None:
+    async def look(self, found: Sequence[Call] = ()) -> None:
+        """The same as ever; `found` are calls to tell, each behind its message."""
         while True:
             view = await self._runtime.db.read(_look, self._reader, self._after)
             for message in view.messages:
                 self._live.said(message.id)
                 self._after = message.seq
+                self._calls.message_told()
             self._agents = view.agents
-            told = [message_event(each, each.seq) for each in view.messages]
+            is_last = len(view.messages) < PAGE
+            now, found = (found, ()) if is_last else split_at(found, self._after)
+            told = [_event(each) for each in in_order(view.messages, self._calls.new(now))]
             told += [live_event(each) for each in self._live.seen(view.agents)]
-            if told:
+            if is_last:
+                told.append(self._statuses.news(self._reader.space_id, view.statuses))
+            if any(told):
                 await self._say(b"".join(told))
-            if len(view.messages) < PAGE:
+            if is_last:
                 return
+
+    async def _catch_up(self) -> None:
+        """The reader knows everything there is: calls as well, whose frames nobody heard for this reader."""
+        reader, waiting = self._reader, self._calls.waiting
+        await self.look(await self._runtime.db.read(calls.since, reader.space_id, self._after, known=waiting))
 
     async def lose(self) -> None:
         await self._say_live(self._live.lost())
-        await self.look()
+        await self._catch_up()
         await self._say_rounds()
         self._runtime.bus.publish(WANTED, wanted_payload([self._reader.space_id]))
 
     async def hear(self, topic: str, frame: StreamFrame) -> None:
         del topic  # all of it is of this space, or of agents in it
+        if self._statuses.moved_by(frame):
+            await self._say_statuses()
         match frame:
             case MessageCreated():
                 if frame.seq > self._after:
@@ -156,6 +186,8 @@ class SpaceStory:
                 # There may be other agents in it, or the reader may not be.
                 await self.look()
                 await self._say(await self._runtime.db.read(_space_now, self._reader))
+            case StatusChanged():
+                await self._say_statuses()
             case MetadataUpdated():
                 if frame.space == self._reader.space_id:
                     await self._say(await self._runtime.db.read(_memory_now, self._reader))
@@ -182,11 +214,11 @@ class SpaceStory:
             await self._say(told)
             self._runtime.bus.publish(WANTED, wanted_payload([self._reader.space_id]))
 
-    async def _say_open_calls(self) -> None:
-        """Whoever comes sees what still waits; what was settled long ago is found with the messages."""
-        waiting = await self._runtime.db.read(calls.waiting_in, self._reader.space_id)
-        if waiting:
-            await self._say(b"".join(call_event(each) for each in waiting))
+    async def _say_statuses(self) -> None:
+        """The reader knows what the space shows of its agents."""
+        now = await self._runtime.db.read(_statuses_now, self._reader)
+        if told := self._statuses.news(self._reader.space_id, now):
+            await self._say(told)
 
     async def _say_changed(self, message_id: MessageId) -> None:
         """The message as it stands now: a frame may be older than what it tells of."""
@@ -197,8 +229,7 @@ class SpaceStory:
         """The call as it stands now: a frame may be older than what it tells of."""
         call = await self._runtime.db.read(calls.require_visible, call_id, self._reader.entity_id)
         # It is heard of from the space and from its agent.
-        if self._last_call != (call.id, call.state):
-            self._last_call = (call.id, call.state)
+        if self._calls.new([call]):
             await self._say(call_event(call))
 
     async def _say_live(self, payloads: Iterable[Payload]) -> None:

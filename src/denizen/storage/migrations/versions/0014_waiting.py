@@ -44,3 +44,7 @@ def upgrade() -> None:
         sqlite_with_rowid=False,
     )
     op.create_index("ix_space_statuses_agent", "space_statuses", ["agent_id"])
+    op.add_column("calls", sa.Column("approval", sa.SmallInteger, nullable=False, server_default=sa.text("0")))
+    op.add_column("calls", sa.Column("released_at", sa.BigInteger))
+    waiting = sa.text("state = 'waiting'")
+    op.create_index("ix_calls_asked", "calls", ["space_id"], sqlite_where=waiting, postgresql_where=waiting)

@@ -1,0 +1,69 @@
+"""Why a message to an agent has no answer, for a program that waits for one: from the statuses that its space shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from denizen.agents import chatting, space_statuses
+from denizen.agents.chatting import Answer, Asked, Outcome
+from denizen.agents.space_statuses import ShownStatus
+from denizen.clock import Instant, moment
+from denizen.errors import NotFound
+from denizen.inbox.statuses import PARKING_CAUSES, SpaceStatus
+from denizen.spaces import directory, posting
+from denizen.storage.database import Tx
+
+PASSING: Final = frozenset({"failing", "queued"})
+"""Causes that end by themselves: the program goes on waiting."""
+_OUTCOMES: Final[dict[str, Outcome]] = {
+    **dict.fromkeys(PARKING_CAUSES, "parked"),
+    "no_reply": "acted",
+    "limit": "acted",
+    "budget": "suspended",
+    "suspended": "suspended",
+}
+"""Of other causes the outcome is `failed`."""
+
+
+def answer_so_far(tx: Tx, asked: Asked) -> Answer:
+    """What has become of the message by now and, where there is no answer, why."""
+    answer = chatting.answer_to(tx, asked)
+    if answer.outcome in ("paused", "unheard") or (answer.outcome == "acted" and answer.messages):
+        return answer
+    statuses = [each for each in space_statuses.in_space(tx, asked.space_id) if _concerns(tx, each, asked)]
+    if not statuses and answer.outcome in ("acted", "skipped") and not answer.note:
+        name = directory.get_entity(tx, asked.agent_id).name
+        statuses = [SpaceStatus(asked.space_id, asked.agent_id, name, "no_reply")]
+    return explained(answer, statuses)
+
+
+def explained(answer: Answer, statuses: Sequence[ShownStatus]) -> Answer:
+    """The answer with what its space shows for its message; what ends the waiting goes before what passes."""
+    lasting = next((each for each in statuses if each.cause not in PASSING), None)
+    if lasting is not None:
+        outcome = "skipped" if answer.outcome == "skipped" else _OUTCOMES.get(lasting.cause, "failed")
+        return replace(answer, outcome=outcome, cause=lasting.cause, note=sentence(lasting))
+    if statuses and answer.outcome == "working":
+        return replace(answer, cause=statuses[0].cause, note=sentence(statuses[0]))
+    return answer
+
+
+def sentence(status: ShownStatus) -> str:
+    """What the space shows, with when the agent tries again, if that is known."""
+    if status.retry_at is None:
+        return status.text
+    return f"{status.text} Next try: {moment(Instant(status.retry_at)):%Y-%m-%d %H:%M} UTC."
+
+
+def _concerns(tx: Tx, status: ShownStatus, asked: Asked) -> bool:
+    """Whether it is shown for this message, or for a later one that waits behind it."""
+    if status.agent_id != asked.agent_id:
+        return False
+    if status.message_id is None or status.message_id == asked.message_id:
+        return True
+    try:
+        return posting.get_message(tx, status.message_id).seq >= asked.seq
+    except NotFound:
+        return False

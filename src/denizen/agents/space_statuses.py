@@ -1,0 +1,126 @@
+"""What a space shows of its agents: the stored statuses, and which agent is busy elsewhere while somebody waits here.
+
+That an agent is busy is not stored: it follows from the events in its inbox.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from sqlalchemy import bindparam, select
+
+from denizen.agents import registry
+from denizen.agents.registry import Presence
+from denizen.ids import AgentId, EntityId, MessageId, SpaceId
+from denizen.inbox import statuses
+from denizen.inbox.statuses import Action, SpaceStatus
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import entities, events
+
+LOOKED_AT: Final = 1000
+"""Open events of an agent that are looked at; with more, it is busy for a long time anyway."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """An agent is at work elsewhere and takes up what was written here after that."""
+
+    space_id: SpaceId
+    agent_id: AgentId
+    agent_name: str
+    behind: int
+    """How many events it takes up before the first one that waits here."""
+    message_id: MessageId | None
+    created_at: int
+    cause: Literal["queued"] = "queued"
+    actions: tuple[Action, ...] = ()
+    retry_at: None = None
+
+    @property
+    def text(self) -> str:
+        before = "1 message waits" if self.behind == 1 else f"{self.behind:,} messages wait"
+        return f"{self.agent_name} is busy; {before} before yours."
+
+
+ShownStatus: TypeAlias = SpaceStatus | Queued
+
+
+@dataclass(frozen=True, slots=True)
+class OpenEvent:
+    """An event of an agent that is not done, as far as the queue is concerned."""
+
+    space_id: SpaceId | None
+    message_id: MessageId | None
+    taken: bool
+    waits: bool
+    created_at: int
+
+
+def queue_of(agent_id: AgentId, agent_name: str, open_events: Sequence[OpenEvent]) -> list[Queued]:
+    """Where somebody waits for this agent while it is at work elsewhere, from its open events in their order."""
+    at_work = {each.space_id for each in open_events if each.taken}
+    if not at_work:
+        return []
+    found: dict[SpaceId, Queued] = {}
+    for position, each in enumerate(open_events):
+        if not each.waits or each.taken or each.space_id is None or each.space_id in at_work | found.keys():
+            continue
+        behind = sum(1 for other in open_events[:position] if other.space_id != each.space_id)
+        # What is being worked on comes first, wherever it stands.
+        behind += sum(1 for other in open_events[position:] if other.taken)
+        found[each.space_id] = Queued(each.space_id, agent_id, agent_name, behind, each.message_id, each.created_at)
+    return list(found.values())
+
+
+_open = statement(
+    select(entities.c.name, events.c.space_id, events.c.message_id, events.c.state, events.c.waits, events.c.created_at)
+    .join(entities, entities.c.id == events.c.agent_id)
+    .where(
+        events.c.agent_id == bindparam("agent_id"),
+        events.c.state != "done",  # word for word the condition of the partial index
+        events.c.state.in_(("pending", "taken")),
+        events.c.wakes == 1,
+    )
+    .order_by(events.c.number)
+    .limit(LOOKED_AT)
+)
+
+
+def _queues(tx: Tx, agents: Iterable[Presence]) -> Iterable[Queued]:
+    for agent in agents:
+        if agent.status == "alive":
+            rows = tx.all(_open, agent_id=agent.agent_id)
+            if rows:
+                yield from queue_of(agent.agent_id, rows[0][0], [_open_event(row[1:]) for row in rows])
+
+
+def _open_event(row: tuple[Any, ...]) -> OpenEvent:
+    space_id, message_id, state, waits, created_at = row
+    return OpenEvent(space_id, message_id, state == "taken", bool(waits), created_at)
+
+
+def in_space(tx: Tx, space_id: SpaceId, present: Sequence[Presence] | None = None) -> list[ShownStatus]:
+    """What the space shows, the oldest first, then who is busy elsewhere; `present` are its agents, where known."""
+    agents = registry.present(tx, space_id) if present is None else present
+    queued = [each for each in _queues(tx, agents) if each.space_id == space_id]
+    return _shown(statuses.of_space(tx, space_id), queued)
+
+
+def in_spaces_of(tx: Tx, entity_id: EntityId, around: Iterable[Presence]) -> Mapping[SpaceId, list[ShownStatus]]:
+    """The same for every space of this entity that shows something; `around` are the agents in its spaces."""
+    stored: defaultdict[SpaceId, list[SpaceStatus]] = defaultdict(list)
+    for status in statuses.in_spaces_of(tx, entity_id):
+        stored[status.space_id].append(status)
+    queued: defaultdict[SpaceId, list[Queued]] = defaultdict(list)
+    for each in _queues(tx, around):
+        queued[each.space_id].append(each)
+    return {space_id: _shown(stored[space_id], queued[space_id]) for space_id in {*stored, *queued}}
+
+
+def _shown(stored: Sequence[SpaceStatus], queued: Iterable[Queued]) -> list[ShownStatus]:
+    """An agent that has trouble is not merely busy."""
+    in_trouble = {each.agent_id for each in stored}
+    return [*stored, *(each for each in queued if each.agent_id not in in_trouble)]

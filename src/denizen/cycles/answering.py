@@ -1,0 +1,334 @@
+"""Who waits for an agent's answer in a cycle, and what becomes of those who have none when the model stops.
+
+The model is reminded once of each space in which somebody waits. What it writes after that without calling a tool is
+sent there for it; one text never goes to two spaces. Whoever has no answer when the cycle ends is told by a status.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from pydantic import JsonValue
+from pydantic_ai.messages import ModelRequest, ModelResponse, UserPromptPart
+from sqlalchemy import bindparam, func, select
+
+from denizen.consciousness import log
+from denizen.consciousness.log import Entry
+from denizen.consciousness.summary import last_words
+from denizen.cycles.phases import Phase
+from denizen.cycles.records import OpenCycle
+from denizen.ids import AgentId, CycleId, MessageId, SpaceId
+from denizen.inbox import statuses
+from denizen.inbox.events import ABOUT, ASKED_BY, Event
+from denizen.inbox.format import plain_name, quoted_name
+from denizen.inbox.statuses import Cause
+from denizen.spaces import directory, posting
+from denizen.spaces.posting import Draft
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import calls, messages
+from denizen.tools import effects, guard
+from denizen.tools.effects import EffectRecord
+from denizen.tools.hops import hop_of_send
+from denizen.tools.prebuilt import SEND_MESSAGE
+
+SilentReply = Literal["nudge", "deliver", "ignore"]
+"""What happens when the model ends with text and has answered nobody."""
+
+_SPACES_NAMED: Final = 5
+"""How many spaces the note on the last step names."""
+LAST_STEP_TOKENS: Final = 400
+"""What the note on the last step takes at most, roughly: so much room is kept for it while somebody waits."""
+LAST_STEP: Final = Phase(tools=(SEND_MESSAGE,))
+"""In the last step after a limit there is nothing left to do but to answer. All tools are sent, so the prefix stays."""
+
+STRETCHED: Final = frozenset({"max_steps", "token_budget", "max_seconds"})
+"""The limits that leave one last step while somebody waits. Money and a full window do not."""
+_LIMITS: Final[Mapping[str, str]] = {
+    "max_steps": "steps",
+    "token_budget": "tokens",
+    "max_seconds": "time",
+    "max_dollars": "dollars for one cycle",
+    "window_full": "room in its window",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A space in which people wait for the agent's answer."""
+
+    space_id: SpaceId
+    space_name: str
+    who: tuple[str, ...]
+    """The names of those who wait, in the order in which they wrote."""
+    message_id: MessageId | None
+    """The newest message that waits."""
+
+    @property
+    def place(self) -> str:
+        return f"{quoted_name(self.space_name)} (id: {self.space_id})"
+
+    @property
+    def people(self) -> str:
+        names = [plain_name(name) for name in self.who] or ["Someone"]
+        return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def waiting_spaces(events: Sequence[Event]) -> list[Waiting]:
+    """Where people wait for an answer to one of these events, in the order in which they wrote; answered or not."""
+    found: dict[str, Waiting] = {}
+    for event in events:
+        if not event.waits or event.space_id is None:
+            continue
+        before = found.get(event.space_id)
+        name = event.sender_name or str(event.payload.get(ASKED_BY) or "")
+        who = dict.fromkeys((*(before.who if before else ()), *((name,) if name else ())))
+        message_id = event.message_id or event.payload.get(ABOUT)
+        found[event.space_id] = Waiting(
+            SpaceId(event.space_id),
+            event.space_name or "",
+            tuple(who),
+            MessageId(message_id) if isinstance(message_id, str) else None,
+        )
+    return list(found.values())
+
+
+_seq = select(messages.c.seq).where(messages.c.id == bindparam("message_id")).scalar_subquery()
+_spoke = statement(
+    select(messages.c.id)
+    .where(
+        messages.c.space_id == bindparam("space_id"),
+        messages.c.seq > func.coalesce(_seq, 0),
+        messages.c.author_id == bindparam("agent_id"),
+        messages.c.cycle_id == bindparam("cycle_id"),
+    )
+    .limit(1)
+)
+_asked = statement(
+    select(calls.c.id)
+    .where(
+        calls.c.cycle_id == bindparam("cycle_id"),
+        calls.c.space_id == bindparam("space_id"),
+        calls.c.mode.in_(("pause", "async")),
+        # Whoever has answered the question waits for what comes of it.
+        calls.c.state.in_(("waiting", "interrupted", "expired")),
+        calls.c.after_seq >= func.coalesce(_seq, 0),
+    )
+    .limit(1)
+)
+
+
+def unanswered(tx: Tx, agent_id: AgentId, cycle_id: CycleId, events: Sequence[Event]) -> list[Waiting]:
+    """Where people wait to whom this cycle has neither said something since they wrote, nor put a question."""
+    return [each for each in waiting_spaces(events) if not _has_answer(tx, agent_id, cycle_id, each)]
+
+
+def _has_answer(tx: Tx, agent_id: AgentId, cycle_id: CycleId, waiting: Waiting) -> bool:
+    of = {"space_id": waiting.space_id, "cycle_id": cycle_id, "message_id": waiting.message_id}
+    return tx.one(_spoke, agent_id=agent_id, **of) is not None or tx.one(_asked, **of) is not None
+
+
+def unanswered_here(tx: Tx, agent_id: AgentId, cycle_id: CycleId, events: Sequence[Event]) -> list[Waiting]:
+    """The same, but only where the agent is still a member: elsewhere it cannot answer."""
+    found = unanswered(tx, agent_id, cycle_id, events)
+    return [each for each in found if directory.is_member(tx, each.space_id, agent_id)]
+
+
+# Reminding the model, and sending for it what it wrote
+
+
+@dataclass(frozen=True, slots=True)
+class Reminder:
+    """The model was told that somebody waits in this space."""
+
+    space_id: SpaceId
+    message_id: MessageId | None
+    text: str
+    """What it had written for them; empty where it wrote nothing, or where others waited too."""
+    step: int
+    """In which step it had written that."""
+
+    def is_of(self, waiting: Waiting) -> bool:
+        return (self.space_id, self.message_id) == (waiting.space_id, waiting.message_id)
+
+
+def reminders(entries: Sequence[Entry]) -> list[Reminder]:
+    """What the model of this cycle was reminded of, in order."""
+    found: list[Reminder] = []
+    responses: list[ModelResponse] = []
+    for entry in entries:
+        if isinstance(entry.message, ModelResponse):
+            responses.append(entry.message)
+        about = _about(entry)
+        if "space" in about:
+            text = (responses[-1].text or "").strip() if about.get("offers") else ""
+            found.append(Reminder(about["space"], about.get("message"), text, len(responses) - 1))
+    return found
+
+
+def _about(entry: Entry) -> dict[str, Any]:
+    return json.loads(entry.request) if entry.kind == "nudge" and entry.request else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A text that the model wrote without a call, and for whom."""
+
+    waiting: Waiting
+    text: str
+    step: int
+    """In which step it was written: each text is sent once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What to do with a text that the model wrote without calling a tool."""
+
+    deliver: Words | None = None
+    """Send this in its name."""
+    remind: Waiting | None = None
+    """Go on, with a reminder that somebody waits there; None: the cycle ends."""
+    offers: bool = False
+    """Whether the text is sent there if the model writes no other."""
+
+
+def next_move(
+    silent_reply: SilentReply,
+    events: Sequence[Event],
+    waiting: Sequence[Waiting],
+    reminded: Sequence[Reminder],
+    text: str,
+    step: int,
+) -> Move:
+    """What to do when the model ends with `text`, while people who wrote some of the `events` are still `waiting`."""
+    if silent_reply == "ignore" or not waiting:
+        return Move()
+    alone = len(waiting_spaces(events)) == 1
+    if silent_reply == "deliver" and alone and text and not reminded:
+        return Move(Words(waiting[0], text, step))
+    deliver = words_for(waiting, reminded, text, step)
+    served = deliver.waiting if deliver is not None else None
+    new = [each for each in waiting if each is not served and not any(known.is_of(each) for known in reminded)]
+    if not new:
+        return Move(deliver)
+    return Move(deliver, new[0], offers=alone and bool(text))
+
+
+def words_for(waiting: Sequence[Waiting], reminded: Sequence[Reminder], text: str, step: int) -> Words | None:
+    """What the model wrote for those of whom it was reminded last, if they still wait: before that, or else now."""
+    last = reminded[-1] if reminded else None
+    where = next((each for each in waiting if last is not None and last.is_of(each)), None)
+    if last is None or where is None:
+        return None
+    if last.text:
+        return Words(where, last.text, last.step)
+    return Words(where, text, step) if text else None
+
+
+_OFFER: Final = (
+    "[REMINDER] {who} is waiting for an answer in the space {space} and has none yet. Call send_message to answer. "
+    "If no other answer is needed, end with one line of plain text that sums up this cycle: what you wrote above is "
+    "then sent there as your answer."
+)
+_ASK: Final = (
+    "[REMINDER] {who} is waiting for an answer in the space {space} and has none yet. Call send_message with this "
+    "space_id to answer. Plain text that you write instead, without a call, is sent there as your answer."
+)
+
+
+def reminder(seq: int, cycle_id: CycleId, waiting: Waiting, *, offers: bool) -> Entry:
+    """The entry that tells the model who waits; it keeps for which message, so that a resumed cycle knows it too."""
+    text = (_OFFER if offers else _ASK).format(who=waiting.people, space=waiting.place)
+    about = {"space": waiting.space_id, "message": waiting.message_id, "offers": offers}
+    return _nudge(seq, cycle_id, text, about)
+
+
+def _nudge(seq: int, cycle_id: CycleId, text: str, about: Mapping[str, JsonValue]) -> Entry:
+    message = ModelRequest(parts=[UserPromptPart(text)])
+    return log.entry(seq, cycle_id, "nudge", message, request=json.dumps(about))
+
+
+# The last step after a limit
+
+
+def last_step_note(seq: int, cycle_id: CycleId, limit: str, waiting: Sequence[Waiting]) -> Entry:
+    """The entry that tells the model that only an answer is left to give."""
+    named = [f"{each.people} is waiting in the space {each.place}." for each in waiting[:_SPACES_NAMED]]
+    where = "Call send_message now" if len(waiting) == 1 else "Call send_message now, once for each with its space_id,"
+    lines = [
+        f"[LAST STEP] This cycle has reached its limit of {_LIMITS[limit]}. This is its last step: no other tool runs.",
+        *named,
+        f"{where} and say what you know, and what is still open.",
+    ]
+    return _nudge(seq, cycle_id, " ".join(lines), {"last": limit})
+
+
+def last_step_at(entries: Sequence[Entry]) -> int | None:
+    """Where among the entries of a cycle stands that its last step has come."""
+    return next((at for at, entry in enumerate(entries) if "last" in _about(entry)), None)
+
+
+# Writing it down
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A text of the model that is to be sent in its name: checked, and rendered outside any transaction."""
+
+    space_id: SpaceId
+    what: Draft
+    step: int
+
+
+def outgoing(words: Words | None) -> Outgoing | None:
+    if words is None:
+        return None
+    return Outgoing(words.waiting.space_id, posting.draft(words.text[: posting.MESSAGE_CHARACTERS]), words.step)
+
+
+def deliver_text(tx: Tx, agent_id: AgentId, cycle: OpenCycle, sending: Outgoing) -> EffectRecord | None:
+    """The text stands in the space as a message of the agent; None where it would carry private words there."""
+    space_id, what, step = sending.space_id, sending.what, sending.step
+    if guard.crossing(tx, agent_id, cycle.id, space_id, what, cycle.events, cycle.remembered) is not None:
+        return None
+    posted = posting.post(tx, space_id, agent_id, what, hop=hop_of_send(cycle.events, space_id), cycle_id=cycle.id)
+    result = json.dumps({"success": True, "messageId": posted.id}, separators=(",", ":"))
+    effects.record(tx, cycle.id, step, 0, SEND_MESSAGE, result=result, changes=True)
+    return EffectRecord(step, 0, SEND_MESSAGE, "done", True, result)
+
+
+Why = tuple[Cause, Mapping[str, JsonValue]]
+"""Why somebody has no answer: the cause, and what its sentence names."""
+
+
+def tell_unanswered(
+    tx: Tx,
+    agent_id: AgentId,
+    cycle: OpenCycle,
+    stop_reason: str,
+    why: Why | None = None,
+    *,
+    retry_at: int | None = None,
+) -> None:
+    """Each space in which somebody has waited for this cycle in vain shows `why`, or what the stop reason says."""
+    cause, detail = why or _why(stop_reason)
+    for each in unanswered(tx, agent_id, cycle.id, cycle.events):
+        statuses.show(tx, agent_id, each.space_id, cause, message_id=each.message_id, retry_at=retry_at, **detail)
+
+
+def _why(stop_reason: str) -> Why:
+    match stop_reason:
+        case "budget" | "deleted":
+            return stop_reason, {}
+        case _ if stop_reason in _LIMITS:
+            return "limit", {"limit": _LIMITS[stop_reason]}
+        case _:
+            return "no_reply", {}
+
+
+def no_reply_summary(events: Sequence[Event], reason: str) -> str:
+    """The line by which an agent remembers a cycle in which it read what people wrote and did not reply."""
+    read = [f"what {each.people} wrote in {quoted_name(each.space_name)}" for each in waiting_spaces(events)]
+    return last_words(f"Read {', '.join(read)} and did not reply" + (f": {reason}" if reason else "."))

@@ -1,0 +1,39 @@
+"""Making a model call one certain tool, with the list of tools as it was, so that the provider's prompt cache holds.
+
+Not every model can be made to: some refuse a forced tool, some refuse it while they think.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+
+def settings(model: Model, tool: str) -> dict[str, Any]:
+    """The settings of a request that the model has to answer with a call of `tool`; none where that cannot be asked.
+
+    Thinking is turned off for that request where the provider forbids both.
+    """
+    profile = model.profile
+    if not profile.get("supports_forced_tool_choice", True):
+        return {}
+    given = cast("dict[str, Any]", model.settings or {})
+    if not _forbids_both(model, given):
+        return {"tool_choice": [tool]}
+    if profile.get("thinking_always_enabled", False):
+        return {}
+    disabled = {"anthropic_thinking": {"type": "disabled"}} if "anthropic_thinking" in given else {}
+    return {"tool_choice": [tool], "thinking": False, **disabled}
+
+
+def _forbids_both(model: Model, given: dict[str, Any]) -> bool:
+    """Whether the model thinks, as it is set, and its provider takes no forced tool then."""
+    profile = model.profile
+    thinks = given.get("thinking", profile.get("thinking_enabled_by_default", False))
+    if model.system == "anthropic":
+        # With adaptive thinking, which the newer models have by default, a tool can be forced.
+        own = cast("dict[str, Any]", given.get("anthropic_thinking") or {})
+        return own.get("type") == "enabled" or bool(given.get("thinking"))
+    return bool(thinks) and not profile.get("supports_forced_tool_choice_with_thinking", True)

@@ -1,0 +1,40 @@
+"""The statuses of spaces in the streams of a space and of a person: each list is sent when it differs from the last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from denizen.agents.space_statuses import ShownStatus
+from denizen.bus.streams import CycleChanged, StreamFrame
+from denizen.ids import SpaceId
+from denizen.server.schemas import StatusOut
+from denizen.server.streams.events import SpaceStatuses, typed_event
+
+
+class StatusFeed:
+    """What one reader was told last of each space that shows something."""
+
+    def __init__(self) -> None:
+        self._told: dict[SpaceId, list[StatusOut]] = {}
+
+    def news(self, space_id: SpaceId, shown: Iterable[ShownStatus]) -> bytes:
+        """The event that tells what the space shows now; nothing if the reader knows."""
+        now = [StatusOut.of(each) for each in shown]
+        if now == self._told.get(space_id, []):
+            return b""
+        self._told[space_id] = now
+        return typed_event(SpaceStatuses(space=space_id, statuses=now))
+
+    def leave(self, space_id: SpaceId) -> None:
+        """The reader is not in the space any more."""
+        self._told.pop(space_id, None)
+
+    def moved_by(self, frame: StreamFrame) -> list[SpaceId]:
+        """The spaces that wait for an agent which has now begun or ended a cycle: the queue there is another."""
+        if not isinstance(frame, CycleChanged) or frame.what == "step":
+            return []
+        return [
+            space_id
+            for space_id, told in self._told.items()
+            if any(each.cause == "queued" and each.agent_id == frame.agent for each in told)
+        ]

@@ -1,0 +1,42 @@
+"""Which calls of a space a reader was told, and where they stand between messages. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from denizen.ids import CallId
+from denizen.spaces.posting import Message
+from denizen.tools.calls import Call, State
+
+
+class ToldCalls:
+    """The calls of one space that one reader was told, so that each state of a call is told once."""
+
+    def __init__(self) -> None:
+        self._states: dict[CallId, State] = {}
+
+    @property
+    def waiting(self) -> list[CallId]:
+        """The calls of which the reader knows that they wait."""
+        return [id for id, state in self._states.items() if state == "waiting"]
+
+    def new(self, found: Iterable[Call]) -> list[Call]:
+        """The calls that the reader knows not at all or in another state; it is told them now."""
+        new = [each for each in found if self._states.get(each.id) != each.state]
+        self._states.update((each.id, each.state) for each in new)
+        return new
+
+    def message_told(self) -> None:
+        """Calls that were settled before a message that the reader has are not looked for again."""
+        self._states = dict.fromkeys(self.waiting, "waiting")
+
+
+def in_order(messages: Sequence[Message], found: Iterable[Call]) -> list[Message | Call]:
+    """Each call behind the message that it follows."""
+    both: list[Message | Call] = [*messages, *found]
+    return sorted(both, key=lambda each: each.seq if isinstance(each, Message) else each.after_seq)
+
+
+def split_at(found: Sequence[Call], seq: int) -> tuple[list[Call], list[Call]]:
+    """The calls that stand before this message, and the others."""
+    return [each for each in found if each.after_seq < seq], [each for each in found if each.after_seq >= seq]

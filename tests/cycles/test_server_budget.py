@@ -1,0 +1,151 @@
+"""The daily limit of a server: there from the first start, over all organizations, in dollars and in tokens."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from denizen import forever, reply, scripted
+from denizen.agents.registry import Agent
+from denizen.cycles import ledger
+from denizen.cycles.budgets import BudgetSettings
+from denizen.cycles.ledger import Charge
+from denizen.cycles.server_budget import used_today
+from denizen.errors import PriceUnknown
+from denizen.ids import CycleId, new_id
+from denizen.models.prices import Price
+from denizen.models.scripted import ScriptedModel
+from tests.world import World, open_world
+
+PRICED = {"python:ada": Price(Decimal(1), Decimal(1))}
+RESTS = (
+    "The daily limit of this server is used up, and I rest until 00:00 UTC. "
+    "What you write is kept; I will read it then."
+)
+
+
+def from_a_provider(*turns: Any) -> ScriptedModel:
+    """A scripted model that counts as one of a provider, not as one of ours."""
+    model = scripted(*turns)
+    model._provider_name = "acme"
+    return model
+
+
+@asynccontextmanager
+async def limited(url: str, prices: dict[str, Price] | None = None, **limits: Any) -> AsyncGenerator[World]:
+    async with open_world(url, server_budget=BudgetSettings(**limits), prices=prices or {}) as world:
+        yield world
+
+
+async def spend(world: World, agent: Agent, tokens: int = 0, micros: int = 0) -> None:
+    charge = Charge("acme:m", tokens, 0, 0, 0, micros)
+    await world.denizen.db.write(ledger.enter, agent.id, CycleId(new_id()), "usage", charge)
+
+
+async def asked(world: World, agent: Agent, text: str = "Hello") -> list[str]:
+    noor = await world.denizen.create_person(f"Noor {new_id()[-6:]}")
+    home = await world.denizen.create_space("Home", [noor, agent])
+    await world.say(noor, text, home)
+    await world.run()
+    return [line.partition(": ")[2] for line in await world.transcript(home)][1:]
+
+
+async def test_past_the_token_limit_an_agent_says_so_and_goes_on_the_next_day(ready_url: str) -> None:
+    async with limited(ready_url, tokens_per_day=200_000) as world:
+        ada = await world.agent("Ada", model=from_a_provider(reply("Hello."), "Greeted.", reply("Hello."), "Greeted."))
+        assert await asked(world, ada) == ["Hello."]
+        await spend(world, ada, tokens=190_000)
+        world.clock.advance(30)  # what is used elsewhere is looked at every half minute
+        assert await asked(world, ada) == [RESTS]
+        world.clock.advance(86_400)
+        await world.run()
+        assert len(world.model(ada).requests) == 4
+
+
+async def test_it_counts_all_organizations_together(ready_url: str) -> None:
+    async with limited(ready_url, tokens_per_day=200_000) as world:
+        bo = await world.agent("Bo")
+        other = await world.denizen.create_organization("Other")
+        ada = await world.agent("Ada", model=from_a_provider(), organization=other)
+        await spend(world, bo, tokens=199_000)
+        noor = await world.denizen.create_person("Noor", organization=other)
+        home = await world.denizen.create_space("Home", [noor, ada], organization=other)
+        await world.say(noor, "Hello", home)
+        await world.run()
+        assert await world.transcript(home) == ["Noor: Hello", f"Ada: {RESTS}"]
+
+
+async def test_dollars_stop_only_models_with_a_known_price(ready_url: str) -> None:
+    """Where nobody knows what a model costs, the limit in tokens is there for it."""
+    async with limited(ready_url, PRICED, dollars_per_day=Decimal(1)) as world:
+        ada = await world.agent("Ada", model=from_a_provider())
+        bo = await world.agent("Bo", model=from_a_provider(reply("Hello."), "Greeted."))
+        await spend(world, ada, micros=999_999)
+        assert await asked(world, ada) == [RESTS]
+        assert await asked(world, bo) == ["Hello."]
+
+
+async def test_built_in_models_are_not_limited(ready_url: str) -> None:
+    async with limited(ready_url, tokens_per_day=10) as world:
+        ada = await world.agent("Ada", model=scripted(reply("Hello."), "Greeted."))
+        assert await asked(world, ada) == ["Hello."]
+
+
+async def test_a_start_with_a_higher_limit_lets_agents_go_on(ready_sqlite_url: str) -> None:
+    async with limited(ready_sqlite_url, tokens_per_day=200_000) as world:
+        ada = await world.agent("Ada", model=from_a_provider(reply("Here."), "Answered."))
+        await spend(world, ada, tokens=199_000)
+        assert await asked(world, ada) == [RESTS]
+        world._options["server_budget"] = BudgetSettings(tokens_per_day=1_000_000)
+        await world.restart()
+        await world.run()
+        assert len(world.model(ada).requests) == 2
+
+
+async def test_far_from_the_limit_nothing_is_read_or_written_for_it(ready_sqlite_url: str) -> None:
+    """The first look is kept for half a minute, however many calls are made."""
+    async with limited(ready_sqlite_url, tokens_per_day=10_000_000_000) as world:
+        model = forever(lambda *_: "Nothing to say.")
+        model._provider_name = "acme"
+        ada = await world.agent("Ada", model=model, cycle={"silent_reply": "ignore"})
+        budget = world.denizen.server_budget
+        assert budget is not None
+        await asked(world, ada)
+        read_at = budget._read_at
+        await asked(world, ada)
+        assert budget._read_at == read_at
+        world.clock.advance(30)
+        await asked(world, ada)
+        assert budget._read_at > read_at
+
+
+async def test_what_was_used_today_is_added_up(ready_url: str) -> None:
+    async with limited(ready_url, tokens_per_day=10_000_000) as world:
+        ada = await world.agent("Ada")
+        await spend(world, ada, tokens=100, micros=7)
+        world.clock.advance(86_400)
+        await spend(world, ada, tokens=30, micros=2)
+        used = await world.denizen.db.read(used_today)
+        assert (used.tokens, used.micros) == (30, 2)
+
+
+async def test_a_budget_in_dollars_without_a_price_is_refused_when_it_is_set(ready_sqlite_url: str) -> None:
+    """Before, it silenced the agent for ever."""
+    dollars = {"dollars_per_day": Decimal(5)}
+    async with limited(ready_sqlite_url, PRICED, tokens_per_day=10_000_000) as world:
+        unpriced = from_a_provider()
+        with pytest.raises(PriceUnknown, match="The price of the model 'python:bo' is unknown"):
+            await world.denizen.create_agent("Bo", model=unpriced, budget=dollars)
+        bo = await world.agent("Bo", model=unpriced)
+        with pytest.raises(PriceUnknown, match="Set a budget in tokens"):
+            await world.denizen.edit_agent(bo, budget=dollars)
+        with pytest.raises(PriceUnknown):
+            await world.denizen.set_budget(dollars_per_day=5)
+        assert await world.denizen.budget() is None
+        await world.denizen.edit_agent(bo, budget={"tokens_per_day": 1000})
+        ada = await world.agent("Ada", model=from_a_provider(), budget=dollars)
+        assert ada.definition.budget is not None
