@@ -86,7 +86,7 @@ async def _live(denizen: Runtime) -> None:
     bo = await denizen.create_agent("Bo", model=scripted(skip("not mine"), skip(), [call("hang")]), tools=[hang])
     cleo = await denizen.create_agent("Cleo", model=scripted("Three."), cycle={"silent_reply": "deliver"})
     desk = await denizen.create_space("Desk", [noor, ada])
-    square = await denizen.create_space("Square", [noor, finn, ada, bo])
+    square = await denizen.create_space("Square", [noor, finn, ada, bo], floor="all")
     corner = await denizen.create_space("Corner", [finn, cleo])
     await denizen.attend(square, ada, "mentions")
     for space, author, words in ((desk, noor, "First?"), (desk, noor, "Second?"), (corner, finn, "Third?")):
@@ -245,7 +245,10 @@ BREAKS: list[tuple[str, Sequence[str], int, str]] = [
                 f"VALUES ('new', {ADA}, 3, 'acted', 12, 1)"
             ),
             f"UPDATE minds SET cycle_count = 3 WHERE agent_id = {ADA}",
-            f"UPDATE events SET state = 'done', cycle_id = 'new', waits = 0 WHERE agent_id = {ADA} AND type = 'mention'",
+            (
+                "UPDATE events SET state = 'done', cycle_id = 'new', waits = 0 "
+                f"WHERE agent_id = {ADA} AND type = 'mention'"
+            ),
         ],
         1,
         "A cycle has no entries in the log.",

@@ -112,7 +112,7 @@ async def test_what_is_past_the_budget_is_stored_and_read_at_the_next_waking(wor
 async def test_five_agents_that_answer_everything_stop_too(world: World):
     agents = [await world.agent(f"Agent {number}", model=chatty("Me too.")) for number in range(5)]
     noor = await world.person("Noor")
-    hall = await world.space("Hall", noor, *agents)
+    hall = await world.space("Hall", noor, *agents, agent_run_limit=0)
 
     await world.say(noor, "Who is hungry?", hall)
     await world.run()
