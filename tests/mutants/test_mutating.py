@@ -54,6 +54,7 @@ def test_each_kind_of_defect(source: str, with_defects: list[str]) -> None:
         "assert a < b",
         "raise ValueError(a < b)",
         "log.warning('gone', times=3)",
+        "task = tasks.create_task(f(), name='work')",
         "X = Literal[1, 2]",
         "@dataclass(frozen=True)\nclass A:\n    x: int",
         "x = 300",
