@@ -13,6 +13,7 @@ from denizen.memory import items, searching
 from denizen.memory.audience import Owner
 from denizen.memory.items import Candidate
 from denizen.memory.searching import Asked
+from denizen.memory.sinks import DatabaseRetriever, Wanted
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import kept_out, memory_owners, memory_terms
 from tests.world import World
@@ -170,3 +171,19 @@ async def test_memories_are_listed_by_owner_space_agent_or_organization_in_pages
     assert [first.text, second.text] == ["Noor likes riddles.", "The hall is cold."]
     assert await listed(organization=home, before=second.number) == ["Tea"]
     assert await listed(space=hall, before=first.number, limit=1) == ["The"]
+
+
+async def test_of_each_scope_as_many_are_brought_back_as_are_wanted_and_none_of_one_that_is_not(small_world: World):
+    owner, space = await owner_in(small_world)
+    everyones = Owner("organization", owner.organization_id)
+    for each in (owner, everyones):
+        await remember(small_world, each, space, fact("Tea is at four."), fact("Tea is black.", "m2"))
+    retriever = DatabaseRetriever(small_world.denizen.db)
+
+    async def brought_back(**top_k: int) -> list[str]:
+        wanted = Wanted("tea", (owner, everyones), top_k)  # pyright: ignore[reportArgumentType]
+        return [each.scope for each in await retriever.retrieve(wanted)]
+
+    assert await brought_back(user=5, organization=1) == ["user", "user", "organization"]
+    assert await brought_back(user=1) == ["user"]
+    assert await brought_back(user=0, organization=2) == ["organization", "organization"]

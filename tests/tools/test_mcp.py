@@ -405,3 +405,19 @@ async def test_a_request_that_the_network_fails_is_answered_with_whether_it_was_
         assert await code(forgot, **session) == mcp._FORGOTTEN
         assert await code(forgot) == 404
         assert await code(forgot, "GET", **session) == 404
+
+
+async def test_a_program_that_is_being_connected_ends_with_whoever_waits_for_it(
+    connections: McpConnections, tmp_path: Path
+):
+    """It was cancelled before there was a connection: nothing else knows of the program."""
+    fifo = tmp_path / "pid"
+    os.mkfifo(fifo)
+    silent = f"import os, signal\nopen({str(fifo)!r}, 'w').write(str(os.getpid()))\nsignal.pause()"
+    server = McpServer(command=sys.executable, args=("-c", silent))
+    asking = asyncio.create_task(offered(connections, server))
+    pid = int(await asyncio.to_thread(fifo.read_text))
+    asking.cancel()
+    await asyncio.wait({asking})
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
