@@ -656,3 +656,15 @@ async def test_a_message_may_name_another_space_and_streams_there(world: World):
     told = (await world.history(ada))[2].splitlines()
     assert '"error": "not_a_member"' in told[1]
     assert "You are in no space" in told[2]
+
+
+async def test_a_question_asked_in_no_space_is_for_whoever_shares_one_with_the_agent(world: World):
+    """Not for people who have nothing to do with it, though they share spaces with others."""
+    ada = await world.agent("Ada", call("confirm", what="deploy"), "Done.", tools=[confirm()])
+    noor, sam, iris = [await world.person(name) for name in ("Noor", "Sam", "Iris")]
+    await world.space("Hall", noor, ada)
+    await world.space("Attic", noor, sam)
+    await world.denizen.trigger(ada, "bell")
+    await world.run()
+    asked = {each.name: [found.tool for found in await world.denizen.waiting_calls(each)] for each in (noor, sam, iris)}
+    assert asked == {"Noor": ["confirm"], "Sam": [], "Iris": []}
