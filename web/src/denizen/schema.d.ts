@@ -732,6 +732,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/agents/{agent_id}/try-again": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Have an agent try again now
+         * @description An agent that cannot think tries again at once, and messages that it has set aside are taken up again: those of
+         *     one space, or of all. If nothing has changed, it fails again, and its spaces show why.
+         */
+        post: operations["try_again"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/agents/{agent_id}/webhooks": {
         parameters: {
             query?: never;
@@ -967,7 +988,8 @@ export interface paths {
         };
         /**
          * What needs a person
-         * @description Who thinks for your agents, whose events were given up or wait too long, and what to do about it.
+         * @description Who thinks for your agents, which of them cannot think and why, how long people have waited for each, what was
+         *     set aside, and what to do about it.
          */
         get: operations["get_health"];
         put?: never;
@@ -1930,6 +1952,27 @@ export interface paths {
         patch: operations["change_space"];
         trace?: never;
     };
+    "/api/spaces/{space_id}/agents/{agent_id}/ask-for-answer": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask an agent for the answer that it owes
+         * @description An agent that read a message here and did not reply, or reached a limit before it had, is woken and told that you
+         *     ask for an answer. The status that said so goes.
+         */
+        post: operations["ask_for_answer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/spaces/{space_id}/calls": {
         parameters: {
             query?: never;
@@ -2785,11 +2828,67 @@ export interface components {
              * @enum {string}
              */
             status: "sleeping" | "alive" | "paused" | "suspended" | "dead";
+            /** @description Why it cannot think; null: it can. */
+            trouble?: components["schemas"]["AgentTrouble"] | null;
             /**
              * Version
              * @description Of the definition; it grows with each change.
              */
             version: number;
+        };
+        /**
+         * AgentHealth
+         * @description Whether an agent can think on the instance that answers, and how long people have waited for it.
+         * @example {
+         *       "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *       "can_think": false,
+         *       "dead": 0,
+         *       "handle": "ada",
+         *       "name": "Ada",
+         *       "needs_a_person": true,
+         *       "trouble": {
+         *         "actions": [
+         *           "try_again"
+         *         ],
+         *         "cause": "key",
+         *         "retry_at": null,
+         *         "text": "OpenAI rejected the API key of Ada."
+         *       },
+         *       "waiting": 1,
+         *       "waiting_since": "2026-01-05T09:00:00Z"
+         *     }
+         */
+        AgentHealth: {
+            /** Agent Id */
+            agent_id: string;
+            /** Can Think */
+            can_think: boolean;
+            /**
+             * Dead
+             * @description How many messages it has set aside; `try-again` takes them up again.
+             */
+            dead: number;
+            /** Handle */
+            handle: string;
+            /** Name */
+            name: string;
+            /**
+             * Needs A Person
+             * @description Whether this stays as it is until somebody acts.
+             */
+            needs_a_person: boolean;
+            /** @description Why it cannot think. */
+            trouble: components["schemas"]["AgentTrouble"] | null;
+            /**
+             * Waiting
+             * @description How many messages of people wait for its answer.
+             */
+            waiting: number;
+            /**
+             * Waiting Since
+             * @description When the oldest of them came.
+             */
+            waiting_since: string | null;
         };
         /**
          * AgentOut
@@ -2822,6 +2921,8 @@ export interface components {
              * @enum {string}
              */
             status: "sleeping" | "alive" | "paused" | "suspended" | "dead";
+            /** @description Why it cannot think; null: it can. */
+            trouble?: components["schemas"]["AgentTrouble"] | null;
         };
         /**
          * AgentPage
@@ -2837,6 +2938,41 @@ export interface components {
             next?: string | null;
         };
         /**
+         * AgentTrouble
+         * @description Why an agent cannot think.
+         * @example {
+         *       "actions": [
+         *         "try_again",
+         *         "settings"
+         *       ],
+         *       "cause": "key",
+         *       "retry_at": "2026-01-05T09:10:00Z",
+         *       "text": "OpenAI rejected the API key of Ada. Check it under Administration › Keys; Ada then answers by itself."
+         *     }
+         */
+        AgentTrouble: {
+            /**
+             * Actions
+             * @description What a person can do, as in a status.
+             */
+            actions: ("try_again" | "ask" | "settings" | "resume" | "budget")[];
+            /**
+             * Cause
+             * @enum {string}
+             */
+            cause: "key" | "model" | "tool" | "price" | "definition" | "failing" | "refused" | "too_large" | "gave_up" | "interrupted" | "limit" | "no_reply" | "budget" | "suspended" | "deleted";
+            /**
+             * Retry At
+             * @description When it tries again by itself, if that is known.
+             */
+            retry_at: string | null;
+            /**
+             * Text
+             * @description What prevents it and who can fix it, for people.
+             */
+            text: string;
+        };
+        /**
          * AlertOut
          * @description Something that needs a person.
          * @example {
@@ -2849,7 +2985,7 @@ export interface components {
              * Code
              * @enum {string}
              */
-            code: "not_ready" | "nobody_thinks" | "dead_events" | "late_events" | "budget_spent";
+            code: "not_ready" | "nobody_thinks" | "agents_unable" | "dead_events" | "late_events" | "people_wait" | "budget_spent";
             /** Text */
             text: string;
         };
@@ -5018,6 +5154,27 @@ export interface components {
          * HealthOut
          * @description How your organization lives at this moment.
          * @example {
+         *       "agents": [
+         *         {
+         *           "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *           "can_think": false,
+         *           "dead": 0,
+         *           "handle": "ada",
+         *           "name": "Ada",
+         *           "needs_a_person": true,
+         *           "trouble": {
+         *             "actions": [
+         *               "try_again"
+         *             ],
+         *             "cause": "key",
+         *             "retry_at": null,
+         *             "text": "OpenAI rejected the API key of Ada."
+         *           },
+         *           "waiting": 1,
+         *           "waiting_since": "2026-01-05T09:00:00Z"
+         *         }
+         *       ],
+         *       "agents_checked": 1,
          *       "alerts": [
          *         {
          *           "code": "dead_events",
@@ -5047,6 +5204,16 @@ export interface components {
          *     }
          */
         HealthOut: {
+            /**
+             * Agents
+             * @description Those that need a person first, then by handle; up to 100 of them.
+             */
+            agents: components["schemas"]["AgentHealth"][];
+            /**
+             * Agents Checked
+             * @description How many were looked at; up to 1,000.
+             */
+            agents_checked: number;
             /**
              * Alerts
              * @description What needs a person; empty: all is well.
@@ -5612,6 +5779,8 @@ export interface components {
              * @enum {string}
              */
             status: "sleeping" | "alive" | "paused" | "suspended" | "dead";
+            /** @description Why it cannot think; null: it can. */
+            trouble?: components["schemas"]["AgentTrouble"] | null;
         };
         /**
          * ListedToken
@@ -5923,7 +6092,8 @@ export interface components {
          *       "id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
          *       "kind": "agent",
          *       "name": "Ada",
-         *       "role": "member"
+         *       "role": "member",
+         *       "trouble": null
          *     }
          */
         MemberOut: {
@@ -5945,6 +6115,8 @@ export interface components {
             name: string;
             /** Role */
             role: string;
+            /** @description Why an agent cannot think; null: it can. */
+            trouble: components["schemas"]["AgentTrouble"] | null;
         };
         /**
          * MemoryChange
@@ -8023,7 +8195,8 @@ export interface components {
          *           "id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
          *           "kind": "human",
          *           "name": "Noor",
-         *           "role": "member"
+         *           "role": "member",
+         *           "trouble": null
          *         },
          *         {
          *           "attention": "all",
@@ -8031,7 +8204,8 @@ export interface components {
          *           "id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
          *           "kind": "agent",
          *           "name": "Ada",
-         *           "role": "member"
+         *           "role": "member",
+         *           "trouble": null
          *         }
          *       ],
          *       "name": "Kitchen",
@@ -8716,6 +8890,20 @@ export interface components {
              * @description When the oldest of them came.
              */
             since: string;
+        };
+        /**
+         * TryAgain
+         * @description Where an agent is to try again.
+         * @example {
+         *       "space": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f"
+         *     }
+         */
+        TryAgain: {
+            /**
+             * Space
+             * @description A space that you and the agent are in; without it, everywhere (admins).
+             */
+            space?: string | null;
         };
         /**
          * TryMetaprompt
@@ -11117,6 +11305,41 @@ export interface operations {
             };
         };
     };
+    try_again: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TryAgain"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_webhooks: {
         parameters: {
             query?: never;
@@ -11713,7 +11936,10 @@ export interface operations {
     };
     get_health: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Also ask each model for a few tokens, which costs as much. */
+                probe?: boolean;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -13945,7 +14171,8 @@ export interface operations {
                      *               "id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
                      *               "kind": "human",
                      *               "name": "Noor",
-                     *               "role": "member"
+                     *               "role": "member",
+                     *               "trouble": null
                      *             },
                      *             {
                      *               "attention": "all",
@@ -13953,7 +14180,8 @@ export interface operations {
                      *               "id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
                      *               "kind": "agent",
                      *               "name": "Ada",
-                     *               "role": "member"
+                     *               "role": "member",
+                     *               "trouble": null
                      *             }
                      *           ],
                      *           "name": "Kitchen",
@@ -14070,6 +14298,36 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["SpaceOut"];
                 };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    ask_for_answer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                space_id: string;
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description What went wrong. */
             default: {
