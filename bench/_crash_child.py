@@ -396,7 +396,8 @@ class Town:
         )
 
     async def _open(self, name: str, members: Sequence[str]) -> SpaceId:
-        space = await self.runtime.create_space(name, [await self.runtime.find(each) for each in members])
+        there = [await self.runtime.find(each) for each in members]
+        space = await self.runtime.create_space(name, there, floor="all")
         return space.id
 
     async def ask(self, post: Post, known: set[int], begun: set[int]) -> None:

@@ -23,7 +23,7 @@ async def measure(url: str, agents: int, messages: int, at_once: int) -> dict[st
     async with Runtime(url) as runtime:
         person = await runtime.create_person("Noor")
         crowd = [await runtime.create_agent(f"Agent {number}") for number in range(agents)]
-        space = await runtime.create_space("Square", [person, *crowd])
+        space = await runtime.create_space("Square", [person, *crowd], floor="all")
 
         async def post(count: int) -> None:
             for _ in range(count):

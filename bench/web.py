@@ -115,7 +115,7 @@ async def dropped(page: Page, house: House, agents: int, seconds: float) -> floa
 
     model = forever(lambda _, info: reply(text) if info.number < agents else "Done.", pause=breathe, record=False)
     crowd = [await house.runtime.create_agent(f"Agent {number}", model=model) for number in range(agents)]
-    hall = await house.runtime.create_space("Hall", [house.noor, *crowd])
+    hall = await house.runtime.create_space("Hall", [house.noor, *crowd], floor="all")
     await page.goto(f"{house.address}/s/{hall.id}")
     await page.get_by_label("Message to Hall").fill("Everyone, please.")
     await page.keyboard.press("Enter")

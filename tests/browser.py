@@ -14,7 +14,7 @@ from typing import Final
 
 from playwright.async_api import Browser, Playwright, async_playwright
 
-_NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 ARGUMENTS: Final = (
     "--no-sandbox",  # tests may run as root
     "--disable-gpu",
@@ -60,7 +60,7 @@ def _found(of_playwright: Path) -> Path | None:
     named = os.environ.get("CHROMIUM")
     if named:
         return Path(named)
-    on_path = next(filter(None, map(shutil.which, _NAMES)), None)
+    on_path = next(filter(None, map(shutil.which, NAMES)), None)
     if on_path:
         return Path(on_path)
     return of_playwright if of_playwright.is_file() else None

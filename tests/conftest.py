@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from uuid import uuid4
 
@@ -105,10 +106,10 @@ def pytest_configure() -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Gives `database_url` and `ready_url` their databases."""
-    folder = metafunc.definition.path.relative_to(TESTS)
-    both = metafunc.config.getoption("--all-databases") or _within(folder, ON_BOTH_DATABASES) is not None
     for name in ("database_url", "ready_url"):
         if name in metafunc.fixturenames:
+            within = _within(metafunc.definition.path, ON_BOTH_DATABASES) is not None
+            both = within or metafunc.config.getoption("--all-databases")
             metafunc.parametrize(name, ["sqlite", "postgresql"] if both else ["sqlite"], indirect=True)
 
 
@@ -116,15 +117,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes long begins first, above all what has a limit of its own: at the end, everyone would wait for it."""
 
     def place(item: pytest.Item) -> tuple[bool, int]:
-        slow = _within(item.path.relative_to(TESTS), SLOW_FIRST)
+        slow = _within(item.path, SLOW_FIRST)
         return item.get_closest_marker("timeout") is None, len(SLOW_FIRST) if slow is None else slow
 
     items.sort(key=place)
 
 
+@cache
 def _within(path: Path, places: tuple[str, ...]) -> int | None:
     """The number of the first of these files and folders that `path` is in, or is."""
-    return next((at for at, place in enumerate(places) if path.is_relative_to(place)), None)
+    return next((at for at, place in enumerate(places) if path.is_relative_to(TESTS / place)), None)
 
 
 def pytest_collection_finish() -> None:

@@ -105,6 +105,8 @@ def started(command: list[str], folder: Path, home: Path, *, deadline_seconds: f
     kept = ("PATH", "LANG", "TMPDIR", "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS")
     environment = {name: os.environ[name] for name in kept if name in os.environ}
     environment |= {"HOME": str(home.parent), "DENIZEN_HOME": str(home), "DENIZEN_PORT": str(port)}
+    # What was downloaded before need not be downloaded again: what is installed is checked against the same hashes.
+    environment |= {"PIP_CACHE_DIR": str(Path.home() / ".cache/pip"), "npm_config_cache": str(Path.home() / ".npm")}
     with output.open("ab") as sink:
         process = subprocess.Popen(
             command, cwd=folder, env=environment, stdout=sink, stderr=subprocess.STDOUT, start_new_session=True

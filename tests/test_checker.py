@@ -86,7 +86,7 @@ async def _live(denizen: Runtime) -> None:
     bo = await denizen.create_agent("Bo", model=scripted(skip("not mine"), skip(), [call("hang")]), tools=[hang])
     cleo = await denizen.create_agent("Cleo", model=scripted("Three."), cycle={"silent_reply": "deliver"})
     desk = await denizen.create_space("Desk", [noor, ada])
-    square = await denizen.create_space("Square", [noor, finn, ada, bo])
+    square = await denizen.create_space("Square", [noor, finn, ada, bo], floor="all")
     corner = await denizen.create_space("Corner", [finn, cleo])
     await denizen.attend(square, ada, "mentions")
     for space, author, words in ((desk, noor, "First?"), (desk, noor, "Second?"), (corner, finn, "Third?")):

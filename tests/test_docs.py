@@ -25,10 +25,7 @@ def name_in_repository(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-every_document = pytest.mark.parametrize("path", DOCUMENTS, ids=name_in_repository)
-
-
-@every_document
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name_in_repository)
 def test_the_code_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every Python block of a page runs, one after the other, as the program a reader would type."""
     monkeypatch.chdir(tmp_path)
@@ -37,11 +34,15 @@ def test_the_code_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     run_page(path.read_text(), str(path), monkeypatch)
 
 
-@every_document
-def test_the_links_lead_somewhere(path: Path) -> None:
+def test_the_links_lead_somewhere() -> None:
     """Every link to another file of the repository has that file at its end."""
-    missing = [target for target in linked_files(path.read_text()) if not (path.parent / target).exists()]
-    assert not missing, f"{name_in_repository(path)} links to what is not there: {missing}"
+    missing = [
+        f"{name_in_repository(path)} links to {target}, which is not there"
+        for path in DOCUMENTS
+        for target in linked_files(path.read_text())
+        if not (path.parent / target).exists()
+    ]
+    assert not missing, "\n".join(missing)
 
 
 def run_page(text: str, filename: str, monkeypatch: pytest.MonkeyPatch) -> None:

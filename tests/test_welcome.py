@@ -5,11 +5,18 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 
-from denizen import Runtime
+import pytest
+from pydantic_ai.messages import ModelMessage
+
+from denizen import Runtime, reply
 from denizen.agents import registry
 from denizen.agents.chatting import private_space
+from denizen.models.catalog import DEMO
+from denizen.models.demo.model import demo
+from denizen.models.scripted import Info, ScriptedModel, Turn, forever
 from denizen.spaces import directory
 from denizen.welcome import welcome
+from tests.world import as_text
 
 
 async def test_instances_that_are_started_together_make_one_world(ready_url: str) -> None:
@@ -30,3 +37,25 @@ async def test_its_private_rooms_are_those_that_every_way_in_leads_to(ready_sqli
         for agent, _ in await runtime.db.read(registry.living_agents, owner.organization_id):
             await runtime.db.write(private_space, owner, agent)
         assert await runtime.db.read(directory.spaces_of, owner.id) == before
+
+
+def chatty() -> ScriptedModel:
+    """A model that answers everything it is shown."""
+
+    def decide(messages: list[ModelMessage], _info: Info) -> Turn:
+        return reply("Hi!") if as_text(messages[-1]).startswith("[INBOX") else "Said hi."
+
+    return forever(decide)
+
+
+@pytest.mark.parametrize("model", [chatty(), demo(pace=0)], ids=["chatty", "demo"])
+async def test_hi_in_the_lobby_has_one_answer(ready_url: str, model: ScriptedModel) -> None:
+    """It led to 144 messages of two agents that answered each other."""
+    async with Runtime(ready_url, models={DEMO: model}) as runtime:
+        owner = (await welcome(runtime, "Noor")).owner
+        lobby = next(each for each in await runtime.db.read(directory.spaces_of, owner.id) if each.name == "Lobby")
+        for number in (1, 2):
+            await runtime.post(lobby, owner, "hi")
+            await runtime.run_until_idle()
+            authors = [message.author_name for message in await runtime.messages(lobby)]
+            assert authors == ["Noor", "Ada"] * number

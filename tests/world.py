@@ -35,7 +35,7 @@ from denizen.cycles.records import CycleRecord
 from denizen.models.catalog import DEMO
 from denizen.models.demo.model import demo
 from denizen.models.scripted import ScriptedModel, Turn
-from denizen.spaces.directory import Entity, Space
+from denizen.spaces.directory import Entity, Floor, Space
 from denizen.spaces.posting import Posted
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import events, ledger, messages
@@ -132,8 +132,9 @@ class World:
         """What the agent thinks with."""
         return self._models[agent.definition.model]
 
-    async def space(self, name: str, *members: Entity | Agent, **options: Any) -> Space:
-        space = await self.denizen.create_space(name, members, **options)
+    async def space(self, name: str, *members: Entity | Agent, floor: Floor = "all", **options: Any) -> Space:
+        """A space in which, unless the test is about the floor, every agent takes up what is said."""
+        space = await self.denizen.create_space(name, members, floor=floor, **options)
         self._spaces.append(space)
         _next_millisecond()
         return space

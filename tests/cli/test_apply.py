@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from typer.testing import CliRunner
 from denizen.agents.documents import KINDS
 from denizen.cli.definitions_page import keys, render_reference
 from denizen.cli.main import app
+from tests import warm
 from tests.cli.conftest import Run
 from tests.fresh import ROOT, started, until
 
@@ -111,12 +111,12 @@ def test_a_tool_that_is_not_loaded_is_told(run: Run) -> None:
 @pytest.mark.timeout(900)
 def test_it_is_applied_to_a_house_that_is_up(tmp_path: Path) -> None:
     """Two processes, one database; the agent that was made answers without a restart."""
-    up = [sys.executable, "-m", "denizen", "up"]
+    up = [*warm.denizen(), "up"]
     (tmp_path / "fern.yaml").write_text("name: Fern\ninstructions: You look after the garden.\nspaces: [Garden]\n")
     with started(up, ROOT, tmp_path / "home") as house:
         environment = {"HOME": str(tmp_path), "DENIZEN_HOME": str(house.home), "PATH": "/usr/bin:/bin"}
         applied = subprocess.run(
-            [sys.executable, "-m", "denizen", "apply", str(tmp_path / "fern.yaml")],
+            [*warm.denizen(), "apply", str(tmp_path / "fern.yaml")],
             cwd=ROOT,
             env=environment,
             capture_output=True,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncGenerator, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +19,7 @@ from denizen.cli.main import COMMANDS, command_of
 from denizen.client import Client
 from denizen.errors import DenizenError, NotFound, RequestRefused
 from denizen.settings.shape import Settings
+from tests import warm
 from tests.cli.chat.houses import House, open_house
 from tests.cli.conftest import Run
 
@@ -305,11 +305,9 @@ async def test_a_server_elsewhere_is_asked_by_its_address(house: House, tmp_path
 
     async def denizen(*arguments: str) -> tuple[int | None, str, str]:
         process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "denizen",
+            *warm.denizen(),
             *arguments,
-            env=house.environ(tmp_path / "home", PYTHONPATH=str(Path(__file__).parents[2] / "src"), NO_COLOR="1"),
+            env=house.environ(tmp_path / "home", NO_COLOR="1"),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

@@ -87,10 +87,17 @@ DURING: dict[Callable[..., Any], Arguments] = {
     ending.undo_cycle: lambda at: (at.cycle, "a defect"),
     ending.postpone_cycle: lambda at: (at.cycle, "a defect"),
     ending.hand_back: lambda at: (at.cycle,),
+    ending.set_aside_cycle: lambda at: (at.cycle, "too long", "too_large", {}),
+    ending.interrupt_cycle: lambda at: (at.cycle, "the process died"),
+    ending.park_cycle: lambda at: (at.cycle, "401", "key", {}),
+    ending.show_trouble: lambda at: (at.cycle, {}),
+    calling.store_note: lambda at: (at.cycle, at.answered(TextPart("Hello, Noor."))),
 }
 """The writes of an open cycle."""
 OPTIONS: dict[Callable[..., Any], dict[str, Any]] = {
-    awareness.notice: {"seq": 100, "max_tokens": 10_000, "text_chars": 1_000}
+    awareness.notice: {"seq": 100, "max_tokens": 10_000, "text_chars": 1_000},
+    ending.park_cycle: {"keep": False},
+    ending.show_trouble: {"retry_in": 5.0},
 }
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -14,9 +13,9 @@ from typing import Any
 
 import httpx2
 
+from tests import warm
 from tests.servers import free_port
 
-ROOT = Path(__file__).parents[2]
 START_SECONDS = 100
 GRACE = {"DENIZEN_AGENTS__GRACE_SECONDS": "100"}
 """Whoever is told to stop finishes what is under way, however slow the machine is."""
@@ -49,11 +48,10 @@ class Instance:
         # Nothing of the machine's own environment but what a shell has: no keys, no settings.
         plain = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
         self._process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "denizen", "up"),
+            *(*warm.denizen(), "up"),
             cwd=self.home.parent,
             env={
                 **plain,
-                "PYTHONPATH": str(ROOT / "src"),
                 "HOME": str(self.home.parent),
                 "COLUMNS": "400",
                 "DENIZEN_HOME": str(self.home),

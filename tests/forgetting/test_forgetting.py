@@ -13,11 +13,12 @@ from sqlalchemy import Text
 from denizen import call, forever, reply, scripted, tool
 from denizen.agents.registry import Agent
 from denizen.checker import check
-from denizen.errors import InvalidInput, NotFound
+from denizen.errors import ContentRefused, InvalidInput, NotFound
 from denizen.forgetting import redacting
 from denizen.forgetting.places import PLACES
 from denizen.forgetting.redacting import Redactor
 from denizen.ids import MessageId
+from denizen.inbox import statuses
 from denizen.models.scripted import Info, Turn
 from denizen.spaces import posting
 from denizen.spaces.directory import Entity, Space
@@ -351,6 +352,7 @@ WORDLESS = {
     "by_id", "receipt", "from_space_id", "to_space_id", "settings", "tools", "voice", "part", "asked_by", "round_id",
     "colour", "error_code", "reader_id", "user_id", "owner", "scope", "category", "hash", "sources", "superseded_by",
     "policy", "person_id", "preset", "mood", "skill", "complexity", "counters", "metaprompt", "cause",
+    "parked_cause", "floor",
 }  # fmt: skip
 """Columns that hold identifiers, words of our own, or what no person has said."""
 
@@ -378,6 +380,45 @@ def test_every_column_that_keeps_words_has_its_place() -> None:
         if isinstance(column.type, Text) and column.name not in known.get(table.name, set()) | WORDLESS
     ]
     assert overlooked == []
+
+
+async def test_a_status_goes_with_the_message_that_it_was_shown_for(world: World):
+    """Deleted or forgotten, a message waits no more; another that waits keeps the status."""
+    ada = await world.agent("Ada")
+    noor = await world.person("Noor")
+    two = await world.space("Two", noor, ada)
+    await world.denizen.suspend_agent(ada)
+    posted = [await world.say(noor, text, two) for text in ("One", SECRET, "Three")]
+
+    async def shown() -> list[tuple[str, str | None]]:
+        found = await world.denizen.db.read(statuses.of_space, two.id)
+        return [(each.cause, each.message_id) for each in found]
+
+    assert await shown() == [("suspended", posted[2].id)]
+    await world.denizen.delete_message(posted[2].id, by=noor)
+    assert await shown() == [("suspended", posted[1].id)]
+    await world.denizen.forget_message(posted[1].id, by=noor)
+    assert await shown() == [("suspended", posted[0].id)]
+    await assert_gone(world, *WORDS)
+    await world.denizen.delete_message(posted[0].id, by=noor)
+    assert await shown() == []
+
+
+@pytest.mark.parametrize("what", ["person", "space"])
+async def test_no_status_is_left_of_a_person_or_a_space(world: World, what: str):
+    refused = ContentRefused("no")
+    ada = await world.agent("Ada", refused, refused, refused)
+    noor, bert = await world.person("Noor"), await world.person("Bert")
+    two = await world.space("Two", noor, ada)
+    await world.say(noor, SECRET, two)
+    await world.run()
+    assert len(await world.denizen.db.read(statuses.of_space, two.id)) == 1
+    if what == "person":
+        await world.denizen.forget_person(noor.id, by=bert)
+    else:
+        await world.denizen.forget_space(two.id, by=noor)
+    assert await world.denizen.db.read(statuses.of_space, two.id) == []
+    await assert_gone(world, *WORDS)
 
 
 async def test_a_dry_run_removes_nothing_and_says_what_would_be(world: World):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from denizen.access.roles import Role
 from denizen.memory.documents import SHARED
@@ -164,3 +165,13 @@ def test_the_example_of_the_seed_is_understood() -> None:
 
 def test_only_four_categories_become_the_organizations_by_default() -> None:
     assert OrganizationMemory().categories == SHARED == ("facts", "people", "projects", "decisions")
+
+
+def test_a_policy_is_written_in_either_spelling_and_what_it_does_not_know_is_refused() -> None:
+    """A misspelt `shareWithOrganisation` must not pass for silence."""
+    said = Policy.model_validate({"shareWithOrganization": True})
+    assert said == Policy.model_validate({"share_with_organization": True})
+    assert said.share_with_organization is True
+    for wrong in ({"shareWithOrganisation": True}, {"scopes": {"everyone": True}}):
+        with pytest.raises(ValidationError, match="Extra inputs"):
+            Policy.model_validate(wrong)

@@ -55,7 +55,8 @@ async def house(runtimes: Sequence[Runtime]) -> AsyncGenerator[tuple[Entity, lis
         agents = [await first.create_agent(f"Agent {at}", model="answering") for at in range(ROOMS)]
         # Each agent hears the answers of another, so that they wake each other too.
         rooms = [
-            await first.create_space(f"Room {at}", [noor, agents[at], agents[(at + 1) % ROOMS]]) for at in range(ROOMS)
+            await first.create_space(f"Room {at}", [noor, agents[at], agents[(at + 1) % ROOMS]], floor="all")
+            for at in range(ROOMS)
         ]
         yield noor, agents, rooms
 

@@ -272,7 +272,8 @@ class Lives(RuleBasedStateMachine):
         self.people[person.id] = handle
 
     def new_space(self) -> None:
-        space = self.house.write(directory.create_space, self.home, name=f"Room {len(self.members)}")
+        room = {"name": f"Room {len(self.members)}", "floor": "all", "agent_run_limit": 0}
+        space = self.house.write(directory.create_space, self.home, **room)
         self.members[space.id] = {}
 
     def join(self, space: SpaceId, who: EntityId, attention: Attention) -> None:

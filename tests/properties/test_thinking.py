@@ -220,7 +220,7 @@ async def play(url: str, makes: Sequence[Make], moments: Sequence[Moment]) -> No
             )
             scene.agents.append(agent)
             scene.models.append(model)
-        scene.spaces.append(await denizen.create_space("Everyone", [noor, *scene.agents]))
+        scene.spaces.append(await denizen.create_space("Everyone", [noor, *scene.agents], floor="all"))
         scene.spaces.append(await denizen.create_space("Two", [noor, scene.agents[0]]))
         async with denizen.living() as residents:
             for number, moment in enumerate(moments):
@@ -470,7 +470,7 @@ async def test_what_wakes_is_found_behind_any_number_of_events_that_do_not() -> 
             "Ada", model=forever(lambda _, __: "Done."), cycle={"silent_reply": "ignore"}
         )
         chatter = await denizen.create_agent("Ben", model=forever(lambda _, __: skip()))
-        space = await denizen.create_space("Room", [noor, agent, chatter])
+        space = await denizen.create_space("Room", [noor, agent, chatter], floor="all")
         what = posting.draft("One more word.")
         for _ in range(250):
             await denizen.db.write(posting.post, space.id, chatter.id, what, hop=posting.HOP_BUDGET + 1)

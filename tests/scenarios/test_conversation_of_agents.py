@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from denizen import reply
+from denizen.spaces.directory import FLOORS, Floor
 from tests.world import World
 
 
-async def test_two_agents_work_out_a_spec_for_a_person(world: World):
+@pytest.mark.parametrize("floor", FLOORS)
+async def test_two_agents_work_out_a_spec_for_a_person(world: World, floor: Floor):
     """A person asks one agent, which asks another, hears the answer, and reports."""
     pat = await world.agent(
         "Pat",
@@ -21,7 +25,7 @@ async def test_two_agents_work_out_a_spec_for_a_person(world: World):
         "Told Pat: 2 days.",
     )
     husam = await world.person("Husam")
-    planning = await world.space("Planning", husam, pat, eli)
+    planning = await world.space("Planning", husam, pat, eli, floor=floor)
     await world.denizen.attend(planning, eli, "mentions")
 
     await world.say(husam, "@pat I need a feature spec for dark mode", planning)

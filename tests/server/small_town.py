@@ -116,7 +116,7 @@ async def _furnish(world: World, home: Organization, mark: str, people: list[Ent
     ada = await denizen.create_agent(f"{mark}Ada", model="demo", instructions=f"{mark}You help.", organization=home)
     bee = await world.agent(f"{mark}Bee", call("confirm"), tools=[CONFIRM], organization=home)
     bo = await denizen.create_agent(f"{mark}Bo", model="demo", organization=home)
-    kitchen = await denizen.create_space(f"{mark}Kitchen", [*people, victim, ada, bee], organization=home)
+    kitchen = await denizen.create_space(f"{mark}Kitchen", [*people, victim, ada, bee], floor="all", organization=home)
     said = await denizen.post(kitchen, first, f"{mark}Hello, @{ada.entity.handle} and @{bee.entity.handle}.")
     await denizen.run_until_idle()
     [waiting] = await denizen.calls(kitchen)

@@ -28,7 +28,6 @@ from tests.server.small_town import Part, Town
 from tests.world import UNHURRIED, open_world
 
 APP = create_app(Runtime())
-DESCRIPTION = small_town.description()
 WALKED = {f"{each.method} {each.path}": each for each in permissions(APP)}
 _ORDER = ("GET", "POST", "PUT", "PATCH", "DELETE")
 """What is looked at is still there, and what is taken away is taken away last."""
@@ -61,7 +60,7 @@ class Walker:
         self.house = house
         self.town = town
         self.permission = permission
-        self.operation = DESCRIPTION["paths"][permission.path][permission.method.lower()]
+        self.operation = small_town.description()["paths"][permission.path][permission.method.lower()]
 
     def __str__(self) -> str:
         return f"{self.permission.method} {self.permission.path}"
@@ -70,7 +69,7 @@ class Walker:
         """Ask about what is in that part; in query and body, about what is in `told`."""
         path = small_town.filled(self.permission.path, part, role or "")
         foreign = told is not None
-        body = small_town.body_of(DESCRIPTION, self.operation, told or part, all_fields=foreign)
+        body = small_town.body_of(small_town.description(), self.operation, told or part, all_fields=foreign)
         query = small_town.needed(self.operation)
         query |= small_town.about(self.operation, told, self.permission.path) if foreign else {}
         headers = {} if role is None else {"Authorization": f"Bearer {self.town.secrets[role]}"}
@@ -214,7 +213,7 @@ def _is_refused_as_declared(permission: Permission, role: Role | None, answer: A
 
 def test_the_walk_goes_everywhere() -> None:
     """Every request that the API describes is walked once, and the four words for whom a route is for are all used."""
-    described = {f"{method} {path}" for method, path, _ in small_town.operations(DESCRIPTION)}
+    described = {f"{method} {path}" for method, path, _ in small_town.operations(small_town.description())}
     assert set(WALKED) == described
     assert sorted(f"{each.method} {each.path}" for walk in WALKS.values() for each in walk) == sorted(WALKED)
     assert {each.asked for each in WALKED.values()} >= {"anyone", "bearer", "member", "admin"}

@@ -31,7 +31,7 @@ from denizen.inbox.statuses import PARKING_CAUSES, SET_ASIDE
 from denizen.models.prices import Usage, usage_of
 from denizen.plans import agenda
 from denizen.reflection import records as reflection
-from denizen.spaces import directory
+from denizen.spaces import directory, floor
 from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx, insert_into, statement
 from denizen.storage.schema import (
@@ -218,6 +218,7 @@ def edit(tx: Tx, agent_id: AgentId, definition: AgentDefinition) -> Agent:
 def suspend(tx: Tx, agent_id: AgentId) -> None:
     """The agent thinks no more until it is resumed. Its events and plans wait; a cycle under way stops where it is."""
     _change_status(tx, agent_id, "suspended")
+    floor.hand_over(tx, agent_id)
     epoch = leases.seize(tx, agent_id)
     agenda.hold(tx, agent_id)
     tx.run(_interrupt, agent=agent_id)
@@ -276,6 +277,7 @@ def try_again(tx: Tx, agent_id: AgentId, space_id: SpaceId | None = None) -> Non
 def delete(tx: Tx, agent_id: AgentId) -> None:
     """The agent is dead: it never wakes again. Its past stays; a cycle under way ends with a note that says so."""
     _change_status(tx, agent_id, "dead")
+    floor.hand_over(tx, agent_id)
     epoch = leases.seize(tx, agent_id)
     calls.cancel(tx, agent_id)
     statuses.show_where_someone_waits(tx, agent_id, "deleted")

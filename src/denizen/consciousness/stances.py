@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import bindparam, select
 
 from denizen.ids import AgentId, SpaceId
+from denizen.spaces import directory
 from denizen.spaces.directory import Space
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import memberships, spaces, stances
@@ -36,11 +37,7 @@ _newest = (
 )
 _place = (
     select(
-        spaces.c.id,
-        spaces.c.organization_id,
-        spaces.c.kind,
-        spaces.c.name,
-        spaces.c.private,
+        *directory.SPACE_COLUMNS,
         stances.c.profile_line,
         stances.c.mind_line,
     )
@@ -63,4 +60,4 @@ def place(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> Place | None:
 
 
 def _read(row: tuple[Any, ...]) -> Place:
-    return Place(Space(row[0], row[1], row[2], row[3], bool(row[4])), row[5], row[6])
+    return Place(directory.as_space(row), row[-2], row[-1])

@@ -25,13 +25,13 @@ from denizen.inbox import statuses
 from denizen.inbox.events import ABOUT, ASKED_BY, Event
 from denizen.inbox.format import plain_name, quoted_name
 from denizen.inbox.statuses import Cause
-from denizen.spaces import directory, posting
+from denizen.spaces import directory, floor, posting
 from denizen.spaces.posting import Draft
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import calls, messages
 from denizen.tools import effects, guard
 from denizen.tools.effects import EffectRecord
-from denizen.tools.hops import hop_of_send
+from denizen.tools.hops import hop_of_send, shown_in
 from denizen.tools.prebuilt import SEND_MESSAGE
 
 SilentReply = Literal["nudge", "deliver", "ignore"]
@@ -293,12 +293,16 @@ def deliver_text(tx: Tx, agent_id: AgentId, cycle: OpenCycle, sending: Outgoing)
     space_id, what, step = sending.space_id, sending.what, sending.step
     if guard.crossing(tx, agent_id, cycle.id, space_id, what, cycle.events, cycle.remembered) is not None:
         return None
-    posted = posting.post(tx, space_id, agent_id, what, hop=hop_of_send(cycle.events, space_id), cycle_id=cycle.id)
+    hop = hop_of_send(tx, agent_id, space_id, cycle.events, shown_in(cycle.entries))
+    answers = floor.asked_by(cycle.events, space_id)
+    posted = posting.post(tx, space_id, agent_id, what, hop=hop, cycle_id=cycle.id, answers=answers)
     result = json.dumps({"success": True, "messageId": posted.id}, separators=(",", ":"))
     effects.record(tx, cycle.id, step, 0, SEND_MESSAGE, result=result, changes=True)
     return EffectRecord(step, 0, SEND_MESSAGE, "done", True, result)
 
 
+_PASSED_ON: Final[frozenset[Cause]] = frozenset({"no_reply", "limit", "gave_up"})
+"""What another agent of the space may make good, where one of them is to answer."""
 Why = tuple[Cause, Mapping[str, JsonValue]]
 """Why somebody has no answer: the cause, and what its sentence names."""
 
@@ -312,9 +316,17 @@ def tell_unanswered(
     *,
     retry_at: int | None = None,
 ) -> None:
-    """Each space in which somebody has waited for this cycle in vain shows `why`, or what the stop reason says."""
+    """Each space in which somebody has waited for this cycle in vain shows `why`, or what the stop reason says.
+
+    Where another agent takes over what this one did not answer, there is nothing to show.
+    """
     cause, detail = why or _why(stop_reason)
-    for each in unanswered(tx, agent_id, cycle.id, cycle.events):
+    silent = unanswered(tx, agent_id, cycle.id, cycle.events)
+    if silent and cause in _PASSED_ON:
+        spaces = {each.space_id for each in silent}
+        left = floor.pass_on(tx, agent_id, [event for event in cycle.events if event.space_id in spaces])
+        silent = unanswered(tx, agent_id, cycle.id, left)
+    for each in silent:
         statuses.show(tx, agent_id, each.space_id, cause, message_id=each.message_id, retry_at=retry_at, **detail)
 
 

@@ -17,7 +17,7 @@ from denizen.consciousness.log import Entry
 from denizen.cycles.records import OpenCycle
 from denizen.inbox import delivery
 from denizen.inbox.events import Event
-from denizen.inbox.format import MID_CYCLE_UPDATE, format_inbox, format_preview, take_that_fit
+from denizen.inbox.format import MID_CYCLE_UPDATE, PREVIEW_EVENTS, format_inbox, format_preview, take_that_fit
 from denizen.storage.database import Tx
 
 Awareness = Literal["none", "preview", "urgent", "combined"]
@@ -32,6 +32,8 @@ class Noticed:
     """The urgent events, as they are told and stored."""
     preview: str | None = None
     """The others, as they are shown this once."""
+    previewed: int = 0
+    """The number of the newest of them."""
 
 
 NOTHING = Noticed()
@@ -57,6 +59,9 @@ def notice(
         delivery.take(tx, urgent, cycle.id)
         log.append(tx, lease.agent_id, [update])
     taken = {event.number for event in urgent}
-    rest = [event for event in waiting if event.number not in taken]
-    shown = format_preview(rest) if rest and awareness in ("preview", "combined") else None
-    return Noticed(tuple(urgent), update, shown)
+    # What does not wake is read at the next waking: shown here, it would be answered all the same.
+    rest = [event for event in waiting if event.wakes and event.number not in taken]
+    if not rest or awareness not in ("preview", "combined"):
+        return Noticed(tuple(urgent), update)
+    newest = max(event.number for event in rest[:PREVIEW_EVENTS])
+    return Noticed(tuple(urgent), update, format_preview(rest), newest)

@@ -30,11 +30,11 @@ from denizen.errors import DenizenError, InvalidInput, NotAMember, NotFound
 from denizen.ids import AgentId, CallId, CycleId, MessageId, SpaceId, new_id
 from denizen.storage.database import Tx, statement, storable
 from denizen.storage.schema import cycles
-from denizen.tools import calls, effects, guard
+from denizen.tools import calls, effects, guard, hops
 from denizen.tools.calls import Mode, New
 from denizen.tools.effects import EffectRecord
 from denizen.tools.errands import LATE_SECONDS
-from denizen.tools.hops import hop_of_plan
+from denizen.tools.hops import Shown, hop_of_plan
 from denizen.tools.tool import AskTool, Done, Hand, OutsideTool, OwnTool, Tool, Toolbox
 
 ANSWER_SECONDS: Final = 7 * 86_400
@@ -65,6 +65,8 @@ class Step:
     charge: Charge = NOTHING
     asked: frozenset[int] = frozenset()
     """The calls that people were asked to answer, by position."""
+    shown: Shown = hops.NOTHING
+    """What the request held beside the events of the cycle, where something is to be sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,6 +355,7 @@ class _Desk:
             _message_id(self._step.streamed.get(position)),
             self._step.prepared.get(position),
             self._cycle.remembered,
+            self._step.shown,
         )
         try:
             return tool.run(self._tx, hand, tool.check(call.args))

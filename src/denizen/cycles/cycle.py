@@ -61,10 +61,11 @@ from denizen.profiles.choosing import Profiling
 from denizen.storage.database import Database
 from denizen.telemetry.telemetry import OFF, Telemetry
 from denizen.telemetry.traces import under
-from denizen.tools import guard
+from denizen.tools import guard, hops
 from denizen.tools.calls import UNKNOWN_OUTCOME
 from denizen.tools.effects import EffectRecord
 from denizen.tools.errands import Errands, in_words, is_being_cancelled
+from denizen.tools.hops import Shown
 from denizen.tools.prebuilt import SEND_MESSAGE, SKIP
 from denizen.tools.tool import Occasion, OutsideTool, OwnTool, Toolbox, spaces_of
 
@@ -181,6 +182,7 @@ class _Thinking:
         self._resumed = cycle.steps > 0
         self._preview: str | None = None
         self._preview_tokens = 0
+        self._previewed = 0
         self._mind = mind
         self._cycle = cycle
         self._steps = cycle.steps
@@ -266,7 +268,7 @@ class _Thinking:
 
     async def _look_around(self) -> None:
         """Before each step but the first: take what is urgent, and see what else waits."""
-        self._preview, self._preview_tokens = None, 0
+        self._preview, self._preview_tokens, self._previewed = None, 0, 0
         if self._steps == 0 or self._with.settings.awareness == "none":
             return
         # What arrived before the cycle was taken up has woken nobody here.
@@ -290,7 +292,7 @@ class _Thinking:
             # Where there is hardly room, a glance at the inbox is the first thing to do without.
             tokens = estimate(noticed.preview) + PER_MESSAGE
             if tokens < (self._history_tokens - self._mind.present_tokens) // 4:
-                self._preview, self._preview_tokens = noticed.preview, tokens
+                self._preview, self._preview_tokens, self._previewed = noticed.preview, tokens, noticed.previewed
         if noticed.update is not None:
             self._cycle = replace(self._cycle, events=(*self._cycle.events, *noticed.taken))
             self._awaited = bool(answering.waiting_spaces(self._cycle.events))
@@ -491,6 +493,7 @@ class _Thinking:
             made_of["only"] = [tool for tool in self._with.toolbox.by_name if self._phase.allows(tool)]
         if self._preview is not None:
             made_of["preview"] = self._preview
+            made_of[hops.PREVIEWED] = self._previewed
         if not self._mind.layered:
             made_of["layers"] = False
         if self._mind.views:
@@ -505,10 +508,17 @@ class _Thinking:
         """Whether the world is different because of this cycle: then it can no longer be undone."""
         return any(effect.changes for effect in self._effects.values())
 
+    def _shown(self, calls: tuple[ToolCallPart, ...], *entries: Entry) -> Shown:
+        """What the cycle has seen beside its events, if the calls send something."""
+        if not any(call.tool_name == SEND_MESSAGE for call in calls):
+            return hops.NOTHING
+        return hops.shown_in((*self._mind.present, *entries))
+
     def _new_step(self, response: ModelResponse, calls: tuple[ToolCallPart, ...], speaker: Speaker) -> Step:
+        entry = self._response_entry(response)
         return Step(
             number=self._steps,
-            response=self._response_entry(response),
+            response=entry,
             calls=calls,
             results={},
             stored=False,
@@ -516,6 +526,7 @@ class _Thinking:
             phase=self._phase,
             streamed=speaker.ids,
             charge=self._charge(response),
+            shown=self._shown(calls, entry),
         )
 
     async def _take_up(self) -> Pausing:
@@ -540,6 +551,7 @@ class _Thinking:
             phase=phase,
             streamed={at: id for (of, at), id in self._cycle.call_ids.items() if of == number},
             asked=asked,
+            shown=self._shown(calls),
         )
         cut_off = [effect.position for effect in known if effect.state == "intent"]
         return await self._carry_out(step, None, {at: await self._after_crash(step, at) for at in cut_off})
@@ -759,9 +771,10 @@ class _Thinking:
         The other calls of the response do not run.
         """
         reason = str(skip.args_as_dict(raise_if_invalid=False).get("reason") or "")
-        if not self._changed and not self._awaited:
-            charge = self._charge(response)
-            await self._with.db.write(ending.skip_cycle, self._mind.lease, self._cycle, reason, charge)
+        charge = self._charge(response)
+        if not self._changed and await self._with.db.write(
+            ending.skip_cycle, self._mind.lease, self._cycle, reason, charge
+        ):
             self._mind.roll_back()
             return Skipped(reason)
         entry = self._response_entry(response)

@@ -29,6 +29,7 @@ from denizen.inbox import delivery, parking, statuses
 from denizen.inbox.delivery import DEAD_AFTER, back_off
 from denizen.inbox.statuses import Cause, EventCause, ParkingCause
 from denizen.profiles import choosing
+from denizen.spaces import floor
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import cycles, minds
 from denizen.tools import calls
@@ -176,15 +177,21 @@ _postpone = statement(
 _hand_back = statement(update(cycles).where(cycles.c.id == bindparam("cycle")).values(handed_back=1))
 
 
-def skip_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, reason: str, charge: Charge) -> None:
-    """The events are done; nothing else of the cycle remains but a line in the ledger."""
+def skip_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, reason: str, charge: Charge) -> bool:
+    """The events are done; nothing else of the cycle remains but a line in the ledger.
+
+    False, and nothing of the cycle has changed, if somebody waits for its answer whom no other agent takes over.
+    """
     fence(tx, lease)
+    if floor.pass_on(tx, lease.agent_id, cycle.events):
+        return False
     delivery.finish(tx, lease.agent_id, cycle.id)
     if cycle.troubled:
         parking.recover(tx, lease.agent_id)
     _erase(tx, lease.agent_id, cycle)
     ledger.enter(tx, lease.agent_id, cycle.id, "skip", charge, reason)
     _announce(tx, lease, cycle.id, "skipped")
+    return True
 
 
 def undo_cycle(
@@ -235,7 +242,9 @@ def park_cycle(
     """The agent is parked. Its events wait in their order, and no attempt is counted; a cycle to be kept stays open at
     its step."""
     fence(tx, lease)
-    parking.park(tx, lease.agent_id, cause, **detail)
+    parked = parking.mark(tx, lease.agent_id, cause, detail)
+    floor.hand_over(tx, lease.agent_id)
+    parking.tell(tx, parked)
     if keep:
         tx.run(_hand_back, cycle=cycle.id)
         ledger.enter(tx, lease.agent_id, cycle.id, "failure", detail=error)

@@ -36,6 +36,7 @@ from denizen.inbox.format import format_inbox, one_line, quoted_name, take_that_
 from denizen.models import request
 from denizen.models.prices import Price, Usage, cost, expected_cost, usage_of
 from denizen.models.tokens import estimate_message
+from denizen.spaces import floor
 from denizen.storage.database import Database, Tx, statement
 from denizen.storage.schema import agents, memberships
 from denizen.storage.schema import events as events_table
@@ -171,6 +172,7 @@ def _skip(tx: Tx, lease: Lease, skipped: Sequence[Event], reason: str, charge: C
     """These events are done. No cycle, no log: a line in the ledger."""
     fence(tx, lease)
     cycle_id = CycleId(new_id())
+    floor.pass_on(tx, lease.agent_id, skipped)
     tx.many(_end, [{"event_number": event.number, "by_cycle": cycle_id} for event in skipped])
     ledger.enter(tx, lease.agent_id, cycle_id, "skip", charge, f"triage: {reason}")
     tx.announce(agent_topic(lease.agent_id), CycleChanged(lease.agent_id, cycle_id, "skipped").to_payload())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -14,7 +15,8 @@ from denizen.forgetting import changing
 from denizen.ids import AgentId, EntityId, MessageId, OrganizationId, SpaceId, new_id
 from denizen.panel import rounds
 from denizen.spaces import ask_again, directory, posting, reading, searching
-from denizen.spaces.directory import Attention, Entity, Member, Organization, Space, SpaceKind
+from denizen.spaces import floor as floor_rule
+from denizen.spaces.directory import Attention, Entity, Floor, Member, Organization, Space, SpaceKind
 from denizen.spaces.handles import handle_from
 from denizen.spaces.posting import Draft, Message, Posted
 from denizen.spaces.searching import Cursor, Found, Wanted, Words
@@ -48,12 +50,31 @@ class Places(Wiring):
         *,
         kind: SpaceKind = "conversation",
         private: bool = False,
+        floor: Floor = directory.DEFAULT_FLOOR,
+        agent_run_limit: int = directory.AGENT_RUN_LIMIT,
         organization: Organization | OrganizationId | None = None,
     ) -> Space:
-        """A new space with these members in it."""
+        """A new space with these members in it. `floor` says which agents take up what is said: all, addressed, one."""
         joining = [id_of(each) for each in members]
         home = await self._organization(organization)
-        return await self.db.write(_create_space, home, name, kind, private, joining)
+        settings = {"kind": kind, "private": private, "floor": floor, "agent_run_limit": agent_run_limit}
+        return await self.db.write(_create_space, home, name, joining, **settings)
+
+    async def set_floor(self, space: Space | SpaceId, floor: Floor) -> None:
+        """From now on these agents take up what is said in the space: all, addressed, one."""
+        await self.db.write(directory.set_floor, id_of(space), floor)
+
+    async def set_agent_run_limit(self, space: Space | SpaceId, limit: int) -> None:
+        """After so many messages with which agents woke each other, they do so no more there; 0: no limit."""
+        await self.db.write(directory.set_agent_run_limit, id_of(space), limit)
+
+    async def let_agents_go_on(self, space: Space | SpaceId, by: Who | EntityId) -> None:
+        """Agents that had stopped waking each other in the space may go on, and those with unread messages wake."""
+        await self.db.write(floor_rule.let_agents_go_on, id_of(space), id_of(by))
+
+    async def get_space(self, space: Space | SpaceId) -> Space:
+        """The space as it is now, with its floor and whether its agents have stopped."""
+        return await self.db.read(directory.get_space, id_of(space))
 
     async def join(self, space: Space | SpaceId, who: Who | EntityId, *, attention: Attention = "all") -> None:
         await self.db.write(directory.join, id_of(space), id_of(who), attention=attention)
@@ -155,10 +176,8 @@ async def _draft(text: str) -> Draft:
     return await asyncio.to_thread(posting.draft, text) if len(text) > 2_000 else posting.draft(text)
 
 
-def _create_space(
-    tx: Tx, home: OrganizationId, name: str, kind: SpaceKind, private: bool, joining: Sequence[EntityId]
-) -> Space:
-    space = directory.create_space(tx, home, name=name, kind=kind, private=private)
+def _create_space(tx: Tx, home: OrganizationId, name: str, joining: Sequence[EntityId], **settings: Any) -> Space:
+    space = directory.create_space(tx, home, name=name, **settings)
     for each in joining:
         directory.join(tx, space.id, each)
     return space

@@ -31,6 +31,7 @@ from denizen.forgetting.changing import index_anew
 from denizen.forgetting.places import PAGE, PLACES, Place, Row
 from denizen.forgetting.redacting import Redactor, each_once
 from denizen.ids import AgentId, EntityId, MessageId, OrganizationId, SpaceId, new_id
+from denizen.inbox import statuses
 from denizen.inbox.events import ABOUT, BEFORE
 from denizen.inbox.format import one_line, plain_name, quote
 from denizen.memory import access, items, rolling
@@ -804,6 +805,7 @@ class _Work:
         self.tx.run(_panel_there, space=space_id)
         for table, drop in _of_space_there.items():
             self.removed[table] += self.tx.run(drop, space=space_id)
+        statuses.clear_space(self.tx, space_id)
 
     def rename_in_definitions(self, handle: str, new_handle: str) -> None:
         """Owners wrote of the person too."""

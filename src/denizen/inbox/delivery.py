@@ -85,7 +85,8 @@ def deliver(tx: Tx, deliveries: Sequence[Delivery]) -> None:
             for each in deliveries
         ],
     )
-    woken: list[JsonValue] = [each.agent_id for each in deliveries if each.wakes]
+    # What is urgent is told in the middle of a cycle, also to an agent that it would not have woken.
+    woken: list[JsonValue] = [each.agent_id for each in deliveries if each.wakes or each.urgent]
     if woken:
         tx.announce(WAKE, {"agents": woken})
 
@@ -165,6 +166,19 @@ _first_waking = statement(
     .order_by(events.c.lane, events.c.number)
     .limit(1)
 )
+_newest_of_space = statement(
+    select(*_columns)
+    .select_from(_joined)
+    .where(
+        events.c.agent_id == bindparam("agent_id"),
+        _OPEN,
+        events.c.state == "pending",
+        events.c.space_id == bindparam("space_id"),
+        events.c.number <= bindparam("up_to"),
+    )
+    .order_by(events.c.number.desc())
+    .limit(1)
+)
 
 _taken = statement(
     select(*_columns)
@@ -223,6 +237,11 @@ def pending(tx: Tx, agent_id: AgentId, *, limit: int = LOOKED_AT) -> list[Event]
     if len(rows) == limit and not any(event.wakes for event in found):
         found += [_event(row) for row in tx.all(_first_waking, agent_id=agent_id, now=tx.now)]
     return found
+
+
+def newest_of_space(tx: Tx, agent_id: AgentId, space_id: str, *, up_to: int) -> list[Event]:
+    """The newest event of that space that waits in this inbox, among those up to a number; none or one."""
+    return [_event(row) for row in tx.all(_newest_of_space, agent_id=agent_id, space_id=space_id, up_to=up_to)]
 
 
 OpenState = Literal["pending", "taken", "dead"]

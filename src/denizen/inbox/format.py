@@ -34,7 +34,8 @@ _PREVIEW_CLOSING = (
     " If any are urgent or change your current task, adapt accordingly.)"
 )
 _PREVIEW_CHARS = 50
-_PREVIEW_EVENTS = 20
+PREVIEW_EVENTS = 20
+"""How many events a preview shows."""
 _NAME_CHARS = 120
 _ABSURD_SECONDS = 1e11
 """Three thousand years: a greater delay is no delay but a mistake."""
@@ -103,9 +104,9 @@ def format_inbox(
 def format_preview(events: Sequence[Event]) -> str:
     """One short line for each of the first waiting events, to be shown in the middle of a cycle."""
     lines = [f"[INBOX PREVIEW — {len(events)} new event(s) waiting]"]
-    lines += [_preview_line(event) for event in events[:_PREVIEW_EVENTS]]
-    if len(events) > _PREVIEW_EVENTS:
-        lines.append(f"  … and {len(events) - _PREVIEW_EVENTS} more")
+    lines += [_preview_line(event) for event in events[:PREVIEW_EVENTS]]
+    if len(events) > PREVIEW_EVENTS:
+        lines.append(f"  … and {len(events) - PREVIEW_EVENTS} more")
     return "\n".join([*lines, _PREVIEW_CLOSING])
 
 

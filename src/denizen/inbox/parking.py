@@ -7,6 +7,7 @@ definition or a key changes, when an instance starts, when a person asks for it,
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -78,13 +79,25 @@ _retry_all = statement(
 
 def park(tx: Tx, agent_id: AgentId, cause: ParkingCause, **detail: JsonValue) -> Parked:
     """The agent waits until the cause changes, and every space in which somebody waits for it says why."""
+    parked = mark(tx, agent_id, cause, detail)
+    tell(tx, parked)
+    return parked
+
+
+def mark(tx: Tx, agent_id: AgentId, cause: ParkingCause, detail: Mapping[str, JsonValue]) -> Parked:
+    """The agent waits until the cause changes. Nobody is told yet: another agent may take over first."""
     before = get(tx, agent_id)
     tries = 0 if before is None or before.cause != cause else before.tries + 1
     until = tx.now + PROBE_SECONDS[min(tries, len(PROBE_SECONDS) - 1)] * SECOND
-    tx.run(_park, agent=agent_id, cause=cause, detail=json.dumps(detail), until=until, tries=tries)
-    statuses.clear(tx, agent_id, ["failing", *(each for each in PARKING_CAUSES if each != cause)])
-    statuses.show_where_someone_waits(tx, agent_id, cause, retry_at=until, **detail)
-    return Parked(agent_id, cause, detail, Instant(until), tries)
+    tx.run(_park, agent=agent_id, cause=cause, detail=json.dumps(dict(detail)), until=until, tries=tries)
+    return Parked(agent_id, cause, dict(detail), Instant(until), tries)
+
+
+def tell(tx: Tx, parked: Parked) -> None:
+    """Every space in which somebody waits for the agent says why it cannot answer."""
+    over = ["failing", *(each for each in PARKING_CAUSES if each != parked.cause)]
+    statuses.clear(tx, parked.agent_id, over)
+    statuses.show_where_someone_waits(tx, parked.agent_id, parked.cause, retry_at=parked.until, **parked.detail)
 
 
 def unpark(tx: Tx, agent_id: AgentId) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_args
 
 from pydantic import JsonValue
-from sqlalchemy import bindparam, delete, exists, or_, select
+from sqlalchemy import bindparam, delete, exists, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from denizen.bus.streams import StatusChanged, space_topic
@@ -338,6 +338,56 @@ def clear_tried_again(tx: Tx, agent_id: AgentId) -> None:
 def clear_failing(tx: Tx, agent_id: AgentId) -> None:
     """The agent thinks again: it has trouble only where a message still waits to be tried again."""
     _announce(tx, agent_id, tx.all(_clear_failing, agent=agent_id))
+
+
+_of_message = statement(
+    select(space_statuses.c.agent_id, space_statuses.c.cause).where(
+        space_statuses.c.space_id == bindparam("space_id"), space_statuses.c.message_id == bindparam("message_id")
+    )
+)
+_newest_waiting = (
+    select(events.c.message_id)
+    .where(
+        events.c.agent_id == bindparam("agent_id"),
+        events.c.state != "done",
+        events.c.space_id == bindparam("space_id"),
+        events.c.message_id != bindparam("message_id"),
+        events.c.waits == 1,
+    )
+    .order_by(events.c.number.desc())
+    .limit(1)
+)
+_newest_held_up = statement(_newest_waiting.where(events.c.state.in_(("pending", "taken"))))
+_newest_set_aside = statement(_newest_waiting.where(events.c.state == "dead"))
+_point_at = statement(
+    update(space_statuses)
+    .where(
+        space_statuses.c.space_id == bindparam("space"),
+        space_statuses.c.agent_id == bindparam("agent"),
+        space_statuses.c.cause == bindparam("why"),
+    )
+    .values(message_id=bindparam("other"))
+)
+
+
+def leave_out(tx: Tx, space_id: SpaceId, message_id: MessageId) -> None:
+    """The message is gone: a status that was shown for it is about another that waits, or is over."""
+    for agent_id, cause in tx.all(_of_message, space_id=space_id, message_id=message_id):
+        newest = _newest_set_aside if cause in SET_ASIDE else _newest_held_up
+        other = tx.one(newest, agent_id=agent_id, space_id=space_id, message_id=message_id)
+        if other is None:
+            clear(tx, agent_id, [cause], space_id)
+        else:
+            tx.run(_point_at, space=space_id, agent=agent_id, why=cause, other=other[0])
+            tx.announce(space_topic(space_id), StatusChanged(space_id, agent_id).to_payload())
+
+
+def clear_space(tx: Tx, space_id: SpaceId) -> None:
+    """The space shows no status any more."""
+    tx.run(_clear_space, space=space_id)
+
+
+_clear_space = statement(delete(space_statuses).where(space_statuses.c.space_id == bindparam("space")))
 
 
 def clear(tx: Tx, agent_id: AgentId, causes: Iterable[Cause], space_id: SpaceId | None = None) -> None:

@@ -43,15 +43,7 @@ class Panel:
 
 
 _found = insert_ignore(panels, ("space_id", "organization_id", "settings", "turns", "created_at"))
-_row = (
-    spaces.c.id,
-    spaces.c.organization_id,
-    spaces.c.kind,
-    spaces.c.name,
-    spaces.c.private,
-    panels.c.settings,
-    panels.c.turns,
-)
+_row = (*directory.SPACE_COLUMNS, panels.c.settings, panels.c.turns)
 _get = statement(
     select(*_row)
     .select_from(spaces.outerjoin(panels, panels.c.space_id == spaces.c.id))
@@ -83,7 +75,7 @@ def create(
     id: SpaceId | None = None,
 ) -> Panel:
     """A new panel without advisors, with these members in it."""
-    space = directory.create_space(tx, organization_id, name=name, kind="panel", private=private, id=id)
+    space = directory.create_space(tx, organization_id, name=name, kind="panel", private=private, floor="all", id=id)
     given = checked(PanelSettings, settings or {}, "a panel")
     _keep(tx, space, given)
     marks.keep_reflecting(tx, space.id)
@@ -154,5 +146,5 @@ def _stored(settings: PanelSettings) -> str:
 
 
 def _as_panel(row: tuple[Any, ...]) -> Panel:
-    space = Space(row[0], row[1], row[2], row[3], bool(row[4]))
-    return Panel(space, PanelSettings.model_validate_json(row[5] or "{}"), row[6] or 0)
+    *space, settings, turns = row
+    return Panel(directory.as_space(space), PanelSettings.model_validate_json(settings or "{}"), turns or 0)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Final, Literal
 
@@ -26,6 +26,13 @@ ATTENTIONS: Final[tuple[Attention, ...]] = ("all", "mentions", "none")
 MemberRole = Literal["owner", "admin", "member"]
 MEMBER_ROLES: Final[tuple[MemberRole, ...]] = ("owner", "admin", "member")
 """What someone is in a space: its owners and admins run it."""
+Floor = Literal["all", "addressed", "one"]
+"""Who takes up what is said where several agents are: see `denizen.spaces.floor`."""
+FLOORS: Final[tuple[Floor, ...]] = ("all", "addressed", "one")
+DEFAULT_FLOOR: Final[Floor] = "one"
+AGENT_RUN_LIMIT: Final = 12
+"""After so many messages with which agents woke each other, they do so no more until a person speaks."""
+LARGEST_RUN_LIMIT: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +64,22 @@ class Space:
     kind: SpaceKind
     name: str
     private: bool
+    floor: Floor = DEFAULT_FLOOR
+    """Who takes up what is said in it, where several agents are."""
+    agent_run_limit: int = AGENT_RUN_LIMIT
+    """After so many messages with which agents woke each other, they do so no more; 0: no limit."""
+    agent_run: int = field(default=0, compare=False)
+    """With how many messages agents woke each other, or would have, since a person spoke or let them go on."""
+
+    @property
+    def stopped(self) -> bool:
+        """Whether agents no longer wake each other here."""
+        return is_stopped(self.agent_run, self.agent_run_limit)
+
+
+def is_stopped(run: int, limit: int) -> bool:
+    """Whether so many messages with which agents wake each other are more than the limit."""
+    return 0 < limit < run
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,9 +236,21 @@ def list_entities(tx: Tx, organization_id: OrganizationId, *, also_left: bool = 
     return [Entity(*row) for row in tx.all(listed, organization_id=organization_id)]
 
 
-_add_space = insert_into(spaces, "id", "organization_id", "kind", "name", "private", "created_at")
-_found_space = insert_ignore(spaces, ("id", "organization_id", "kind", "name", "private", "created_at"))
-_space = (spaces.c.id, spaces.c.organization_id, spaces.c.kind, spaces.c.name, spaces.c.private)
+_SPACE: Final = ("id", "organization_id", "kind", "name", "private", "floor", "agent_run_limit", "created_at")
+_add_space = insert_into(spaces, *_SPACE)
+_found_space = insert_ignore(spaces, _SPACE)
+SPACE_COLUMNS: Final = (
+    spaces.c.id,
+    spaces.c.organization_id,
+    spaces.c.kind,
+    spaces.c.name,
+    spaces.c.private,
+    spaces.c.floor,
+    spaces.c.agent_run_limit,
+    spaces.c.agent_run,
+)
+"""What `as_space` reads."""
+_space = SPACE_COLUMNS
 _get_space = statement(select(*_space).where(spaces.c.id == bindparam("id")))
 _lock_space = statement(select(*_space, spaces.c.last_seq).where(spaces.c.id == bindparam("id")).with_for_update())
 _named = statement(
@@ -224,6 +259,10 @@ _named = statement(
     .order_by(spaces.c.id)
 )
 _set_private = statement(update(spaces).where(spaces.c.id == bindparam("space")).values(private=bindparam("hidden")))
+_set_floor = statement(update(spaces).where(spaces.c.id == bindparam("space")).values(floor=bindparam("new_floor")))
+_set_run_limit = statement(
+    update(spaces).where(spaces.c.id == bindparam("space")).values(agent_run_limit=bindparam("new_limit"))
+)
 _rename_space = statement(update(spaces).where(spaces.c.id == bindparam("space")).values(name=bindparam("new_name")))
 _rename = statement(update(entities).where(entities.c.id == bindparam("entity")).values(name=bindparam("new_name")))
 _spaces_of = statement(
@@ -281,11 +320,15 @@ def create_space(
     name: str,
     kind: SpaceKind = "conversation",
     private: bool = False,
+    floor: Floor = DEFAULT_FLOOR,
+    agent_run_limit: int = AGENT_RUN_LIMIT,
     id: SpaceId | None = None,
 ) -> Space:
     """A new space with nobody in it."""
     get_organization(tx, organization_id)
-    space = Space(id or SpaceId(new_id()), organization_id, kind, check_name(name), private)
+    check_floor(floor)
+    check_run_limit(agent_run_limit)
+    space = Space(id or SpaceId(new_id()), organization_id, kind, check_name(name), private, floor, agent_run_limit)
     tx.run(
         _add_space,
         id=space.id,
@@ -293,6 +336,8 @@ def create_space(
         kind=kind,
         name=space.name,
         private=int(private),
+        floor=floor,
+        agent_run_limit=agent_run_limit,
         created_at=tx.now,
     )
     return space
@@ -309,6 +354,8 @@ def found_space(
         kind="conversation",
         name=check_name(name),
         private=int(private),
+        floor=DEFAULT_FLOOR,
+        agent_run_limit=AGENT_RUN_LIMIT,
         created_at=tx.now,
     )
     return get_space(tx, space_id)
@@ -318,18 +365,23 @@ def get_space(tx: Tx, space_id: SpaceId) -> Space:
     row = tx.one(_get_space, id=space_id)
     if row is None:
         raise NotFound("space", space_id)
-    return Space(row[0], row[1], row[2], row[3], bool(row[4]))
+    return as_space(row)
+
+
+def as_space(row: Sequence[Any]) -> Space:
+    """The space of a row that begins with `SPACE_COLUMNS`."""
+    return Space(row[0], row[1], row[2], row[3], bool(row[4]), row[5], row[6], row[7])
 
 
 def find_spaces(tx: Tx, organization_id: OrganizationId, name: str) -> list[Space]:
     """The spaces of that name: names of spaces need not be unique."""
     rows = tx.all(_named, organization_id=organization_id, name=name)
-    return [Space(row[0], row[1], row[2], row[3], bool(row[4])) for row in rows]
+    return [as_space(row) for row in rows]
 
 
 def spaces_of(tx: Tx, entity_id: EntityId) -> list[Space]:
     """The spaces this entity is in."""
-    return [Space(row[0], row[1], row[2], row[3], bool(row[4])) for row in tx.all(_spaces_of, entity_id=entity_id)]
+    return [as_space(row) for row in tx.all(_spaces_of, entity_id=entity_id)]
 
 
 def members(tx: Tx, space_id: SpaceId) -> list[Member]:
@@ -421,8 +473,8 @@ def require_member(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> Space:
     row = tx.one(_space_and_role, id=space_id, entity_id=entity_id)
     if row is None:
         raise NotFound("space", space_id)
-    space = Space(row[0], row[1], row[2], row[3], bool(row[4]))
-    if row[5] is None:
+    space = as_space(row)
+    if row[-1] is None:
         if space.private:
             raise NotFound("space", space_id)
         raise NotAMember(f'Only members of the space "{space.name}" may read it or speak in it.')
@@ -484,6 +536,22 @@ def set_private(tx: Tx, space_id: SpaceId, private: bool) -> None:
     announce_change(tx, space_id)
 
 
+def set_floor(tx: Tx, space_id: SpaceId, floor: Floor) -> None:
+    """From now on these agents take up what is said in the space."""
+    check_floor(floor)
+    _locked(tx, space_id)
+    tx.run(_set_floor, space=space_id, new_floor=floor)
+    announce_change(tx, space_id)
+
+
+def set_agent_run_limit(tx: Tx, space_id: SpaceId, limit: int) -> None:
+    """After so many messages with which agents woke each other in the space, they do so no more; 0: no limit."""
+    check_run_limit(limit)
+    _locked(tx, space_id)
+    tx.run(_set_run_limit, space=space_id, new_limit=limit)
+    announce_change(tx, space_id)
+
+
 def rename_space(tx: Tx, space_id: SpaceId, name: str) -> None:
     """The space is called that from now on; the agents in it hear of it."""
     _locked(tx, space_id)
@@ -512,10 +580,22 @@ def _check_attention(attention: str) -> None:
         raise InvalidInput(f"Attention is one of {', '.join(ATTENTIONS)}, not {attention!r}.")
 
 
+def check_floor(floor: str) -> None:
+    """Raises `InvalidInput` unless it is one of `FLOORS`."""
+    if floor not in FLOORS:
+        raise InvalidInput(f"The floor of a space is one of {', '.join(FLOORS)}, not {floor!r}.")
+
+
+def check_run_limit(limit: int) -> None:
+    """Raises `InvalidInput` unless it is 0 or a positive number."""
+    if not 0 <= limit <= LARGEST_RUN_LIMIT:
+        raise InvalidInput(f"agent_run_limit is a number from 0 (no limit) to {LARGEST_RUN_LIMIT:,}, not {limit:,}.")
+
+
 def _locked(tx: Tx, space_id: SpaceId) -> tuple[Space, int]:
     """The space and the number of its last message, which hold still until the commit."""
     # Posting locks the same row: who is a member does not change between a message and its events.
     row = tx.one(_lock_space, id=space_id)
     if row is None:
         raise NotFound("space", space_id)
-    return Space(row[0], row[1], row[2], row[3], bool(row[4])), row[5]
+    return as_space(row), row[-1]

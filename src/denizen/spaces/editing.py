@@ -15,7 +15,7 @@ from sqlalchemy import bindparam, select, update
 from denizen.bus.streams import MessageDeleted, MessageEdited, space_topic
 from denizen.errors import InvalidInput, NotAllowed
 from denizen.ids import EntityId, MessageId
-from denizen.inbox import delivery
+from denizen.inbox import delivery, statuses
 from denizen.spaces import directory, posting
 from denizen.spaces.posting import Draft, Message, Said
 from denizen.storage.database import Tx, statement
@@ -140,6 +140,7 @@ def empty(tx: Tx, message: Message, text: str) -> None:
     for number, _, state, _ in tx.all(_open_events, space_id=message.space_id, message_id=message.id):
         if state in ("pending", "dead"):
             tx.run(_take_out, event=number)
+    statuses.leave_out(tx, message.space_id, message.id)
     tx.announce(space_topic(message.space_id), MessageDeleted(message.space_id, message.seq, message.id).to_payload())
 
 

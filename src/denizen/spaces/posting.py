@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pydantic import JsonValue
@@ -16,6 +16,9 @@ from denizen.ids import AgentId, EntityId, MessageId, SpaceId, new_id
 from denizen.inbox import delivery, parking, statuses
 from denizen.inbox.delivery import Delivery
 from denizen.inbox.urgency import rule_from
+from denizen.spaces import floor
+from denizen.spaces.directory import Floor
+from denizen.spaces.floor import Takers
 from denizen.spaces.markdown import Rendered, render
 from denizen.storage.database import Tx, insert_into, statement, storable
 from denizen.storage.schema import agents, entities, memberships, messages, spaces
@@ -58,7 +61,7 @@ _next_seq = statement(
     update(spaces)
     .where(spaces.c.id == bindparam("space"))
     .values(last_seq=spaces.c.last_seq + 1)
-    .returning(spaces.c.last_seq, spaces.c.kind)
+    .returning(spaces.c.last_seq, spaces.c.kind, spaces.c.floor, spaces.c.agent_run, spaces.c.agent_run_limit)
 )
 _undo_seq = statement(update(spaces).where(spaces.c.id == bindparam("space")).values(last_seq=spaces.c.last_seq - 1))
 _author = statement(
@@ -103,6 +106,7 @@ _listeners = statement(
         agents.c.held_by,
         agents.c.held_until,
         agents.c.parked_cause,
+        memberships.c.joined_at,
         _members,
     )
     .join(agents, agents.c.id == memberships.c.entity_id)
@@ -129,11 +133,13 @@ def post(
     hop: int = 0,
     cycle_id: str | None = None,
     asked: EntityId | None = None,
+    answers: Collection[str] = (),
 ) -> Posted:
     """The message stands in the space, and in the inbox of every agent that attends to it.
 
-    With an `id` of the caller's choosing, posting again is posting once. Its author waits for the agent `asked`, where
-    one is named, and for those that the message addresses.
+    With an `id` of the caller's choosing, posting again is posting once. The floor of the space decides who is woken,
+    and whose answer a person waits for. The message addresses those that it mentions, the agent `asked`, the author of
+    what it replies to, and those whom it `answers`.
     """
     # First, because it locks the space's row: numbers and members hold still until the commit.
     numbered = tx.one(_next_seq, space=space_id)
@@ -147,8 +153,9 @@ def post(
     author = tx.one(_author, space_id=space_id, author_id=author_id)
     if author is None:
         raise NotAMember("Only members of a space may speak in it: join it first.")
-    seq: int = numbered[0]
-    space_kind: str = numbered[1]
+    seq: int
+    space_kind: str
+    seq, space_kind, setting, run, limit = numbered
     posted_id = id or MessageId(new_id())
     plain, mentions = what.rendered.plain, what.rendered.mentions
     tx.run(
@@ -170,10 +177,15 @@ def post(
         # Whoever answers has seen what came before. What an agent has seen is in its log.
         tx.run(_read_own, space=space_id, author=author_id, last=seq)
     kind, handle = author
-    said = Said(posted_id, space_id, author_id, kind, handle, what, reply_to, hop, urgent, asked)
+    said = Said(posted_id, space_id, author_id, kind, handle, what, reply_to, hop, urgent, asked, answers)
+    addressed_to = deliveries(tx, said, setting)
     if kind == "agent":
         statuses.clear_in_space(tx, author_id, space_id)
-    delivery.deliver(tx, deliveries(tx, said))
+        if any(each.wakes for each in addressed_to) and not floor.may_wake(tx, space_id, run, limit):
+            addressed_to = [replace(each, wakes=False) for each in addressed_to]
+    elif kind == "human":
+        floor.begin_anew(tx, space_id, run, limit)
+    delivery.deliver(tx, addressed_to)
     tx.announce(space_topic(space_id), MessageCreated(space_id, seq, posted_id, author_id).to_payload())
     return Posted(posted_id, seq, space_kind)
 
@@ -193,6 +205,8 @@ class Said:
     urgent: bool
     asked: EntityId | None = None
     """The agent that its author waits for, beside those that it addresses."""
+    answers: Collection[str] = ()
+    """The agents that had asked its author for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,11 +224,16 @@ class _Listener:
     held_until: int | None
     parked: str | None
     """Why it cannot think until something changes, where that is so."""
+    joined_at: int
     members: int
     """How many are in the space."""
 
+    @property
+    def able(self) -> bool:
+        return self.status == "active" and self.parked is None
 
-def deliveries(tx: Tx, said: Said) -> list[Delivery]:
+
+def deliveries(tx: Tx, said: Said, setting: Floor = "all") -> list[Delivery]:
     """One event for every agent in the space whose attention covers the message, its author excepted.
 
     Where its author waits for an agent that cannot answer now, the space shows why.
@@ -228,8 +247,11 @@ def deliveries(tx: Tx, said: Said) -> list[Delivery]:
         rule: rule_from(rule).applies(handle=said.author_handle, kind=said.author_kind, plain=said.what.rendered.plain)
         for rule in {each.urgent for each in attending}
     }
+    who = _takers(tx, said, setting, listeners, attending)
+    # What a person writes wakes whom the floor names; a chain of agents wakes as far as its budget goes.
+    goes_on = said.author_kind != "agent" or said.hop <= HOP_BUDGET
     for each in attending:
-        if _waits(said, each):
+        if each.id in who.awaited:
             _show_why_not(tx, said, each)
     return [
         Delivery(
@@ -238,9 +260,8 @@ def deliveries(tx: Tx, said: Said) -> list[Delivery]:
             type="mention" if each.handle in mentions else "space_message",
             created_at=tx.now,
             urgent=said.urgent or interrupted[each.urgent],
-            # What a person writes always wakes; a chain of agents wakes as far as its budget goes.
-            wakes=said.author_kind != "agent" or said.hop <= HOP_BUDGET,
-            waits=_waits(said, each),
+            wakes=goes_on and each.id in who.woken,
+            waits=each.id in who.awaited,
             hop=said.hop,
             space_id=said.space_id,
             message_id=said.id,
@@ -251,11 +272,27 @@ def deliveries(tx: Tx, said: Said) -> list[Delivery]:
     ]
 
 
-def _waits(said: Said, listener: _Listener) -> bool:
-    """Whether the author waits for this agent's answer: a person who mentions it, or is alone with it, or asked it."""
-    if said.author_kind != "human":
-        return False
-    return listener.members == 2 or listener.handle in said.what.rendered.mentions or listener.id == said.asked
+def _takers(
+    tx: Tx, said: Said, setting: Floor, listeners: Sequence[_Listener], attending: Sequence[_Listener]
+) -> Takers:
+    """Which of those that attend to the message take it up, and for whom its author waits."""
+    agents_here = sum(each.status != "dead" for each in listeners) + (said.author_kind == "agent")
+    several = agents_here > 1
+    replied = None
+    if said.reply_to is not None and several and setting != "all":
+        replied = floor.author_of(tx, said.space_id, said.reply_to)
+    mentions = said.what.rendered.mentions
+    meant = {said.asked, replied, *said.answers}
+    heard = [
+        floor.Listener(each.id, each.handle in mentions or each.id in meant, each.able, each.joined_at)
+        for each in attending
+    ]
+    alone = bool(attending) and attending[0].members == 2
+    found = floor.takers(setting, heard, author_kind=said.author_kind, several=several, alone=alone)
+    if found is not None:
+        return found
+    awaited = not floor.is_for_a_person(tx, said.space_id, mentions)
+    return floor.choose(heard, floor.last_speakers(tx, said.space_id), awaited=awaited)
 
 
 def _show_why_not(tx: Tx, said: Said, listener: _Listener) -> None:
@@ -344,6 +381,16 @@ _of_cycle = statement(
     .order_by(messages.c.seq)
     .limit(bindparam("limit"))
 )
+_newest_of_others = statement(
+    select(messages.c.seq, messages.c.hop)
+    .where(
+        messages.c.space_id == bindparam("space_id"),
+        messages.c.seq <= bindparam("up_to"),
+        messages.c.author_id != bindparam("reader_id"),
+    )
+    .order_by(messages.c.seq.desc())
+    .limit(1)
+)
 _last_seq = statement(select(spaces.c.last_seq).where(spaces.c.id == bindparam("space_id")))
 END: Final = 2**62
 """Beyond the number of any message."""
@@ -373,6 +420,26 @@ def last_seq(tx: Tx, space_id: SpaceId) -> int:
     if row is None:
         raise NotFound("space", space_id)
     return row[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """The place of a message in its space, and how many agents in a row led to it."""
+
+    seq: int
+    hop: int
+
+
+def newest_of_others(tx: Tx, space_id: SpaceId, reader_id: EntityId, *, up_to: int) -> Numbered | None:
+    """The newest message of the space up to that sequence number that the reader has not written itself."""
+    row = tx.one(_newest_of_others, space_id=space_id, reader_id=reader_id, up_to=up_to)
+    return None if row is None else Numbered(*row)
+
+
+def seq_of(tx: Tx, message_id: str) -> int | None:
+    """The sequence number of the message; None if there is no such message."""
+    row = tx.one(_seq_of, id=message_id)
+    return None if row is None else row[0]
 
 
 def get_message(tx: Tx, message_id: MessageId) -> Message:

@@ -44,16 +44,7 @@ class Place:
         return max(self.last_seq - self.read_seq, 0)
 
 
-_place = (
-    spaces.c.id,
-    spaces.c.organization_id,
-    spaces.c.kind,
-    spaces.c.name,
-    spaces.c.private,
-    spaces.c.created_at,
-    spaces.c.last_seq,
-    memberships.c.read_seq,
-)
+_place = (*directory.SPACE_COLUMNS, spaces.c.created_at, spaces.c.last_seq, memberships.c.read_seq)
 _mine = (
     select(*_place)
     .join(memberships, memberships.c.space_id == spaces.c.id)
@@ -155,4 +146,4 @@ def mark_read(tx: Tx, space_id: SpaceId, entity_id: EntityId, seq: int) -> Place
 
 
 def _as_place(row: tuple[Any, ...]) -> Place:
-    return Place(Space(row[0], row[1], row[2], row[3], bool(row[4])), row[5], row[6], row[7])
+    return Place(directory.as_space(row), *row[-3:])

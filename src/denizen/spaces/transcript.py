@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import Final
 
 from denizen.clock import moment
 from denizen.ids import EntityId
 from denizen.inbox.format import plain_name, quote, quoted_name
 from denizen.spaces.directory import Space
 from denizen.spaces.posting import Message
+
+_TITLE: Final = re.compile(r'\[Space "[^"\n]*" \| spaceId: ([^\]\s]+)\] Messages \d+ to (\d+):')
 
 
 def format_transcript(space: Space, messages: Sequence[Message], *, reader: EntityId) -> str:
@@ -19,6 +23,15 @@ def format_transcript(space: Space, messages: Sequence[Message], *, reader: Enti
     lines = [f"{title} Messages {messages[0].seq} to {messages[-1].seq}:"]
     lines += [_line(message, reader) for message in messages]
     return "\n".join(lines)
+
+
+def shown_page(text: str) -> tuple[str, int] | None:
+    """The id of the space and the number of the newest message of a text that `format_transcript` made, if it has one.
+
+    Only its first line is read, in which nothing stands that somebody wrote but the quoted name.
+    """
+    found = _TITLE.match(text)
+    return None if found is None else (found[1], int(found[2]))
 
 
 def _line(message: Message, reader: EntityId) -> str:

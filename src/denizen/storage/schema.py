@@ -176,8 +176,8 @@ spaces = Table(
     _flag("private"),
     _int("last_seq", 0),
     _text("floor", "all"),  # who takes up what a person says where several agents are: all, addressed, one
-    _int("agent_run_limit", 12),  # after so many messages of agents in a row they wake each other no more
-    _int("agent_run", 0),  # messages of agents since a person last spoke, or let them go on
+    _int("agent_run_limit", 12),  # after so many messages with which agents woke each other they do so no more; 0: none
+    _int("agent_run", 0),  # such messages since a person last spoke, or let them go on
     _int("created_at"),
 )
 

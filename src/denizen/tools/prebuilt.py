@@ -12,7 +12,7 @@ from denizen.errors import InvalidInput, NotFound
 from denizen.ids import MessageId, SpaceId
 from denizen.inbox import delivery
 from denizen.inbox.format import entry_text
-from denizen.spaces import directory, posting
+from denizen.spaces import directory, floor, posting
 from denizen.spaces.transcript import format_transcript
 from denizen.storage.database import Tx
 from denizen.tools import guard
@@ -74,8 +74,9 @@ def send_message(tx: Tx, hand: Hand, arguments: SendMessage) -> Done:
         hand.agent_id,
         what,
         id=hand.message_id,
-        hop=hop_of_send(hand.events, space.id),
+        hop=hop_of_send(tx, hand.agent_id, space.id, hand.events, hand.shown),
         cycle_id=hand.cycle_id,
+        answers=floor.asked_by(hand.events, space.id),
     )
     return Done(_told(success=True, messageId=posted.id), changes=True, sent_to=space.name)
 

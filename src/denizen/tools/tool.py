@@ -21,6 +21,7 @@ from denizen.errors import InvalidInput
 from denizen.ids import AgentId, CycleId, MessageId, SpaceId
 from denizen.inbox.events import Event
 from denizen.storage.database import Tx
+from denizen.tools.hops import NOTHING, Shown
 
 OnCrash = Literal["retry", "report"]
 
@@ -51,6 +52,8 @@ class Hand:
     """What the tool's `prepare` has given for this call."""
     remembered: frozenset[str] = frozenset()
     """The ids of the memories that the agent was reminded of, as far as it still sees them."""
+    shown: Shown = NOTHING
+    """What the request held beside the events."""
 
 
 def spaces_of(events: Iterable[Event], active_space_id: str | None) -> frozenset[str]:

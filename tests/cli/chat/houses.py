@@ -116,7 +116,7 @@ async def open_house(
             ),
             await runtime.create_agent("Bo", model=bo or echoing("Bo"), instructions="You mend things."),
         ]
-        kitchen = await runtime.create_space("Kitchen", [noor, *agents])
+        kitchen = await runtime.create_space("Kitchen", [noor, *agents], floor="all")
         await runtime.attend(kitchen, agents[1], "mentions")
         cellar = await runtime.create_space("Cellar", [noor])
         room = await runtime.create_space("Noor and Ada", [noor, agents[0]], private=True)

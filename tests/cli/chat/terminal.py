@@ -7,7 +7,6 @@ import fcntl
 import os
 import pty
 import struct
-import sys
 import termios
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -15,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pyte
+
+from tests import warm
 
 PATIENCE_SECONDS = 200
 """How long a pattern may take to appear on a loaded machine. Nothing waits that long when all is well."""
@@ -95,7 +96,7 @@ async def terminal(
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     screen = Terminal(master, columns, rows)
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "denizen", *arguments,
+        *warm.denizen(), *arguments,
         stdin=slave, stdout=slave, stderr=slave, env=dict(environ), cwd=cwd, start_new_session=True,
     )  # fmt: skip
     os.close(slave)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from denizen import Runtime
 from denizen.ids import AgentId
 from denizen.models.scripted import forever, reply, skip
 from denizen.spaces import directory
+from tests import warm
 from tests.cli.chat.houses import House, echoing, has_replied, open_house
 from tests.servers import free_port
 
@@ -28,7 +28,7 @@ class Ran:
 async def chat(*arguments: str, environ: dict[str, str], cwd: Path, piped: str | None = None) -> Ran:
     """`denizen chat` with these arguments, to its end."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "denizen", "chat", *arguments,
+        *warm.denizen(), "chat", *arguments,
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         env=environ, cwd=cwd,
     )  # fmt: skip

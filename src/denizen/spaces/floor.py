@@ -1,0 +1,298 @@
+"""The floor: which agents take up what is said in a space with several of them, and when they stop waking each other.
+
+`all`: everybody who attends to the space is woken. `addressed`: only the agents that a message mentions or replies to.
+`one`: one agent answers a person: who was addressed, otherwise who spoke last, otherwise who joined first; where that
+one cannot think now or skips, the next one takes over. Under `addressed` and `one` an agent wakes another only by
+addressing it, or by answering what that one asked it. Whoever is not woken has the message in the inbox all the same,
+and reads it at its next waking.
+
+Apart from that, agents wake each other in a space only so often until a person speaks, or lets them go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import bindparam, select, update
+
+from denizen.bus.streams import WAKE, wake_payload
+from denizen.errors import InvalidInput
+from denizen.ids import AgentId, EntityId, SpaceId
+from denizen.inbox.events import Event
+from denizen.spaces import directory
+from denizen.spaces.directory import Floor
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import agents, entities, events, memberships, messages, spaces
+
+LOOKED_BACK: Final = 50
+"""How many of the last messages are looked at for who spoke last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """An agent whose attention covers a message."""
+
+    id: AgentId
+    addressed: bool
+    able: bool
+    """Whether it can think now: it is neither suspended nor parked nor deleted."""
+    joined_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Takers:
+    """Who is woken by a message, and for whose answer its author waits."""
+
+    woken: frozenset[AgentId]
+    awaited: frozenset[AgentId] = frozenset()
+
+
+def takers(
+    floor: Floor, listeners: Sequence[Listener], *, author_kind: str, several: bool, alone: bool
+) -> Takers | None:
+    """Who takes up a message. None: one of the listeners has to be chosen, see `choose`. Pure.
+
+    `several`: whether there is more than one agent in the space, the author included. `alone`: whether the author and
+    one other are the only members.
+    """
+    everybody = frozenset(each.id for each in listeners)
+    addressed = frozenset(each.id for each in listeners if each.addressed)
+    human = author_kind == "human"
+    if floor == "all" or author_kind == "service" or alone or not several:
+        return Takers(everybody, (everybody if alone else addressed) if human else frozenset())
+    if not human:
+        return Takers(addressed)
+    if floor == "addressed" or any(each.addressed and each.able for each in listeners):
+        return Takers(addressed, addressed)
+    return None if listeners else Takers(frozenset())
+
+
+def choose(listeners: Sequence[Listener], last_speakers: Sequence[str], *, awaited: bool = True) -> Takers:
+    """The one who answers under the floor `one`, beside those who were addressed and cannot. Pure.
+
+    With `awaited` False nobody waits for the chosen one: the message is for another person.
+    """
+    addressed = frozenset(each.id for each in listeners if each.addressed)
+    others = ranked([each for each in listeners if not each.addressed], last_speakers)
+    chosen = next((each for each in others if each.able), None)
+    if chosen is None and not addressed:
+        # Nobody can think now: the first of them answers when it can, and the space shows why it cannot.
+        chosen = others[0] if others else None
+    one = frozenset[AgentId]() if chosen is None else frozenset((chosen.id,))
+    return Takers(addressed | one, addressed | one if awaited else addressed)
+
+
+def asked_by(taken: Iterable[Event], space_id: SpaceId) -> frozenset[str]:
+    """The agents that mentioned the one whose cycle has taken these events: they are to hear its answer. Pure."""
+    return frozenset(
+        event.sender_id
+        for event in taken
+        if event.type == "mention"
+        and event.sender_kind == "agent"
+        and event.space_id == space_id
+        and event.sender_id is not None
+    )
+
+
+def ranked(listeners: Iterable[Listener], last_speakers: Sequence[str]) -> list[Listener]:
+    """The listeners in the order in which they are chosen: who spoke last, then who joined first. Pure."""
+    spoke = {agent_id: place for place, agent_id in reversed(list(enumerate(last_speakers)))}
+    return sorted(listeners, key=lambda each: (spoke.get(each.id, len(last_speakers)), each.joined_at, each.id))
+
+
+_last_authors = statement(
+    select(messages.c.author_id)
+    .where(messages.c.space_id == bindparam("space_id"))
+    .order_by(messages.c.seq.desc())
+    .limit(LOOKED_BACK)
+)
+_author_of = statement(
+    select(messages.c.author_id).where(messages.c.id == bindparam("id"), messages.c.space_id == bindparam("space_id"))
+)
+_person_here = statement(
+    select(entities.c.id)
+    .join(memberships, memberships.c.entity_id == entities.c.id)
+    .where(
+        memberships.c.space_id == bindparam("space_id"),
+        entities.c.handle == bindparam("handle"),
+        entities.c.kind == "human",
+    )
+)
+
+
+def last_speakers(tx: Tx, space_id: SpaceId) -> list[str]:
+    """The authors of the last messages of the space, the newest first."""
+    return [row[0] for row in tx.all(_last_authors, space_id=space_id)]
+
+
+def author_of(tx: Tx, space_id: SpaceId, message_id: str) -> str | None:
+    """Who wrote this message of the space."""
+    row = tx.one(_author_of, id=message_id, space_id=space_id)
+    return None if row is None else row[0]
+
+
+def is_for_a_person(tx: Tx, space_id: SpaceId, mentions: Iterable[str]) -> bool:
+    """Whether one of these handles is that of a person in the space."""
+    return any(
+        tx.one(_person_here, space_id=space_id, handle=each) is not None for each in list(mentions)[:LOOKED_BACK]
+    )
+
+
+# Passing on
+
+_heard = statement(
+    select(
+        events.c.number,
+        events.c.agent_id,
+        events.c.state,
+        events.c.waits,
+        agents.c.status,
+        agents.c.parked_cause,
+        memberships.c.joined_at,
+    )
+    .join(agents, agents.c.id == events.c.agent_id)
+    .join(
+        memberships,
+        (memberships.c.entity_id == events.c.agent_id) & (memberships.c.space_id == events.c.space_id),
+    )
+    .join(spaces, (spaces.c.id == events.c.space_id) & (spaces.c.floor == "one"))
+    .where(events.c.message_id == bindparam("message_id"), events.c.type.in_(("space_message", "mention")))
+)
+_give = statement(
+    update(events)
+    .where(events.c.number == bindparam("event_number"), events.c.state == "pending")
+    .values(wakes=1, waits=1)
+)
+_let_go = statement(update(events).where(events.c.number == bindparam("event_number")).values(waits=0))
+_leave = statement(update(events).where(events.c.number == bindparam("event_number")).values(waits=0, wakes=0))
+_awaited = statement(
+    select(events.c.number, events.c.type, events.c.space_id, events.c.message_id)
+    .join(spaces, (spaces.c.id == events.c.space_id) & (spaces.c.floor == "one"))
+    .where(
+        events.c.agent_id == bindparam("agent_id"),
+        events.c.state != "done",  # word for word the condition of the partial index
+        events.c.state.in_(("pending", "taken")),
+        events.c.waits == 1,
+        events.c.message_id.is_not(None),
+    )
+    .order_by(events.c.number)
+)
+
+
+def pass_on(tx: Tx, agent_id: AgentId, skipped: Iterable[Event]) -> list[Event]:
+    """What people wait for among these events, which the agent does not answer, goes to the next agent that can.
+
+    Gives the events that nobody took over: their people have to be told. Under other floors than `one` those are all
+    that somebody waits for. To be called before the events are done, in the same transaction.
+    """
+    left: list[Event] = []
+    for event in skipped:
+        if not event.waits:
+            continue
+        if event.message_id is None or event.space_id is None:
+            left.append(event)
+        elif _goes_on(tx, agent_id, SpaceId(event.space_id), event.message_id):
+            tx.run(_let_go, event_number=event.number)
+        else:
+            left.append(event)
+    return left
+
+
+def hand_over(tx: Tx, agent_id: AgentId) -> None:
+    """The agent cannot think any more, as when it is parked or suspended: the next one that can takes over.
+
+    What addresses this agent itself stays its own as well. To be called before spaces are told why it does not answer,
+    and when its status says that it cannot.
+    """
+    for number, kind, space_id, message_id in tx.all(_awaited, agent_id=agent_id):
+        if _goes_on(tx, agent_id, space_id, message_id) and kind != "mention":
+            tx.run(_leave, event_number=number)
+
+
+def _goes_on(tx: Tx, agent_id: AgentId, space_id: SpaceId, message_id: str) -> bool:
+    """Whether another agent has taken the message up, or does so now."""
+    others = [row for row in tx.all(_heard, message_id=message_id) if row[1] != agent_id]
+    if any(waits and (state == "done" or _is_able(status, parked)) for _, _, state, waits, status, parked, _ in others):
+        return True
+    unread = {row[1]: row for row in others if row[2] == "pending" and _is_able(row[4], row[5])}
+    listeners = [Listener(id, addressed=False, able=True, joined_at=row[6]) for id, row in unread.items()]
+    for each in ranked(listeners, last_speakers(tx, space_id)):
+        # It may have been taken by a cycle since it was looked at.
+        if tx.run(_give, event_number=unread[each.id][0]):
+            tx.announce(WAKE, wake_payload([each.id]))
+            return True
+    return False
+
+
+def _is_able(status: str, parked: str | None) -> bool:
+    return status == "active" and parked is None
+
+
+# Agents that wake each other
+
+_set_run = statement(update(spaces).where(spaces.c.id == bindparam("space")).values(agent_run=bindparam("run")))
+_run = statement(select(spaces.c.agent_run, spaces.c.agent_run_limit).where(spaces.c.id == bindparam("space_id")))
+_lock_run = statement(
+    select(spaces.c.floor, spaces.c.agent_run, spaces.c.agent_run_limit)
+    .where(spaces.c.id == bindparam("space_id"))
+    .with_for_update()
+)
+_withheld = (
+    update(events)
+    .where(
+        events.c.agent_id.in_(select(memberships.c.entity_id).where(memberships.c.space_id == bindparam("space"))),
+        events.c.state != "done",  # word for word the condition of the partial index
+        events.c.state == "pending",
+        events.c.space_id == bindparam("space"),
+        events.c.wakes == 0,
+    )
+    # A person has let them go on: their chain begins anew, as with a person's message.
+    .values(wakes=1, hop=0)
+    .returning(events.c.agent_id)
+)
+_wake_everybody = statement(_withheld)
+_wake_mentioned = statement(_withheld.where(events.c.type == "mention"))
+
+
+def may_wake(tx: Tx, space_id: SpaceId, run: int, limit: int) -> bool:
+    """Count a message with which an agent wakes others, after `run` of them; whether it may. The row is locked.
+
+    The space says so when it is the first that may not.
+    """
+    tx.run(_set_run, space=space_id, run=run + 1)
+    if directory.is_stopped(run + 1, limit) and not directory.is_stopped(run, limit):
+        directory.announce_change(tx, space_id)
+    return not directory.is_stopped(run + 1, limit)
+
+
+def begin_anew(tx: Tx, space_id: SpaceId, run: int, limit: int) -> None:
+    """A person has spoken: from now on agents may wake each other again. The row is locked."""
+    if run:
+        tx.run(_set_run, space=space_id, run=0)
+    if directory.is_stopped(run, limit):
+        directory.announce_change(tx, space_id)
+
+
+def stopped(tx: Tx, space_id: SpaceId) -> bool:
+    """Whether agents no longer wake each other in the space until a person speaks or lets them go on."""
+    row = tx.one(_run, space_id=space_id)
+    return row is not None and directory.is_stopped(row[0], row[1])
+
+
+def let_agents_go_on(tx: Tx, space_id: SpaceId, by: EntityId) -> None:
+    """Agents may wake each other again, and those are woken who have unread messages that should have woken them.
+
+    Where they were not stopped, nothing happens. Only people in the space may do it.
+    """
+    directory.require_member(tx, space_id, by)
+    if directory.get_entity(tx, by).kind != "human":
+        raise InvalidInput("Only a person can let agents go on.")
+    row = tx.one(_lock_run, space_id=space_id)
+    if row is None or not directory.is_stopped(row[1], row[2]):
+        return
+    begin_anew(tx, space_id, row[1], row[2])
+    rows: list[tuple[Any, ...]] = tx.all(_wake_everybody if row[0] == "all" else _wake_mentioned, space=space_id)
+    if rows:
+        tx.announce(WAKE, wake_payload(sorted({each[0] for each in rows})))

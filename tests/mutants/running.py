@@ -1,0 +1,190 @@
+"""Whether tests find a defect: they run in a forked process, in which the code has it. The checkout is never touched.
+
+The code of functions is replaced where it is, and what a module has assigned is made anew. For other things that happen
+when a module is imported, as in the body of a class, all of ours is imported anew, which takes some seconds.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib.util
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any, Final, Literal
+
+import pytest
+
+from tests.mutants.forking import Job, forked, run_items
+from tests.mutants.mutating import Mutant
+from tests.mutants.rebinding import rebind
+from tests.mutants.tracing import OPTIONS, Test, Users, core_modules
+
+MOST_TESTS: Final = 200
+MOST_SECONDS: Final = 60.0
+"""Of a processor, as they were traced: without that they take half as long."""
+PATIENCE: Final = (300.0, 20.0)
+"""Seconds, and times as long as the tests took: after that a defect has made them hang. One test has less."""
+
+Fate = Literal["killed", "survived", "not covered"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a mutant."""
+
+    mutant: Mutant
+    fate: Fate
+    by: str
+    """The test that found it; what was tried otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """The tests that are to find a mutant, those that are likely and quick first."""
+
+    tests: tuple[Test, ...]
+    imports: bool
+    """Whether the defect is in what happens when its module is imported."""
+
+
+class Picking:
+    """Which tests are to find a mutant."""
+
+    def __init__(self, tests: Sequence[Test], sources: Mapping[str, str]) -> None:
+        self._tests = tests
+        self._users = Users(sources)
+
+    def attempt(self, mutant: Mutant) -> Attempt:
+        lines = range(mutant.first, mutant.last + 1)
+        if mutant.in_function and (found := [each for each in self._tests if each.runs(mutant.module, lines)]):
+            return Attempt(_likely_and_quick(mutant, found), imports=False)
+        # It runs when the module is imported, if ever: whoever uses what it makes may notice.
+        used = self._users.lines(mutant.module, mutant.function.partition(".")[0])
+        found = [each for each in self._tests if any(each.runs(module, at) for module, at in used.items())]
+        if not found and not mutant.in_function:
+            found = [each for each in self._tests if mutant.module in each.lines]
+        return Attempt(_likely_and_quick(mutant, found), imports=True)
+
+
+def _likely_and_quick(mutant: Mutant, found: Sequence[Test]) -> tuple[Test, ...]:
+    folder = mutant.module.split(".")[1]
+    seconds, picked = 0.0, list[Test]()
+    for each in sorted(found, key=lambda each: (each.folder != folder, each.seconds)):
+        seconds += each.seconds
+        if picked and (seconds > MOST_SECONDS or len(picked) == MOST_TESTS):
+            break
+        picked.append(each)
+    return tuple(picked)
+
+
+def verdicts(
+    mutants: Sequence[Mutant], picking: Picking, items: Mapping[str, pytest.Item], workers: int
+) -> Iterator[Verdict]:
+    """What becomes of each mutant, as it turns out."""
+    functions = _functions()
+    jobs: list[Job] = []
+    for mutant in mutants:
+        attempt = picking.attempt(mutant)
+        if not attempt.tests:
+            yield Verdict(mutant, "not covered", "no test runs it")
+            continue
+        chosen = [items[each.id] for each in attempt.tests]
+        do = partial(_import_and_try if attempt.imports else _swap_and_try, mutant, chosen, functions)
+        seconds, times = PATIENCE
+        jobs.append(Job((mutant, len(chosen)), do, seconds + times * sum(each.seconds for each in attempt.tests)))
+    for (mutant, tried), failed in forked(jobs, workers):
+        if failed is None:
+            yield Verdict(mutant, "survived", f"{tried} tests passed")
+        else:
+            yield Verdict(mutant, "killed", failed)
+
+
+Functions = Mapping[str, Sequence[FunctionType]]
+"""All functions of the core there are, by the file that they are from."""
+
+
+def _functions() -> Functions:
+    found: defaultdict[str, list[FunctionType]] = defaultdict(list)
+    paths = {str(path) for path in core_modules().values()}
+    for each in gc.get_objects():
+        if isinstance(each, FunctionType) and each.__code__.co_filename in paths:
+            found[each.__code__.co_filename].append(each)
+    return found
+
+
+def _swap_and_try(mutant: Mutant, items: Sequence[pytest.Item], functions: Functions) -> str | None:
+    path = core_modules()[mutant.module]
+    made = dict(_codes(compile(mutant.source(path.read_text()), str(path), "exec", dont_inherit=True)))
+    for each in functions[str(path)]:
+        code = made.get((each.__code__.co_qualname, each.__code__.co_firstlineno))
+        if code is None or len(code.co_freevars) != len(each.__code__.co_freevars):
+            continue
+        each.__code__ = code
+    return run_items(items)
+
+
+def _codes(code: CodeType) -> Iterator[tuple[tuple[str, int], CodeType]]:
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield (each.co_qualname, each.co_firstlineno), each
+            yield from _codes(each)
+
+
+def _import_and_try(mutant: Mutant, items: Sequence[pytest.Item], _functions: Functions) -> str | None:
+    path = core_modules()[mutant.module]
+    if not mutant.in_function and rebind(mutant.module, mutant.source(path.read_text()), mutant.first):
+        return run_items(items)
+    for name in [*sys.modules]:
+        if name.startswith("denizen") or (name.startswith("tests.") and not name.startswith("tests.mutants")):
+            del sys.modules[name]
+    sys.meta_path.insert(0, _Finder(mutant.module, path, mutant.source(path.read_text())))
+    order = [each.nodeid for each in items]
+    told = _InOrder(order)
+    options = (*OPTIONS, "-x")
+    code = pytest.main([*options, *order], plugins=[told])
+    if code == pytest.ExitCode.NO_TESTS_COLLECTED:
+        raise RuntimeError("The tests are gone.")
+    return None if code == pytest.ExitCode.OK else told.failed or "it does not import"
+
+
+class _InOrder:
+    """A plugin of pytest that runs the tests in the order in which they are given, and notes which fails."""
+
+    def __init__(self, order: Sequence[str]) -> None:
+        self.failed = ""
+        self._order = {name: at for at, name in enumerate(order)}
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items.sort(key=lambda each: self._order[each.nodeid])
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed and not self.failed:
+            self.failed = report.nodeid
+
+
+class _Finder:
+    """Imports the one module from the changed source."""
+
+    def __init__(self, module: str, path: Path, source: str) -> None:
+        self._module, self._path, self._source = module, path, source
+
+    def find_spec(self, name: str, _path: Any = None, _target: Any = None) -> ModuleSpec | None:
+        if name != self._module:
+            return None
+        return importlib.util.spec_from_file_location(name, self._path, loader=_Loader(name, self._path, self._source))
+
+
+class _Loader(SourceFileLoader):
+    def __init__(self, name: str, path: Path, source: str) -> None:
+        super().__init__(name, str(path))
+        self._source = source
+
+    def get_code(self, fullname: str) -> CodeType:
+        return compile(self._source, self.path, "exec", dont_inherit=True)

@@ -1,0 +1,128 @@
+"""The defects that are put into the core: each kind, what is left alone, and that all of them are Python."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.mutants.mutating import mutants_of
+from tests.mutants.rebinding import rebind
+from tests.mutants.tracing import Users, core_modules
+
+
+def changed(source: str) -> list[str]:
+    """The source with each of its defects."""
+    return [each.source(source) for each in mutants_of(source, "m")]
+
+
+@pytest.mark.parametrize(
+    ("source", "with_defects"),
+    [
+        ("x = a < b", ["x = (a <= b)"]),
+        ("x = a == b", ["x = (a != b)"]),
+        ("x = a is None", ["x = (a is not None)"]),
+        ("x = a and b", ["x = (a or b)"]),
+        ("x = a or b", ["x = (a and b)"]),
+        ("x = a if b else c", ["x = (a if not b else c)"]),
+        ("x = True", ["x = False"]),
+        ("x = 0", ["x = 1"]),
+        ("x = 3", ["x = 4", "x = 2"]),
+        ("if a:\n    b = c", ["if (not a):\n    b = c"]),
+        ("x = [a for a in b if c]", ["x = [a for a in b if (not c)]"]),
+        ("def f():\n    return a", ["def f():\n    return None"]),
+        ("tx.run(a)", ["pass"]),
+        ("await tx.run(a)", ["pass"]),
+        ("x = f(a, b=c, **d)", ["x = f(a, **d)"]),
+        ("x = q.where(a, b)", ["x = q.where(b)", "x = q.where(a)"]),
+    ],
+)
+def test_each_kind_of_defect(source: str, with_defects: list[str]) -> None:
+    assert changed(source) == with_defects
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import a",
+        '"""A docstring."""',
+        "x: int",
+        "assert a < b",
+        "raise ValueError(a < b)",
+        "log.warning('gone', times=3)",
+        "X = Literal[1, 2]",
+        "@dataclass(frozen=True)\nclass A:\n    x: int",
+        "x = 300",
+        "x = f'{a:>3}'",
+        "def f():\n    return None",
+    ],
+)
+def test_what_changes_no_behaviour_is_left_alone(source: str) -> None:
+    assert changed(source) == []
+
+
+def test_a_defect_knows_its_place() -> None:
+    source = "class A:\n    def f(self):\n        x = g(\n            a < 300,\n        )\n\n\n_q = s.where(a == 300)\n"
+    first, second, third = mutants_of(source, "m")
+    assert (first.function, first.in_function, first.first, first.last) == ("A.f", True, 3, 5)
+    assert (first.line, first.change) == ("a < 300,", "compared by LtE")
+    assert (second.function, second.in_function, second.line) == ("_q", False, "_q = s.where(a == 300)")
+    assert {second.change, third.change} == {"dropped WHERE a == 300", "compared by NotEq"}
+
+
+def test_who_uses_what_a_module_makes_is_known() -> None:
+    """Also by way of something else that is made of it, and from another module."""
+    users = Users(
+        {
+            "p.a": "_q = 1\n_r = [_q]\n\ndef f():\n    return _r\n",
+            "p.b": "from p.a import _r as r\n\ndef g():\n    return r\n",
+            "p.c": "from p import a\n\ndef h():\n    return a._q\n",
+        }
+    )
+    assert users.lines("p.a", "_q") == {"p.a": {5}, "p.b": {4}, "p.c": {4}}
+
+
+def test_every_defect_of_a_module_has_a_name_of_its_own_and_is_python() -> None:
+    source = core_modules()["denizen.inbox.delivery"].read_text()
+    found = mutants_of(source, "denizen.inbox.delivery")
+    before = ast.dump(ast.parse(source))
+    assert all(ast.dump(ast.parse(each.source(source))) != before for each in found[::10])
+    assert len({each.key for each in found}) == len(found) > 100
+
+
+def test_what_a_module_has_assigned_is_made_anew_with_all_that_depends_on_it(tmp_path: Path) -> None:
+    """But for a class and the default of a parameter, which keep what they were made with."""
+    maker = "size = 1\ntwice = [size, size]\n\n\ndef read():\n    return twice\n"
+    loaded = [
+        a_module("tests.rebound_maker", maker, tmp_path),
+        a_module(
+            "tests.rebound_user", "from tests.rebound_maker import twice as seen\n\nboth = seen + seen\n", tmp_path
+        ),
+    ]
+    try:
+        assert rebind("tests.rebound_maker", maker.replace("1", "2"), 1)
+        assert loaded[0].read() == [2, 2]
+        assert loaded[1].both == [2, 2, 2, 2]
+        assert not rebind("tests.rebound_maker", maker, 5), "it is no assignment"
+        loaded.append(
+            a_module("tests.rebound_late", "from tests.rebound_maker import size\n\n\ndef f(a=size): ...\n", tmp_path)
+        )
+        assert not rebind("tests.rebound_maker", maker, 1)
+    finally:
+        for each in loaded:
+            del sys.modules[each.__name__]
+
+
+def a_module(name: str, source: str, folder: Path) -> ModuleType:
+    path = folder / f"{name}.py"
+    path.write_text(source)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

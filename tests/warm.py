@@ -1,0 +1,194 @@
+"""`denizen` in processes of their own that need not import anything: each is forked from one that has imported it all.
+
+To start takes longer than most tests do. What `denizen()` gives stands for `python -m denizen`: it hands its standard
+streams, folder, environment and arguments over to the process that forks, passes signals on, and ends as the other one;
+killed, it takes the other with it. What a real start is like is tested by tests/cli/test_main.py, tests/cli/test_up.py
+and tests/surfaces.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+from typing import Any
+
+PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+# What only some need is imported where it is needed: `run` has to start fast.
+
+
+_started: list[str] = []
+"""The address of the process that forks for this one."""
+
+
+def denizen() -> list[str]:
+    """The beginning of a command line, as `python -m denizen` is. The process that forks ends with this one."""
+    if not _started:
+        _started.append(_start())
+    return [sys.executable, "-I", "-S", __file__, *_started]
+
+
+def _start() -> str:
+    import atexit
+    import shutil
+    import subprocess
+    import tempfile
+
+    folder = tempfile.mkdtemp(prefix="denizen-warm-")
+    address = os.path.join(folder, "line")  # noqa: PTH118
+    server = subprocess.Popen(
+        [sys.executable, "-P", __file__, "--serve", address],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={"PATH": os.environ["PATH"]},
+        start_new_session=True,
+    )
+    assert server.stdin is not None
+    assert server.stdout is not None
+    if server.stdout.readline() != b"ready\n":
+        raise RuntimeError("The process that forks did not start.")
+
+    def end() -> None:
+        server.communicate()
+        shutil.rmtree(folder)
+
+    atexit.register(end)
+    return address
+
+
+def run(address: str, arguments: list[str]) -> None:
+    """Be the command, as it is seen from outside."""
+    line = socket.socket(socket.AF_UNIX)
+    line.connect(address)
+    for each in PASSED_ON:
+        signal.signal(each, lambda number, _frame: line.send(bytes([number])))
+    socket.send_fds(line, [b"."], [0, 1, 2])
+    told = {"arguments": arguments, "folder": os.getcwd(), "environ": dict(os.environ)}  # noqa: PTH109
+    line.sendall(json.dumps(told).encode() + b"\n")
+    status = int(line.recv(100) or b"1")
+    if status < 0:
+        if -status != signal.SIGKILL:
+            signal.signal(-status, signal.SIG_DFL)
+        os.kill(os.getpid(), -status)
+    os._exit(status)
+
+
+def serve(address: str) -> None:
+    """Import everything once, then fork for whoever asks, until standard input ends."""
+    import gc
+    import select
+    from importlib import import_module
+
+    for module in ("denizen.cli.up", "denizen.cli.chat.command", "denizen.cli.apply", "denizen.app"):
+        import_module(module)
+    for module in ("denizen.server.application", "denizen.storage.opening", "denizen.storage.migrating"):
+        import_module(module)
+    gc.freeze()
+    woken, waking = os.pipe()
+    for end in (woken, waking):
+        os.set_blocking(end, False)
+    signal.set_wakeup_fd(waking)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    children: dict[int, socket.socket] = {}
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind(address)
+        door.listen()
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
+        while True:
+            heard = select.select([0, woken, door, *children.values()], [], [])[0]
+            if 0 in heard:
+                break
+            for child, line in list(children.items()):
+                if line in heard:
+                    _pass_on(child, line)
+            if woken in heard:
+                os.read(woken, 1_000)
+                _bury(children)
+            if door in heard:
+                line = door.accept()[0]
+                _, streams, _, _ = socket.recv_fds(line, 1, 3)
+                with line.makefile() as words:
+                    told = json.loads(words.readline())
+                child = os.fork()
+                if child == 0:
+                    for other in (door, line, *children.values()):
+                        other.close()
+                    _live(streams, told)
+                children[child] = line
+                for stream in streams:
+                    os.close(stream)
+    for child in children:
+        os.kill(child, signal.SIGKILL)
+
+
+def _pass_on(child: int, line: socket.socket) -> None:
+    try:
+        numbers = line.recv(100)
+    except ConnectionError:
+        numbers = b""
+    for number in numbers or [signal.SIGKILL]:
+        os.kill(child, number)  # it is there until it was buried
+
+
+def _bury(children: dict[int, socket.socket]) -> None:
+    while children:
+        child, status = os.waitpid(-1, os.WNOHANG)
+        if child == 0:
+            return
+        with children.pop(child) as line:
+            try:
+                line.sendall(str(os.waitstatus_to_exitcode(status)).encode())
+            except ConnectionError:
+                pass  # it was killed because nobody waits for it any more
+
+
+def _live(streams: list[int], told: dict[str, Any]) -> None:
+    """Be a `denizen` that has just started, to the end."""
+    import atexit
+    import io
+    import time
+    import traceback
+
+    status = 1
+    try:
+        signal.set_wakeup_fd(-1)
+        for each in (signal.SIGCHLD, *PASSED_ON):
+            signal.signal(each, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.setsid()
+        for number, stream in enumerate(streams):
+            os.dup2(stream, number)
+            os.close(stream)
+        sys.stdin = io.TextIOWrapper(io.FileIO(0, closefd=False), encoding="utf-8")
+        raw_out, raw_err = (io.BufferedWriter(io.FileIO(number, "wb", closefd=False)) for number in (1, 2))
+        sys.stdout = io.TextIOWrapper(raw_out, encoding="utf-8", line_buffering=os.isatty(1))
+        sys.stderr = io.TextIOWrapper(raw_err, encoding="utf-8", errors="backslashreplace", line_buffering=True)
+        os.chdir(told["folder"])
+        os.environ.clear()
+        os.environ.update(told["environ"])
+        time.tzset()
+        sys.argv = ["denizen", *told["arguments"]]
+        from denizen.cli.main import main
+
+        main()
+        status = 0
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:  # noqa: BLE001  as the interpreter does
+        traceback.print_exc()
+    finally:
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--serve":
+        serve(sys.argv[2])
+    else:
+        run(sys.argv[1], sys.argv[2:])
