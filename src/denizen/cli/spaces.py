@@ -33,6 +33,9 @@ def list_(context: typer.Context, as_json: AsJson = False, url: Url = None, toke
         print_json([each.model_dump(mode="json") for each in found])
     elif found:
         stdout().print(_table(found))
+        for each in found:
+            for status in each.statuses:
+                stdout().print(Text(f"! {printable(each.name)}: {printable(status.text)}", style="yellow"))
     else:
         stderr().print("You are in no space. `denizen spaces create NAME` opens one.", style="dim")
 

@@ -96,6 +96,10 @@ class LocalDesk:
         await self._runtime.suspend_agent(await self._find_agent(agent))
         return await self.agent(agent)
 
+    async def try_again(self, agent: str, *, space: str | None = None) -> Agent:
+        await self._runtime.try_again(await self._find_agent(agent), None if space is None else SpaceId(space))
+        return await self.agent(agent)
+
     async def resume_agent(self, agent: str) -> Agent:
         await self._runtime.resume_agent(await self._find_agent(agent))
         return await self.agent(agent)
