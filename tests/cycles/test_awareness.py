@@ -120,4 +120,8 @@ async def test_an_event_that_has_failed_twice_does_not_interrupt_another_cycle(w
     assert not any(each.startswith("update: ") for each in await world.history(ada))
     assert (await world.transcript(hall))[-1] == "Ada: Done."
     assert await world.waiting(ada) == []
-    assert [reason for kind, reason in await world.ledger(ada) if kind == "skip"] == ["bad", "seen"]
+    assert [summary for _, _, _, summary in await world.endings(ada)] == [
+        "Worked.",
+        'Read what Noor wrote in "Hall" and did not reply: bad',
+        'Read what Noor wrote in "Hall" and did not reply: seen',
+    ]

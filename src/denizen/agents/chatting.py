@@ -6,7 +6,7 @@ cycle, and is done with it. Whoever waits looks again when a hint says so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 from uuid import UUID, uuid5
@@ -22,6 +22,8 @@ from denizen.cycles.ledger import Charge
 from denizen.cycles.usage import usage_of_cycles
 from denizen.errors import InvalidInput
 from denizen.ids import AgentId, CycleId, MessageId, SpaceId
+from denizen.inbox import parking, statuses
+from denizen.inbox.statuses import Cause, SpaceStatus
 from denizen.models.prices import Usage
 from denizen.spaces import directory, posting
 from denizen.spaces.directory import Entity, Space
@@ -32,8 +34,13 @@ from denizen.storage.schema import events
 from denizen.tools import calls
 from denizen.tools.calls import Call
 
-Outcome = Literal["acted", "skipped", "failed", "paused", "suspended", "unheard", "working"]
-"""What became of a message. Only `working` may still become something else by itself."""
+Outcome = Literal["acted", "skipped", "failed", "paused", "suspended", "waiting", "unheard", "working"]
+"""What became of a message, as far as it is worth waiting for: only after `working` there is more to come soon.
+
+`acted` without a message has the reason in `note`: the agent read it and did not reply, or reached a limit. `waiting`
+is of a parked agent: it cannot think until something changes, such as a key or a model; the message is kept, and `note`
+says what to do. `skipped` is left for what nobody waits for: a service's message.
+"""
 
 SAID: Final = 200
 """How many messages of one cycle make an answer, at most."""
@@ -83,7 +90,9 @@ _done_event = statement(
         events.c.message_id == bindparam("message_id"),
     )
 )
-_event = statement(select(events.c.state, events.c.cycle_id).where(events.c.number == bindparam("number")))
+_event = statement(
+    select(events.c.state, events.c.cycle_id, events.c.waits).where(events.c.number == bindparam("number"))
+)
 
 
 def ask(
@@ -122,7 +131,7 @@ class Answer:
     waiting_for: tuple[Call, ...] = ()
     """What the agent has asked people, where it waits for that."""
     note: str = ""
-    """Why there is no more, in a sentence for people."""
+    """Why there is no more, in a sentence for people: where the space shows a status, its text."""
 
     @property
     def over(self) -> bool:
@@ -135,16 +144,35 @@ def answer_to(tx: Tx, asked: Asked) -> Answer:
     row = None if asked.event is None else tx.one(_event, number=asked.event)
     if row is None:
         return Answer("unheard", note="The agent does not attend to this: mention it, or have it attend to the space.")
-    state, cycle_id = row
+    state, cycle_id, waits = row
     match state:
         case "done":
-            return _settled(tx, asked, CycleId(cycle_id))
+            return _settled(tx, asked, CycleId(cycle_id), waits=bool(waits))
         case "dead":
-            return Answer("failed", note="The agent has failed too often at this message. It is kept in its inbox.")
+            note = "The agent has failed too often at this message. It is kept in its inbox."
+            return Answer("failed", note=_shown(tx, asked, _SET_ASIDE) or note)
         case "taken":
             return _under_way(tx, asked, CycleId(cycle_id))
         case _:
-            return _held_up(tx, asked.agent_id, Answer("working"))
+            return _held_up(tx, asked, Answer("working"))
+
+
+_SET_ASIDE: Final[tuple[Cause, ...]] = ("refused", "too_large", "gave_up", "interrupted", "deleted")
+_UNANSWERED: Final[tuple[Cause, ...]] = ("no_reply", "limit", *_SET_ASIDE)
+
+
+def _shown(tx: Tx, asked: Asked, causes: Sequence[Cause]) -> str:
+    """The text of the status that the space shows of the agent for one of these causes, best of this very message."""
+    found = [each for each in statuses.of_space(tx, asked.space_id) if each.agent_id == asked.agent_id]
+    found = [each for each in found if each.cause in causes]
+    of_this = [each for each in found if each.message_id == asked.message_id]
+    return next((each.text for each in (*of_this, *found)), "")
+
+
+def _sentence(tx: Tx, asked: Asked, cause: Cause, detail: Mapping[str, JsonValue] | None = None) -> str:
+    """What a status of this cause says of the agent, also where the space does not show it."""
+    name = directory.get_entity(tx, asked.agent_id).name
+    return SpaceStatus(asked.space_id, asked.agent_id, name, cause, detail or {}).text
 
 
 def with_costs(tx: Tx, asked: Asked, answer: Answer) -> Answer:
@@ -163,29 +191,43 @@ def with_costs(tx: Tx, asked: Asked, answer: Answer) -> Answer:
     return replace(answer, spent=spent)
 
 
-def _settled(tx: Tx, asked: Asked, cycle_id: CycleId) -> Answer:
+def _settled(tx: Tx, asked: Asked, cycle_id: CycleId, *, waits: bool) -> Answer:
     cycle = records.ended(tx, cycle_id)
     if cycle is None:
         return Answer("skipped", cycle_id=cycle_id)
     said = _said(tx, asked, cycle_id)
     if cycle.outcome == "failed":
-        return Answer("failed", said, cycle_id, cycle.number, note="The agent could not finish this.")
+        note = "" if said else _shown(tx, asked, _UNANSWERED)
+        return Answer("failed", said, cycle_id, cycle.number, note=note or "The agent could not finish this.")
     if cycle.stop_reason == "budget" and not said:
         return Answer("suspended", said, cycle_id, cycle.number, note=_why_suspended(tx, asked.agent_id))
-    return Answer("acted", said, cycle_id, cycle.number)
+    note = _why_silent(tx, asked, cycle_id) if waits and not said else ""
+    return Answer("acted", said, cycle_id, cycle.number, note=note)
+
+
+def _why_silent(tx: Tx, asked: Asked, cycle_id: CycleId) -> str:
+    """Why the cycle that read the message said nothing to it; empty where it asked something there instead."""
+    if any(
+        each.space_id == asked.space_id and each.mode in ("pause", "async") for each in calls.of_cycle(tx, cycle_id)
+    ):
+        return ""
+    return _shown(tx, asked, _UNANSWERED) or _sentence(tx, asked, "no_reply")
 
 
 def _under_way(tx: Tx, asked: Asked, cycle_id: CycleId) -> Answer:
-    return _held_up(tx, asked.agent_id, Answer("working", _said(tx, asked, cycle_id), cycle_id))
+    return _held_up(tx, asked, Answer("working", _said(tx, asked, cycle_id), cycle_id))
 
 
-def _held_up(tx: Tx, agent_id: AgentId, so_far: Answer) -> Answer:
+def _held_up(tx: Tx, asked: Asked, so_far: Answer) -> Answer:
     """The same, if the agent can go on; else with why it cannot."""
+    agent_id = asked.agent_id
     status = registry.status(tx, agent_id)
     if status == "dead":
-        return _with(so_far, "failed", "The agent was deleted.")
+        return _with(so_far, "failed", _sentence(tx, asked, "deleted"))
     if status == "suspended":
         return _with(so_far, "suspended", _why_suspended(tx, agent_id))
+    if (parked := parking.get(tx, agent_id)) is not None:
+        return _with(so_far, "waiting", _sentence(tx, asked, parked.cause, parked.detail))
     if status == "paused" and pausing.stays_paused(tx, agent_id):
         waiting = tuple(calls.pausing(tx, agent_id))
         return _with(so_far, "paused", "The agent waits for an answer to what it has asked.", waiting)

@@ -103,8 +103,9 @@ class ChatAnswer(BaseModel):
     outcome: Annotated[
         Outcome,
         Field(
-            description="`acted`; `skipped`: it had nothing to say; `paused`: it waits for people; `suspended`; "
-            "`failed`; `unheard`: it does not attend to the space; `working`: it goes on, and the time is over."
+            description="`acted`: without messages, `note` says why it did not reply; `skipped`: nobody waited for an "
+            "answer; `paused`: it waits for people; `suspended`; `waiting`: it cannot think until what `note` says is "
+            "mended; `failed`; `unheard`: it does not attend to the space; `working`: it goes on, and the time is over."
         ),
     ]
     space_id: Annotated[str, Field(description="Where it was said, and where all that follows will be.")]
