@@ -2499,7 +2499,7 @@ export interface components {
              * Outcome
              * @enum {string}
              */
-            outcome: "acted" | "skipped" | "failed" | "paused" | "suspended" | "unheard" | "working";
+            outcome: "acted" | "skipped" | "failed" | "paused" | "suspended" | "waiting" | "unheard" | "working";
             /** Space Id */
             space_id: string;
         };
@@ -3250,10 +3250,10 @@ export interface components {
             note: string;
             /**
              * Outcome
-             * @description `acted`; `skipped`: it had nothing to say; `paused`: it waits for people; `suspended`; `failed`; `unheard`: it does not attend to the space; `working`: it goes on, and the time is over.
+             * @description `acted`: without messages, `note` says why it did not reply; `skipped`: nobody waited for an answer; `paused`: it waits for people; `suspended`; `waiting`: it cannot think until what `note` says is mended; `failed`; `unheard`: it does not attend to the space; `working`: it goes on, and the time is over.
              * @enum {string}
              */
-            outcome: "acted" | "skipped" | "failed" | "paused" | "suspended" | "unheard" | "working";
+            outcome: "acted" | "skipped" | "failed" | "paused" | "suspended" | "waiting" | "unheard" | "working";
             /**
              * Space Id
              * @description Where it was said, and where all that follows will be.
