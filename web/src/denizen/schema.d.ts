@@ -1924,7 +1924,7 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Rename a space, or hide it
+         * Rename a space, hide it, or set its floor
          * @description The agents in it hear of it.
          */
         patch: operations["change_space"];
@@ -1944,6 +1944,26 @@ export interface paths {
         get: operations["calls_in_space"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/spaces/{space_id}/continue": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Let the agents of a space go on
+         * @description Agents that had stopped waking each other there may again, and those with unread messages wake.
+         */
+        post: operations["let_agents_go_on"];
         delete?: never;
         options?: never;
         head?: never;
@@ -7934,6 +7954,16 @@ export interface components {
          *     }
          */
         SpaceChange: {
+            /**
+             * Agent Run Limit
+             * @description After so many messages with which agents woke each other, they do so no more; 0: no limit.
+             */
+            agent_run_limit?: number | null;
+            /**
+             * Floor
+             * @description Which agents take up what is said, where there are several: `one` (somebody always answers a person, and only one), `addressed` (those that a message mentions or replies to), or `all`.
+             */
+            floor?: ("all" | "addressed" | "one") | null;
             /** Name */
             name?: string | null;
             /** Private */
@@ -7952,6 +7982,16 @@ export interface components {
          *     }
          */
         SpaceCreate: {
+            /**
+             * Agent Run Limit
+             * @description After so many messages with which agents woke each other, they do so no more; 0: no limit. By default 12.
+             */
+            agent_run_limit?: number | null;
+            /**
+             * Floor
+             * @description Which agents take up what is said, where there are several: `one` (somebody always answers a person, and only one), `addressed` (those that a message mentions or replies to), or `all`. By default `one`.
+             */
+            floor?: ("all" | "addressed" | "one") | null;
             /**
              * Members
              * @description Who else is in it: ids, or handles with their `@`.
@@ -7983,7 +8023,9 @@ export interface components {
          * SpaceOut
          * @description A place where entities talk.
          * @example {
+         *       "agent_run_limit": 12,
          *       "created_at": "2026-01-05T09:00:00Z",
+         *       "floor": "one",
          *       "id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
          *       "kind": "conversation",
          *       "last_seq": 7,
@@ -8008,16 +8050,28 @@ export interface components {
          *       "name": "Kitchen",
          *       "private": false,
          *       "read_seq": 5,
+         *       "stopped": false,
          *       "unread": 2,
          *       "unread_mentions": 1
          *     }
          */
         SpaceOut: {
             /**
+             * Agent Run Limit
+             * @description After so many messages with which agents woke each other, they do so no more; 0: no limit.
+             */
+            agent_run_limit: number;
+            /**
              * Created At
              * Format: date-time
              */
             created_at: string;
+            /**
+             * Floor
+             * @description Which agents take up what is said, where there are several: `one` (somebody always answers a person, and only one), `addressed` (those that a message mentions or replies to), or `all`.
+             * @enum {string}
+             */
+            floor: "all" | "addressed" | "one";
             /** Id */
             id: string;
             /**
@@ -8041,6 +8095,11 @@ export interface components {
              * @description Of the last message that you have read.
              */
             read_seq: number;
+            /**
+             * Stopped
+             * @description Agents no longer wake each other here until a person speaks or lets them go on.
+             */
+            stopped: boolean;
             /**
              * Unread
              * @description How many came after it.
@@ -13834,7 +13893,9 @@ export interface operations {
                      *       "next": null,
                      *       "spaces": [
                      *         {
+                     *           "agent_run_limit": 12,
                      *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "floor": "one",
                      *           "id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
                      *           "kind": "conversation",
                      *           "last_seq": 7,
@@ -13859,6 +13920,7 @@ export interface operations {
                      *           "name": "Kitchen",
                      *           "private": false,
                      *           "read_seq": 5,
+                     *           "stopped": false,
                      *           "unread": 2,
                      *           "unread_mentions": 1
                      *         }
@@ -14028,6 +14090,37 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["CallList"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    let_agents_go_on: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                space_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SpaceOut"];
                 };
             };
             /** @description What went wrong. */

@@ -43,6 +43,12 @@ class Space(Value):
     unread_mentions: int = 0
     """How many of the newest unread messages mention one."""
     created_at: datetime | None = None
+    floor: str = "all"
+    """Which agents take up what is said, where there are several: one, addressed, all."""
+    agent_run_limit: int = 0
+    """After so many messages with which agents woke each other, they do so no more; 0: no limit."""
+    stopped: bool = False
+    """Whether that is so: until a person speaks there, or lets them go on."""
 
 
 class Author(Value):
