@@ -13,7 +13,7 @@ from denizen import call, forever, reply, scripted, skip
 from denizen.agents.registry import Agent
 from denizen.errors import ModelRejected, NotFound
 from denizen.inbox import delivery
-from denizen.inbox.delivery import TRIED_ALONE_AFTER, is_tried_alone, next_batch
+from denizen.inbox.delivery import is_tried_alone, next_batch
 from denizen.inbox.events import Event, Lane
 from denizen.models.scripted import Info, Turn
 from denizen.spaces import posting
