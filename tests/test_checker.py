@@ -245,7 +245,10 @@ BREAKS: list[tuple[str, Sequence[str], int, str]] = [
                 f"VALUES ('new', {ADA}, 3, 'acted', 12, 1)"
             ),
             f"UPDATE minds SET cycle_count = 3 WHERE agent_id = {ADA}",
-            f"UPDATE events SET state = 'done', cycle_id = 'new' WHERE agent_id = {ADA} AND type = 'mention'",
+            (
+                "UPDATE events SET state = 'done', cycle_id = 'new', waits = 0 "
+                f"WHERE agent_id = {ADA} AND type = 'mention'"
+            ),
         ],
         1,
         "A cycle has no entries in the log.",
@@ -367,7 +370,7 @@ BREAKS: list[tuple[str, Sequence[str], int, str]] = [
     ),
     (
         "done without an end",
-        [f"UPDATE events SET state = 'done' WHERE agent_id = {ADA} AND type = 'mention'"],
+        [f"UPDATE events SET state = 'done', waits = 0 WHERE agent_id = {ADA} AND type = 'mention'"],
         3,
         "An event is done, but no cycle of its agent ended with it.",
     ),

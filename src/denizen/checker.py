@@ -27,6 +27,7 @@ from denizen.storage.database import Database, Statement, Tx, long_running, stat
 from denizen.storage.schema import (
     advisors,
     agents,
+    calls,
     cycles,
     effects,
     entities,
@@ -602,9 +603,18 @@ _held_up = statement(
         or_(agents.c.status != "active", agents.c.parked_until > bindparam("now")),
     )
 )
+_other = events.alias("other")
+_waits_anew = exists().where(
+    _other.c.agent_id == events.c.agent_id,
+    _other.c.state != "done",
+    _other.c.space_id == events.c.space_id,
+    _other.c.number > events.c.number,
+    _other.c.waits == 1,
+)
+_asked_back = exists().where(calls.c.cycle_id == events.c.cycle_id, calls.c.space_id == events.c.space_id)
 _ended = statement(
-    _waiting.join(cycles, cycles.c.id == events.c.cycle_id).where(
-        events.c.state == "done", cycles.c.outcome == "failed", ~_author_went_on, ~_agent_spoke
+    _waiting.where(
+        events.c.state == "done", ~_author_went_on, ~_agent_spoke, ~_asked_back, ~_waits_anew, agents.c.status != "dead"
     )
 )
 
@@ -617,7 +627,7 @@ def _check_waiting(tx: Tx) -> Iterator[Violation]:
         sentence = "Somebody waits for an agent that is parked, suspended or deleted, and is not told so."
         yield Violation(11, sentence, (agent_id, event_id))
     for agent_id, event_id in tx.all(_ended):
-        yield Violation(11, "A cycle ended without an answer, and whoever waits is not told so.", (agent_id, event_id))
+        yield Violation(11, "A message has no answer, and whoever waits for it is not told so.", (agent_id, event_id))
 
 
 # What belongs to nothing

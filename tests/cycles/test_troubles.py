@@ -362,7 +362,7 @@ async def test_a_cycle_that_is_put_off_shows_trouble_where_nothing_was_said(worl
     assert await check_database(world.denizen.db) == []
     await world.denizen.db.write(_say_nothing)
     assert [each.sentence for each in await check_database(world.denizen.db)] == [
-        "A cycle ended without an answer, and whoever waits is not told so."
+        "A message has no answer, and whoever waits for it is not told so."
     ]
 
 

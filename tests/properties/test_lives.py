@@ -88,6 +88,7 @@ class Known:
     attempts: int = 0
     urgent: bool = False
     message: bool = False
+    interruptions: int = 0
 
 
 @dataclass
@@ -369,7 +370,7 @@ class Lives(RuleBasedStateMachine):
     def a_dead_event_is_requeued(self, which: int) -> None:
         life, id = pick(self.dead_events(), which)
         self.house.write(delivery.requeue, life.id, id)
-        life.events[id].state, life.events[id].attempts = "pending", 0
+        life.events[id].state, life.events[id].attempts, life.events[id].interruptions = "pending", 0, 0
 
     # Time and leases
 
@@ -516,7 +517,7 @@ class Lives(RuleBasedStateMachine):
             assert resumed == "later"
         elif resumed is None:
             assert not any(row[2] == "response" for row in life.rows[life.committed :])
-            self.expect_undone(life, counts=not life.handed_back)
+            self.expect_undone(life, counts=False, interrupted=not life.handed_back)
             self.become_idle(holder, mind.next_seq)
         else:
             self.expect_resumed(holder, life, resumed, mind.next_seq)
@@ -565,6 +566,21 @@ class Lives(RuleBasedStateMachine):
             event["id"]: event
             for event in records(rows, "events")
             if event["agent_id"] == life.id and event["state"] == "pending" and event["not_before"] <= self.now
+        }
+        later = [
+            (event["space_id"], event["number"])
+            for event in records(rows, "events")
+            if event["agent_id"] == life.id
+            and event["state"] == "pending"
+            and event["lane"] == 1
+            and event["not_before"] > self.now
+            and event["space_id"] is not None
+        ]
+        # What came after one of its space that is to be tried again waits for that.
+        due = {
+            id: event
+            for id, event in due.items()
+            if event["lane"] == 0 or not any(event["space_id"] == space and event["number"] > at for space, at in later)
         }
         assert holder.identity is not None
         waking = Waking(holder.identity, holder.version, holder.era, inbox_tokens, TOOLBOX, holder.next_seq)
@@ -765,12 +781,13 @@ class Lives(RuleBasedStateMachine):
             self.expect_undone(life, counts=deed.flag)
             self.become_idle(holder, holder.open_cycle.first_seq)
 
-    def expect_undone(self, life: Life, *, counts: bool) -> None:
+    def expect_undone(self, life: Life, *, counts: bool, interrupted: bool = False) -> None:
         """The cycle never was, and its events wait again, or are dead."""
         taken = [life.events[id] for id in life.taken()]
         life.close("pending")
         for event in taken:
             event.attempts += counts
+            event.interruptions += interrupted
             event.state = "dead" if counts and event.attempts >= DEAD_AFTER else "pending"
         assert trace(self.house.rows(), life.id) == life.before
 
@@ -845,7 +862,9 @@ class Lives(RuleBasedStateMachine):
     def check_events(self, rows: Rows, life: Life) -> None:
         events = {row["id"]: row for row in records(rows, "events") if row["agent_id"] == life.id}
         stored = {
-            id: Known(row["state"], row["attempts"], row["lane"] == 0, row["message_id"] is not None)
+            id: Known(
+                row["state"], row["attempts"], row["lane"] == 0, row["message_id"] is not None, row["interruptions"]
+            )
             for id, row in events.items()
         }
         assert stored == life.events

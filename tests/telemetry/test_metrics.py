@@ -76,7 +76,7 @@ async def test_the_numbers_are_what_happened(counted: World) -> None:
         tools=[weather],
     )
     noor = await counted.person("Noor")
-    hall = await counted.space("Hall", noor, ada)
+    hall = await counted.space("Hall", noor, await counted.person("Bert"), ada)
     for text in ("The weather?", "Thanks.", "And tomorrow?"):
         await counted.say(noor, text, hall)
         counted.clock.advance(0.2)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from denizen.telemetry.telemetry import Telemetry
     from denizen.welcome import World
 
+LOCK_FOLDER: Final = "instances"
+"""In the home folder: a lock file for each process in which agents live."""
 TOKEN_FILE: Final = "token"  # noqa: S105  the name of the file
 """In the home folder: the owner's access token, which `denizen up` puts there for the command line of this machine."""
 
@@ -83,6 +85,7 @@ async def runtime_of(settings: Settings, telemetry: Telemetry | None = None) -> 
         telemetry=telemetry,
         memory=what_is_remembered(settings),
         server_budget=server_budget(settings),
+        lock_folder=settings.home / LOCK_FOLDER,
         **how_secrets_are_kept(settings),
         **how_agents_reflect(settings),
     )

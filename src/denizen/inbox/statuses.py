@@ -261,6 +261,15 @@ _clear_in_space = statement(
     )
     .returning(space_statuses.c.space_id)
 )
+_clear_for_now = statement(
+    delete(space_statuses)
+    .where(
+        space_statuses.c.space_id == bindparam("space"),
+        space_statuses.c.agent_id == bindparam("agent"),
+        space_statuses.c.cause.in_(("failing", "no_reply", "limit")),
+    )
+    .returning(space_statuses.c.space_id)
+)
 _clear_one = statement(
     delete(space_statuses)
     .where(
@@ -280,9 +289,12 @@ _clear_one_in_space = statement(
 )
 
 
-def clear_in_space(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> None:
-    """The agent has spoken in the space. What it shows of messages that were set aside stays: those have no answer."""
-    _announce(tx, agent_id, tx.all(_clear_in_space, agent=agent_id, space=space_id))
+def clear_in_space(tx: Tx, agent_id: AgentId, space_id: SpaceId, *, thinking: bool) -> None:
+    """The agent has spoken in the space: by itself, or somebody in its name, which does not mean that it can think.
+
+    What the space shows of messages that were set aside stays: those have no answer.
+    """
+    _announce(tx, agent_id, tx.all(_clear_in_space if thinking else _clear_for_now, agent=agent_id, space=space_id))
 
 
 _clear_earlier = statement(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pydantic import JsonValue
-from sqlalchemy import bindparam, func, select, update
+from sqlalchemy import bindparam, case, func, select, update
 
 from denizen.bus.streams import MessageCreated, space_topic
 from denizen.errors import InvalidInput, NotAMember, NotFound
@@ -21,7 +21,7 @@ from denizen.spaces.directory import Floor
 from denizen.spaces.floor import Takers
 from denizen.spaces.markdown import Rendered, render
 from denizen.storage.database import Tx, insert_into, statement, storable
-from denizen.storage.schema import agents, entities, memberships, messages, spaces
+from denizen.storage.schema import agents, cycles, entities, events, memberships, messages, spaces
 
 HOP_BUDGET: Final = 6
 """How many agents in a row may answer each other before their messages stop waking anyone."""
@@ -96,6 +96,22 @@ _members = (
     .select_from(memberships)
     .scalar_subquery()
 )
+# When the agent goes on with what failed: with its open cycle, or with what was said in this space before.
+_cycle_goes_on_at = (
+    select(func.max(cycles.c.not_before))
+    .where(cycles.c.agent_id == agents.c.id, cycles.c.number.is_(None))
+    .scalar_subquery()
+)
+_space_goes_on_at = (
+    select(func.max(events.c.not_before))
+    .where(
+        events.c.agent_id == agents.c.id,
+        events.c.state != "done",
+        events.c.state == "pending",
+        events.c.space_id == bindparam("space_id"),
+    )
+    .scalar_subquery()
+)
 _listeners = statement(
     select(
         memberships.c.entity_id,
@@ -108,6 +124,9 @@ _listeners = statement(
         agents.c.parked_cause,
         memberships.c.joined_at,
         _members,
+        _cycle_goes_on_at,
+        # Not of those that cannot answer anyway: much may wait for them.
+        case(((agents.c.status == "active") & agents.c.parked_cause.is_(None), _space_goes_on_at)),
     )
     .join(agents, agents.c.id == memberships.c.entity_id)
     .join(entities, entities.c.id == memberships.c.entity_id)
@@ -180,7 +199,7 @@ def post(
     said = Said(posted_id, space_id, author_id, kind, handle, what, reply_to, hop, urgent, asked, answers)
     addressed_to = deliveries(tx, said, setting)
     if kind == "agent":
-        statuses.clear_in_space(tx, author_id, space_id)
+        statuses.clear_in_space(tx, author_id, space_id, thinking=cycle_id is not None)
         if any(each.wakes for each in addressed_to) and not floor.may_wake(tx, space_id, run, limit):
             addressed_to = [replace(each, wakes=False) for each in addressed_to]
     elif kind == "human":
@@ -227,6 +246,10 @@ class _Listener:
     joined_at: int
     members: int
     """How many are in the space."""
+    cycle_goes_on_at: int | None
+    """When it goes on with a cycle that failed."""
+    space_goes_on_at: int | None
+    """When it tries again what was said in the space before."""
 
     @property
     def able(self) -> bool:
@@ -309,6 +332,8 @@ def _show_why_not(tx: Tx, said: Said, listener: _Listener) -> None:
             statuses.show(
                 tx, listener.id, said.space_id, parked.cause, message_id=said.id, retry_at=parked.until, **parked.detail
             )
+    elif (again_at := max(listener.cycle_goes_on_at or 0, listener.space_goes_on_at or 0)) > tx.now:
+        statuses.show(tx, listener.id, said.space_id, "failing", message_id=said.id, retry_at=again_at)
 
 
 @dataclass(frozen=True, slots=True)
