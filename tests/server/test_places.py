@@ -60,6 +60,7 @@ async def test_a_space_is_opened_with_those_who_shall_be_in_it(house: House, cas
         "read_seq": 0,
         "unread": 0,
         "unread_mentions": 0,
+        "statuses": [],
     }
     assert sorted(names(space)) == [("Ada", "member"), ("Kim", "member"), ("Sam", "owner")]
     assert (await house.call("GET", f"/api/spaces/{space['id']}", cast.kim)).json() == space
