@@ -395,7 +395,7 @@ async def test_a_space_is_opened_renamed_peopled_and_left(house: House, visit: V
     await page.keyboard.press("Escape")
 
     await page.get_by_role("button", name="More about this space").click()
-    await page.get_by_role("menuitem", name="Rename").click()
+    await page.get_by_role("menuitem", name="Settings").click()
     await page.get_by_role("dialog").get_by_label("Name").fill("Big attic")
     await page.get_by_role("dialog").get_by_role("button", name="Save").click()
     await expect(other.get_by_role("link", name="Big attic")).to_be_visible()

@@ -154,7 +154,7 @@ async def test_a_dialog_takes_the_focus_to_its_first_field_and_gives_it_back(hou
 
     # From a menu, back to its button; where nothing can be filled in, what does no harm comes first.
     more = page.get_by_role("button", name="More about this space")
-    for item, focused in [("Rename", dialog_field("Name")), ("Leave", dialog_button("Stay")), ("Members", None)]:
+    for item, focused in [("Settings", dialog_field("Name")), ("Leave", dialog_button("Stay")), ("Members", None)]:
         await more.press("Enter")
         await page.get_by_role("menuitem", name=item).press("Enter")
         if focused:

@@ -45,3 +45,29 @@ async def test_a_rejected_key_is_told_and_trying_again_brings_the_answer(house: 
     await notice.get_by_role("button", name="Try again").click()
     await expect(page.get_by_role("article", name="Bo: Here.")).to_be_visible()
     await expect(notice).to_have_count(0)
+
+
+async def test_agents_that_stopped_answering_each_other_are_let_go_on(house: House, visit: Visit) -> None:
+    world = house.world
+    noor = await world.person("Noor")
+    ada = await world.agent("Ada", *[reply("Yes, @bo."), "Answered."] * 3)
+    bo = await world.agent("Bo", *[reply("No, @ada."), "Answered."] * 3)
+    hall = await world.space("Hall", noor, ada, bo, floor="all", agent_run_limit=2)
+    hers = await visit(noor)
+    page = await hers.open(f"/s/{hall.id}")
+    await world.say(ada, "Is it so, @bo?", hall)
+
+    notice = page.get_by_role("status").filter(has_text="The agents have stopped answering each other")
+    await expect(notice).to_be_visible()
+    await hers.check_accessibility()
+    before = len(await world.denizen.messages(hall))
+    await notice.get_by_role("button", name="Let them go on").click()
+    await expect(page.get_by_role("article").nth(before)).to_be_visible()
+
+    await page.get_by_role("button", name="More about this space").click()
+    await page.get_by_role("menuitem", name="Settings").click()
+    await page.get_by_role("dialog").get_by_label("Which agents answer").select_option("addressed")
+    await page.get_by_role("dialog").get_by_role("button", name="Save").click()
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+    [shown] = (await house.call("GET", "/api/spaces", noor)).json()["spaces"]
+    assert shown["floor"] == "addressed"

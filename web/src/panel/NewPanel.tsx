@@ -50,7 +50,7 @@ export function NewPanel({ onClose }: { onClose: () => void }): ReactNode {
           error={error ? (error instanceof ApiError && error.errors[0] ? error.errors[0].message : inWords(error)) : undefined}
         />
         <TextArea label="Advisors" rows={4} hint="One on each line, by name. Empty: they can be suggested to you afterwards." placeholder={"Martin Buber\nA baker of thirty years"} value={names} onChange={(event) => setNames(event.target.value)} />
-        <Checkbox label="Private" hint="Whoever is not in it does not know of it, nor of what is said in it." checked={hidden} onChange={(event) => setHidden(event.target.checked)} />
+        <Checkbox label="Private" hint="Only members can see this panel." checked={hidden} onChange={(event) => setHidden(event.target.checked)} />
         <DialogFoot>
           <Button variant="quiet" onClick={onClose}>
             Cancel

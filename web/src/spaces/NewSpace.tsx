@@ -67,7 +67,7 @@ export function NewSpace({ onClose }: { onClose: () => void }): ReactNode {
         </fieldset>
         <Checkbox
           label="Private"
-          hint="Whoever is not in it does not know of it, nor of what is said in it."
+          hint="Only members can see this space."
           checked={hidden}
           onChange={(event) => setHidden(event.target.checked)}
         />

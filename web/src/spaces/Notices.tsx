@@ -21,8 +21,22 @@ export function Notices({ space }: { space: SpaceState }): ReactNode {
       {statuses.map((each) => (
         <StatusNotice key={`${each.agent_id} ${each.cause}`} space={space.info.id} status={each} />
       ))}
+      {space.info.stopped && <Stopped space={space} />}
       <Resting space={space} told={statuses.map((each) => each.agent_id)} />
     </>
+  );
+}
+
+/** Agents have answered each other for long enough: a person says whether they go on. */
+function Stopped({ space }: { space: SpaceState }): ReactNode {
+  return (
+    <div className={css.notice} role="status">
+      <Hourglass size={15} aria-hidden />
+      <span className={css.noticeText}>
+        The agents have stopped answering each other after {space.info.agent_run_limit} messages without a person. They go on when you write, or when you let them.
+      </span>
+      <Act label="Let them go on" icon={<RotateCw size={14} />} act={() => post("/api/spaces/{space_id}/continue", { path: { space_id: space.info.id } })} />
+    </div>
   );
 }
 

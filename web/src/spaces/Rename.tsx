@@ -4,14 +4,15 @@ import { useStore } from "../denizen/live";
 import type { SpaceState } from "../denizen/store";
 import { Button } from "../ui/Button";
 import { Dialog, DialogFoot } from "../ui/Dialog";
-import { Checkbox, TextField } from "../ui/Field";
+import { Checkbox, Select, TextField } from "../ui/Field";
 import css from "./spaces.module.css";
 
-/** Another name for a space, or another answer to who may know of it. */
+/** The name of a space, who can see it, and which of its agents answer. */
 export function Rename({ space, onClose }: { space: SpaceState; onClose: () => void }): ReactNode {
   const store = useStore();
   const [name, setName] = useState(space.info.name);
   const [hidden, setHidden] = useState(space.info.private);
+  const [floor, setFloor] = useState(space.info.floor);
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<string | null>(null);
   const submit = async (event: FormEvent): Promise<void> => {
@@ -19,7 +20,7 @@ export function Rename({ space, onClose }: { space: SpaceState; onClose: () => v
     setBusy(true);
     try {
       const path = { space_id: space.info.id };
-      store.dispatch({ type: "space", space: await patch("/api/spaces/{space_id}", { path, body: { name: name.trim(), private: hidden } }) });
+      store.dispatch({ type: "space", space: await patch("/api/spaces/{space_id}", { path, body: { name: name.trim(), private: hidden, floor } }) });
       onClose();
     } catch (problem) {
       setError(inWords(problem));
@@ -27,15 +28,22 @@ export function Rename({ space, onClose }: { space: SpaceState; onClose: () => v
     }
   };
   return (
-    <Dialog title="Rename the space" onClose={onClose}>
+    <Dialog title="Space settings" onClose={onClose}>
       <form onSubmit={(event) => void submit(event)} className={css.form}>
         <TextField label="Name" required autoFocus value={name} error={error} onChange={(event) => setName(event.target.value)} />
         <Checkbox
           label="Private"
-          hint="Whoever is not in it does not know of it, nor of what is said in it."
+          hint="Only members can see this space."
           checked={hidden}
           onChange={(event) => setHidden(event.target.checked)}
         />
+        {space.info.members.filter((each) => each.kind === "agent").length > 1 && (
+          <Select label="Which agents answer" hint="Where there are several, and a message mentions none of them." value={floor} onChange={(event) => setFloor(event.target.value as typeof floor)}>
+            <option value="one">One agent answers</option>
+            <option value="addressed">Only agents that are mentioned</option>
+            <option value="all">All agents may answer</option>
+          </Select>
+        )}
         <DialogFoot>
           <Button variant="quiet" onClick={onClose}>
             Cancel

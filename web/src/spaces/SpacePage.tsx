@@ -111,7 +111,7 @@ function Inside({ id, at }: { id: string; at: number | null }): ReactNode {
         items={[
           { label: "Members", icon: <Users size={16} />, onSelect: () => setDialog("members") },
           { label: "What this conversation came to", icon: <BookOpenText size={16} />, onSelect: () => setDialog("came") },
-          { label: "Rename", icon: <Pencil size={16} />, onSelect: () => setDialog("rename") },
+          { label: "Settings", icon: <Pencil size={16} />, onSelect: () => setDialog("rename") },
           { label: "Leave", icon: <LogOut size={16} />, onSelect: () => setDialog("leave"), danger: true },
         ]}
       />
