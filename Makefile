@@ -6,6 +6,7 @@ WORKERS ?= 3
 BIN := .venv/bin
 RUNNABLE := .venv/.runnable
 READY := .venv/.ready
+COMPILED := .venv/.compiled
 # Empty is as if it were not set. Where an image sets it, each of the hundreds of processes that the tests start would
 # compile all that it imports.
 export PYTHONDONTWRITEBYTECODE :=
@@ -36,7 +37,7 @@ help:
 # never imported is never compiled: that is a third of the time it takes.
 LOCKED := --no-deps --no-compile --require-hashes
 
-setup: $(READY)
+setup: $(COMPILED)
 
 # pip is quiet because it would otherwise warn of what it finds in its user's own configuration; errors are still shown.
 $(RUNNABLE): pyproject.toml requirements/run.txt
@@ -53,6 +54,13 @@ $(READY): $(RUNNABLE) requirements/lock.txt
 	@$(BIN)/python -m pip --disable-pip-version-check -qq install $(LOCKED) -r requirements/lock.txt
 	@touch $@
 
+# Once for all: workers that start together would each compile all that the tests import. What is wrong with the tests
+# is told when they run.
+$(COMPILED): $(READY)
+	@echo "Compiling what the tests import."
+	@$(BIN)/python -m pytest --collect-only -qq > /dev/null 2>&1 || true
+	@touch $@
+
 run: $(RUNNABLE)
 	@$(BIN)/python hatch_build.py
 	@exec $(BIN)/denizen up
@@ -65,7 +73,7 @@ test-all: lint
 	@HYPOTHESIS_PROFILE=thorough $(MAKE) --no-print-directory --jobs=2 types tests \
 		PYTEST_ARGUMENTS="--all-databases --timeout=1800"
 
-tests: $(READY)
+tests: $(COMPILED)
 	@$(BIN)/python hatch_build.py
 	@$(BIN)/python -m tests.browser
 	$(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal --durations=10 $(PYTEST_ARGUMENTS)

@@ -42,6 +42,7 @@ ON_BOTH_DATABASES = (
     "plans",
     "properties",
     "scenarios",
+    "server/test_statuses.py",
     "spaces",
     "storage",
     "test_checker.py",

@@ -140,7 +140,8 @@ def shared_postgres(lock: Path) -> Iterator[str]:
 def fresh_database(server_url: str, name: str, *, template: str = "template0") -> Iterator[str]:
     """An empty database on that server, or a copy, dropped afterwards even if connections to it are still open."""
     database = sql.Identifier(name)
-    create = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(database, sql.Identifier(template))
+    # Its files are copied: by default each page would be written to the log as well, which takes three times as long.
+    create = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy").format(database, sql.Identifier(template))
     drop = sql.SQL("DROP DATABASE {} WITH (FORCE)").format(database)
     _command(server_url, create)
     try:

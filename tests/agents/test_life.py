@@ -564,6 +564,7 @@ async def test_whoever_takes_over_says_that_what_the_former_was_writing_is_void(
     async with open_world(ready_url) as frozen, open_world(ready_url) as fresh:
         held = Held(reply("Too late."))
         ada, noor, hall = await in_a_hall(frozen, *[reply("One moment.")] * said, held)
+        await frozen.denizen.join(hall, await frozen.person("Bert"))  # in company nobody waits: a skip is no status
         fresh.denizen.models.register("python:ada", scripted(*[skip()] * 2))
         await frozen.say(noor, "Help!", hall)
         async with frozen.denizen.living(), listening(fresh, hall) as heard:

@@ -18,9 +18,11 @@ from typing import ClassVar
 import psycopg
 import pytest
 
-from denizen import Runtime, __version__
+from denizen import ManualClock, Runtime, __version__
 from denizen.cli.findings import Finding, guarded, in_thread, size
 from denizen.errors import DenizenError
+from denizen.inbox import parking
+from denizen.storage.database import Tx
 from denizen.storage.migrating import HEAD, REVISIONS, migrate_postgresql, migrate_sqlite
 from tests.cli.conftest import Run
 from tests.servers import Server
@@ -103,6 +105,7 @@ def test_a_database_with_agents_is_described(run: Run, database_url: str) -> Non
     assert report.said("Agents") == "4 agents: 0 awake, 3 asleep, 1 suspended."
     assert report.said("Instances") == "0 processes alive."
     assert "Events" not in report.checks
+    assert (report.status("@ada"), "@bo" in report.checks) == ("note", False), "whoever suspended it knows"
 
 
 def change(url: str, *statements: str) -> None:
@@ -117,14 +120,74 @@ def change(url: str, *statements: str) -> None:
                 connection.execute(each.encode())
 
 
-def test_dead_events_are_noted(run: Run, database_url: str) -> None:
+def test_dead_events_need_a_person(run: Run, database_url: str) -> None:
     """What an agent failed at again and again waits for a person."""
     asyncio.run(make_world(database_url))
     new = "INSERT INTO events (agent_id, id, type, state, created_at) SELECT id, '{0}', 'timer', '{1}', 0 FROM agents"
     change(database_url, f"{new.format('a', 'dead')} WHERE status = 'active'", new.format("b", "done"))
     report = Report(run, DATABASE_URL=database_url)
-    assert (report.well, report.status("Events")) == (True, "note")
+    assert (report.well, report.status("Events"), report.status("@bo")) == (False, "problem", "problem")
     assert report.said("Events").startswith("3 dead events of 3 agents")
+    assert report.said("@bo") == "It has set 1 message aside."
+    assert report.checks["@bo"]["advice"] == "`denizen agents retry bo` has it try again at once."
+
+
+async def make_troubled_world(url: str) -> None:
+    """One agent with a key that was rejected, one with a model that nobody knows, one with a tool that is not here, one
+    that a person waits for although it could think, one that is well."""
+    clock = ManualClock()
+    async with Runtime(url, clock=clock) as denizen:
+        noor = await denizen.create_person("Noor")
+        models = {"Ada": "demo", "Bo": "nobody:knows", "Cy": "demo", "Di": "demo", "Ed": "demo"}
+        agents = {
+            name: await denizen.create_agent(name, model=model, tools=["no_such_tool"] if name == "Cy" else ())
+            for name, model in models.items()
+        }
+
+        def reject_key(tx: Tx) -> None:
+            parking.park(tx, agents["Ada"].id, "key", provider="OpenAI")
+
+        await denizen.db.write(reject_key)
+        await denizen.post(await denizen.create_space("Two", [noor, agents["Di"]]), noor, "Hello?")
+
+
+def test_every_agent_is_looked_at(run: Run, database_url: str) -> None:
+    """What keeps each from thinking here, and who waits for it: all of that needs a person."""
+    asyncio.run(make_troubled_world(database_url))
+    report = Report(run, DATABASE_URL=database_url)
+    assert not report.well
+    assert {name: report.status(name) for name in ("@ada", "@bo", "@cy", "@di")} == dict.fromkeys(
+        ("@ada", "@bo", "@cy", "@di"), "problem"
+    )
+    assert report.said("@ada").startswith("OpenAI rejected the API key of Ada.")
+    assert report.said("@bo").startswith("Bo cannot use the model nobody:knows")
+    assert "no_such_tool" in report.said("@cy")
+    assert report.said("@di").startswith("1 message of people waits for it, the oldest for ")
+    assert "@ed" not in report.checks
+    assert "Thinking" not in report.checks
+
+
+def test_the_server_that_runs_is_asked_whether_agents_can_think(run: Run, environ: dict[str, str]) -> None:
+    """It may have other tools and keys than this process: what it says counts."""
+    home = Path(environ["DENIZEN_HOME"])
+    home.mkdir()
+    (home / "token").write_text("dz_owner")
+    ada = {"agent_id": "a", "handle": "ada", "name": "Ada", "can_think": False, "needs_a_person": True}
+    trouble = {"cause": "tool", "text": "Ada cannot use one of its tools here.", "actions": ["try_again"]}
+    told = {"ok": True, "version": __version__, "agents": [{**ada, "trouble": trouble}], "agents_checked": 1}
+    with neighbour(json.dumps(told).encode()) as port:
+        report = Report(run, DENIZEN_PORT=str(port))
+    assert (report.well, report.status("Server"), report.status("@ada")) == (False, "ok", "problem")
+    assert report.said("@ada") == "Ada cannot use one of its tools here."
+
+
+def test_a_model_is_probed_if_asked_for(run: Run, database_url: str) -> None:
+    """The demo model answers; nothing else is asked."""
+    asyncio.run(make_world(database_url))
+    result = run("doctor", "--probe", "--json", DATABASE_URL=database_url)
+    told = {each["check"]: each for each in json.loads(result.stdout)["checks"]}
+    assert result.exit_code == 0, result.stdout
+    assert told["@ada"]["status"] == "note"
 
 
 def test_how_far_lives_are_embedded_is_told(run: Run, database_url: str) -> None:

@@ -40,7 +40,9 @@ def lived(run: Run) -> Run:
             world = await welcome(denizen, "Noor")
             ada = await denizen.find("ada", organization=world.owner.organization_id)
             await denizen.edit_agent(ada.id, model="mine")
-            room = await denizen.create_space("Clock room", [world.owner, ada])
+            bert = await denizen.create_person("Bert", organization=world.owner.organization_id)
+            # In company: nobody waits for an answer, and a skip leaves no trace.
+            room = await denizen.create_space("Clock room", [world.owner, bert, ada])
             for text in ("What time is it?", "Nothing.", "Goodbye!"):
                 await denizen.post(room, world.owner, text)
                 await denizen.run_until_idle()

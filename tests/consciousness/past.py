@@ -81,6 +81,9 @@ async def eventful_life(world: World) -> Past:
     """Previews, updates, reminders, skips, restarts, windows that move and what is compacted then."""
     past = await new_life(world)
     await past.hear("Hello!", "work", "silent, please", "skip this", "work urgently")
+    # Nobody waits for an answer to this: the skip leaves no trace.
+    await world.denizen.trigger(past.ada, "bell", text="skip this too")
+    await world.run()
     await world.restart()
     for number in range(6):
         await past.hear(f"Tell me about number {number}. " + "And so on. " * 40, "work")

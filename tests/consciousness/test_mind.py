@@ -88,3 +88,23 @@ async def test_each_response_says_what_its_request_was_made_of(world: World):
         rebuilt = [by_seq[seq].message for seq in range(made_of["from"], made_of["to"] + 1)]
         assert [codec.dump(message) for message in rebuilt] == [codec.dump(message) for message in asked[1:]]
         assert (made_of["era"], made_of["model"]) == (1, "python:ada")
+
+
+async def test_a_warm_mind_keeps_its_past_when_its_self_is_written_anew(small_unhurried_world: World):
+    """It slept, and its spaces have changed: the new self is followed by all that it has lived through."""
+    world = small_unhurried_world
+    ada = await world.agent("Ada", model=forever(thinking))
+    noor = await world.person("Noor")
+    hall = await world.space("Hall", noor, ada)
+    async with world.denizen.living():
+        await world.say(noor, "hello", hall)
+        await world.run()
+        lived = await world.history(ada)
+        world.clock.advance(600)
+        await world.space("Attic", noor, ada)
+        await world.say(noor, "look there", hall)
+        await world.run()
+    first, *_, _, last = await world.prompts(ada)
+    assert ("Attic" in first[0], "Attic" in last[0]) == (False, True)
+    past = [line.split(": ", 1)[1] for line in last[1 : 1 + len(lived)]]
+    assert past == [line.split(": ", 1)[1] for line in lived]

@@ -61,8 +61,8 @@ async def test_one_step_is_rebuilt_alone(small_world: World) -> None:
 async def test_what_is_not_kept_is_said(small_world: World) -> None:
     """A skipped cycle has no number; the error says why nothing is there."""
     ada = await small_world.agent("Ada", skip("not for me"), reply("Hello."), "Greeted.")
-    noor = await small_world.person("Noor")
-    hall = await small_world.space("Hall", noor, ada)
+    noor, bert = await small_world.person("Noor"), await small_world.person("Bert")
+    hall = await small_world.space("Hall", noor, bert, ada)
     with pytest.raises(InvalidInput, match="no cycle 1 of this agent: it has lived none yet"):
         await small_world.denizen.replay(ada, 1)
     for _ in range(2):

@@ -2,26 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack
-from uuid import uuid4
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
+from psycopg import connect
 
 from bench._crash import Town
 from tests import servers
 from tests.crash.towns import Founded
 
+Once = Callable[[str, Callable[[], Any]], Any]
+"""Gives what is made under that name, which is JSON and the same for all workers of a run: the first one makes it."""
+
+
+@pytest.fixture(scope="session")
+def once(run_folder: Path) -> Once:
+    def made(name: str, make: Callable[[], Any]) -> Any:
+        path = run_folder / f"{name}.json"
+        with servers.exclusive_lock(path.with_suffix(".lock")):
+            if not path.exists():
+                path.write_text(json.dumps(make()))
+        return json.loads(path.read_text())
+
+    return made
+
 
 @pytest.fixture(scope="session", params=["sqlite", "postgresql"])
-def founded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Founded]:
-    """A town, once on SQLite and once on PostgreSQL."""
-    folder = tmp_path_factory.mktemp("town")
-    with ExitStack() as stack:
-        server_url, url = None, f"sqlite:///{folder / 'denizen.db'}"
-        if request.param == "postgresql":
-            server_url = str(request.getfixturevalue("_postgres_of_the_run"))
-            url = stack.enter_context(servers.fresh_database(server_url, f"town_{uuid4().hex}"))
+def founded(request: pytest.FixtureRequest, run_folder: Path, once: Once) -> Founded:
+    """A town, once on SQLite and once on PostgreSQL. It is only copied, so all workers of the run share it."""
+    folder = run_folder / f"town-{request.param}"
+    server_url, url = None, f"sqlite:///{folder / 'denizen.db'}"
+    if request.param == "postgresql":
+        server_url = str(request.getfixturevalue("_postgres_of_the_run"))
+        url = server_url.replace("/postgres?", "/founded_town?")
+
+    def found() -> int:
+        folder.mkdir()
+        if server_url is not None:
+            with connect(server_url, autocommit=True) as connection:
+                connection.execute("CREATE DATABASE founded_town")
         town = Town(url, folder)
         assert town.live() == 0
-        yield Founded(town, server_url)
+        return town.began
+
+    return Founded(Town(url, folder, once(f"founded-{request.param}", found)), server_url)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from bench._crash import KILLED, Town
 from bench._crash_child import Post
+from tests.crash.conftest import Once
 from tests.crash.towns import OUTSIDE, REMEMBERING, SCENARIO, Founded
 
 SETTING_UP = ["_only_organization", "create_entity", "create", "_create_space", "attend"]
@@ -49,28 +51,39 @@ def around(writes: list[str]) -> list[str]:
     return [f"{when}:{write}" for write in writes for when in ("commit", "committed")]
 
 
-def passed(founded: Founded, folder: Path, scenario: tuple[tuple[Post, ...], ...], **how: bool) -> dict[str, int]:
-    """How often each point is passed when nobody is killed."""
-    with founded.copy(folder / "town") as town:
-        assert town.live(scenario, **how) == 0
-        verdict = town.verdict()
-        assert (verdict.wrong, verdict.answered) == ([], sum(map(len, scenario)))
-        return town.points()
+Passed = Callable[..., dict[str, int]]
 
 
 @pytest.fixture(scope="module")
-def passes(founded: Founded, tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
-    return passed(founded, tmp_path_factory.mktemp("undisturbed"), SCENARIO)
+def passed(founded: Founded, once: Once, tmp_path_factory: pytest.TempPathFactory) -> Passed:
+    """How often each point is passed when nobody is killed; for one worker of the run, the others are told."""
+
+    def counted(name: str, scenario: tuple[tuple[Post, ...], ...], **how: bool) -> dict[str, int]:
+        def count() -> dict[str, int]:
+            with founded.copy(tmp_path_factory.mktemp(name) / "town") as town:
+                assert town.live(scenario, **how) == 0
+                verdict = town.verdict()
+                assert (verdict.wrong, verdict.answered) == ([], sum(map(len, scenario)))
+                return town.points()
+
+        return once(f"{name}-{founded.town.folder.name}", count)
+
+    return counted
 
 
 @pytest.fixture(scope="module")
-def passes_outside(founded: Founded, tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
-    return passed(founded, tmp_path_factory.mktemp("outside"), OUTSIDE)
+def passes(passed: Passed) -> dict[str, int]:
+    return passed("undisturbed", SCENARIO)
 
 
 @pytest.fixture(scope="module")
-def passes_remembering(founded: Founded, tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
-    return passed(founded, tmp_path_factory.mktemp("remembering"), REMEMBERING, remembers=True)
+def passes_outside(passed: Passed) -> dict[str, int]:
+    return passed("outside", OUTSIDE)
+
+
+@pytest.fixture(scope="module")
+def passes_remembering(passed: Passed) -> dict[str, int]:
+    return passed("remembering", REMEMBERING, remembers=True)
 
 
 def test_every_point_is_known(

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
-import psycopg
-from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from bench._crash import Town
 from bench._crash_child import Post
+from tests import servers
 
 SCENARIO = (
     (Post(1, "desk", "noor", "ada", "plain"), Post(2, "square", "finn", "bo", "note")),
@@ -61,18 +60,6 @@ class Founded:
             shutil.copy(self.town.folder / "denizen.db", folder / "denizen.db")
             yield Town(f"sqlite:///{folder / 'denizen.db'}", folder, self.town.began, flushes=False)
             return
-        with copied_database(self.server_url, self.town.url) as url:
+        original = str(conninfo_to_dict(self.town.url)["dbname"])
+        with servers.fresh_database(self.server_url, f"town_{uuid4().hex}", template=original) as url:
             yield Town(url, folder, self.town.began)
-
-
-@contextmanager
-def copied_database(server_url: str, url: str) -> Iterator[str]:
-    """A copy of a PostgreSQL database that nobody is connected to; dropped afterwards."""
-    original, name = str(conninfo_to_dict(url)["dbname"]), f"town_{uuid4().hex}"
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        create = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
-        connection.execute(create.format(sql.Identifier(name), sql.Identifier(original)))
-        try:
-            yield url.replace(f"/{original}?", f"/{name}?")
-        finally:
-            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))

@@ -237,7 +237,7 @@ async def test_a_question_is_not_given_up_because_no_instance_was_seen(world: Wo
     turns = [call("confirm", what="deploy"), "Asked."]
     _, noor, _ = await asked_in_a_hall(world, *turns, tools=[confirm(mode=mode)])
     world.clock.advance(3_600)
-    given_up = await world.denizen.db.write(calls.attend, world.denizen.instance, world.clock.now())
+    given_up = await world.denizen.db.write(calls.attend, world.denizen.instance, 0)
     assert given_up == []
     assert [each.state for each in await world.denizen.waiting_calls(noor)] == ["waiting"]
 
@@ -258,7 +258,7 @@ async def test_whoever_looks_does_not_take_its_own_calls_for_abandoned(world: Wo
     async with world.denizen.living():
         await world.say(noor, "Tea, please", hall)
         await started.wait()
-        db, me, later = world.denizen.db, world.denizen.instance, world.clock.now() + 3_600_000_000
+        db, me, later = world.denizen.db, world.denizen.instance, -3_600
         assert not await db.read(calls.unattended, me, later)
         assert await db.write(calls.attend, me, later) == []
         assert await db.read(calls.unattended, "another", later)
@@ -656,3 +656,15 @@ async def test_a_message_may_name_another_space_and_streams_there(world: World):
     told = (await world.history(ada))[2].splitlines()
     assert '"error": "not_a_member"' in told[1]
     assert "You are in no space" in told[2]
+
+
+async def test_a_question_asked_in_no_space_is_for_whoever_shares_one_with_the_agent(world: World):
+    """Not for people who have nothing to do with it, though they share spaces with others."""
+    ada = await world.agent("Ada", call("confirm", what="deploy"), "Done.", tools=[confirm()])
+    noor, sam, iris = [await world.person(name) for name in ("Noor", "Sam", "Iris")]
+    await world.space("Hall", noor, ada)
+    await world.space("Attic", noor, sam)
+    await world.denizen.trigger(ada, "bell")
+    await world.run()
+    asked = {each.name: [found.tool for found in await world.denizen.waiting_calls(each)] for each in (noor, sam, iris)}
+    assert asked == {"Noor": ["confirm"], "Sam": [], "Iris": []}

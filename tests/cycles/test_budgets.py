@@ -7,24 +7,28 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 import pytest
+from pydantic_ai.messages import ModelMessage
 from sqlalchemy import func, select
 
-from denizen import Runtime, forever, reply, scripted, skip
+from denizen import Runtime, call, forever, reply, scripted, skip
 from denizen.agents.registry import Agent
 from denizen.bus.port import Frame
 from denizen.bus.streams import agent_topic
 from denizen.checker import check_database
 from denizen.consciousness import lease as leases
 from denizen.consciousness.lease import Lease
+from denizen.consciousness.window import budget
 from denizen.cycles import budgets, ledger
 from denizen.cycles.budgets import Allowance, Amount, BudgetSettings, Kept, Limit, Refusal, Resting
 from denizen.cycles.ledger import Charge
 from denizen.errors import InvalidInput, PriceUnknown
 from denizen.ids import CycleId, new_id
 from denizen.models.prices import Price
+from denizen.models.scripted import Info, Turn
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import reservations, spending
 from tests.world import UNHURRIED, JumpingClock, Waiting, World, open_world
@@ -573,3 +577,41 @@ async def test_agents_that_think_at_once_never_pass_the_limit_of_their_organizat
         assert used > limit - one_call
         assert await kept(world) == []
         assert await check_database(world.denizen.db) == []
+
+
+@pytest.mark.parametrize(("awareness", "room"), [("combined", True), ("none", False)])
+async def test_from_the_second_step_on_room_is_kept_for_what_may_arrive_meanwhile(
+    small_world: World, awareness: str, room: bool
+):
+    """Before each step but the first an agent may be told of its inbox: that has to fit the budget too."""
+    reserved: list[int] = []
+
+    async def decide(_messages: list[ModelMessage], info: Info) -> Turn:
+        ((tokens, _),) = await kept(small_world)
+        reserved.append(tokens)
+        return call("peek_inbox") if info.number < 3 else "Looked."
+
+    ada = await small_world.agent(
+        "Ada", model=forever(decide), budget={"tokens": 1_000_000}, cycle={"awareness": awareness}
+    )
+    await small_world.denizen.trigger(ada, "bell")
+    await small_world.run()
+    inbox = budget(ada.definition.window, None).inbox
+    more = [after - before > inbox for before, after in pairwise(reserved)]
+    assert more == [room] + [False] * (len(reserved) - 2)
+    assert len(reserved) >= 3
+
+
+async def test_an_agent_goes_on_when_it_was_to_and_not_before(small_world: World):
+    """Whoever looked may come too late: the agent was held anew meanwhile, for longer or for good."""
+    world, status = small_world, small_world.denizen.status
+    day, ever = await world.agent("Day"), await world.agent("Ever")
+    midnight = world.clock.now() + UNTIL_MIDNIGHT * 1_000_000
+    for agent, refusal in ((day, Refusal("agent:day", midnight)), (ever, Refusal("agent:total", None))):
+        await world.denizen.db.write(budgets.hold, await taken(world, agent), refusal)
+    await world.denizen.db.write(budgets.go_on_if_due, day.id)
+    assert await status(day) == "suspended"
+    world.clock.advance(UNTIL_MIDNIGHT)
+    for agent in (day, ever):
+        await world.denizen.db.write(budgets.go_on_if_due, agent.id)
+    assert [await status(day), await status(ever)] == ["sleeping", "suspended"]

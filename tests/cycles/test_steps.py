@@ -6,6 +6,7 @@ import asyncio
 import re
 import threading
 
+import structlog
 from pydantic_ai.messages import ModelMessage
 
 from denizen import call, forever, reply, scripted, think, tool
@@ -434,3 +435,21 @@ async def test_an_agent_reads_what_was_said_in_pages(world: World):
         f"read_messages → {title} No messages.\n"
         'send_message → {"success":true,"messageId":"<Hall 5>"}'
     )
+
+
+async def test_what_is_logged_in_a_cycle_carries_its_id(small_world: World):
+    """And nothing that is logged after it does."""
+    bound: list[dict[str, object]] = []
+
+    @tool
+    async def look() -> str:
+        """Look."""
+        bound.append(structlog.contextvars.get_contextvars())
+        return "Nothing."
+
+    ada = await small_world.agent("Ada", call("look"), "Looked.", call("look"), "Looked.", tools=[look])
+    for _ in range(2):
+        await small_world.denizen.trigger(ada, "bell")
+        await small_world.run()
+    assert bound == [{"agent": ada.id, "cycle": each.id} for each in await small_world.cycles(ada)]
+    assert "cycle" not in structlog.contextvars.get_contextvars()

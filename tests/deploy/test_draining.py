@@ -1,4 +1,7 @@
-"""Being told to stop: what is under way is finished, nothing else is begun, and whoever asks is sent elsewhere."""
+"""Being told to stop: what is under way is finished, nothing else is begun, and whoever asks is sent elsewhere.
+
+And being killed: the next process on this machine goes on at once.
+"""
 
 from __future__ import annotations
 
@@ -86,3 +89,25 @@ async def test_sigterm_ends_a_process_whose_database_does_not_answer(tmp_path: P
                 denizen.tell_to_stop()
                 async with asyncio.timeout(60):
                     assert await denizen.ended() == 0
+
+
+async def test_after_a_kill_the_next_process_in_the_same_home_goes_on_at_once(tmp_path: Path) -> None:
+    """The lease of the dead lasts an hour here: were it waited for, this test would not end."""
+    async with counting() as model:
+        environment = {**model.environment, "DENIZEN_AGENTS__LEASE_SECONDS": "3600"}
+        async with instance(tmp_path / "home", **environment) as denizen:
+            spaces = (await denizen.get("/api/spaces")).json()["spaces"]
+            room = next(each["id"] for each in spaces if each["name"].endswith("Ada"))
+            await denizen.post(f"/api/spaces/{room}/messages", {"text": "n1n"})
+            await model.asked.wait()
+            await denizen.kill()
+            model.go_on.set()
+            await denizen.start()
+            async with (
+                httpx2.AsyncClient(base_url=denizen.url, timeout=60, headers=denizen.authorization) as client,
+                client.stream("GET", f"/api/spaces/{room}/stream", headers={"Last-Event-ID": "1"}) as response,
+            ):
+                stream = Stream(response)
+                assert [await anext(stream.lines) for _ in range(2)] == ["retry: 1000", ""]
+                assert (await stream.until("message"))[-1].data["text"] == "n1n"
+            assert len(list((tmp_path / "home" / "instances").iterdir())) == 1

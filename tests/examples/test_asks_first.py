@@ -43,5 +43,9 @@ async def test_max_asks_waits_and_does_what_was_agreed(ready_url: str, agreed: b
 
         assert await house.denizen.status(max_) == "sleeping"
         assert await house.transcript("Announcements") == ([f"Max: {SENTENCE}"] if agreed else [])
-        said = [] if agreed else ["Max: I have not posted it. What shall I change?"]
-        assert await house.transcript("Front office") == ["Noor: Tell everyone that we close at four today.", *said]
+        # Whoever has agreed waits for what comes of it: what the model writes as its last words is sent to them.
+        said = "Done with the announcement." if agreed else "I have not posted it. What shall I change?"
+        assert await house.transcript("Front office") == [
+            "Noor: Tell everyone that we close at four today.",
+            f"Max: {said}",
+        ]

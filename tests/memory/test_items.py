@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 from sqlalchemy import select
 
@@ -12,6 +13,7 @@ from denizen.memory import items, searching
 from denizen.memory.audience import Owner
 from denizen.memory.items import Candidate
 from denizen.memory.searching import Asked
+from denizen.memory.sinks import Batch, DatabaseRetriever, Share, Wanted, keep_memories
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import kept_out, memory_owners, memory_terms
 from tests.world import World
@@ -142,3 +144,66 @@ async def test_the_best_is_found_first_and_the_work_is_bounded(small_world: Worl
     many: Sequence[Candidate] = [fact(f"The project meets on day {n}.", f"m{n}") for n in range(300)]
     await remember(small_world, owner, space, *many, fact("The project is called Zanzibar."))
     assert (await found(small_world, owner, "What is the project Zanzibar?"))[0] == "The project is called Zanzibar."
+
+
+async def test_memories_are_listed_by_owner_space_agent_or_organization_in_pages(world: World):
+    owner, kitchen = await owner_in(world)
+    home = owner.organization_id
+    noor = await world.denizen.find("@noor", organization=home)
+    hall = await world.space("Hall", noor, organization=home)
+    ada = await world.agent("Ada", organization=home)
+    persona = Owner("persona", home, user_id=owner.user_id, agent_id=ada.id)
+    other = await world.denizen.create_organization("Elsewhere")
+    await remember(world, owner, kitchen, fact("Tea is at four."))
+    await remember(world, owner, hall.id, fact("The hall is cold."))
+    await remember(world, persona, hall.id, fact("Noor likes riddles."))
+    await remember(world, Owner("organization", OrganizationId(other.id)), hall.id, fact("It rains there."))
+
+    async def listed(**which: Any) -> list[str]:
+        return [each.text.split()[0] for each in await world.denizen.memories(**which)]
+
+    assert await listed(owner=owner.key) == ["The", "Tea"]
+    assert await listed(space=kitchen) == ["Tea"]
+    assert await listed(space=hall) == ["It", "Noor", "The"]
+    assert await listed(agent=ada) == ["Noor"]
+    assert await listed(organization=home) == ["Noor", "The", "Tea"]
+    first, second = await world.denizen.memories(organization=home, limit=2)
+    assert [first.text, second.text] == ["Noor likes riddles.", "The hall is cold."]
+    assert await listed(organization=home, before=second.number) == ["Tea"]
+    assert await listed(space=hall, before=first.number, limit=1) == ["The"]
+
+
+async def test_of_each_scope_as_many_are_brought_back_as_are_wanted_and_none_of_one_that_is_not(small_world: World):
+    owner, space = await owner_in(small_world)
+    everyones = Owner("organization", owner.organization_id)
+    for each in (owner, everyones):
+        await remember(small_world, each, space, fact("Tea is at four."), fact("Tea is black.", "m2"))
+    retriever = DatabaseRetriever(small_world.denizen.db)
+
+    async def brought_back(**top_k: int) -> list[str]:
+        wanted = Wanted("tea", (owner, everyones), top_k)  # pyright: ignore[reportArgumentType]
+        return [each.scope for each in await retriever.retrieve(wanted)]
+
+    assert await brought_back(user=5, organization=1) == ["user", "user", "organization"]
+    assert await brought_back(user=1) == ["user"]
+    assert await brought_back(user=0, organization=2) == ["organization", "organization"]
+
+
+async def test_what_a_pass_leaves_is_remembered_with_what_it_means(small_world: World):
+    """By each owner that shares it; of the conversation also as a whole."""
+    owner, space = await owner_in(small_world)
+    conversation = Owner("conversation", owner.organization_id, space_id=space)
+    tea = fact("Tea is at four.")
+    batch = Batch(
+        owner.organization_id,
+        space,
+        ("m1",),
+        "They drink tea.",
+        "{}",
+        (Share(owner, (tea,)), Share(conversation, (tea,))),
+    )
+    await small_world.denizen.db.write(keep_memories, batch, {tea.text: vector(100, 10, 0)}, "e")
+    for each in (owner, conversation):
+        assert await found(small_world, each, "beverage", vector=vector(100, 12, 1), embedder="e") == [tea.text]
+    wholes = [each for each in await small_world.denizen.memories(space=space) if each.kind != "item"]
+    assert [(each.scope, each.text) for each in wholes] == [("conversation", "They drink tea.")]

@@ -119,6 +119,8 @@ async def test_two_processes_make_one_pass(world: World):
     assert not await claim()
     world.clock.advance(1)
     assert await claim()
+    world.clock.advance(-600)
+    assert await claim(), "nobody claims for so long: the clock was set back"
 
 
 async def test_one_slow_model_does_not_hold_up_other_conversations(small_world: World):

@@ -7,6 +7,10 @@ from typing import Any
 
 from pydantic_ai.messages import ModelMessage
 
+from denizen.memory import rolling
+from denizen.memory.documents import Memory
+from denizen.memory.rolling import Rolled
+from denizen.memory.settings import CompactionProfile
 from denizen.models.scripted import Info, forever
 from denizen.panel.panels import Panel
 from denizen.spaces.directory import Entity
@@ -96,3 +100,26 @@ async def test_what_is_forgotten_is_in_no_request_that_is_kept(small_world: Worl
     first, *_ = await world.denizen.messages(panel.id)
     await world.denizen.forget_message(first)
     assert "heard by Seth" not in (await world.denizen.reply_context(asked, seth)).lines[0].text
+
+
+async def test_what_is_still_being_answered_is_not_summed_up_but_an_open_vote_holds_nothing_up(
+    small_world: World,
+) -> None:
+    world = small_world
+    noor, panel = await a_panel(world, "Seth", "Buber")
+    asked = await ask(world, panel, noor, "One", "Two")
+    seth, _ = await world.denizen.advisors(panel)
+    profile = CompactionProfile(tail_turns=0, min_turns=1)
+
+    async def to_be_summed_up() -> list[int]:
+        state = Rolled(panel.id, seth.id, "", Memory(), 0)
+        return [each.seq for each in await world.denizen.db.read(rolling.unsummed, state, profile)]
+
+    assert await to_be_summed_up() == [1, 2]
+    await world.denizen.vote(asked, by=noor)
+    assert await to_be_summed_up() == [1, 2]
+    await world.denizen.ask_panel(panel, noor, "Three")
+    await world.denizen.ask_panel(panel, noor, "Four")
+    assert await to_be_summed_up() == [1, 2]
+    await world.run()
+    assert await to_be_summed_up() == [1, 2, 3, 4]

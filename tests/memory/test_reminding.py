@@ -235,3 +235,21 @@ class Gossip:
 
 def test_the_organizations_switches_are_all_on_by_default() -> None:
     assert set(OrganizationMemory().model_dump(exclude={"categories"}).values()) == {True}
+
+
+async def test_what_a_skipped_cycle_was_reminded_of_is_told_again_and_what_a_kept_one_was_is_not(small_world: World):
+    """A skip leaves no trace: what the agent was told in it is not in its mind."""
+    turns = iter([skip(), reply("In the cellar."), "Told.", reply("Still there."), "Told."])
+    shown: list[bool] = []
+
+    def decide(messages: list[ModelMessage], _info: Info) -> Any:
+        shown.append(VIOLIN in "\n".join(as_text(each) for each in messages if "[REMEMBERED" in as_text(each)))
+        return next(turns)
+
+    ada, noor = await small_world.agent("Ada", model=forever(decide)), await small_world.person("Noor")
+    kitchen = await small_world.space("Kitchen", noor, ada)
+    await remembered(small_world, noor, kitchen)
+    for _ in range(3):
+        await ask(small_world, noor, kitchen)
+    assert shown == [True] * 5
+    assert len(await reminders(small_world, ada)) == 1

@@ -1,7 +1,7 @@
 """Small defects that can be put into a module: each is one change of its source text. Pure.
 
-Left alone is what changes no behaviour: annotations, docstrings, assertions, errors' texts, log lines, options of
-dataclasses, and numbers above ten, which are limits chosen by hand.
+Left alone is what changes no behaviour: annotations, docstrings, assertions, errors' texts, log lines, names of tasks,
+options of dataclasses, and numbers above ten, which are limits chosen by hand.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ def _instead_of(node: ast.AST) -> Iterator[tuple[ast.expr, str]]:
 def _dropped(call: ast.Call) -> Iterator[tuple[ast.AST, ast.AST, str, int]]:
     """The call without one of its keyword arguments; a WHERE without one of its conditions."""
     for at, keyword in enumerate(call.keywords):
-        if keyword.arg is not None and keyword.arg not in NEUTRAL_KEYWORDS:
+        if keyword.arg is not None and not _is_neutral(call, keyword.arg):
             rest = call.keywords[:at] + call.keywords[at + 1 :]
             yield call, ast.Call(call.func, call.args, rest), f"dropped {keyword.arg}=", keyword.value.lineno
     if isinstance(call.func, ast.Attribute) and call.func.attr == "where":
@@ -229,6 +229,11 @@ def _dropped(call: ast.Call) -> Iterator[tuple[ast.AST, ast.AST, str, int]]:
             rest = call.args[:at] + call.args[at + 1 :]
             new = ast.Call(call.func, rest, call.keywords)
             yield call, new, f"dropped WHERE {ast.unparse(condition)}", condition.lineno
+
+
+def _is_neutral(call: ast.Call, keyword: str) -> bool:
+    names_a_task = keyword == "name" and isinstance(call.func, ast.Attribute) and call.func.attr == "create_task"
+    return keyword in NEUTRAL_KEYWORDS or names_a_task
 
 
 def _walk(node: ast.AST) -> Iterator[ast.AST]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import gc
 import importlib.util
+import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -23,9 +24,9 @@ import pytest
 from tests.mutants.forking import Job, forked, run_items
 from tests.mutants.mutating import Mutant
 from tests.mutants.rebinding import rebind
-from tests.mutants.tracing import OPTIONS, Test, Users, core_modules
+from tests.mutants.tracing import OPTIONS, ROOT, Test, Users, core_modules
 
-MOST_TESTS: Final = 200
+MOST_TESTS: Final = 120
 MOST_SECONDS: Final = 60.0
 """Of a processor, as they were traced: without that they take half as long."""
 PATIENCE: Final = (300.0, 20.0)
@@ -59,23 +60,30 @@ class Picking:
     def __init__(self, tests: Sequence[Test], sources: Mapping[str, str]) -> None:
         self._tests = tests
         self._users = Users(sources)
+        self._texts = {file: (ROOT / file).read_text() for file in {each.file for each in tests}}
 
     def attempt(self, mutant: Mutant) -> Attempt:
         lines = range(mutant.first, mutant.last + 1)
         if mutant.in_function and (found := [each for each in self._tests if each.runs(mutant.module, lines)]):
             return Attempt(_likely_and_quick(mutant, found), imports=False)
-        # It runs when the module is imported, if ever: whoever uses what it makes may notice.
-        used = self._users.lines(mutant.module, mutant.function.partition(".")[0])
-        found = [each for each in self._tests if any(each.runs(module, at) for module, at in used.items())]
+        # It runs when the module is imported, if ever: whoever uses what it makes, or names it, may notice.
+        name = mutant.function.partition(".")[0]
+        naming = {file for file, text in self._texts.items() if re.search(rf"\b{re.escape(name)}\b", text)}
+        used = self._users.lines(mutant.module, name)
+        found = [
+            each
+            for each in self._tests
+            if each.file in naming or any(each.runs(module, at) for module, at in used.items())
+        ]
         if not found and not mutant.in_function:
             found = [each for each in self._tests if mutant.module in each.lines]
-        return Attempt(_likely_and_quick(mutant, found), imports=True)
+        return Attempt(_likely_and_quick(mutant, found, naming), imports=True)
 
 
-def _likely_and_quick(mutant: Mutant, found: Sequence[Test]) -> tuple[Test, ...]:
+def _likely_and_quick(mutant: Mutant, found: Sequence[Test], naming: Container[str] = ()) -> tuple[Test, ...]:
     folder = mutant.module.split(".")[1]
     seconds, picked = 0.0, list[Test]()
-    for each in sorted(found, key=lambda each: (each.folder != folder, each.seconds)):
+    for each in sorted(found, key=lambda each: (each.file not in naming, each.folder != folder, each.seconds)):
         seconds += each.seconds
         if picked and (seconds > MOST_SECONDS or len(picked) == MOST_TESTS):
             break
@@ -97,12 +105,14 @@ def verdicts(
         chosen = [items[each.id] for each in attempt.tests]
         do = partial(_import_and_try if attempt.imports else _swap_and_try, mutant, chosen, functions)
         seconds, times = PATIENCE
-        jobs.append(Job((mutant, len(chosen)), do, seconds + times * sum(each.seconds for each in attempt.tests)))
-    for (mutant, tried), failed in forked(jobs, workers):
-        if failed is None:
-            yield Verdict(mutant, "survived", f"{tried} tests passed")
-        else:
+        jobs.append(Job((mutant, attempt), do, seconds + times * sum(each.seconds for each in attempt.tests)))
+    for (mutant, attempt), failed in forked(jobs, workers):
+        if failed is not None:
             yield Verdict(mutant, "killed", failed)
+        elif mutant.in_function and attempt.imports:
+            yield Verdict(mutant, "not covered", "no test runs it, and importing it is not enough")
+        else:
+            yield Verdict(mutant, "survived", f"{len(attempt.tests)} tests passed")
 
 
 Functions = Mapping[str, Sequence[FunctionType]]

@@ -48,6 +48,10 @@ class Test:
     """Of each module a number whose bits are the lines that the test has run."""
 
     @property
+    def file(self) -> str:
+        return self.id.partition("::")[0]
+
+    @property
     def folder(self) -> str:
         return self.id.split("/")[1]
 
@@ -135,7 +139,7 @@ class _Tracer:
         result = yield
         seconds = time.process_time() - began
         sys.settrace(None)
-        if not self._failed and seconds < LONGEST and self._seen:
+        if not self._failed and seconds < LONGEST:
             bits: defaultdict[str, int] = defaultdict(int)
             for path, line in self._seen.copy():
                 bits[self._modules[path]] |= 1 << line

@@ -26,7 +26,8 @@ async def _ask(url: str, journal: Path, point: str, after: int) -> None:
             file.write(f"{who}\n")
         return f"{who} before."
 
-    async with Runtime(url, clock=ManualClock(), models={"m": forever(speak)}) as denizen:
+    locks = journal.parent / "instances"
+    async with Runtime(url, clock=ManualClock(), models={"m": forever(speak)}, lock_folder=locks) as denizen:
         noor = await denizen.create_person("Noor")
         panel = await denizen.create_panel("Board", [noor], advisors=["A", "B", "C", "D"], model="m", at_once=2)
         await denizen.ask_panel(panel, noor, "Well?")

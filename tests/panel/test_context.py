@@ -319,3 +319,9 @@ def test_a_reference_holds_who_said_it() -> None:
     heard = Heard("round-1", "godin", "Seth Godin", "G1")
     line = shown("buber", [asked(1, "One", godin="G1")], asked(2, "Two"))[-2]
     assert line.source["heard"] == [[heard.round_id, heard.voice, heard.name]]
+
+
+def test_the_digest_of_a_request_is_the_same_in_every_release() -> None:
+    """It is kept with replies: another way to make it would have all of them look changed."""
+    lines = [Line("system", "Be brief."), Line("user", "Größe – 2 €?")]
+    assert digest(lines) == "15f278e40399e62e93ba5eaf0bbcb1f9"

@@ -19,26 +19,40 @@ from tests.panel.test_rounds import a_panel, answered, echoing, voices
 from tests.world import UNHURRIED, World, as_text
 
 
-@pytest.mark.parametrize(("point", "after"), [("committed:take", 0), ("commit:end_reply", 1)])
-def test_killed_in_the_middle_of_a_round(ready_url: str, tmp_path: Path, point: str, after: int) -> None:
+@pytest.mark.parametrize(
+    ("point", "after", "seconds", "locks"),
+    [
+        pytest.param("committed:take", 0, 31, "elsewhere", id="take, its lease has run out"),
+        pytest.param("commit:end_reply", 1, 31, "elsewhere", id="end_reply, its lease has run out"),
+        pytest.param("commit:end_reply", 1, -600, "elsewhere", id="end_reply, the clock was set back"),
+        pytest.param("commit:end_reply", 1, 0, "instances", id="end_reply, its lock is free"),
+    ],
+)
+def test_killed_in_the_middle_of_a_round(
+    ready_url: str, tmp_path: Path, point: str, after: int, seconds: int, locks: str
+) -> None:
     journal = tmp_path / "asked"
     child = processes().Process(target=ask_and_die, args=(ready_url, journal, point, after), daemon=True)
     child.start()
     assert ended(child) == 42
     asked_before = Counter(journal.read_text().split()) if journal.exists() else Counter[str]()
-    asyncio.run(_goes_on(ready_url, asked_before))
+    asyncio.run(_goes_on(ready_url, asked_before, seconds, tmp_path / locks))
 
 
-async def _goes_on(url: str, asked_before: Counter[str]) -> None:
+async def _goes_on(url: str, asked_before: Counter[str], seconds: int, locks: Path) -> None:
     model = forever(lambda messages, _: f"{_who(as_text(messages[0]))} after.")
     clock = ManualClock()
-    clock.advance(31)  # by then the lease of the dead is over
-    async with Runtime(url, clock=clock, models={"m": model}) as denizen:
+    clock.advance(seconds)
+    async with Runtime(url, clock=clock, models={"m": model}, lock_folder=locks) as denizen:
         noor = await denizen.find("noor")
         [panel] = await denizen.panels(noor)
         [before] = await denizen.rounds(panel)
         done = {each.name for each in before.spoken if each.state == "done"}
-        await denizen.run_until_idle()
+        async with denizen.living():
+            await denizen.run_until_idle()
+            if seconds < 0:
+                clock.advance(31)
+                await denizen.run_until_idle()
         [now] = await denizen.rounds(panel)
         assert now.state == "complete"
         assert {each.name: each.text for each in now.spoken} == {

@@ -249,3 +249,27 @@ async def test_a_panel_as_a_document(small_world: World) -> None:
         "## Turn 2\n\n> **Noor**, 2026-01-05 09:00 UTC\n>\n> (deleted)\n\n"
         "**Seth**\n\n_(was cancelled)_\n"
     )
+
+
+async def test_an_answer_that_cannot_be_used_is_a_failure_with_a_code(small_world: World) -> None:
+    """Nothing was said, or a vote has no position: it can be tried again."""
+    usable: list[bool] = []
+
+    def decide(_who: str, _messages: list[ModelMessage], info: Info) -> Turn:
+        if info.tools == ("vote",):
+            return call("vote", position="go" if usable else "", confidence=1, reason="Why not?")
+        return "Go." if usable else ""
+
+    noor, panel = await a_panel(small_world, voices(decide), "Seth")
+    denizen = small_world.denizen
+    asked = await denizen.ask_panel(panel, noor, "Well?")
+    await small_world.run()
+    assert await answered(small_world, asked) == {"Seth": "no_answer"}
+    usable.append(True)
+    await denizen.retry_round(asked)
+    await small_world.run()
+    assert await answered(small_world, asked) == {"Seth": "Go."}
+    usable.clear()
+    vote = await denizen.vote(asked, by=noor)
+    await small_world.run()
+    assert await answered(small_world, vote) == {"Seth": "no_answer"}

@@ -91,6 +91,7 @@ async def test_a_profile_is_told_once_when_it_changes_and_reviewed_every_n_turns
 
 async def test_a_skipped_cycle_is_no_turn_and_its_profile_is_told_again(house: World):
     ada, noor, room = await kitchen(house, skip("not now"), reply("Yes."), "Done.")
+    await house.denizen.join(room, await house.person("Bert"))  # in company nobody waits, and a skip leaves no trace
     await say(house, noor, room, "Hello.")
     assert await house.denizen.stances(ada) == []
     await say(house, noor, room, "Are you there?")

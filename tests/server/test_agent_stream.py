@@ -43,7 +43,7 @@ async def test_a_cycle_is_told_as_it_comes_along(house: House) -> None:
 
     model = scripted(call("oven"), reply("It is hot."), "Heated the oven.", skip("nothing to do"))
     ada = await world.agent("Ada", model=model, tools=[oven])
-    kitchen = await world.space("Kitchen", noor, ada)
+    kitchen = await world.space("Kitchen", noor, await world.person("Bert"), ada)
     async with world.denizen.living() as residents, house.listen(noor, f"/api/agents/{ada.id}/stream") as stream:
         await stream.until("agent.status", status="sleeping")
         await world.say(noor, "Heat the oven", kitchen)

@@ -45,12 +45,12 @@ async def test_the_answer_is_everything_the_agent_says_until_its_cycle_ends(hous
         "markdown": "**It** did.\n\nAll 212 tests.",
         "text": "It did.\n\nAll 212 tests.",
     }
-    [cycle] = await world.cycles(ada)
+    cycle, _ = await world.cycles(ada)
     assert (answer["cycle"], answer["metadata"]) == (1, {"color": "red"})
     assert (answer["note"], answer["cause"]) == ("", None)
     assert answer["usage"]["input_tokens"] == cycle.input_tokens > 0
     assert answer["usage"]["output_tokens"] == cycle.output_tokens > 0
-    assert (nothing["outcome"], nothing["messages"], nothing["cycle"]) == ("skipped", [], None)
+    assert (nothing["outcome"], nothing["messages"], nothing["cycle"]) == ("acted", [], 2)
     assert nothing["final_response"] == {"markdown": "", "text": ""}
     assert (nothing["note"], nothing["cause"]) == ("Ada read this and did not reply.", "no_reply")
     assert nothing["usage"]["output_tokens"] > 0

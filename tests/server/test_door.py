@@ -172,8 +172,17 @@ async def test_everyone_sees_only_their_own(house: House, cast: Cast) -> None:
                 "name": "Noor",
                 "role": "member",
                 "attention": "all",
+                "trouble": None,
             },
-            {"id": cast.ada.id, "kind": "agent", "handle": "ada", "name": "Ada", "role": "member", "attention": "all"},
+            {
+                "id": cast.ada.id,
+                "kind": "agent",
+                "handle": "ada",
+                "name": "Ada",
+                "role": "member",
+                "attention": "all",
+                "trouble": None,
+            },
         ],
         "statuses": [],
     }
@@ -190,12 +199,19 @@ async def test_agents_are_shown_with_what_they_do_and_how_they_are(house: House)
 
     answer = await house.call("GET", "/api/agents", noor)
 
-    about, never = "You look after this house.", {"last_cycle_at": None}
+    about, never = "You look after this house.", {"last_cycle_at": None, "trouble": None}
+    suspended = {
+        "cause": "suspended",
+        "text": "Bee is suspended. Bee answers when somebody resumes it.",
+        "actions": ["resume"],
+        "retry_at": None,
+    }
     assert answer.json()["agents"] == [
         {"id": ada.id, "handle": "ada", "name": "Ada", "status": "sleeping", "model": "python:ada", "about": about}
         | never,
         {"id": bee.id, "handle": "bee", "name": "Bee", "status": "suspended", "model": "python:bee", "about": ""}
-        | never,
+        | never
+        | {"trouble": suspended},
     ]
 
 

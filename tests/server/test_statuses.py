@@ -6,7 +6,8 @@ import asyncio
 from contextlib import aclosing
 from typing import Any
 
-from denizen import reply
+from denizen import reply, skip
+from denizen.access import roles
 from denizen.agents.registry import Agent
 from denizen.client import Client, SpaceStatuses
 from denizen.inbox import parking
@@ -140,3 +141,50 @@ async def test_the_client_knows_statuses(house: House) -> None:
             async with aclosing(stream) as events:
                 told = await anext(event async for event in events if isinstance(event, SpaceStatuses))
             assert told == SpaceStatuses(two.id, (status,))
+
+
+async def test_a_member_has_an_agent_try_again_where_they_wait(house: House) -> None:
+    """In a space that they are in; everywhere is for admins. The agent thinks again, and the status goes."""
+    world = house.world
+    noor, bo, two = await noor_and_bo(world, reply("Here."), "Answered.")
+    sam = await world.person("Sam")
+    await world.denizen.db.write(roles.set_role, sam.id, "member")
+    await world.run()  # a process that starts tries all parked agents again
+    await house.say(noor, "Hello?", two)
+    await reject_key(world, bo)
+    await world.run()
+    assert await world.transcript(two) == ["Noor: Hello?"]
+    path = f"/api/agents/{bo.id}/try-again"
+    assert (await house.call("POST", path, sam, json={"space": two.id})).status_code == 404
+    assert (await house.call("POST", path, sam, json={})).json()["code"] == "not_allowed"
+    elsewhere = await world.space("Elsewhere", sam)
+    assert (await house.call("POST", path, sam, json={"space": elsewhere.id})).json()["code"] == "invalid_input"
+
+    await world.denizen.join(two, sam)
+    tried = await house.call("POST", path, sam, json={"space": two.id})
+    assert (tried.status_code, tried.json()["handle"]) == (200, "bo")
+    await world.run()
+    assert await world.transcript(two) == ["Noor: Hello?", "Bo: Here."]
+    assert await statuses_of(house, noor, two) == []
+    assert (await house.call("POST", path, noor, json={})).status_code == 200
+
+
+async def test_who_was_not_answered_asks_for_an_answer(house: House) -> None:
+    world = house.world
+    noor, bo, two = await noor_and_bo(world, skip("Nothing to say."), reply("Sorry. Here."), "Answered.")
+    await house.say(noor, "Hello?", two)
+    await world.run()
+    [status] = await statuses_of(house, noor, two)
+    assert (status["cause"], status["text"], status["actions"]) == (
+        "no_reply",
+        "Bo read this and did not reply.",
+        ["ask"],
+    )
+    path = f"/api/spaces/{two.id}/agents/{bo.id}/ask-for-answer"
+    sam = await world.person("Sam")
+    assert (await house.call("POST", path, sam)).status_code == 404
+    assert (await house.call("POST", path, noor)).status_code == 204
+    await world.run()
+    assert await world.transcript(two) == ["Noor: Hello?", "Bo: Sorry. Here."]
+    assert await statuses_of(house, noor, two) == []
+    assert (await house.call("POST", path, noor)).json()["code"] == "invalid_input"

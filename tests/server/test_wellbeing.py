@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
-from denizen import reply, tool
+from denizen import reply, scripted, tool
 from denizen.access import roles
+from denizen.errors import ModelKeyRejected
+from denizen.inbox import parking
 from denizen.inbox.delivery import DEAD_AFTER
+from denizen.storage.database import Tx
 from tests.server.conftest import House
 
-WELL = {"missing": [], "dead": [], "late": [], "alerts": []}
+WELL = {"missing": [], "agents": [], "dead": [], "late": [], "alerts": []}
 
 
 async def test_a_house_says_what_needs_a_person(house: House) -> None:
@@ -29,7 +32,8 @@ async def test_a_house_says_what_needs_a_person(house: House) -> None:
     await world.say(noor, "Good morning.", kitchen)
     world.clock.advance(601)
     late = await told(noor)
-    assert [each["code"] for each in late["alerts"]] == ["nobody_thinks", "late_events"]
+    assert [each["code"] for each in late["alerts"]] == ["nobody_thinks", "late_events", "people_wait"]
+    assert late["alerts"][-1]["text"] == "A person has waited 10 minutes for Ada: see why, and try again."
     assert [(each["handle"], each["events"]) for each in late["late"]] == [("ada", 1)]
 
     async with world.denizen.living():
@@ -44,6 +48,64 @@ async def test_a_house_says_what_needs_a_person(house: House) -> None:
         assert [(each["agent_id"], each["events"]) for each in given_up["dead"]] == [(ada.id, 1)]
         others = await told(eve)
         assert {name: others[name] for name in WELL} == WELL, "of another house they hear nothing"
+
+
+async def test_health_looks_at_every_agent(house: House) -> None:
+    """Why each cannot think here, how long people have waited for it; those that need a person come first."""
+    world = house.world
+    noor = await world.person("Noor")
+    well, parked, lost, resting = [await world.agent(name) for name in ("Ada", "Bo", "Cy", "Di")]
+    await world.denizen.edit_agent(lost, tools=["no_such_tool"])
+    await world.denizen.suspend_agent(resting)
+    await world.say(noor, "Hello?", await world.space("Two", noor, parked))
+
+    def reject_key(tx: Tx) -> None:
+        parking.park(tx, parked.id, "key", provider="OpenAI")
+
+    await world.denizen.db.write(reject_key)
+    world.clock.advance(60)
+    told = (await house.call("GET", "/api/health", noor)).json()
+    assert [(each["handle"], each["can_think"], each["needs_a_person"]) for each in told["agents"]] == [
+        ("bo", False, True),
+        ("cy", False, True),
+        ("ada", True, False),
+        ("di", False, False),
+    ]
+    assert told["agents_checked"] == 4
+    assert [each["trouble"] and each["trouble"]["cause"] for each in told["agents"]] == [
+        "key",
+        "tool",
+        None,
+        "suspended",
+    ]
+    [bo] = [each for each in told["agents"] if each["handle"] == "bo"]
+    assert (bo["waiting"], bo["waiting_since"], bo["dead"]) == (1, "2026-01-05T09:00:00Z", 0)
+    assert bo["trouble"]["text"].startswith("OpenAI rejected the API key of Bo.")
+    codes = [each["code"] for each in told["alerts"]]
+    assert codes == ["nobody_thinks", "agents_unable", "agents_unable", "people_wait"]
+
+    # The header of a space, and the list of agents, say the same.
+    [space] = (await house.call("GET", "/api/spaces", noor)).json()["spaces"]
+    assert [each["trouble"] for each in space["members"]] == [None, bo["trouble"]]
+    agents = (await house.call("GET", "/api/agents", noor)).json()["agents"]
+    assert [each["trouble"] and each["trouble"]["cause"] for each in agents] == [None, "key", None, "suspended"]
+    assert (await house.call("GET", f"/api/agents/{parked.id}", noor)).json()["trouble"] == bo["trouble"]
+    assert well.name == "Ada"
+
+
+async def test_health_asks_models_if_told_to(small_house: House) -> None:
+    """Each model once, however many agents think with it; what it says is told as the agents' trouble."""
+    world = small_house.world
+    noor = await world.person("Noor")
+    broken = scripted(ModelKeyRejected("No."))
+    world.denizen.models.register("python:shared", broken)
+    for name in ("Ada", "Bo"):
+        await world.denizen.create_agent(name, model="python:shared")
+    plain = (await small_house.call("GET", "/api/health", noor)).json()
+    assert [each["can_think"] for each in plain["agents"]] == [True, True]
+    probed = (await small_house.call("GET", "/api/health?probe=true", noor)).json()
+    assert [each["trouble"]["cause"] for each in probed["agents"]] == ["key", "key"]
+    assert len(broken.requests) == 1
 
 
 async def test_health_is_for_admins(small_house: House) -> None:

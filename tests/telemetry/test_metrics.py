@@ -15,6 +15,8 @@ from sqlalchemy import update
 from denizen import Runtime, call, reply, skip, tool
 from denizen.agents import gauges
 from denizen.errors import InvalidInput, ModelRejected
+from denizen.ids import AgentId
+from denizen.inbox import parking
 from denizen.models.prices import Price
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import events
@@ -26,6 +28,13 @@ from tests.world import UNHURRIED, JumpingClock, World, open_world
 PAGE = Path(__file__).parents[2] / "docs" / "telemetry.md"
 
 Numbers = dict[tuple[str, ...], float]
+
+LOOKED_UP = (
+    "denizen_events",
+    "denizen_calls_waiting",
+    "denizen_oldest_unanswered_seconds",
+    "denizen_agents_parked",
+)
 
 
 def read(text: str) -> Numbers:
@@ -67,7 +76,7 @@ async def test_the_numbers_are_what_happened(counted: World) -> None:
         tools=[weather],
     )
     noor = await counted.person("Noor")
-    hall = await counted.space("Hall", noor, ada)
+    hall = await counted.space("Hall", noor, await counted.person("Bert"), ada)
     for text in ("The weather?", "Thanks.", "And tomorrow?"):
         await counted.say(noor, text, hall)
         counted.clock.advance(0.2)
@@ -126,6 +135,28 @@ async def test_what_waits_is_looked_up(counted: World) -> None:
         assert found["denizen_calls_waiting",] == 1
 
 
+async def test_who_waits_longest_and_who_is_parked_is_looked_up(counted: World) -> None:
+    """A suspended agent is not waited for: whoever suspended it knows."""
+    noor = await counted.person("Noor")
+    ada, bob = await counted.agent("Ada"), await counted.agent("Bob")
+    found = read(await counted.denizen.metrics())
+    assert found["denizen_oldest_unanswered_seconds",] == 0
+    assert found["denizen_agents_parked", "key"] == 0
+    await counted.denizen.suspend_agent(bob)
+    await counted.say(noor, "Bob?", await counted.space("Cellar", noor, bob))
+    counted.clock.advance(100)
+    await counted.say(noor, "Ada?", await counted.space("Hall", noor, ada))
+    counted.clock.advance(50)
+    await counted.denizen.db.write(_reject_key, ada.id)
+    found = read(await counted.denizen.metrics())
+    assert found["denizen_oldest_unanswered_seconds",] == 50
+    assert (found["denizen_agents_parked", "key"], found["denizen_agents_parked", "model"]) == (1, 0)
+
+
+def _reject_key(tx: Tx, agent_id: AgentId) -> None:
+    parking.park(tx, agent_id, "key", provider="OpenAI")
+
+
 _kill = statement(update(events).where(events.c.number == 2).values(state="dead"))
 
 
@@ -152,7 +183,7 @@ async def test_a_database_that_does_not_answer_is_told_of(small_world: World) ->
     await small_world.denizen.db.close()
     found = read(await gauges.exposition(metrics, small_world.denizen.db, awake=3))
     assert (found["denizen_database_up",], found["denizen_agents_awake",]) == (0, 3)
-    assert not [name for name in found if name[0] in ("denizen_events", "denizen_calls_waiting")]
+    assert not [name for name in found if name[0] in LOOKED_UP]
     await small_world.open()
 
 
@@ -162,7 +193,7 @@ async def test_looking_up_reads_indexes_only(small_world: World) -> None:
     def plans(tx: Tx) -> list[str]:
         return [
             row[3]
-            for each in (gauges._by_state, gauges._waiting)
+            for each in (gauges._by_state, gauges._waiting, gauges._oldest)
             for row in tx.all(statement(sql(f"EXPLAIN QUERY PLAN {each.sqlite}")))
             if "SCAN" in row[3] or "SEARCH" in row[3]
         ]

@@ -131,8 +131,8 @@ async def test_who_sends(traced: World, telemetry: Telemetry, collector: Collect
 async def test_a_skip(traced: World, telemetry: Telemetry, collector: Collector) -> None:
     """A skipped cycle leaves no trace in the agent's life; here it does, without its reason."""
     ada = await traced.agent("Ada", skip("I would rather not say why"))
-    noor = await traced.person("Noor")
-    await traced.say(noor, "Hi", await traced.space("Hall", noor, ada))
+    noor, bert = await traced.person("Noor"), await traced.person("Bert")
+    await traced.say(noor, "Hi", await traced.space("Hall", noor, bert, ada))
     await traced.run()
     await telemetry.aclose()
 

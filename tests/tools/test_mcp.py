@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx2
 import pytest
 import structlog
@@ -21,7 +22,7 @@ from denizen.clock import ManualClock
 from denizen.errors import InvalidInput, ToolFailed
 from denizen.ids import AgentId, CycleId
 from denizen.tools import mcp
-from denizen.tools.mcp import IDLE_SECONDS, LONGEST, McpConnections
+from denizen.tools.mcp import IDLE_SECONDS, LONGEST, McpConnections, _callable_name
 from denizen.tools.outbound import Outbound
 from denizen.tools.settings import McpServer
 from denizen.tools.tool import Occasion, OutsideTool
@@ -260,8 +261,13 @@ async def test_a_program_that_is_no_mcp_server_is_left_out(connections: McpConne
 
 
 async def test_a_missing_secret_leaves_the_server_out(connections: McpConnections, tmp_path: Path):
-    assert await offered(connections, program(tmp_path, env={"KEY": "${KEY}"})) == {}
+    with structlog.testing.capture_logs() as logs:
+        for _ in range(2):
+            assert await offered(connections, program(tmp_path, env={"KEY": "${KEY}"})) == {}
     assert started(tmp_path) == []
+    (told,) = logs
+    assert (told["event"], told["server"]) == ("mcp server left out", "tests")
+    assert "KEY" in told["what"]
 
 
 async def test_nothing_is_started_after_the_end(tmp_path: Path):
@@ -356,3 +362,76 @@ async def test_a_session_that_the_server_has_forgotten_was_surely_not_served():
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any]):
     with pytest.raises(ValidationError):
         McpServer(**settings)
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("look", "look"),
+        ("_look", "_look"),
+        ("2fa", "_2fa"),
+        ("-x", "_-x"),
+        ("look up/Ünits", "look_up__nits"),
+        ("a" * 70, "a" * 64),
+    ],
+)
+def test_the_name_of_a_tool_is_one_that_models_take(given: str, name: str) -> None:
+    assert _callable_name(given) == name
+
+
+async def test_a_request_that_the_network_fails_is_answered_with_whether_it_was_sent() -> None:
+    """Not sent, broken on the way, or of a session that the server has forgotten: each has a code of its own."""
+
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+
+    async def not_found(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        writer.close()
+
+    async def code(port: int, method: str = "POST", **headers: str) -> int:
+        async with httpx2.AsyncClient(transport=mcp._wire(httpx2.AsyncHTTPTransport())) as client:
+            answer = await client.request(method, f"http://127.0.0.1:{port}/", headers=headers)
+        return answer.json()["error"]["code"] if answer.status_code == 503 else answer.status_code
+
+    breaking = await asyncio.start_server(hang_up, "127.0.0.1", 0)
+    forgetful = await asyncio.start_server(not_found, "127.0.0.1", 0)
+    async with breaking, forgetful:
+        broken, forgot = (each.sockets[0].getsockname()[1] for each in (breaking, forgetful))
+        session = {"mcp-session-id": "one"}
+        assert await code(free_port(), **session) == mcp._NOT_SENT
+        assert await code(broken, **session) == mcp._BROKEN
+        assert await code(forgot, **session) == mcp._FORGOTTEN
+        assert await code(forgot) == 404
+        assert await code(forgot, "GET", **session) == 404
+
+
+async def test_a_program_that_is_being_connected_ends_with_whoever_waits_for_it(
+    connections: McpConnections, tmp_path: Path
+):
+    """It was cancelled before there was a connection: nothing else knows of the program."""
+    fifo = tmp_path / "pid"
+    os.mkfifo(fifo)
+    silent = f"import os, signal\nopen({str(fifo)!r}, 'w').write(str(os.getpid()))\nsignal.pause()"
+    server = McpServer(command=sys.executable, args=("-c", silent))
+    asking = asyncio.create_task(offered(connections, server))
+    pid = int(await asyncio.to_thread(fifo.read_text))
+    asking.cancel()
+    await asyncio.wait({asking})
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+async def test_a_stream_that_is_left_is_closed_and_over() -> None:
+    sending, reading = anyio.create_memory_object_stream[str](1)
+    over = asyncio.Event()
+    async with mcp._Watched(reading, over) as watched:
+        await sending.send("Hello.")
+        assert await watched.receive() == "Hello."
+        assert not over.is_set()
+    assert over.is_set()
+    with pytest.raises(anyio.BrokenResourceError):
+        await sending.send("Is anybody there?")
+    await sending.aclose()

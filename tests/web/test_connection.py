@@ -24,19 +24,16 @@ async def test_what_was_said_and_changed_meanwhile_is_there_when_the_connection_
     await expect(page.get_by_text("No connection.")).to_be_visible()
     await hers.check_accessibility()
     await write(page, "Is anyone there?")
-    await expect(page.get_by_text("Not sent.")).to_be_visible()
+    await expect(page.get_by_text("Waiting for a connection").first).to_be_visible()
     await world.denizen.edit_message(first.id, "Tea at five", by=sam)
     await world.say(sam, "I am back.", kitchen)
-    # Even a page that is closed meanwhile keeps what was not sent.
     await hers.context.set_offline(False)
     await expect(page.get_by_text("No connection.")).to_have_count(0)
-    await page.reload()
 
-    await page.get_by_role("button", name="Send again").click()
     await expect(page.get_by_role("article", name="Noor: Is anyone there?")).to_have_attribute("data-seq", "3")
     await expect(page.get_by_role("article")).to_have_count(3)
     await expect(page.get_by_role("article", name="Sam: Tea at five")).to_be_visible()
-    await expect(page.get_by_text("Not sent.")).to_have_count(0)
+    await expect(page.get_by_text("Waiting for a connection")).to_have_count(0)
     assert [each.text for each in await world.denizen.messages(kitchen)] == [
         "Tea at five",
         "I am back.",
@@ -83,3 +80,36 @@ async def test_two_people_on_two_instances_talk(house: House, browser: Browser) 
         await expect(page.get_by_role("article", name="Sam: I do.")).to_be_visible()
         await expect(page.get_by_role("article")).to_have_count(2)
         assert (hers.complaints, his.complaints) == ([], [])
+
+
+async def test_what_is_written_without_a_connection_is_sent_by_itself_once_and_in_order(
+    house: House, visit: Visit
+) -> None:
+    """After the connection is back, and also by a page that is opened anew."""
+    world = house.world
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    kitchen = await world.space("Kitchen", noor, sam)
+    hers = await visit(noor)
+    page = await hers.open(f"/s/{kitchen.id}")
+    await write(page, "Zero")
+    await expect(page.get_by_role("article", name="Noor: Zero")).to_have_attribute("data-seq", "1")
+
+    await hers.context.set_offline(True)
+    for text in ("One", "Two", "Three"):
+        await write(page, text)
+    await expect(page.get_by_role("article")).to_have_count(4)
+    await expect(page.get_by_text("Waiting for a connection").first).to_be_visible()
+    await hers.context.set_offline(False)
+    await expect(page.get_by_role("article", name="Noor: Three")).to_have_attribute("data-seq", "4")
+
+    await hers.context.set_offline(True)
+    for text in ("Four", "Five"):
+        await write(page, text)
+    await expect(page.get_by_role("article")).to_have_count(6)
+    await page.close()
+    await hers.context.set_offline(False)
+    again = await hers.context.new_page()
+    await again.goto(f"{house.address}/s/{kitchen.id}")
+    await expect(again.get_by_role("article", name="Noor: Five")).to_have_attribute("data-seq", "6")
+    said = [each.text for each in await world.denizen.messages(kitchen)]
+    assert said == ["Zero", "One", "Two", "Three", "Four", "Five"]

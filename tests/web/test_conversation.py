@@ -322,7 +322,7 @@ async def test_who_has_nothing_to_say_who_may_not_and_who_has_used_up_its_budget
     page = await hers.open(f"/s/{kitchen.id}")
 
     await write(page, "I talk to myself.")
-    await expect(page.get_by_text("Ada read this and had nothing to say")).to_be_visible()
+    await expect(page.get_by_text("Ada read this and did not reply")).to_be_visible()
     await house.call("POST", f"/api/agents/{bo.id}/suspend", noor, json={})
     await page.get_by_role("link", name="Garden").click()
     await expect(page.get_by_role("heading", name="Garden")).to_be_visible()
@@ -332,7 +332,7 @@ async def test_who_has_nothing_to_say_who_may_not_and_who_has_used_up_its_budget
     await page.get_by_role("link", name="Study").click()
     await write(page, "Are you there?", "Study")
     # Until midnight by the house's clock, told by the reader's.
-    await expect(page.get_by_text("Cleo has used up its budget and rests until 6 Jan, 01:00.")).to_be_visible()
+    await expect(page.get_by_role("status").filter(has_text="The budget of Cleo is used up.")).to_be_visible()
     await hers.check_accessibility()
     raised = {"budget": {"tokens_per_day": 1_000_000}}
     answer = await house.call("PATCH", f"/api/agents/{cleo.id}", noor, json=raised)

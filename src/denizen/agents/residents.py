@@ -18,6 +18,7 @@ import structlog
 
 from denizen.agents import registry
 from denizen.agents.alarm import Alarm
+from denizen.agents.instance_lock import InstanceLock, Neighbours
 from denizen.agents.registry import Agent
 from denizen.clock import SECOND, Clock, Instant
 from denizen.consciousness import compaction
@@ -40,7 +41,7 @@ from denizen.cycles.triage import sift
 from denizen.errors import DenizenError, LeaseLost, StorageError
 from denizen.ids import AgentId, SpaceId
 from denizen.memory.reminding import Reminder, shown_in
-from denizen.panel import marks
+from denizen.panel import marks, taking
 from denizen.profiles import choosing
 from denizen.reflection import records as reflection
 from denizen.reflection.afterthoughts import Afterthoughts
@@ -106,6 +107,7 @@ class Residents:
         errands: Errands,
         afterthoughts: Afterthoughts[AgentId],
         panel_afterthoughts: Afterthoughts[SpaceId],
+        lock: InstanceLock | None = None,
     ) -> None:
         self._db = db
         self._errands = errands
@@ -116,9 +118,12 @@ class Residents:
         self._instance = instance
         self._equip = equip
         self._pace = pace
+        self._lock = lock
         self._alarm = Alarm(db, clock)
         self._lives: dict[AgentId, _Life] = {}
         self._peers: list[str] = [instance]
+        self._ahead: dict[tuple[str, int], Instant] = {}
+        """Instances that were seen in the future, by when that was: when this was noticed first."""
         self._unable: dict[AgentId, Exception] = {}
         """Why agents could not live here when they last tried."""
         self._stopping = False
@@ -238,6 +243,7 @@ class Residents:
 
     async def sweep(self, without: Container[AgentId] = ()) -> None:
         """Find what hints missed: plans that are due, work that waits, and cycles whose holder is gone."""
+        await self._take_over_from_gone()
         await self._alarm.ring()
         await self._attend_calls()
         await look_after_resting(self._db)
@@ -245,15 +251,32 @@ class Residents:
             if each.holder in (None, self._instance) and each.agent_id not in without:
                 self.wake(each.agent_id)
 
+    async def _take_over_from_gone(self) -> None:
+        """Instances that are known to be gone hold nothing: their locks are free, or they were seen in the future, and
+        not again for the time of a lease."""
+        found = Neighbours() if self._lock is None else await asyncio.to_thread(self._lock.look)
+        now, ahead = await self._db.read(leases.seen_ahead)
+        self._ahead = {(each, at): self._ahead.get((each, at), now) for each, at in ahead.items()}
+        waited = now - int(self._pace.lease_seconds * SECOND)
+        silent = {each for (each, _), noticed in self._ahead.items() if noticed < waited}
+        for instance in sorted(found.gone | silent - found.alive - {self._instance}):
+            try:
+                await self._db.write(take_over_from, instance)
+            except StorageError as error:
+                log_line.warning("nothing taken over", instance=instance, error=error.code)
+                continue
+            if self._lock is not None:
+                self._lock.remove(instance)
+            self._peers = [each for each in self._peers if each != instance]
+
     async def _attend_calls(self) -> None:
         """Calls whose time is over have expired, and those that a dead instance was carrying out are taken over."""
-        since = self._clock.now() - int(LEASE_SECONDS * SECOND)
         # One sweep at a time: what one has taken over and not started yet, another would take for left undone.
         async with self._attending:
             await self._finish_own_calls()
-            if not await self._db.read(calls.unattended, self._instance, since):
+            if not await self._db.read(calls.unattended, self._instance, LEASE_SECONDS):
                 return
-            for call in await self._db.write(calls.attend, self._instance, since):
+            for call in await self._db.write(calls.attend, self._instance, LEASE_SECONDS):
                 self._errands.start(self._db, call.id, self._again(call))
 
     async def _finish_own_calls(self) -> None:
@@ -555,6 +578,12 @@ class Residents:
         agent, faculties, budget = await self._meet(lease)
         mind = await self._db.read(_load_mind, lease, agent, budget)
         return mind, faculties
+
+
+def take_over_from(tx: Tx, instance: str) -> None:
+    """The instance is gone: its leases are free, and its calls are found by whoever looks for them next."""
+    leases.free_all_of(tx, instance)
+    taking.free_all_of(tx, instance)
 
 
 def first_to_try(id: AgentId | SpaceId, instances: list[str]) -> str:

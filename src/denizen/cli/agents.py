@@ -20,6 +20,7 @@ from denizen.cli.desk.opening import AgentName, AsJson, Token, Url, at_desk, fin
 from denizen.cli.desk.port import Desk
 from denizen.cli.findings import counted
 from denizen.client import Agent, AgentDetail
+from denizen.client.shapes.agents import AgentTrouble
 from denizen.errors import InvalidInput
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Look after the agents of the house.")
@@ -48,6 +49,9 @@ def list_(context: typer.Context, as_json: AsJson = False, url: Url = None, toke
     elif found:
         console = stdout()
         console.print(_table(found, console.width))
+        for each in found:
+            if each.trouble is not None:
+                console.print(_trouble(each.trouble))
     else:
         stderr().print("No agent lives here. `denizen agents create NAME` makes one.", style="dim")
 
@@ -129,6 +133,14 @@ def resume(
 ) -> None:
     """Let an agent think again."""
     _say(at_desk(context, url, token, lambda desk: desk.resume_agent(agent)), as_json)
+
+
+@app.command()
+def retry(
+    context: typer.Context, agent: AgentName, as_json: AsJson = False, url: Url = None, token: Token = None
+) -> None:
+    """Have an agent that cannot think try again now, and take up the messages that it has set aside."""
+    _say(at_desk(context, url, token, lambda desk: desk.try_again(agent)), as_json)
 
 
 @app.command()
@@ -220,6 +232,12 @@ def _table(found: Sequence[Agent], width: int) -> Table:
     return table
 
 
+def _trouble(trouble: AgentTrouble) -> Text:
+    """Why an agent cannot think."""
+    tries = "" if trouble.retry_at is None else f" Next try: {trouble.retry_at:%Y-%m-%d %H:%M} UTC."
+    return Text(f"! {printable(trouble.text)}{tries}", style="yellow")
+
+
 def _cut(text: str, characters: int) -> str:
     line = printable(text).replace("\n", " ")
     return line if len(line) <= characters else line[: characters - 1] + "…"
@@ -244,6 +262,8 @@ def _print(found: AgentDetail, as_json: bool) -> None:
     lines.add_column(overflow="fold")
     lines.add_row("id", found.id)
     lines.add_row("since", f"{found.created_at:%Y-%m-%d %H:%M} UTC")
+    if found.trouble is not None:
+        lines.add_row("trouble", _trouble(found.trouble))
     if found.resting is not None:
         until = "it is raised" if found.resting.until is None else f"{found.resting.until:%Y-%m-%d %H:%M} UTC"
         lines.add_row("budget", f"used up ({found.resting.scope}) until {until}")

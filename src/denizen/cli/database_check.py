@@ -207,7 +207,7 @@ def _agents(query: Query, now: int) -> Iterator[Finding]:
     )
     if events:
         said = f"{counted(events, 'dead event')} of {counted(agents, 'agent')}: each failed again and again."
-        yield Finding("Events", "note", said, "Look into the log for why, and requeue them.")
+        yield Finding("Events", "problem", said, "`denizen agents retry HANDLE` has the agent try them again.")
 
 
 def _embedded(query: Query, embedder: str) -> Finding:

@@ -18,7 +18,7 @@ from rich.text import Text
 from denizen import __version__
 from denizen.access.vault import KEY_FILE
 from denizen.cli.console import print_json, stdout
-from denizen.cli.findings import Finding, Status, guarded, in_thread, is_there, may_write, size
+from denizen.cli.findings import LIMIT_SECONDS, Finding, Status, guarded, in_thread, is_there, may_write, size
 from denizen.errors import InvalidInput, ModelError, SettingsError
 from denizen.masking import masked
 from denizen.settings.loading import Loaded, export_dotenv, load
@@ -31,16 +31,25 @@ OLDEST_PYTHON: Final = (3, 11)
 LITTLE_ROOM: Final = 1_000_000_000
 NO_ROOM: Final = 50_000_000
 ANSWER_SECONDS: Final = 3.0
+AGENTS_SECONDS: Final = 30.0
+PROBE_SECONDS: Final = 150.0
+"""How long looking at all agents may take, without and with asking their models."""
 
 _MARKS: Final[dict[Status, tuple[str, str]]] = {"ok": ("✓", "green"), "note": ("!", "yellow"), "problem": ("✗", "red")}
 
 
-def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False) -> None:
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    probe: Annotated[
+        bool, typer.Option("--probe", help="Also ask each model of the agents for a few tokens, which costs as much.")
+    ] = False,
+) -> None:
     """Check everything Denizen needs, and say what to do about what is not right.
 
-    Nothing is created or changed. The exit status is 1 if a person must act.
+    Every agent is looked at: whether it can think, how long people have waited for it, what it has set aside. Nothing
+    is created or changed. The exit status is 1 if a person must act.
     """
-    findings = [_python(), *_examine_settings()]
+    findings = [_python(), *_examine_settings(probe=probe)]
     well = all(each.status != "problem" for each in findings)
     if as_json:
         print_json({"ok": well, "version": __version__, "checks": [asdict(each) for each in findings]})
@@ -50,7 +59,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for
         raise typer.Exit(1)
 
 
-def _examine_settings() -> list[Finding]:
+def _examine_settings(*, probe: bool) -> list[Finding]:
     try:
         loaded = load()
     except SettingsError as error:
@@ -58,19 +67,26 @@ def _examine_settings() -> list[Finding]:
         return [*findings, Finding("Settings", "note", "The other checks need the settings, so they were left out.")]
     export_dotenv(loaded)
     _import_what_checks_need()
-    return [_settings(loaded), *asyncio.run(examine(loaded.settings))]
+    return [_settings(loaded), *asyncio.run(examine(loaded.settings, probe=probe))]
 
 
 def _import_what_checks_need() -> None:
     """Before the time of the checks runs: on a slow machine this takes seconds, and it would hold up the event loop."""
-    for module in ("denizen.cli.database_check", "denizen.models.discovery", "denizen.server.gate", "redis.asyncio"):
+    for module in (
+        "denizen.cli.database_check",
+        "denizen.cli.agents_check",
+        "denizen.app",
+        "denizen.models.discovery",
+        "denizen.server.gate",
+        "redis.asyncio",
+    ):
         try:
             import_module(module)
         except Exception:  # noqa: BLE001, S110
             pass  # the check that needs it fails in the same way, and tells
 
 
-async def examine(settings: Settings) -> list[Finding]:
+async def examine(settings: Settings, *, probe: bool = False) -> list[Finding]:
     """What all the checks of these settings find, in a fixed order. They run together."""
     checks = {
         "Home": lambda: in_thread(lambda: _home(settings.home)),
@@ -79,9 +95,14 @@ async def examine(settings: Settings) -> list[Finding]:
         "Model": lambda: _model(settings),
         "Recall": lambda: in_thread(lambda: _recall(settings.embedder)),
         "Server": lambda: _server(settings),
+        "Thinking": lambda: _thinking(settings, probe=probe),
     }
+    limits = {"Thinking": PROBE_SECONDS if probe else AGENTS_SECONDS}
     async with asyncio.TaskGroup() as tasks:
-        running = [tasks.create_task(guarded(name, check), name=name) for name, check in checks.items()]
+        running = [
+            tasks.create_task(guarded(name, check, limits.get(name, LIMIT_SECONDS)), name=name)
+            for name, check in checks.items()
+        ]
     return [finding for task in running for finding in task.result()]
 
 
@@ -194,6 +215,12 @@ def _trouble_with(choice: Choice) -> str | None:
     except ModelError as error:
         return masked(str(error))
     return None
+
+
+async def _thinking(settings: Settings, *, probe: bool) -> list[Finding]:
+    from denizen.cli.agents_check import examine as examine_agents
+
+    return await examine_agents(settings, probe=probe)
 
 
 async def _server(settings: Settings) -> list[Finding]:

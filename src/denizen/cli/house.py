@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from denizen.telemetry.telemetry import Telemetry
     from denizen.welcome import World
 
+LOCK_FOLDER: Final = "instances"
+"""In the home folder: a lock file for each process in which agents live."""
 TOKEN_FILE: Final = "token"  # noqa: S105  the name of the file
 """In the home folder: the owner's access token, which `denizen up` puts there for the command line of this machine."""
 
@@ -52,17 +54,25 @@ class House:
 @asynccontextmanager
 async def open_house(settings: Settings) -> AsyncGenerator[House]:
     """Inside, the house is open and there is a world in it; nobody lives yet."""
+    from denizen.welcome import welcome
+
+    make_home(settings.home)
+    telemetry = how_it_is_watched(settings.telemetry)
+    runtime, choice = await runtime_of(settings, telemetry)
+    async with aclosing(telemetry), runtime:
+        yield House(runtime, await welcome(runtime, owner_name()), choice)
+
+
+async def runtime_of(settings: Settings, telemetry: Telemetry | None = None) -> tuple[Runtime, Choice]:
+    """The runtime that the settings describe, not open yet, and the model that its agents think with."""
     # Imported here: talking to a running server needs none of it, and it takes a second.
     from denizen.agents.residents import Pace
     from denizen.app import Runtime
     from denizen.models.discovery import choose_model
     from denizen.models.prices import Price
     from denizen.tools.loading import load_tools
-    from denizen.welcome import welcome
 
-    make_home(settings.home)
     choice = await choose_model(settings.model, os.environ)
-    telemetry = how_it_is_watched(settings.telemetry)
     runtime = Runtime(
         settings.database_url,
         redis_url=settings.redis_url,
@@ -75,13 +85,13 @@ async def open_house(settings: Settings) -> AsyncGenerator[House]:
         telemetry=telemetry,
         memory=what_is_remembered(settings),
         server_budget=server_budget(settings),
+        lock_folder=settings.home / LOCK_FOLDER,
         **how_secrets_are_kept(settings),
         **how_agents_reflect(settings),
     )
     if choice.ollama_url is not None:
         runtime.models.ollama_url = choice.ollama_url
-    async with aclosing(telemetry), runtime:
-        yield House(runtime, await welcome(runtime, owner_name()), choice)
+    return runtime, choice
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ from typing import Final
 
 from sqlalchemy import bindparam, or_, select, update
 
-from denizen.clock import SECOND
+from denizen.clock import SECOND, Instant
 from denizen.errors import LeaseLost
 from denizen.ids import AgentId
 from denizen.storage.database import Tx, insert_ignore, insert_into, statement
@@ -154,6 +154,8 @@ def epoch_of(tx: Tx, agent_id: AgentId) -> int:
     return 0 if row is None else row[1]
 
 
+_free_all = statement(update(leases).where(leases.c.holder == bindparam("by")).values(holder=None, until=0))
+_ahead = statement(select(instances.c.id, instances.c.seen_at).where(instances.c.seen_at > bindparam("now")))
 _seen = statement(update(instances).where(instances.c.id == bindparam("instance")).values(seen_at=bindparam("at")))
 # A renewal that was cancelled may still be on its way when the instance appears again.
 _appear = insert_ignore(instances, ("id", "seen_at"))
@@ -173,3 +175,17 @@ def appear(tx: Tx, instance: str) -> list[str]:
 def vanish(tx: Tx, instance: str) -> None:
     """This instance is gone; the others need not wait for it."""
     tx.run(_vanish, instance=instance)
+
+
+def seen_ahead(tx: Tx) -> tuple[Instant, dict[str, int]]:
+    """Now, and the instances that were seen in the future, with when. The clock was set back since.
+
+    Their leases were renewed when they were seen, and end that much too late. One that is alive is soon seen anew.
+    """
+    return tx.now, dict(tx.all(_ahead, now=tx.now))  # pyright: ignore[reportArgumentType]
+
+
+def free_all_of(tx: Tx, instance: str) -> None:
+    """The instance is gone, and nobody waits for its leases. Should it write again, it is refused."""
+    tx.run(_free_all, by=instance)
+    vanish(tx, instance)

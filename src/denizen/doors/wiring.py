@@ -15,6 +15,7 @@ from denizen.access.vault import Keys, Vault, given_keys, keys_in_file, keys_in_
 from denizen.agents import gauges, paying, registry
 from denizen.agents.advising import Advising, Remembering
 from denizen.agents.equipping import Equipment
+from denizen.agents.instance_lock import InstanceLock
 from denizen.agents.outlook import Outlook
 from denizen.agents.registry import Agent
 from denizen.agents.residents import Pace, Residents
@@ -98,12 +99,15 @@ class Wiring:
         prompts: Path | None = None,
         classifier: Classifier | None = None,
         server_budget: BudgetSettings | None = None,
+        lock_folder: Path | None = None,
     ) -> None:
         self.clock: Clock = clock or SystemClock()
         self.models = Models(models)
         self.vault = Vault(_keys(secret_key, secret_key_file, database_url), shared_secrets or {})
         self.default_model = default_model
         self.instance = new_id()
+        self._lock = None if lock_folder is None else InstanceLock(lock_folder, self.instance)
+        """By which others on this machine know whether this process is alive."""
         self._database_url = database_url
         self._bus: Bus = _make_bus(redis_url, self.clock)
         self._shared_bus = redis_url is not None
@@ -277,12 +281,16 @@ class Wiring:
             errands=self._errands,
             afterthoughts=Afterthoughts(equipment.reflect_on_next),
             panel_afterthoughts=Afterthoughts(self._reflecting().reflect_on_next),
+            lock=self._lock,
         )
         if not self._has_lived:
             # It may have other keys, models and tools than the last process had.
             await self.db.write(parking.retry_all)
             self._has_lived = True
         async with AsyncExitStack() as stack:
+            if self._lock is not None:
+                self._lock.hold()
+                stack.callback(self._lock.release)
             await stack.enter_async_context(heard_by_latecomers(self._bus, self._voices, self.clock))
             self._make_recallable = await stack.enter_async_context(catching_up.following(self.db, self.clock))
             if self.embedder is not None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy import bindparam, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from denizen.bus.streams import MetadataUpdated, space_topic
@@ -256,7 +256,11 @@ _claim_pass = statement(
         index_elements=["space_id", "reader_id"],
         # Counted as a failure until it is kept: whoever dies meanwhile has not succeeded.
         set_={"tried_at": _claim.excluded.tried_at, "failures": rollings.c.failures + 1},
-        where=rollings.c.tried_at <= bindparam("not_since", type_=rollings.c.tried_at.type),
+        where=or_(
+            rollings.c.tried_at <= bindparam("not_since", type_=rollings.c.tried_at.type),
+            # Nobody claims for longer: the clock was set back since.
+            rollings.c.tried_at > bindparam("until", type_=rollings.c.tried_at.type),
+        ),
     )
 )
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 from pydantic_ai.tools import ToolDefinition
 from sqlalchemy import bindparam, exists, func, or_, select, update
 
+from denizen.bus.streams import PANEL
 from denizen.clock import SECOND
 from denizen.cycles.ledger import Charge
 from denizen.errors import LeaseLost, NotFound
@@ -158,6 +159,7 @@ _hand_back = statement(update(replies).where(*_held).values(attempts=replies.c.a
 _release = statement(
     update(replies).where(*_this, replies.c.holder == bindparam("by"), UNFINISHED).values(_to_be_taken)
 )
+_free_all = statement(update(replies).where(replies.c.holder == bindparam("by"), UNFINISHED).values(_to_be_taken))
 _at_epoch = statement(select(replies.c.epoch).where(*_this, replies.c.epoch == bindparam("at_epoch")))
 _end = statement(
     update(replies)
@@ -303,6 +305,12 @@ def release(tx: Tx, holder: str, left: Iterable[Key]) -> None:
     """What this holder has still, but does not work on, waits for someone to take it."""
     for round_id, voice, part in left:
         tx.run(_release, round=round_id, of=voice, which=part, by=holder)
+
+
+def free_all_of(tx: Tx, holder: str) -> None:
+    """The holder is gone: what it worked on is taken by others, without waiting for its leases."""
+    if tx.run(_free_all, by=holder):
+        tx.announce(PANEL, {"space": ""})
 
 
 def _enter(tx: Tx, claim: Claim, charges: Sequence[Charge]) -> None:

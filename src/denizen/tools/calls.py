@@ -16,6 +16,7 @@ from pydantic import JsonValue
 from sqlalchemy import and_, bindparam, or_, select, update
 
 from denizen.bus.streams import WAKE, CallChanged, agent_topic, space_topic
+from denizen.clock import SECOND
 from denizen.errors import AlreadySettled, NotAllowed, NotFound
 from denizen.ids import AgentId, CallId, CycleId, EntityId, MessageId, SpaceId
 from denizen.inbox import delivery
@@ -355,9 +356,9 @@ _take_over = statement(
 )
 
 
-def unattended(tx: Tx, instance: str, since: int) -> bool:
-    """Whether there are calls whose time is over, or that were in the hands of another instance not seen since then."""
-    return tx.one(_unattended, now=tx.now, instance=instance, since=since) is not None
+def unattended(tx: Tx, instance: str, seconds: int) -> bool:
+    """Whether there are calls whose time is over, or that are in the hands of another instance not seen for so long."""
+    return tx.one(_unattended, now=tx.now, instance=instance, since=tx.now - seconds * SECOND) is not None
 
 
 def in_hands_of(tx: Tx, instance: str) -> list[tuple[CallId, CycleId]]:
@@ -387,13 +388,13 @@ def left_undone(tx: Tx, id: CallId, instance: str, *, begun: bool) -> Call | Non
     return None
 
 
-def attend(tx: Tx, instance: str, since: int) -> list[Call]:
+def attend(tx: Tx, instance: str, seconds: int) -> list[Call]:
     """Calls whose time is over have expired. Those of dead instances are in our hands from now on, and given, to
     be made again; where that may do harm, their agents are told that the outcome is unknown."""
     for row in tx.all(_expired, now=tx.now):
         _expire(tx, Call(*row))
     again: list[Call] = []
-    for row in tx.all(_orphans, instance=instance, since=since):
+    for row in tx.all(_orphans, instance=instance, since=tx.now - seconds * SECOND):
         call = Call(*row)
         if call.on_crash == "report":
             if settle(tx, call, "answered", UNKNOWN_OUTCOME):

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from denizen.consciousness.recall.searching import _names_of
 from denizen.consciousness.recall.terms import TERM_CHARACTERS, count_terms, own_words
 
 
@@ -56,3 +57,8 @@ def test_plain_letters_have_the_same_terms_beside_others(text: str) -> None:
     """A text in plain letters is split, any other is matched: a dash beside it changes nothing."""
     assert count_terms(text) == count_terms(f"{text} —")
     assert own_words(text) == own_words(f"{text} —")
+
+
+def test_a_person_is_not_named_by_an_initial() -> None:
+    """Or "a" and "I" in a question would name half of all people."""
+    assert _names_of("J. R. Smith Jr @jrs_9") == {"smith", "jr", "jrs"}

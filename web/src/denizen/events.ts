@@ -70,6 +70,12 @@ export interface SpaceTold {
   private: boolean;
   last_seq: number;
 }
+/** All that a space shows of agents that have not answered there, in place of what was known. */
+export interface SpaceStatuses {
+  type: "space.statuses";
+  space: string;
+  statuses: Schemas["SpaceOut"]["statuses"];
+}
 export interface SpaceLeft {
   type: "space.left";
   space: string;
@@ -117,6 +123,7 @@ export type StreamEvent =
   | Ready
   | SpaceTold
   | SpaceLeft
+  | SpaceStatuses
   | SpaceRead
   | RoundTold
   | PanelReply
@@ -140,6 +147,7 @@ export const NAMES = [
   "space.joined",
   "space.left",
   "space.changed",
+  "space.statuses",
   "space.read",
   "panel.round",
   "panel.reply",

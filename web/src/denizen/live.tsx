@@ -6,6 +6,7 @@
 import { createContext, type ReactNode, useContext, useEffect, useState, useSyncExternalStore } from "react";
 import { get, type Me, type Space } from "./api";
 import { NAMES, parse } from "./events";
+import { sendWaiting } from "./send";
 import { type Action, EMPTY, type Pending, reduce, type State } from "./store";
 
 const TEXT_MILLISECONDS = 60;
@@ -113,6 +114,7 @@ export function connect(store: Store): () => void {
           failures = 0;
           isReady = true;
           void look();
+          sendWaiting(store);
         }
         // What the event does not tell: who is in the space, and how far it was read. Before `ready`, all are looked at.
         if (isReady && (told.type === "space.changed" || told.type === "space.joined")) void lookAt(told.space);
@@ -182,7 +184,8 @@ export function connect(store: Store): () => void {
 function kept(me: string): Pending[] {
   try {
     const found: Pending[] = JSON.parse(localStorage.getItem(`outbox ${me}`) ?? "[]");
-    return found.map((each) => ({ ...each, state: "failed", error: each.error ?? "It was not sent before the page was closed." }));
+    // What the server had refused stays so; the rest is sent as soon as there is a connection.
+    return found.map((each) => (each.state === "failed" ? each : { ...each, state: "waiting" }));
   } catch {
     return [];
   }

@@ -732,6 +732,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/agents/{agent_id}/try-again": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Have an agent try again now
+         * @description An agent that cannot think tries again at once, and messages that it has set aside are taken up again: those of
+         *     one space, or of all. If nothing has changed, it fails again, and its spaces show why.
+         */
+        post: operations["try_again"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/agents/{agent_id}/webhooks": {
         parameters: {
             query?: never;
@@ -967,7 +988,8 @@ export interface paths {
         };
         /**
          * What needs a person
-         * @description Who thinks for your agents, whose events were given up or wait too long, and what to do about it.
+         * @description Who thinks for your agents, which of them cannot think and why, how long people have waited for each, what was
+         *     set aside, and what to do about it.
          */
         get: operations["get_health"];
         put?: never;
@@ -1924,10 +1946,31 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Rename a space, or hide it
+         * Rename a space, hide it, or set its floor
          * @description The agents in it hear of it.
          */
         patch: operations["change_space"];
+        trace?: never;
+    };
+    "/api/spaces/{space_id}/agents/{agent_id}/ask-for-answer": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask an agent for the answer that it owes
+         * @description An agent that read a message here and did not reply, or reached a limit before it had, is woken and told that you
+         *     ask for an answer. The status that said so goes.
+         */
+        post: operations["ask_for_answer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/spaces/{space_id}/calls": {
@@ -1944,6 +1987,26 @@ export interface paths {
         get: operations["calls_in_space"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/spaces/{space_id}/continue": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Let the agents of a space go on
+         * @description Agents that had stopped waking each other there may again, and those with unread messages wake.
+         */
+        post: operations["let_agents_go_on"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2785,11 +2848,67 @@ export interface components {
              * @enum {string}
              */
             status: "sleeping" | "alive" | "paused" | "suspended" | "dead";
+            /** @description Why it cannot think; null: it can. */
+            trouble?: components["schemas"]["AgentTrouble"] | null;
             /**
              * Version
              * @description Of the definition; it grows with each change.
              */
             version: number;
+        };
+        /**
+         * AgentHealth
+         * @description Whether an agent can think on the instance that answers, and how long people have waited for it.
+         * @example {
+         *       "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *       "can_think": false,
+         *       "dead": 0,
+         *       "handle": "ada",
+         *       "name": "Ada",
+         *       "needs_a_person": true,
+         *       "trouble": {
+         *         "actions": [
+         *           "try_again"
+         *         ],
+         *         "cause": "key",
+         *         "retry_at": null,
+         *         "text": "OpenAI rejected the API key of Ada."
+         *       },
+         *       "waiting": 1,
+         *       "waiting_since": "2026-01-05T09:00:00Z"
+         *     }
+         */
+        AgentHealth: {
+            /** Agent Id */
+            agent_id: string;
+            /** Can Think */
+            can_think: boolean;
+            /**
+             * Dead
+             * @description How many messages it has set aside; `try-again` takes them up again.
+             */
+            dead: number;
+            /** Handle */
+            handle: string;
+            /** Name */
+            name: string;
+            /**
+             * Needs A Person
+             * @description Whether this stays as it is until somebody acts.
+             */
+            needs_a_person: boolean;
+            /** @description Why it cannot think. */
+            trouble: components["schemas"]["AgentTrouble"] | null;
+            /**
+             * Waiting
+             * @description How many messages of people wait for its answer.
+             */
+            waiting: number;
+            /**
+             * Waiting Since
+             * @description When the oldest of them came.
+             */
+            waiting_since: string | null;
         };
         /**
          * AgentOut
@@ -2822,6 +2941,8 @@ export interface components {
              * @enum {string}
              */
             status: "sleeping" | "alive" | "paused" | "suspended" | "dead";
+            /** @description Why it cannot think; null: it can. */
+            trouble?: components["schemas"]["AgentTrouble"] | null;
         };
         /**
          * AgentPage
@@ -2837,6 +2958,41 @@ export interface components {
             next?: string | null;
         };
         /**
+         * AgentTrouble
+         * @description Why an agent cannot think.
+         * @example {
+         *       "actions": [
+         *         "try_again",
+         *         "settings"
+         *       ],
+         *       "cause": "key",
+         *       "retry_at": "2026-01-05T09:10:00Z",
+         *       "text": "OpenAI rejected the API key of Ada. Check it under Administration › Keys; Ada then answers by itself."
+         *     }
+         */
+        AgentTrouble: {
+            /**
+             * Actions
+             * @description What a person can do, as in a status.
+             */
+            actions: ("try_again" | "ask" | "settings" | "resume" | "budget")[];
+            /**
+             * Cause
+             * @enum {string}
+             */
+            cause: "key" | "model" | "tool" | "price" | "definition" | "failing" | "refused" | "too_large" | "gave_up" | "interrupted" | "limit" | "no_reply" | "budget" | "suspended" | "deleted";
+            /**
+             * Retry At
+             * @description When it tries again by itself, if that is known.
+             */
+            retry_at: string | null;
+            /**
+             * Text
+             * @description What prevents it and who can fix it, for people.
+             */
+            text: string;
+        };
+        /**
          * AlertOut
          * @description Something that needs a person.
          * @example {
@@ -2849,7 +3005,7 @@ export interface components {
              * Code
              * @enum {string}
              */
-            code: "not_ready" | "nobody_thinks" | "dead_events" | "late_events" | "budget_spent";
+            code: "not_ready" | "nobody_thinks" | "agents_unable" | "dead_events" | "late_events" | "people_wait" | "budget_spent";
             /** Text */
             text: string;
         };
@@ -5018,6 +5174,27 @@ export interface components {
          * HealthOut
          * @description How your organization lives at this moment.
          * @example {
+         *       "agents": [
+         *         {
+         *           "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *           "can_think": false,
+         *           "dead": 0,
+         *           "handle": "ada",
+         *           "name": "Ada",
+         *           "needs_a_person": true,
+         *           "trouble": {
+         *             "actions": [
+         *               "try_again"
+         *             ],
+         *             "cause": "key",
+         *             "retry_at": null,
+         *             "text": "OpenAI rejected the API key of Ada."
+         *           },
+         *           "waiting": 1,
+         *           "waiting_since": "2026-01-05T09:00:00Z"
+         *         }
+         *       ],
+         *       "agents_checked": 1,
          *       "alerts": [
          *         {
          *           "code": "dead_events",
@@ -5047,6 +5224,16 @@ export interface components {
          *     }
          */
         HealthOut: {
+            /**
+             * Agents
+             * @description Those that need a person first, then by handle; up to 100 of them.
+             */
+            agents: components["schemas"]["AgentHealth"][];
+            /**
+             * Agents Checked
+             * @description How many were looked at; up to 1,000.
+             */
+            agents_checked: number;
             /**
              * Alerts
              * @description What needs a person; empty: all is well.
@@ -5612,6 +5799,8 @@ export interface components {
              * @enum {string}
              */
             status: "sleeping" | "alive" | "paused" | "suspended" | "dead";
+            /** @description Why it cannot think; null: it can. */
+            trouble?: components["schemas"]["AgentTrouble"] | null;
         };
         /**
          * ListedToken
@@ -5923,7 +6112,8 @@ export interface components {
          *       "id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
          *       "kind": "agent",
          *       "name": "Ada",
-         *       "role": "member"
+         *       "role": "member",
+         *       "trouble": null
          *     }
          */
         MemberOut: {
@@ -5945,6 +6135,8 @@ export interface components {
             name: string;
             /** Role */
             role: string;
+            /** @description Why an agent cannot think; null: it can. */
+            trouble: components["schemas"]["AgentTrouble"] | null;
         };
         /**
          * MemoryChange
@@ -7963,6 +8155,16 @@ export interface components {
          *     }
          */
         SpaceChange: {
+            /**
+             * Agent Run Limit
+             * @description After so many messages with which agents woke each other, they do so no more; 0: no limit.
+             */
+            agent_run_limit?: number | null;
+            /**
+             * Floor
+             * @description Which agents take up what is said, where there are several: `one` (somebody always answers a person, and only one), `addressed` (those that a message mentions or replies to), or `all`.
+             */
+            floor?: ("all" | "addressed" | "one") | null;
             /** Name */
             name?: string | null;
             /** Private */
@@ -7981,6 +8183,16 @@ export interface components {
          *     }
          */
         SpaceCreate: {
+            /**
+             * Agent Run Limit
+             * @description After so many messages with which agents woke each other, they do so no more; 0: no limit. By default 12.
+             */
+            agent_run_limit?: number | null;
+            /**
+             * Floor
+             * @description Which agents take up what is said, where there are several: `one` (somebody always answers a person, and only one), `addressed` (those that a message mentions or replies to), or `all`. By default `one`.
+             */
+            floor?: ("all" | "addressed" | "one") | null;
             /**
              * Members
              * @description Who else is in it: ids, or handles with their `@`.
@@ -8012,7 +8224,9 @@ export interface components {
          * SpaceOut
          * @description A place where entities talk.
          * @example {
+         *       "agent_run_limit": 12,
          *       "created_at": "2026-01-05T09:00:00Z",
+         *       "floor": "one",
          *       "id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
          *       "kind": "conversation",
          *       "last_seq": 7,
@@ -8023,7 +8237,8 @@ export interface components {
          *           "id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
          *           "kind": "human",
          *           "name": "Noor",
-         *           "role": "member"
+         *           "role": "member",
+         *           "trouble": null
          *         },
          *         {
          *           "attention": "all",
@@ -8031,23 +8246,36 @@ export interface components {
          *           "id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
          *           "kind": "agent",
          *           "name": "Ada",
-         *           "role": "member"
+         *           "role": "member",
+         *           "trouble": null
          *         }
          *       ],
          *       "name": "Kitchen",
          *       "private": false,
          *       "read_seq": 5,
          *       "statuses": [],
+         *       "stopped": false,
          *       "unread": 2,
          *       "unread_mentions": 1
          *     }
          */
         SpaceOut: {
             /**
+             * Agent Run Limit
+             * @description After so many messages with which agents woke each other, they do so no more; 0: no limit.
+             */
+            agent_run_limit: number;
+            /**
              * Created At
              * Format: date-time
              */
             created_at: string;
+            /**
+             * Floor
+             * @description Which agents take up what is said, where there are several: `one` (somebody always answers a person, and only one), `addressed` (those that a message mentions or replies to), or `all`.
+             * @enum {string}
+             */
+            floor: "all" | "addressed" | "one";
             /** Id */
             id: string;
             /**
@@ -8076,6 +8304,11 @@ export interface components {
              * @description Why agents have not answered here.
              */
             statuses: components["schemas"]["StatusOut"][];
+            /**
+             * Stopped
+             * @description Agents no longer wake each other here until a person speaks or lets them go on.
+             */
+            stopped: boolean;
             /**
              * Unread
              * @description How many came after it.
@@ -8716,6 +8949,20 @@ export interface components {
              * @description When the oldest of them came.
              */
             since: string;
+        };
+        /**
+         * TryAgain
+         * @description Where an agent is to try again.
+         * @example {
+         *       "space": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f"
+         *     }
+         */
+        TryAgain: {
+            /**
+             * Space
+             * @description A space that you and the agent are in; without it, everywhere (admins).
+             */
+            space?: string | null;
         };
         /**
          * TryMetaprompt
@@ -11117,6 +11364,41 @@ export interface operations {
             };
         };
     };
+    try_again: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TryAgain"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_webhooks: {
         parameters: {
             query?: never;
@@ -11713,7 +11995,10 @@ export interface operations {
     };
     get_health: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Also ask each model for a few tokens, which costs as much. */
+                probe?: boolean;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -13934,7 +14219,9 @@ export interface operations {
                      *       "next": null,
                      *       "spaces": [
                      *         {
+                     *           "agent_run_limit": 12,
                      *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "floor": "one",
                      *           "id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
                      *           "kind": "conversation",
                      *           "last_seq": 7,
@@ -13945,7 +14232,8 @@ export interface operations {
                      *               "id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
                      *               "kind": "human",
                      *               "name": "Noor",
-                     *               "role": "member"
+                     *               "role": "member",
+                     *               "trouble": null
                      *             },
                      *             {
                      *               "attention": "all",
@@ -13953,13 +14241,15 @@ export interface operations {
                      *               "id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
                      *               "kind": "agent",
                      *               "name": "Ada",
-                     *               "role": "member"
+                     *               "role": "member",
+                     *               "trouble": null
                      *             }
                      *           ],
                      *           "name": "Kitchen",
                      *           "private": false,
                      *           "read_seq": 5,
                      *           "statuses": [],
+                     *           "stopped": false,
                      *           "unread": 2,
                      *           "unread_mentions": 1
                      *         }
@@ -14082,6 +14372,36 @@ export interface operations {
             };
         };
     };
+    ask_for_answer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                space_id: string;
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     calls_in_space: {
         parameters: {
             query?: {
@@ -14131,6 +14451,37 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["CallList"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    let_agents_go_on: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                space_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SpaceOut"];
                 };
             };
             /** @description What went wrong. */

@@ -4,14 +4,34 @@ import { messageId } from "./ids";
 import type { Store } from "./live";
 import type { Pending } from "./store";
 
-/** Say it under a new key; where it could not be sent, it stays as failed, to be sent again. */
+/** Say it under a new key. Without a connection it waits, and is sent by itself; where it is refused, it stays as failed. */
 export function send(store: Store, space: string, text: string, replyTo: string | null = null): void {
-  deliver(store, { key: crypto.randomUUID(), space, text, replyTo, at: new Date().toISOString(), state: "sending" });
+  const pending: Pending = { key: crypto.randomUUID(), space, text, replyTo, at: new Date().toISOString(), state: "sending" };
+  // What was written before it in this space still waits: it goes first.
+  const behind = store.getState().pending.some((each) => each.space === space && each.state === "waiting");
+  if (behind) store.dispatch({ type: "send", pending: { ...pending, state: "waiting" } });
+  else deliver(store, pending);
 }
 
 /** Send what failed again: under the same key, so that it is said once, whatever had become of it. */
 export function sendAgain(store: Store, pending: Pending): void {
   deliver(store, { ...pending, state: "sending", error: undefined });
+}
+
+/** Send what waits for a connection, each space in the order in which it was written. */
+export function sendWaiting(store: Store): void {
+  for (const each of store.getState().pending) if (each.state === "waiting") sendAgain(store, each);
+}
+
+const RETRY_MILLISECONDS = 3_000;
+let retry: ReturnType<typeof setTimeout> | undefined;
+
+/** The stream is open, and yet a request did not get through: it is tried again before long. */
+function retrySoon(store: Store): void {
+  clearTimeout(retry);
+  retry = setTimeout(() => {
+    if (store.getState().connection === "open") sendWaiting(store);
+  }, RETRY_MILLISECONDS);
 }
 
 const inLine = new Map<string, Promise<void>>();
@@ -27,6 +47,16 @@ function deliver(store: Store, pending: Pending): void {
 }
 
 async function attempt(store: Store, { key, space, text, replyTo }: Pending): Promise<void> {
+  // One that was written before it could not be sent: it waits with it, so that the order stays.
+  const line = store.getState().pending.filter((each) => each.space === space);
+  const before = line.slice(
+    0,
+    line.findIndex((each) => each.key === key),
+  );
+  if (before.some((each) => each.state === "waiting")) {
+    store.dispatch({ type: "waiting", key });
+    return;
+  }
   try {
     // By its id the message is known when the stream tells it before the answer comes, or when no answer comes.
     store.dispatch({ type: "named", key, id: await messageId(store.getState().me!.id, key) });
@@ -38,6 +68,11 @@ async function attempt(store: Store, { key, space, text, replyTo }: Pending): Pr
     });
     store.dispatch({ type: "sent", key, message });
   } catch (error) {
+    if (error instanceof ApiError && error.passing) {
+      store.dispatch({ type: "waiting", key });
+      retrySoon(store);
+      return;
+    }
     const gone = error instanceof ApiError && error.status === 404;
     store.dispatch({ type: "unsent", key, error: gone ? "You are not in this space any more." : inWords(error) });
   }

@@ -3,13 +3,13 @@ import { test } from "node:test";
 import type { Call, Me, Message, Space } from "./api.ts";
 import type { StreamEvent } from "./events.ts";
 import { messageId } from "./ids.ts";
-import { type Action, EMPTY, firstSeq, hasEarlier, hasLater, lastSeq, reduce, type State, unread } from "./store.ts";
+import { type Action, EMPTY, firstSeq, hasEarlier, hasLater, lastSeq, reduce, type State, unread, type Pending } from "./store.ts";
 
 const NOOR = { id: "noor", handle: "noor", name: "Noor", kind: "human", role: "owner" } as Me;
 const SPACE = "kitchen";
 
 function space(last_seq: number, more: Partial<Space> = {}): Space {
-  return { id: SPACE, kind: "conversation", name: "Kitchen", private: false, created_at: "", last_seq, read_seq: 0, unread: last_seq, unread_mentions: 0, members: [], ...more };
+  return { id: SPACE, kind: "conversation", name: "Kitchen", private: false, floor: "one", agent_run_limit: 12, stopped: false, created_at: "", last_seq, read_seq: 0, unread: last_seq, unread_mentions: 0, members: [], statuses: [], ...more };
 }
 
 function message(seq: number, more: Partial<Message> = {}): Message {
@@ -233,4 +233,32 @@ test("what is read on another device is read here, also while one was away", () 
   assert.equal(state(seen, { type: "ready", spaces: [SPACE], read: { [SPACE]: 8 } }).spaces[SPACE]?.info.read_seq, 8);
   const elsewhere = state(seen, { type: "space.read", space: "attic", read_seq: 7 });
   assert.equal(elsewhere.spaces[SPACE]?.info.read_seq, 0);
+});
+
+test("what waits for a connection keeps its place when it is sent", () => {
+  const pending = (key: string): Pending => ({ key, space: SPACE, text: key, replyTo: null, at: "", state: "sending" });
+  const waiting = state({ type: "send", pending: pending("one") }, { type: "waiting", key: "one" }, { type: "send", pending: pending("two") });
+  assert.deepEqual(
+    waiting.pending.map((each) => [each.key, each.state]),
+    [
+      ["one", "waiting"],
+      ["two", "sending"],
+    ],
+  );
+  const sent = reduce(waiting, { type: "send", pending: pending("one") });
+  assert.deepEqual(
+    sent.pending.map((each) => [each.key, each.state]),
+    [
+      ["one", "sending"],
+      ["two", "sending"],
+    ],
+  );
+});
+
+test("the statuses of a space are replaced by what is told", () => {
+  const told = { agent_id: "bo", cause: "no_reply", text: "Bo read this and did not reply." } as Space["statuses"][number];
+  const before = state({ type: "spaces", spaces: [space(1)] });
+  const shown = reduce(before, { type: "space.statuses", space: SPACE, statuses: [told] });
+  assert.deepEqual(shown.spaces[SPACE]?.info.statuses, [told]);
+  assert.deepEqual(reduce(shown, { type: "space.statuses", space: SPACE, statuses: [] }).spaces[SPACE]?.info.statuses, []);
 });

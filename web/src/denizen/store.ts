@@ -39,7 +39,8 @@ export interface Pending {
   text: string;
   replyTo: string | null;
   at: string;
-  state: "sending" | "failed";
+  /** `waiting`: there was no connection; it is sent by itself. `failed`: the server refused it. */
+  state: "sending" | "waiting" | "failed";
   error?: string;
 }
 
@@ -99,6 +100,7 @@ export type Action =
   | { type: "named"; key: string; id: string }
   | { type: "sent"; key: string; message: Message }
   | { type: "unsent"; key: string; error: string }
+  | { type: "waiting"; key: string }
   | { type: "dropped"; key: string };
 
 export const EMPTY: State = {
@@ -149,13 +151,15 @@ export function reduce(state: State, action: Action): State {
     case "presences":
       return { ...state, presence: withPresences(state.presence, action.agents) };
     case "send":
-      return { ...state, pending: [...state.pending.filter((each) => each.key !== action.pending.key), action.pending] };
+      return { ...state, pending: queued(state.pending, action.pending) };
     case "named":
       return { ...state, pending: state.pending.map((each) => (each.key === action.key ? { ...each, id: action.id } : each)) };
     case "sent":
       return said({ ...state, pending: state.pending.filter((each) => each.key !== action.key) }, action.message);
     case "unsent":
       return { ...state, pending: state.pending.map((each) => (each.key === action.key ? { ...each, state: "failed", error: action.error } : each)) };
+    case "waiting":
+      return { ...state, pending: state.pending.map((each) => (each.key === action.key ? { ...each, state: "waiting", error: undefined } : each)) };
     case "dropped":
       return { ...state, pending: state.pending.filter((each) => each.key !== action.key) };
     case "message":
@@ -193,6 +197,8 @@ export function reduce(state: State, action: Action): State {
       return toldOf(state, action);
     case "metadata.update":
       return { ...state, came: { ...state.came, [action.space]: (state.came[action.space] ?? 0) + 1 } };
+    case "space.statuses":
+      return within(state, action.space, (space) => ({ ...space, info: { ...space.info, statuses: action.statuses } }));
     case "space.left":
       return { ...state, spaces: without(state.spaces, action.space) };
   }
@@ -242,6 +248,12 @@ function within(state: State, id: string, change: (space: SpaceState) => SpaceSt
   return changed === space ? state : { ...state, spaces: { ...state.spaces, [id]: changed } };
 }
 
+/** What is sent again keeps its place: what was written first is sent first. */
+function queued(pending: Pending[], one: Pending): Pending[] {
+  const known = pending.some((each) => each.key === one.key);
+  return known ? pending.map((each) => (each.key === one.key ? one : each)) : [...pending, one];
+}
+
 function inPanel(state: State, id: string, change: (panel: PanelState) => PanelState): State {
   const panel = state.panels[id] ?? NO_PANEL;
   const changed = change(panel);
@@ -271,7 +283,7 @@ function toldOf(state: State, told: { space: string; kind: Space["kind"]; name: 
   const { kind, name, private: hidden, last_seq } = told;
   if (known === undefined) {
     // Who is in it, since when, and how far it was read is asked for; until then nothing in it counts as unread.
-    const info: Space = { id: told.space, kind, name, private: hidden, last_seq, read_seq: last_seq, unread: 0, unread_mentions: 0, members: [], created_at: "" };
+    const info: Space = { id: told.space, kind, name, private: hidden, floor: "one", agent_run_limit: 0, stopped: false, last_seq, read_seq: last_seq, unread: 0, unread_mentions: 0, members: [], statuses: [], created_at: "" };
     return { ...state, spaces: { ...state.spaces, [told.space]: newSpace(info) } };
   }
   const info = { ...known.info, kind, name, private: hidden, last_seq: Math.max(last_seq, known.info.last_seq) };

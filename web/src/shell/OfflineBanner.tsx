@@ -16,7 +16,7 @@ export function OfflineBanner(): ReactNode {
       {shown && (
         <div className={css.banner}>
           <WifiOff size={16} aria-hidden />
-          No connection. What you write is kept, and everything catches up by itself.
+          No connection. What you write is kept, and sent when the connection is back.
         </div>
       )}
     </div>

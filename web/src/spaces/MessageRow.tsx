@@ -346,13 +346,14 @@ export function PendingRow({ pending, continued }: { pending: Pending; continued
         {!continued && (
           <header className={css.byline}>
             <span className={css.author}>{around.me.name}</span>
-            {!failed && <span className={css.when}>sending</span>}
+            {pending.state === "sending" && <span className={css.when}>sending</span>}
           </header>
         )}
         {pending.replyTo && <Quote id={pending.replyTo} />}
         <div className={css.unsure}>
           <Markdown text={pending.text} known={around.known} me={around.me.handle} />
         </div>
+        {pending.state === "waiting" && <p className={css.waiting}>Waiting for a connection</p>}
         {failed && (
           <p className={css.failed} role="alert">
             <span>Not sent. {pending.error}</span>

@@ -1,16 +1,101 @@
-import { useQueries } from "@tanstack/react-query";
-import { Moon } from "lucide-react";
+import { useMutation, useQueries } from "@tanstack/react-query";
+import { Hourglass, MessageCircleQuestion, Moon, RotateCw, Settings2, TriangleAlert } from "lucide-react";
 import type { ReactNode } from "react";
-import { get, type Schemas } from "../denizen/api";
+import { Link } from "wouter";
+import { get, inWords, post, type Schemas } from "../denizen/api";
+import { useMe } from "../denizen/hooks";
 import { useLive } from "../denizen/live";
 import type { SpaceState } from "../denizen/store";
+import { Button, buttonClass } from "../ui/Button";
 import { Time } from "../ui/Time";
+import { useToast } from "../ui/Toast";
 import css from "./conversation.module.css";
 
-/** Why agents here do not answer: their budget is used up, or someone has suspended them. */
+type Status = Schemas["StatusOut"];
+
+/** Why agents have not answered here, and what one can do about it; and which of them rest. */
 export function Notices({ space }: { space: SpaceState }): ReactNode {
+  const { statuses } = space.info;
+  return (
+    <>
+      {statuses.map((each) => (
+        <StatusNotice key={`${each.agent_id} ${each.cause}`} space={space.info.id} status={each} />
+      ))}
+      <Resting space={space} told={statuses.map((each) => each.agent_id)} />
+    </>
+  );
+}
+
+function StatusNotice({ space, status }: { space: string; status: Status }): ReactNode {
+  const queued = status.cause === "queued";
+  return (
+    <div className={css.notice} role="status" data-cause={status.cause}>
+      {queued ? <Hourglass size={15} aria-hidden /> : <TriangleAlert size={15} aria-hidden />}
+      <span className={css.noticeText}>
+        {status.text}
+        {status.retry_at && (
+          <>
+            {" "}
+            Next try: <Time value={status.retry_at} />.
+          </>
+        )}
+      </span>
+      <Actions space={space} status={status} />
+    </div>
+  );
+}
+
+/** What the person can do: ask the agent, or open the place where the cause is mended. */
+function Actions({ space, status }: { space: string; status: Status }): ReactNode {
+  const me = useMe();
+  const admin = me.role === "admin" || me.role === "owner";
+  const path = { agent_id: status.agent_id };
+  return status.actions.map((action) => {
+    switch (action) {
+      case "try_again":
+        return <Act key={action} label="Try again" icon={<RotateCw size={14} />} act={() => post("/api/agents/{agent_id}/try-again", { path, body: { space } })} />;
+      case "ask":
+        return (
+          <Act
+            key={action}
+            label="Ask for an answer"
+            icon={<MessageCircleQuestion size={14} />}
+            act={() => post("/api/spaces/{space_id}/agents/{agent_id}/ask-for-answer", { path: { ...path, space_id: space } })}
+          />
+        );
+      case "resume":
+        return admin && <Act key={action} label="Resume" icon={<RotateCw size={14} />} act={() => post("/api/agents/{agent_id}/resume", { path })} />;
+      case "settings":
+        return admin && <Open key={action} to={status.cause === "key" ? "/admin/keys" : `/agents/${status.agent_id}/settings`} />;
+      case "budget":
+        return admin && <Open key={action} to="/admin/budgets" />;
+    }
+  });
+}
+
+function Act({ label, icon, act }: { label: string; icon: ReactNode; act: () => Promise<unknown> }): ReactNode {
+  const say = useToast();
+  const acting = useMutation({ mutationFn: act, onError: (error) => say(inWords(error)) });
+  return (
+    <Button small icon={icon} busy={acting.isPending} onClick={() => acting.mutate()}>
+      {label}
+    </Button>
+  );
+}
+
+function Open({ to }: { to: string }): ReactNode {
+  return (
+    <Link href={to} className={buttonClass("plain", true)}>
+      <Settings2 size={14} aria-hidden />
+      Open settings
+    </Link>
+  );
+}
+
+/** Agents that are suspended, or whose budget is used up, where nobody has waited for them yet. */
+function Resting({ space, told }: { space: SpaceState; told: string[] }): ReactNode {
   const presence = useLive((state) => state.presence);
-  const suspended = space.info.members.filter((each) => presence[each.id]?.status === "suspended");
+  const suspended = space.info.members.filter((each) => presence[each.id]?.status === "suspended" && !told.includes(each.id));
   const details = useQueries({
     queries: suspended.map((each) => ({
       // Asked when it has come to rest: what was known of it before does not say why.
@@ -19,10 +104,10 @@ export function Notices({ space }: { space: SpaceState }): ReactNode {
       gcTime: 0,
     })),
   });
-  return details.map(({ data }) => data && <Notice key={data.id} agent={data} />);
+  return details.map(({ data }) => data && <RestingNotice key={data.id} agent={data} />);
 }
 
-function Notice({ agent }: { agent: Schemas["AgentDetail"] }): ReactNode {
+function RestingNotice({ agent }: { agent: Schemas["AgentDetail"] }): ReactNode {
   const { resting } = agent;
   return (
     <div className={css.notice}>
@@ -31,7 +116,7 @@ function Notice({ agent }: { agent: Schemas["AgentDetail"] }): ReactNode {
         <span>{agent.name} is suspended: it reads this when an admin lets it go on.</span>
       ) : (
         <span>
-          {agent.name} has used up {resting.scope.startsWith("organization") ? "the budget of all agents" : "its budget"} and rests{" "}
+          {agent.name} has used up {resting.scope.startsWith("agent") ? "its budget" : "the budget of all agents"} and rests{" "}
           {resting.until ? (
             <>
               until <Time value={resting.until} />.

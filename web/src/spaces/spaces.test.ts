@@ -88,12 +88,12 @@ test("what was looked for is marked, in a piece of the text around it", () => {
   assert.ok(long.some((part) => part.hit));
 });
 
-test("one line says who thinks, writes, uses something or had nothing to say", () => {
-  const member = (id: string): Member => ({ id, kind: "agent", handle: id, name: id.toUpperCase(), role: "member", attention: "all" });
-  const space = { info: { id: "s", last_seq: 4, members: ["a", "b", "c"].map(member) }, passed: { c: 4, b: 3 }, window: [message(4, "2026-01-05T09:00:00Z")] } as unknown as SpaceState;
+test("one line says who thinks, writes, uses something or did not reply", () => {
+  const member = (id: string): Member => ({ id, kind: "agent", handle: id, name: id.toUpperCase(), role: "member", attention: "all", trouble: null });
+  const space = { info: { id: "s", last_seq: 4, members: ["a", "b", "c"].map(member), statuses: [] }, passed: { c: 4, b: 3 }, window: [message(4, "2026-01-05T09:00:00Z")] } as unknown as SpaceState;
   const alive = (doing: string | null) => ({ status: "alive" as const, doing, epoch: 1 });
   const writing = { id: "m", agent: "a", space: "s", replyTo: null, text: "", length: 0 };
-  assert.deepEqual(statusWords(space, {}, []), { words: "C read this and had nothing to say", busy: false });
+  assert.deepEqual(statusWords(space, {}, []), { words: "C read this and did not reply", busy: false });
   assert.deepEqual(statusWords(space, { a: alive(null), b: alive("search"), c: alive(null) }, [writing]), {
     words: "A is writing · B is using search · C is thinking",
     busy: true,
@@ -102,7 +102,7 @@ test("one line says who thinks, writes, uses something or had nothing to say", (
 });
 
 test("whoever speaks first is told who hears it, and how one of them is addressed", () => {
-  const member = (name: string, attention: Member["attention"] = "all"): Member => ({ id: name, kind: "agent", handle: name.toLowerCase(), name, role: "member", attention });
+  const member = (name: string, attention: Member["attention"] = "all"): Member => ({ id: name, kind: "agent", handle: name.toLowerCase(), name, role: "member", attention, trouble: null });
   assert.match(invitation([]), /^Say hello: whoever is in this space sees it\./);
   assert.equal(invitation([member("Ada")]), "Say hello: Ada hears it.");
   assert.equal(invitation([member("Ada"), member("Bo")]), "Say hello: Ada and Bo hear it. With @ada you address one of them.");

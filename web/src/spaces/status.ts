@@ -22,8 +22,10 @@ export function statusWords(space: SpaceState, presence: Record<string, Presence
   if (said.length) return { words: said.join(" · "), busy: alive.length > 0 };
   const last = space.window?.at(-1);
   if (!last || last.seq !== space.info.last_seq || last.author.kind !== "human") return { words: "", busy: false };
-  const quiet = agents.filter((each) => (space.passed[each.id] ?? 0) >= last.seq && hears(each, last));
-  return { words: quiet.length ? `${names(quiet)} read this and had nothing to say` : "", busy: false };
+  // Who owes an answer has a notice of its own.
+  const told = new Set(space.info.statuses.map((each) => each.agent_id));
+  const quiet = agents.filter((each) => !told.has(each.id) && (space.passed[each.id] ?? 0) >= last.seq && hears(each, last));
+  return { words: quiet.length ? `${names(quiet)} read this and did not reply` : "", busy: false };
 }
 
 function hears(agent: Member, message: Message): boolean {

@@ -52,6 +52,14 @@ class Connection(Protocol):
         """The call has this result, and its agent goes on with it. One that has an answer is refused another."""
         ...
 
+    async def try_again(self, agent: str, *, space: str | None = None) -> object:
+        """The agent tries again now what it could not do in that space."""
+        ...
+
+    async def ask_for_answer(self, space_id: str, agent: str) -> None:
+        """The agent left a message unanswered there: it is woken and asked for an answer."""
+        ...
+
     def stream(self, space_id: str, *, after: int) -> AsyncGenerator[StreamEvent]:
         """What is said after that number, each message once and in order, and live what is being written, and the
         calls that people see, for ever.

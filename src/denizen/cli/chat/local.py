@@ -9,7 +9,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from denizen.agents import registry, space_statuses
+from denizen.agents import fitness, registry, space_statuses
 from denizen.agents.registry import Presence
 from denizen.agents.space_statuses import ShownStatus
 from denizen.app import Runtime
@@ -40,7 +40,7 @@ from denizen.client import (
     frame_from,
 )
 from denizen.errors import StorageError, SubscriberTooSlow
-from denizen.ids import CallId, EntityId, MessageId, SpaceId
+from denizen.ids import AgentId, CallId, EntityId, MessageId, SpaceId
 from denizen.server.live import Live, Payload
 from denizen.server.schemas import AgentOut
 from denizen.server.streams.told_calls import ToldCalls, in_order, split_at
@@ -69,7 +69,8 @@ class Local:
 
     async def agents(self) -> list[Agent]:
         found = await self._runtime.db.read(registry.living_agents, self._person.organization_id)
-        return [told(Agent, AgentOut.of(agent, status)) for agent, status in found]
+        unable = await self._runtime.db.read(fitness.unable_of_organization, self._person.organization_id)
+        return [told(Agent, AgentOut.of(agent, status, unable.get(agent.id))) for agent, status in found]
 
     async def messages(
         self, space_id: str, *, after: int | None = None, before: int | None = None, limit: int = 50
@@ -92,6 +93,12 @@ class Local:
 
     async def answer(self, call_id: str, result: JsonValue) -> Call:
         return call_from(await self._runtime.answer(call_id, result, by=self._person))
+
+    async def try_again(self, agent: str, *, space: str | None = None) -> None:
+        await self._runtime.try_again(AgentId(agent), None if space is None else SpaceId(space))
+
+    async def ask_for_answer(self, space_id: str, agent: str) -> None:
+        await self._runtime.ask_for_answer(SpaceId(space_id), AgentId(agent), self._person)
 
     async def stream(self, space_id: str, *, after: int) -> AsyncGenerator[StreamEvent]:
         reader = _Reader(self._runtime, SpaceId(space_id), self._person.id, after)

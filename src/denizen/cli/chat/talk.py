@@ -232,7 +232,7 @@ class Talk:
         self.state, shown = feed(self.state, event, self.now())
         for status in self.state.statuses:
             if (status.agent_id, status.text) not in known:
-                await self._note(wording.status_line(status), "yellow")
+                await self._note(wording.status_note(status), "yellow")
         messages = [each for each in shown if isinstance(each, Message)]
         if messages:
             for message in messages:
@@ -424,6 +424,8 @@ class Talk:
                 await self._display.show(rendering.table_of_members(self.members(), ids, self.state.paused, self.me.id))
             case "/agents":
                 await self._display.show(rendering.table_of_agents(await self._connection.agents()))
+            case "/retry" | "/ask":
+                await self._act(name, argument)
             case "/more":
                 await self._more()
             case "/answer" if not argument:
@@ -449,6 +451,28 @@ class Talk:
             await self._feed(await self._as_it_stands(call))
         else:
             await self._feed(answered)
+
+    async def _act(self, command: str, named: str) -> None:
+        """Do about the statuses of this space what the command says: for one agent, or for all it fits."""
+        action = {"/retry": "try_again", "/ask": "ask"}[command]
+        wanted = named.removeprefix("@").casefold()
+        handles = {member.id: member.handle for member in self.members()}
+        fitting = {
+            each.agent_id: each.name
+            for each in self.state.statuses
+            if action in each.actions
+            and wanted in ("", each.name.casefold(), handles.get(each.agent_id, "").casefold())
+        }
+        if self.space is None or not fitting:
+            await self._note("No agent here waits for that.", "yellow")
+            return
+        for agent_id, name in fitting.items():
+            if action == "try_again":
+                await self._connection.try_again(agent_id, space=self.space.id)
+                await self._note(f"{name} tries again.")
+            else:
+                await self._connection.ask_for_answer(self.space.id, agent_id)
+                await self._note(f"{name} is asked for an answer.")
 
     async def _more(self) -> None:
         if self.space is None or self._oldest <= 1:

@@ -15,6 +15,8 @@ COMMANDS: Final = {
     "/answer": "TEXT  answer what an agent asks; without a text, what waits",
     "/yes": "answer yes; where several wait: /yes 2, /answer 2 TEXT",
     "/no": "answer no",
+    "/retry": "AGENT  have an agent that cannot answer try again; without a name, all of them",
+    "/ask": "AGENT  ask an agent that did not reply for an answer",
     "/help": "this list",
     "/quit": "leave (also Ctrl-D)",
 }

@@ -26,6 +26,12 @@ def status_line(status: SpaceStatus) -> str:
     return f"{status.text} Next try: {status.retry_at.astimezone():%H:%M}."
 
 
+def status_note(status: SpaceStatus) -> str:
+    """The same in a conversation, with the command that does something about it."""
+    commands = [command for action, command in (("try_again", "/retry"), ("ask", "/ask")) if action in status.actions]
+    return f"{status_line(status)} {' '.join(commands)}".rstrip()
+
+
 def in_words(call: Call) -> str:
     """The name of the tool as one says it."""
     return " ".join(call.tool.replace("_", " ").replace("-", " ").split())

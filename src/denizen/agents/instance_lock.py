@@ -1,0 +1,135 @@
+"""A lock file for each process in which agents live, so that others on this machine know when that process is gone.
+
+`<folder>/<instance>.lock` is locked with `flock` for as long as the process lives. However it ends, the system
+lets go of the lock, and whoever can take it then knows that its owner is gone: no lease needs to run out first. A
+process id would not do, because ids are given again.
+
+A lock counts only on the boot that its file names. Network file systems may keep locks from other machines, and some
+systems have no such name: then nothing is known, and leases run out as they do without this.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None
+
+log_line = structlog.get_logger(__name__)
+
+BOOT_FILE: Final = Path("/proc/sys/kernel/random/boot_id")
+_SUFFIX: Final = ".lock"
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """The other instances with a lock file here, as far as anything is known of them."""
+
+    alive: frozenset[str] = frozenset()
+    gone: frozenset[str] = frozenset()
+
+
+@dataclass
+class InstanceLock:
+    """The lock of this process, and a look at those of others. Everything here may fail, and then nothing is known."""
+
+    folder: Path
+    instance: str
+    _descriptor: int | None = field(default=None, repr=False)
+
+    def hold(self) -> None:
+        """Others see that this process is alive, until `release` or its end."""
+        boot = _boot()
+        if fcntl is None or boot is None or self._descriptor is not None:
+            return
+        # Under another name until it is locked: nobody may find it unlocked and take its owner for gone.
+        unlocked = self._path(self.instance).with_suffix(".new")
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(unlocked, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.write(descriptor, boot)
+                unlocked.rename(self._path(self.instance))
+            except BaseException:
+                os.close(descriptor)
+                raise
+        except OSError as error:
+            log_line.warning("no lock file", folder=str(self.folder), error=error.strerror)
+            return
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        """This process is seen as gone; its file is removed."""
+        if self._descriptor is not None:
+            self.remove(self.instance)
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def look(self) -> Neighbours:
+        """Which of the others are alive, and which are gone."""
+        boot = _boot()
+        alive: set[str] = set()
+        gone: set[str] = set()
+        if fcntl is not None and boot is not None:
+            for path in self._others():
+                match _is_locked(path, boot):
+                    case True:
+                        alive.add(path.stem)
+                    case False:
+                        gone.add(path.stem)
+                    case None:
+                        pass
+        return Neighbours(frozenset(alive), frozenset(gone))
+
+    def remove(self, instance: str) -> None:
+        """The lock file of an instance that is gone is removed: there is nothing left to be known by it."""
+        try:
+            self._path(instance).unlink(missing_ok=True)
+        except OSError as error:
+            log_line.warning("lock file not removed", instance=instance, error=error.strerror)
+
+    def _others(self) -> list[Path]:
+        try:
+            return [path for path in self.folder.glob(f"*{_SUFFIX}") if path.stem != self.instance]
+        except OSError:
+            return []
+
+    def _path(self, instance: str) -> Path:
+        return self.folder / f"{instance}{_SUFFIX}"
+
+
+def _boot() -> bytes | None:
+    """Which boot of which machine this is; None where the system does not say."""
+    try:
+        return BOOT_FILE.read_bytes().strip() or None
+    except OSError:
+        return None
+
+
+def _is_locked(path: Path, boot: bytes) -> bool | None:
+    """Whether a process of this boot has locked the file; None: nobody knows."""
+    assert fcntl is not None
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        if os.read(descriptor, 100) != boot:
+            return None
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return None
+    else:
+        return False
+    finally:
+        os.close(descriptor)

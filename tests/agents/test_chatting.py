@@ -1,0 +1,122 @@
+"""What becomes of one message to one agent: the answer, or why there is none, in the words of the space's status."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from denizen import call, reply, skip
+from denizen.agents import chatting, explaining
+from denizen.agents.chatting import Answer, Asked
+from denizen.agents.registry import Agent
+from denizen.ids import AgentId, MessageId, new_id
+from denizen.inbox import delivery, parking, statuses
+from denizen.models.scripted import Turn
+from denizen.spaces import posting
+from denizen.spaces.directory import Entity
+from denizen.storage.database import Tx
+from denizen.tools.settings import ClientTool
+from tests.world import World
+
+
+async def ask(world: World, *turns: Turn, run: bool = True, **options: Any) -> tuple[Agent, Asked]:
+    """Noor asks Bo in their private space."""
+    bo, noor = await world.agent("Bo", *turns, **options), await world.person("Noor")
+    asked = await world.denizen.db.write(_ask, noor, bo)
+    if run:
+        await world.run()
+    return bo, asked
+
+
+def _ask(tx: Tx, noor: Entity, bo: Agent) -> Asked:
+    space = chatting.private_space(tx, noor, bo)
+    return chatting.ask(tx, space.id, noor, bo, posting.draft("Are you there?"), id=MessageId(new_id()))
+
+
+async def answer(world: World, asked: Asked) -> Answer:
+    return await world.denizen.db.read(explaining.answer_so_far, asked)
+
+
+async def told(world: World, asked: Asked) -> tuple[str, list[str], str]:
+    found = await answer(world, asked)
+    return found.outcome, [each.text for each in found.messages], found.note
+
+
+async def test_an_answer_needs_no_note(world: World):
+    _, asked = await ask(world, reply("Yes."), "Answered.")
+    assert await told(world, asked) == ("acted", ["Yes."], "")
+
+
+async def test_text_without_a_call_is_the_answer(world: World):
+    _, asked = await ask(world, "Yes.", "Answered.")
+    assert await told(world, asked) == ("acted", ["Yes."], "")
+
+
+async def test_a_skip_says_that_there_was_no_reply(world: World):
+    """Also after the status has gone because somebody asked again."""
+    bo, asked = await ask(world, skip("busy"))
+    expected = ("acted", [], "Bo read this and did not reply.")
+    assert await told(world, asked) == expected
+    await world.denizen.ask_for_answer(asked.space_id, bo, await world.denizen.find("noor"))
+    assert await told(world, asked) == expected
+
+
+async def test_a_limit_is_named(world: World):
+    _, asked = await ask(world, call("read_messages"), "", cycle={"max_steps": 1})
+    assert await told(world, asked) == (
+        "acted",
+        [],
+        "Bo reached its limit of steps before it had answered. Ask again.",
+    )
+
+
+async def test_a_question_instead_of_an_answer_needs_no_note(world: World):
+    confirm = ClientTool(name="confirm", description="Ask.", parameters={"type": "object"}, mode="async")
+    _, asked = await ask(world, call("confirm"), "Asked Noor.", tools=[confirm])
+    assert await told(world, asked) == ("acted", [], "")
+
+
+def _park(tx: Tx, agent_id: AgentId) -> None:
+    parking.park(tx, agent_id, "key", provider="OpenAI")
+
+
+async def test_a_parked_agent_says_at_once_what_is_to_be_mended(world: World):
+    """It was `working` for as long as anybody waited."""
+    bo, asked = await ask(world, run=False)
+    assert (await told(world, asked))[0] == "working"
+    await world.denizen.db.write(_park, bo.id)
+    note = "OpenAI rejected the API key of Bo. Check it under Administration › Keys; Bo then answers by itself."
+    outcome, said, told_why = await told(world, asked)
+    assert (outcome, said, told_why.partition(" Next try")[0]) == ("parked", [], note)
+    assert (await answer(world, asked)).over
+    await world.denizen.db.write(parking.unpark, bo.id)
+    assert (await told(world, asked))[0] == "working"
+
+
+def _give_up(tx: Tx, asked: Asked) -> None:
+    """What happens to an event that failed too often, and what its space is told."""
+    statuses.show(tx, asked.agent_id, asked.space_id, "gave_up", message_id=asked.message_id, count=5)
+
+
+async def test_a_message_that_was_set_aside_says_why(world: World):
+    bo, asked = await ask(world, *[RuntimeError("broken")] * delivery.DEAD_AFTER, run=False)
+    for _ in range(delivery.DEAD_AFTER):
+        await world.run_after(120)
+    assert [each.state for each in await world.waiting(bo)] == ["dead"]
+    await world.denizen.db.write(statuses.clear, bo.id, statuses.CAUSES)
+    assert await told(world, asked) == (
+        "failed",
+        [],
+        "The agent has failed too often at this message. It is kept in its inbox.",
+    )
+    await world.denizen.db.write(_give_up, asked)
+    assert await told(world, asked) == (
+        "failed",
+        [],
+        "Bo tried 5 times to answer this and failed. It has set the message aside and goes on with the rest.",
+    )
+
+
+async def test_a_deleted_agent_says_so(world: World):
+    bo, asked = await ask(world, run=False)
+    await world.denizen.delete_agent(bo)
+    assert await told(world, asked) == ("failed", [], "Bo was deleted and will not answer. Ask somebody else.")
