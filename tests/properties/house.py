@@ -13,7 +13,7 @@ from sqlalchemy import delete, select
 from denizen.clock import ManualClock
 from denizen.storage.database import Announcement, Database, Row, Tx, statement
 from denizen.storage.opening import open_database
-from denizen.storage.schema import events, metadata
+from denizen.storage.schema import agents, events, metadata
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -83,7 +83,12 @@ def records(rows: Rows, table: str) -> list[dict[str, Any]]:
 
 
 # What a chain of agents left beyond its budget waits, by design, for something that wakes.
-_unfinished = statement(select(events.c.id).where(events.c.state.in_(["pending", "taken"]), events.c.wakes == 1))
+# What is for a parked agent waits until somebody changes what keeps it from thinking.
+_unfinished = statement(
+    select(events.c.id)
+    .join(agents, agents.c.id == events.c.agent_id)
+    .where(events.c.state.in_(["pending", "taken"]), events.c.wakes == 1, agents.c.parked_cause.is_(None))
+)
 
 
 def unfinished(tx: Tx) -> list[Row]:
