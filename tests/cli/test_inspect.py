@@ -44,12 +44,12 @@ async def test_the_window_is_told_as_the_next_request_would_be(world: World) -> 
     past = await eventful_life(world)
     found = await world.denizen.inspect(past.ada)
     window = found.window
-    assert (found.status, found.cycle_count, window.limit) == ("sleeping", 25, 9_500)
+    assert (found.status, found.cycle_count, window.limit) == ("sleeping", 26, 9_500)
     assert window.layers > 0
     assert window.first_cycle is not None
-    assert window.recent_cycles == 25 - window.first_cycle + 1
+    assert window.recent_cycles == 26 - window.first_cycle + 1
     assert window.used + window.free == window.limit
-    last = await world.denizen.replay(past.ada, 25)
+    last = await world.denizen.replay(past.ada, 26)
     added = [entry.tokens for entry in (await world.denizen.log(past.ada))[-1:]]
     asked = past.model.requests[-1]
     assert window.self + window.layers + window.recent == sum(map(estimate_message, asked)) + sum(added)
@@ -81,7 +81,7 @@ async def test_everything_about_an_agent_is_there(ready_sqlite_url: str) -> None
         assert [each.name for each in found.plans] == ["standup"]
         assert found.budget == BudgetSettings(dollars_per_day=Decimal(5))
         cycles = await world.cycles(past.ada)
-        assert [each.record.number for each in found.cycles] == [*range(25, 15, -1)]
+        assert [each.record.number for each in found.cycles] == [*range(26, 16, -1)]
         assert [each.usage.input for each in found.cycles] == [each.input_tokens for each in reversed(cycles[-10:])]
         assert found.today == found.week
         assert found.today.calls == len(past.model.requests)

@@ -121,13 +121,16 @@ async def found_out(world: World, write: str, when: str) -> None:
     try:
         async with world.denizen.living():
             for said in ("Build", "Hush", "Look", "Mumble", "Trip", "Later"):
-                await world.say(noor, said, hall)
+                if said == "Hush":  # nobody waits for an answer to it, so the skip leaves no trace
+                    await world.denizen.trigger(ada, "bell", text=said)
+                else:
+                    await world.say(noor, said, hall)
                 await past_its_warmth(world)
     finally:
         failpoints.disarm()
     assert broken.once
     assert await world.transcript(hall) == [
-        *["Noor: Build", "Ada: Building.", "Ada: It is built.", "Noor: Hush", "Noor: Look", "Ada: Seen it."],
+        *["Noor: Build", "Ada: Building.", "Ada: It is built.", "Noor: Look", "Ada: Seen it."],
         *["Noor: Mumble", "Ada: Mumbled.", "Noor: Trip", "Ada: Up again.", "Noor: Later", "Ada: In a moment."],
         "Ada: Tea is ready.",
     ]

@@ -37,6 +37,7 @@ from denizen.consciousness.selfhood import Era, Identity
 from denizen.consciousness.settings import WindowSettings
 from denizen.consciousness.window import budget
 from denizen.cycles import calling, ending
+from denizen.cycles.answering import Outgoing
 from denizen.cycles.calling import Finished, Progress, Step
 from denizen.cycles.ending import Ending
 from denizen.cycles.ledger import Charge
@@ -462,6 +463,7 @@ class Lives(RuleBasedStateMachine):
             (open_cycle, waking),
             (calling.carry_on, cycle, step, TOOLBOX, {}),
             (calling.store_reminder, cycle, (spoken,), CHARGE),
+            (calling.store_note, cycle, spoken),
             (ending.end_cycle, cycle, Ending("answered", "Too late.", (spoken,), steps=1)),
             (ending.skip_cycle, cycle, "", CHARGE),
             (ending.undo_cycle, cycle, ""),
@@ -738,7 +740,7 @@ class Lives(RuleBasedStateMachine):
                 "scripted", 10 * (holder.steps + 1), 5 * (holder.steps + 1), cost_micros=7 * (holder.steps + 1)
             ),
             window_from=holder.open_cycle.first_seq if deed.at % 2 else None,
-            delivering=None if space is None else (space, posting.draft("Delivered.")),
+            sending=None if space is None else Outgoing(space, posting.draft("Delivered."), holder.steps),
         )
         ended = self.attempt(holder, ending.end_cycle, holder.cycle, how)
         if ended is REFUSED:
