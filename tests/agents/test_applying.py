@@ -215,7 +215,7 @@ async def test_a_space_and_a_person_are_changed_too(world: World) -> None:
     await applied(denizen, "kind: person\nname: Noor\n---\nkind: space\nname: Ops\nmembers: [noor]\n---\nname: Pat\n")
     changes = await applied(
         denizen,
-        "kind: space\nname: Ops\nprivate: true\nmembers: [{handle: pat, attention: mentions}]\n---\n"
+        "kind: space\nname: Ops\nprivate: true\nfloor: addressed\nmembers: [{handle: pat, attention: mentions}]\n---\n"
         "kind: person\nname: Noor Al-Amin\nhandle: noor\n",
     )
     assert changes == [
@@ -223,7 +223,11 @@ async def test_a_space_and_a_person_are_changed_too(world: World) -> None:
             "space",
             "Ops",
             "changed",
-            (FieldChange("private", False, True), FieldChange("members.pat", None, "mentions")),
+            (
+                FieldChange("private", False, True),
+                FieldChange("floor", "one", "addressed"),
+                FieldChange("members.pat", None, "mentions"),
+            ),
         ),
         Change("person", "noor", "changed", (FieldChange("name", "Noor", "Noor Al-Amin"),)),
     ]
@@ -231,7 +235,16 @@ async def test_a_space_and_a_person_are_changed_too(world: World) -> None:
     assert noor.name == "Noor Al-Amin"
     assert await denizen.db.read(members, noor.organization_id, "Ops") == ["noor all", "pat mentions"]
     (ops,) = await denizen.db.read(directory.find_spaces, noor.organization_id, "Ops")
-    assert ops.private
+    assert (ops.private, ops.floor, ops.agent_run_limit) == (True, "addressed", 12)
+
+
+async def test_a_new_space_has_the_floor_that_its_file_says(world: World) -> None:
+    changes = await applied(world.denizen, "kind: space\nname: Ops\nfloor: all\nagent_run_limit: 0\n")
+    fields = (FieldChange("floor", None, "all"), FieldChange("agent_run_limit", None, 0))
+    assert changes == [Change("space", "Ops", "created", fields)]
+    organization = await world.denizen.create_person("Noor")
+    (ops,) = await world.denizen.db.read(directory.find_spaces, organization.organization_id, "Ops")
+    assert (ops.floor, ops.agent_run_limit) == ("all", 0)
 
 
 async def test_a_suspended_agent_may_be_defined_anew(world: World) -> None:

@@ -18,6 +18,7 @@ from denizen.cli.house import kept_token
 from denizen.cli.main import COMMANDS, command_of
 from denizen.client import Client
 from denizen.errors import DenizenError, NotFound, RequestRefused
+from denizen.ids import SpaceId
 from denizen.settings.shape import Settings
 from tests import warm
 from tests.cli.chat.houses import House, open_house
@@ -80,11 +81,27 @@ async def test_a_space_is_opened_changed_and_left(desk: Desk) -> None:
     assert (await desk.change_member(garden.id, "@bo", attention="none")).attention == "none"
     await desk.remove_member(garden.id, "@bo")
     assert (await desk.change_space(garden.id, name="Big garden", private=False)).name == "Big garden"
+    assert (garden.floor, garden.agent_run_limit) == ("one", 12)
+    changed = await desk.change_space(garden.id, floor="all", agent_run_limit=2)
+    assert (changed.name, changed.floor, changed.agent_run_limit) == ("Big garden", "all", 2)
+    made = await desk.create_space("Attic", floor="addressed", agent_run_limit=0)
+    assert (made.floor, made.agent_run_limit) == ("addressed", 0)
+    with pytest.raises(DenizenError) as refused:
+        await desk.change_space(garden.id, floor="everyone")
+    assert refusal(refused.value) == "invalid_input"
     assert (await find(desk, "big gar")).id == garden.id
     assert (await find(desk, garden.id)).private is False
     with pytest.raises(DenizenError) as refused:
         await desk.remove_member(garden.id, "@bo")
     assert refusal(refused.value) == "not_found"
+
+
+async def test_agents_that_have_stopped_are_let_go_on(desk: Desk, house: House) -> None:
+    attic = await desk.create_space("Attic", ["@ada", "@bo"], floor="all", agent_run_limit=1)
+    for text in ("One", "Two"):
+        await house.runtime.post(SpaceId(attic.id), house.ada, text)
+    assert (await desk.space(attic.id)).stopped
+    assert not (await desk.let_agents_go_on(attic.id)).stopped
 
 
 async def test_what_is_unread_is_told_with_what_mentions_one(desk: Desk, house: House) -> None:
@@ -258,6 +275,11 @@ def test_a_house_is_looked_after_from_the_terminal(run: Run) -> None:
     assert "Hello @cleo" in shown
     assert json.loads(run("spaces", "create", "Garden", "@cleo", "--private", "--json").stdout)["private"] is True
     assert run("spaces", "attend", "Garden", "@cleo", "mentions").exit_code == 0
+    edited = run("spaces", "edit", "Garden", "--floor", "addressed", "--agent-run-limit", "3", "--json")
+    assert (json.loads(edited.stdout)["floor"], json.loads(edited.stdout)["agent_run_limit"]) == ("addressed", 3)
+    assert run("spaces", "edit", "Garden").exit_code == 1
+    assert run("spaces", "continue", "Garden").exit_code == 0
+    assert "floor: one" in run("spaces", "show", "Lobby").stdout
     assert json.loads(run("spaces", "leave", "Garden", "@cleo", "--json").stdout)["left"] is True
     assert "say --yes [invalid_input]" in run("agents", "delete", "@cleo").stderr.replace(". [", " [")
     assert run("agents", "delete", "@cleo", "--yes").exit_code == 0

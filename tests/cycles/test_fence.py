@@ -83,7 +83,7 @@ DURING: dict[Callable[..., Any], Arguments] = {
     budgets.hold: lambda _: (REFUSAL,),
     budgets.undo_and_hold: lambda at: (at.cycle, REFUSAL),
     ending.end_cycle: lambda at: (at.cycle, Ending("done", "Said hello.", spent=CHARGE)),
-    ending.skip_cycle: lambda at: (at.cycle, "of no concern", CHARGE),
+    ending.skip_cycle: lambda at: (replace(at.cycle, events=()), "of no concern", CHARGE),
     ending.undo_cycle: lambda at: (at.cycle, "a defect"),
     ending.postpone_cycle: lambda at: (at.cycle, "a defect"),
     ending.hand_back: lambda at: (at.cycle,),

@@ -12,6 +12,7 @@ from pydantic_ai.messages import ModelMessage
 from denizen import call, forever, reply, scripted, skip
 from denizen.agents.registry import Agent
 from denizen.errors import ModelRejected, NotFound
+from denizen.inbox import delivery
 from denizen.inbox.delivery import is_tried_alone, next_batch
 from denizen.inbox.events import Event, Lane
 from denizen.models.scripted import Info, Turn
@@ -485,3 +486,18 @@ async def test_recovery_does_not_send_again_what_was_sent(world: World):
         await world.restart(ada=scripted())
         await world.run()
     assert await world.transcript(hall) == ["Noor: Hi", "Ada: Hello."]
+
+
+async def test_an_agent_finds_its_own_events_by_their_ids_and_those_of_nobody_else(world: World):
+    """`read_entry` shows the rest of an event's text by its id, which a model may have read anywhere."""
+    ada, bee = await world.agent("Ada"), await world.agent("Bee")
+    noor = await world.person("Noor")
+    await world.denizen.trigger(ada, "bell", text="The safe opens with 1234.")
+    await world.denizen.trigger(ada, "clock", text="It is late.")
+    await world.say(noor, "Hello", await world.space("Hall", noor, ada))
+    bell, clock, hello = await world.denizen.inbox(ada)
+    find = delivery.find
+    assert await world.denizen.db.read(find, ada.id, bell.id) == bell
+    assert await world.denizen.db.read(find, ada.id, clock.id) == clock
+    assert await world.denizen.db.read(find, bee.id, bell.id) is None
+    assert await world.denizen.db.read(find, ada.id, hello.id) is None, "a message is read as one"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from denizen.clock import SECOND, ManualClock
 from denizen.inbox.events import Event
-from denizen.inbox.format import entry_text, event_tokens, format_inbox, format_preview, take_that_fit
+from denizen.inbox.format import entry_text, event_tokens, format_inbox, format_preview, plain_name, take_that_fit
 
 NOW = ManualClock().now()
 
@@ -440,3 +440,31 @@ def test_what_is_taken_fits(events: list[Event], max_tokens: int, text_chars: in
     assert min(len(events), 1) <= taken <= len(events)
     if taken > 1:
         assert len(format_inbox(events[:taken], now=NOW, text_chars=text_chars)) / 4 <= max_tokens
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("Ada", "Ada"),
+        ("Dr. Anne-Marie O’Neil_2", "Dr. Anne-Marie O’Neil_2"),
+        ("अदिति", "अदिति"),
+        ("שָׁלוֹם", "שָׁלוֹם"),
+        ("Ada (human)", '"Ada (human)"'),
+        ('Ada" | urgent', '"Ada\' | urgent"'),
+        ("", "unnamed"),
+    ],
+)
+def test_a_name_of_words_stands_as_it_is_and_any_other_in_quotation_marks(name: str, shown: str):
+    """Also where marks are parts of words; so that no name can pose as what we write around it."""
+    assert plain_name(name) == shown
+
+
+def test_the_rest_of_what_is_no_message_is_read_as_an_event_though_a_message_is_named():
+    """And that of a message as one, unless its id is not known."""
+    texts = {
+        'read_entry("event:e-1", offset=5)': an_event("too long", type="notice"),
+        'read_entry("message:m-1", offset=5)': an_event("too long"),
+        'read_entry("event:e-1", offset=5) ': an_event("too long", message_id=None),
+    }
+    for pointer, event in texts.items():
+        assert pointer.strip() in format_inbox([event], now=NOW, text_chars=5)

@@ -13,7 +13,7 @@ from denizen.memory import items, searching
 from denizen.memory.audience import Owner
 from denizen.memory.items import Candidate
 from denizen.memory.searching import Asked
-from denizen.memory.sinks import DatabaseRetriever, Wanted
+from denizen.memory.sinks import Batch, DatabaseRetriever, Share, Wanted, keep_memories
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import kept_out, memory_owners, memory_terms
 from tests.world import World
@@ -187,3 +187,23 @@ async def test_of_each_scope_as_many_are_brought_back_as_are_wanted_and_none_of_
     assert await brought_back(user=5, organization=1) == ["user", "user", "organization"]
     assert await brought_back(user=1) == ["user"]
     assert await brought_back(user=0, organization=2) == ["organization", "organization"]
+
+
+async def test_what_a_pass_leaves_is_remembered_with_what_it_means(small_world: World):
+    """By each owner that shares it; of the conversation also as a whole."""
+    owner, space = await owner_in(small_world)
+    conversation = Owner("conversation", owner.organization_id, space_id=space)
+    tea = fact("Tea is at four.")
+    batch = Batch(
+        owner.organization_id,
+        space,
+        ("m1",),
+        "They drink tea.",
+        "{}",
+        (Share(owner, (tea,)), Share(conversation, (tea,))),
+    )
+    await small_world.denizen.db.write(keep_memories, batch, {tea.text: vector(100, 10, 0)}, "e")
+    for each in (owner, conversation):
+        assert await found(small_world, each, "beverage", vector=vector(100, 12, 1), embedder="e") == [tea.text]
+    wholes = [each for each in await small_world.denizen.memories(space=space) if each.kind != "item"]
+    assert [(each.scope, each.text) for each in wholes] == [("conversation", "They drink tea.")]

@@ -105,12 +105,14 @@ def verdicts(
         chosen = [items[each.id] for each in attempt.tests]
         do = partial(_import_and_try if attempt.imports else _swap_and_try, mutant, chosen, functions)
         seconds, times = PATIENCE
-        jobs.append(Job((mutant, len(chosen)), do, seconds + times * sum(each.seconds for each in attempt.tests)))
-    for (mutant, tried), failed in forked(jobs, workers):
-        if failed is None:
-            yield Verdict(mutant, "survived", f"{tried} tests passed")
-        else:
+        jobs.append(Job((mutant, attempt), do, seconds + times * sum(each.seconds for each in attempt.tests)))
+    for (mutant, attempt), failed in forked(jobs, workers):
+        if failed is not None:
             yield Verdict(mutant, "killed", failed)
+        elif mutant.in_function and attempt.imports:
+            yield Verdict(mutant, "not covered", "no test runs it, and importing it is not enough")
+        else:
+            yield Verdict(mutant, "survived", f"{len(attempt.tests)} tests passed")
 
 
 Functions = Mapping[str, Sequence[FunctionType]]

@@ -46,6 +46,21 @@ async def test_a_space_comes_out_as_it_went_in(world: World, tmp_path: Path) -> 
         assert await check_database(other.denizen.db) == []
 
 
+async def test_a_space_keeps_its_floor_and_an_old_file_means_all(world: World, tmp_path: Path) -> None:
+    hall = await world.space("Hall", await world.person("Noor"), floor="addressed", agent_run_limit=3)
+    file = await written(world.denizen.export_space(hall), tmp_path / "hall.jsonl")
+    made = await world.denizen.get_space(SpaceId((await world.denizen.import_file(file)).id))
+    assert (made.floor, made.agent_run_limit) == ("addressed", 3)
+
+    def from_before(lines: Lines) -> None:
+        for name in ("floor", "agent_run_limit"):
+            del of(lines, "space")[0][name]
+
+    old = spoilt(file, from_before)
+    made = await world.denizen.get_space(SpaceId((await world.denizen.import_file(old)).id))
+    assert (made.floor, made.agent_run_limit) == ("all", 12)
+
+
 async def test_the_same_space_twice_in_one_house(world: World, tmp_path: Path) -> None:
     """It is another space with the same people, whose messages answer each other as they did; nobody is woken."""
     past = await told(world)

@@ -52,6 +52,9 @@ async def test_a_space_is_opened_with_those_who_shall_be_in_it(house: House, cas
         "kind": "conversation",
         "name": "Den",
         "private": True,
+        "floor": "one",
+        "agent_run_limit": 12,
+        "stopped": False,
         "created_at": "2026-01-05T09:00:00Z",
         "last_seq": 0,
         "read_seq": 0,
@@ -89,10 +92,40 @@ async def test_opening_again_with_the_same_key_is_opening_once(house: House, cas
     answers = await asyncio.gather(*(open_den(cast.sam, name="Den", members=["@ada"]) for _ in range(5)))
 
     assert {(answer.status_code, answer.text) for answer in answers} == {(201, answers[0].text)}
-    for other in [{"name": "Cave"}, {"name": "Den", "private": True}]:
+    for other in [{"name": "Cave"}, {"name": "Den", "private": True}, {"name": "Den", "floor": "all"}]:
         assert problem(await open_den(cast.sam, **other)) == (422, "idempotency_key_reused")
     assert (await open_den(cast.kim, name="Den")).json()["id"] != answers[0].json()["id"]
     assert len((await house.call("GET", "/api/spaces", cast.sam)).json()["spaces"]) == 1
+
+
+async def test_members_set_the_floor_of_a_space(house: House, cast: Cast) -> None:
+    space = await opened(house, cast.sam, members=["@kim", "@ada"], floor="addressed", agent_run_limit=3)
+    path = f"/api/spaces/{space['id']}"
+    assert (space["floor"], space["agent_run_limit"]) == ("addressed", 3)
+    changed = (await house.call("PATCH", path, cast.kim, json={"floor": "all", "agent_run_limit": 0})).json()
+    assert (changed["floor"], changed["agent_run_limit"], changed["name"]) == ("all", 0, "Kitchen")
+    for wrong in [{"floor": "everyone"}, {"agent_run_limit": -1}, {"agent_run_limit": "many"}]:
+        assert problem(await house.call("PATCH", path, cast.kim, json=wrong)) == (422, "invalid_input")
+        assert problem(await house.call("POST", "/api/spaces", cast.sam, json={"name": "X", **wrong})) == (
+            422,
+            "invalid_input",
+        )
+    assert (await house.call("GET", path, cast.sam)).json() == changed
+
+
+async def test_a_space_tells_that_its_agents_have_stopped_and_members_let_them_go_on(house: House, cast: Cast) -> None:
+    bo = await house.world.agent("Bo")
+    space = await opened(house, cast.sam, members=["@ada", "@bo"], floor="all", agent_run_limit=1)
+    path = f"/api/spaces/{space['id']}"
+    for text in ("One", "Two"):
+        await house.world.denizen.post(space["id"], cast.ada, text)
+    assert (await house.call("GET", path, cast.sam)).json()["stopped"]
+    assert [each["stopped"] for each in (await house.call("GET", "/api/spaces", cast.sam)).json()["spaces"]] == [True]
+
+    assert problem(await house.call("POST", f"{path}/continue", cast.kim)) == (404, "not_found")
+    assert problem(await house.call("POST", f"{path}/continue", cast.ada)) == (403, "not_allowed")
+    assert not (await house.call("POST", f"{path}/continue", cast.sam)).json()["stopped"]
+    assert [event.wakes for event in await house.world.denizen.inbox(bo)] == [True, True]
 
 
 async def test_members_rename_and_hide_a_space_and_its_agents_hear_of_it(house: House, cast: Cast) -> None:

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx2
 import pytest
 import structlog
@@ -421,3 +422,16 @@ async def test_a_program_that_is_being_connected_ends_with_whoever_waits_for_it(
     await asyncio.wait({asking})
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+async def test_a_stream_that_is_left_is_closed_and_over() -> None:
+    sending, reading = anyio.create_memory_object_stream[str](1)
+    over = asyncio.Event()
+    async with mcp._Watched(reading, over) as watched:
+        await sending.send("Hello.")
+        assert await watched.receive() == "Hello."
+        assert not over.is_set()
+    assert over.is_set()
+    with pytest.raises(anyio.BrokenResourceError):
+        await sending.send("Is anybody there?")
+    await sending.aclose()

@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, NoReturn, Protocol
+from typing import Any, Final, NoReturn, Protocol
 
 from sqlalchemy import bindparam, select
 
@@ -140,7 +140,7 @@ class _Work:
             raise InvalidInput(f"The handle @{handle} is taken: its owner's kind is {found.kind}. Choose another.")
         return found
 
-    def space(self, name: str, private: bool = False) -> tuple[Space, bool]:
+    def space(self, name: str, **settings: Any) -> tuple[Space, bool]:
         """The space of that name, and whether it was made just now."""
         found = directory.find_spaces(self.tx, self.organization_id, name)
         if len(found) > 1:
@@ -149,7 +149,7 @@ class _Work:
             if self.guard is not None:
                 self.guard.enter(self.tx, found[0])
             return found[0], False
-        made = directory.create_space(self.tx, self.organization_id, name=name, private=private)
+        made = directory.create_space(self.tx, self.organization_id, name=name, **settings)
         if self.creator is not None:
             directory.join(self.tx, made.id, self.creator)
         return made, True
@@ -223,11 +223,15 @@ def _redefined(tx: Tx, agent: Agent, name: str, definition: AgentDefinition) -> 
 def _space(work: _Work, declared: Declared) -> None:
     document = declared.document
     assert isinstance(document, SpaceDocument)
-    space, is_new = work.space(document.name, private=document.private or False)
-    fields = [FieldChange("private", None, True)] if is_new and space.private else []
-    if document.private is not None and space.private != document.private:
-        directory.set_private(work.tx, space.id, document.private)
-        fields.append(FieldChange("private", space.private, document.private))
+    wanted = document.model_dump(include={"private", "floor", "agent_run_limit"}, exclude_none=True)
+    space, is_new = work.space(document.name, **wanted)
+    old = {"private": False} if is_new else {name: getattr(space, name) for name in wanted}
+    fields = [
+        FieldChange(name, None if is_new else old[name], value)
+        for name, value in wanted.items()
+        if value != old.get(name)
+    ]
+    directory.change_space(work.tx, space, **wanted)
     for guest in document.members:
         entity = _find_anyone(work, guest.handle)
         change = work.member(space.id, entity.id, guest.attention)

@@ -22,7 +22,7 @@ from denizen.plans.limits import checked_text
 from denizen.plans.notes import KEY_CHARACTERS, NOTE_CHARACTERS
 from denizen.plans.schedule import cron, delay_seconds
 from denizen.plans.settings import checked_zone
-from denizen.spaces.directory import Attention
+from denizen.spaces.directory import LARGEST_RUN_LIMIT, Attention, Floor
 from denizen.spaces.handles import check_handle, check_name, handle_from
 
 Plain: TypeAlias = "str | int | float | bool | list[Plain] | dict[str, Plain] | None"
@@ -188,6 +188,12 @@ class SpaceDocument(_Document):
     """By its name a space is known."""
     private: bool | None = None
     """Whether others may know that it exists. By default no for a new one."""
+    floor: Floor | None = None
+    """Which agents take up what is said in it, where there are several: `one`, `addressed` or `all`. By default `one`
+    for a new space."""
+    agent_run_limit: int | None = Field(default=None, ge=0, le=LARGEST_RUN_LIMIT)
+    """After so many messages with which agents woke each other in it, they stop until a person speaks; 0: no limit. By
+    default 12 for a new space."""
     members: tuple[Annotated[Guest, _short_for("handle")], ...] = ()
     """Who is in it. Members that are not named stay."""
 

@@ -11,9 +11,11 @@ from denizen.agents.chatting import Answer, Asked, Outcome
 from denizen.agents.space_statuses import ShownStatus
 from denizen.clock import Instant, moment
 from denizen.errors import NotFound
+from denizen.ids import CycleId, SpaceId
 from denizen.inbox.statuses import PARKING_CAUSES, SpaceStatus
 from denizen.spaces import directory, posting
 from denizen.storage.database import Tx
+from denizen.tools import calls
 
 PASSING: Final = frozenset({"failing", "queued"})
 """Causes that end by themselves: the program goes on waiting."""
@@ -32,11 +34,18 @@ def answer_so_far(tx: Tx, asked: Asked) -> Answer:
     answer = chatting.answer_to(tx, asked)
     if answer.outcome in ("paused", "unheard") or (answer.outcome == "acted" and answer.messages):
         return answer
+    if answer.outcome == "acted" and answer.cycle_id is not None and _asked_back(tx, answer.cycle_id, asked.space_id):
+        return answer
     statuses = [each for each in space_statuses.in_space(tx, asked.space_id) if _concerns(tx, each, asked)]
     if not statuses and answer.outcome in ("acted", "skipped") and not answer.note:
         name = directory.get_entity(tx, asked.agent_id).name
         statuses = [SpaceStatus(asked.space_id, asked.agent_id, name, "no_reply")]
     return explained(answer, statuses)
+
+
+def _asked_back(tx: Tx, cycle_id: CycleId, space_id: SpaceId) -> bool:
+    """Whether the cycle put a question to the people of the space instead of answering."""
+    return any(each.space_id == space_id and each.mode in ("pause", "async") for each in calls.of_cycle(tx, cycle_id))
 
 
 def explained(answer: Answer, statuses: Sequence[ShownStatus]) -> Answer:

@@ -22,6 +22,18 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, help="Look after t
 
 _MEMBERS_NAMED: Final = 4
 _Member = Annotated[str, typer.Argument(metavar="MEMBER", help="Whose @handle, or id.")]
+_Floor = Annotated[
+    str | None,
+    typer.Option(help="Which agents take up what is said, where there are several: one, addressed or all."),
+]
+_RunLimit = Annotated[
+    int | None,
+    typer.Option(
+        "--agent-run-limit",
+        min=0,
+        help="After so many messages with which agents woke each other, they stop until a person speaks. 0: no limit.",
+    ),
+]
 _Attention = Annotated[str, typer.Option(help="What of the space reaches an agent: all, mentions, none.")]
 
 
@@ -71,12 +83,20 @@ def create(
         list[str] | None, typer.Argument(metavar="[MEMBER]...", help="Who is in it besides you: @handles, or ids.")
     ] = None,
     private: Annotated[bool, typer.Option("--private", help="Nobody else may know of it.")] = False,
+    floor: _Floor = None,
+    agent_run_limit: _RunLimit = None,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
 ) -> None:
     """Open a space. You are in it, and so are the members that you name."""
-    made = at_desk(context, url, token, lambda desk: desk.create_space(name, members or (), private=private))
+
+    async def work(desk: Desk) -> Space:
+        return await desk.create_space(
+            name, members or (), private=private, floor=floor, agent_run_limit=agent_run_limit
+        )
+
+    made = at_desk(context, url, token, work)
     _said(made, as_json, f'The space "{printable(made.name)}" is open. Its id is {made.id}.')
 
 
@@ -88,19 +108,38 @@ def edit(
     private: Annotated[
         bool | None, typer.Option("--private/--public", help="Whether those who are not in it may know of it.")
     ] = None,
+    floor: _Floor = None,
+    agent_run_limit: _RunLimit = None,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Rename a space, or hide it. The agents in it hear of it."""
-    if name is None and private is None:
-        raise InvalidInput("Say what shall be different: --name, --private or --public.")
+    """Rename a space, hide it, or set its floor."""
+    if all(each is None for each in (name, private, floor, agent_run_limit)):
+        raise InvalidInput("Say what to change: --name, --private, --public, --floor or --agent-run-limit.")
 
     async def work(desk: Desk) -> Space:
-        return await desk.change_space((await find(desk, space)).id, name=name, private=private)
+        there = await find(desk, space)
+        return await desk.change_space(
+            there.id, name=name, private=private, floor=floor, agent_run_limit=agent_run_limit
+        )
 
     made = at_desk(context, url, token, work)
-    _said(made, as_json, f'It is "{printable(made.name)}" now{", private" if made.private else ""}.')
+    private_too = ", private" if made.private else ""
+    _said(made, as_json, f'It is "{printable(made.name)}" now{private_too}, with the floor {made.floor}.')
+
+
+@app.command("continue")
+def continue_(
+    context: typer.Context, space: SpaceName, as_json: AsJson = False, url: Url = None, token: Token = None
+) -> None:
+    """Let agents that have stopped waking each other in a space go on."""
+
+    async def work(desk: Desk) -> Space:
+        return await desk.let_agents_go_on((await find(desk, space)).id)
+
+    there = at_desk(context, url, token, work)
+    _said(there, as_json, f'The agents in "{printable(there.name)}" may go on.')
 
 
 @app.command()
@@ -200,6 +239,11 @@ def _show(space: Space, said: Sequence[Message]) -> None:
     console = stdout()
     kind = " private" if space.private else ""
     console.print(Text.assemble((printable(space.name), "bold"), (kind, "yellow"), (f"  {space.id}", "dim")))
+    if sum(each.kind == "agent" for each in space.members) > 1:
+        console.print(Text(f"  floor: {space.floor}", style="dim"))
+    if space.stopped:
+        told = "  Its agents have stopped waking each other: `denizen spaces continue` lets them go on."
+        console.print(Text(told, style="yellow"))
     for each in space.members:
         attends = "" if each.attention == "all" else f", attends to {each.attention}"
         about = f"  {each.kind}{f', {each.role}' if each.role != 'member' else ''}{attends}"

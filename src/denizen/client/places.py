@@ -84,16 +84,35 @@ class Places(Connection):
         return await self._ask(Space, "GET", path_to("spaces", space_id))
 
     async def create_space(
-        self, name: str, members: Iterable[str] = (), *, private: bool = False, key: str | None = None
+        self,
+        name: str,
+        members: Iterable[str] = (),
+        *,
+        private: bool = False,
+        floor: str | None = None,
+        agent_run_limit: int | None = None,
+        key: str | None = None,
     ) -> Space:
         """A new space that one runs, with these members in it."""
         wanted = {"name": name, "members": list(members), "private": private}
+        wanted |= those_given(floor=floor, agent_run_limit=agent_run_limit)
         return await self._ask(Space, "POST", "/api/spaces", json=wanted, headers=keyed(key))
 
-    async def change_space(self, space_id: str, *, name: str | None = None, private: bool | None = None) -> Space:
-        return await self._ask(
-            Space, "PATCH", path_to("spaces", space_id), json=those_given(name=name, private=private)
-        )
+    async def change_space(
+        self,
+        space_id: str,
+        *,
+        name: str | None = None,
+        private: bool | None = None,
+        floor: str | None = None,
+        agent_run_limit: int | None = None,
+    ) -> Space:
+        change = those_given(name=name, private=private, floor=floor, agent_run_limit=agent_run_limit)
+        return await self._ask(Space, "PATCH", path_to("spaces", space_id), json=change)
+
+    async def let_agents_go_on(self, space_id: str) -> Space:
+        """Agents that had stopped waking each other in the space may again, and those with unread messages wake."""
+        return await self._ask(Space, "POST", path_to("spaces", space_id, "continue"))
 
     async def add_member(
         self, space_id: str, entity: str, *, attention: str | None = None, role: str | None = None

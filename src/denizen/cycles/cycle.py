@@ -771,11 +771,7 @@ class _Thinking:
         The other calls of the response do not run.
         """
         reason = str(skip.args_as_dict(raise_if_invalid=False).get("reason") or "")
-        charge = self._charge(response)
-        if not self._changed and await self._with.db.write(
-            ending.skip_cycle, self._mind.lease, self._cycle, reason, charge
-        ):
-            self._mind.roll_back()
+        if not self._changed and await self._skip_without_trace(response, reason):
             return Skipped(reason)
         entry = self._response_entry(response)
         results = {
@@ -785,6 +781,16 @@ class _Thinking:
         answered = calling.results_entry(entry.seq + 1, self._cycle.id, calls, results)
         silent = "" if self._changed else answering.no_reply_summary(self._cycle.events, reason)
         return await self._end("skipped", last=response, entries=(entry, answered), summary=silent)
+
+    async def _skip_without_trace(self, response: ModelResponse, reason: str) -> bool:
+        """The cycle never was; False if somebody waits for its answer whom no other agent takes over."""
+        before = self._spent
+        charge = self._charge(response)
+        if not await self._with.db.write(ending.skip_cycle, self._mind.lease, self._cycle, reason, charge):
+            self._spent = before  # it is charged when the cycle ends
+            return False
+        self._mind.roll_back()
+        return True
 
     async def _end(
         self,

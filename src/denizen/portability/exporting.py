@@ -380,9 +380,15 @@ def _tools_named(tx: Tx, digests: set[str]) -> list[ToolsetLine]:
 # A space
 
 _space = statement(
-    select(spaces.c.organization_id, spaces.c.kind, spaces.c.name, spaces.c.private, spaces.c.last_seq).where(
-        spaces.c.id == _id
-    )
+    select(
+        spaces.c.organization_id,
+        spaces.c.last_seq,
+        spaces.c.kind,
+        spaces.c.name,
+        spaces.c.private,
+        spaces.c.floor,
+        spaces.c.agent_run_limit,
+    ).where(spaces.c.id == _id)
 )
 _who = (entities.c.id, entities.c.kind, entities.c.handle, entities.c.name)
 _members = statement(
@@ -440,8 +446,10 @@ def _begin_space(tx: Tx, space_id: SpaceId) -> _Begun:
     row = tx.one(_space, id=space_id)
     if row is None:
         raise NotFound("space", space_id)
-    home, kind, name, private, last = row
-    line = SpaceLine(id=space_id, kind=kind, name=name, private=private, messages=last)
+    home, last, kind, name, private, floor, limit = row
+    line = SpaceLine(
+        id=space_id, kind=kind, name=name, private=private, messages=last, floor=floor, agent_run_limit=limit
+    )
     here = [_line(EntityLine, *each) for each in tx.all(_members, id=space_id)]
     gone = [_line(EntityLine, *each, None, "all", 0) for each in tx.all(_gone, id=space_id)]
     made = [*panels.of_space(tx, space_id), *_remembered(tx, space_id), *memories.of_space(tx, space_id)]

@@ -19,7 +19,7 @@ from denizen.panel.rounds import Kind as RoundKind
 from denizen.panel.rounds import Part
 from denizen.reflection.books import Outcome
 from denizen.reflection.state import Complexity, Mood, Skill
-from denizen.spaces.directory import Attention, EntityKind, SpaceKind
+from denizen.spaces.directory import AGENT_RUN_LIMIT, LARGEST_RUN_LIMIT, Attention, EntityKind, Floor, SpaceKind
 from denizen.storage.database import storable
 
 FORMAT: Final = "denizen"
@@ -384,6 +384,9 @@ class SpaceLine(_Line):
     private: Flag
     messages: Number
     """How many there are."""
+    floor: Floor = "all"
+    """Files from before there were floors come from spaces in which all took up what was said."""
+    agent_run_limit: Annotated[int, Field(ge=0, le=LARGEST_RUN_LIMIT)] = AGENT_RUN_LIMIT
 
 
 class EntityLine(_Line):

@@ -120,7 +120,13 @@ _taken = statement(select(spaces.c.id).where(spaces.c.id == bindparam("id")))
 _take_place = statement(
     update(spaces)
     .where(spaces.c.id == bindparam("space"))
-    .values(kind=bindparam("of_kind"), name=bindparam("called"), private=bindparam("is_private"))
+    .values(
+        kind=bindparam("of_kind"),
+        name=bindparam("called"),
+        private=bindparam("is_private"),
+        floor=bindparam("new_floor"),
+        agent_run_limit=bindparam("new_limit"),
+    )
 )
 _message = statement(select(messages.c.id).where(messages.c.id == bindparam("id")))
 _add_message = into(messages, MessageLine, "space_id")
@@ -162,10 +168,20 @@ def _admit(tx: Tx, home: OrganizationId, line: SpaceLine, name: str) -> SpaceId:
     """A space with nobody in it; where an agent came before it, the one that keeps its place."""
     private = bool(line.private)
     if standing.is_kept_place(tx, home, line.id):
-        tx.run(_take_place, space=line.id, of_kind=line.kind, called=name, is_private=int(private))
+        settings = {"of_kind": line.kind, "is_private": int(private), "new_limit": line.agent_run_limit}
+        tx.run(_take_place, space=line.id, called=name, new_floor=line.floor, **settings)
         return SpaceId(line.id)
     chosen = SpaceId(new_id() if tx.one(_taken, id=line.id) is not None else line.id)
-    return directory.create_space(tx, home, name=name, kind=line.kind, private=private, id=chosen).id
+    return directory.create_space(
+        tx,
+        home,
+        name=name,
+        kind=line.kind,
+        private=private,
+        floor=line.floor,
+        agent_run_limit=line.agent_run_limit,
+        id=chosen,
+    ).id
 
 
 def _seat(tx: Tx, space_id: SpaceId, company: Company, last: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
@@ -23,7 +23,7 @@ from denizen.inbox.outside import check_data
 from denizen.inbox.statuses import Action, Cause
 from denizen.server.auth import Caller
 from denizen.server.shapes.examples import ADA, KITCHEN, NOOR, THING, given
-from denizen.spaces.directory import Attention, EntityKind, Member, Organization, SpaceKind
+from denizen.spaces.directory import Attention, EntityKind, Floor, Member, Organization, SpaceKind
 from denizen.spaces.handles import check_name
 from denizen.spaces.posting import MESSAGE_CHARACTERS, Message
 from denizen.spaces.reading import LOOKED_AT, Place
@@ -277,6 +277,13 @@ class StatusOut(BaseModel):
         )
 
 
+FLOOR: Final = (
+    "Which agents take up what is said, where there are several: `one` (somebody always answers a person, and only "
+    "one), `addressed` (those that a message mentions or replies to), or `all`."
+)
+RUN_LIMIT: Final = "After so many messages with which agents woke each other, they do so no more; 0: no limit."
+
+
 class SpaceOut(BaseModel):
     """A place where entities talk."""
 
@@ -285,6 +292,9 @@ class SpaceOut(BaseModel):
         kind="conversation",
         name="Kitchen",
         private=False,
+        floor="one",
+        agent_run_limit=12,
+        stopped=False,
         created_at="2026-01-05T09:00:00Z",
         last_seq=7,
         read_seq=5,
@@ -301,6 +311,11 @@ class SpaceOut(BaseModel):
     kind: SpaceKind
     name: str
     private: bool
+    floor: Annotated[Floor, Field(description=FLOOR)]
+    agent_run_limit: Annotated[int, Field(description=RUN_LIMIT)]
+    stopped: Annotated[
+        bool, Field(description="Agents no longer wake each other here until a person speaks or lets them go on.")
+    ]
     created_at: datetime
     last_seq: Annotated[int, Field(description="Of the last message; 0 before the first.")]
     read_seq: Annotated[int, Field(description="Of the last message that you have read.")]
@@ -323,6 +338,9 @@ class SpaceOut(BaseModel):
             kind=space.kind,
             name=space.name,
             private=space.private,
+            floor=space.floor,
+            agent_run_limit=space.agent_run_limit,
+            stopped=space.stopped,
             created_at=moment(place.created_at),
             last_seq=place.last_seq,
             read_seq=place.read_seq,

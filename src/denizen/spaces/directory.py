@@ -552,6 +552,26 @@ def set_agent_run_limit(tx: Tx, space_id: SpaceId, limit: int) -> None:
     announce_change(tx, space_id)
 
 
+def change_space(
+    tx: Tx,
+    space: Space,
+    *,
+    name: str | None = None,
+    private: bool | None = None,
+    floor: Floor | None = None,
+    agent_run_limit: int | None = None,
+) -> None:
+    """The space has these settings from now on; what is not given stays."""
+    if name is not None:
+        rename_space(tx, space.id, name)
+    if private is not None and private != space.private:
+        set_private(tx, space.id, private)
+    if floor is not None and floor != space.floor:
+        set_floor(tx, space.id, floor)
+    if agent_run_limit is not None and agent_run_limit != space.agent_run_limit:
+        set_agent_run_limit(tx, space.id, agent_run_limit)
+
+
 def rename_space(tx: Tx, space_id: SpaceId, name: str) -> None:
     """The space is called that from now on; the agents in it hear of it."""
     _locked(tx, space_id)

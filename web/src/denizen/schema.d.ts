@@ -1946,7 +1946,7 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Rename a space, or hide it
+         * Rename a space, hide it, or set its floor
          * @description The agents in it hear of it.
          */
         patch: operations["change_space"];
@@ -1987,6 +1987,26 @@ export interface paths {
         get: operations["calls_in_space"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/spaces/{space_id}/continue": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Let the agents of a space go on
+         * @description Agents that had stopped waking each other there may again, and those with unread messages wake.
+         */
+        post: operations["let_agents_go_on"];
         delete?: never;
         options?: never;
         head?: never;
@@ -8135,6 +8155,16 @@ export interface components {
          *     }
          */
         SpaceChange: {
+            /**
+             * Agent Run Limit
+             * @description After so many messages with which agents woke each other, they do so no more; 0: no limit.
+             */
+            agent_run_limit?: number | null;
+            /**
+             * Floor
+             * @description Which agents take up what is said, where there are several: `one` (somebody always answers a person, and only one), `addressed` (those that a message mentions or replies to), or `all`.
+             */
+            floor?: ("all" | "addressed" | "one") | null;
             /** Name */
             name?: string | null;
             /** Private */
@@ -8153,6 +8183,16 @@ export interface components {
          *     }
          */
         SpaceCreate: {
+            /**
+             * Agent Run Limit
+             * @description After so many messages with which agents woke each other, they do so no more; 0: no limit. By default 12.
+             */
+            agent_run_limit?: number | null;
+            /**
+             * Floor
+             * @description Which agents take up what is said, where there are several: `one` (somebody always answers a person, and only one), `addressed` (those that a message mentions or replies to), or `all`. By default `one`.
+             */
+            floor?: ("all" | "addressed" | "one") | null;
             /**
              * Members
              * @description Who else is in it: ids, or handles with their `@`.
@@ -8184,7 +8224,9 @@ export interface components {
          * SpaceOut
          * @description A place where entities talk.
          * @example {
+         *       "agent_run_limit": 12,
          *       "created_at": "2026-01-05T09:00:00Z",
+         *       "floor": "one",
          *       "id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
          *       "kind": "conversation",
          *       "last_seq": 7,
@@ -8212,16 +8254,28 @@ export interface components {
          *       "private": false,
          *       "read_seq": 5,
          *       "statuses": [],
+         *       "stopped": false,
          *       "unread": 2,
          *       "unread_mentions": 1
          *     }
          */
         SpaceOut: {
             /**
+             * Agent Run Limit
+             * @description After so many messages with which agents woke each other, they do so no more; 0: no limit.
+             */
+            agent_run_limit: number;
+            /**
              * Created At
              * Format: date-time
              */
             created_at: string;
+            /**
+             * Floor
+             * @description Which agents take up what is said, where there are several: `one` (somebody always answers a person, and only one), `addressed` (those that a message mentions or replies to), or `all`.
+             * @enum {string}
+             */
+            floor: "all" | "addressed" | "one";
             /** Id */
             id: string;
             /**
@@ -8250,6 +8304,11 @@ export interface components {
              * @description Why agents have not answered here.
              */
             statuses: components["schemas"]["StatusOut"][];
+            /**
+             * Stopped
+             * @description Agents no longer wake each other here until a person speaks or lets them go on.
+             */
+            stopped: boolean;
             /**
              * Unread
              * @description How many came after it.
@@ -14160,7 +14219,9 @@ export interface operations {
                      *       "next": null,
                      *       "spaces": [
                      *         {
+                     *           "agent_run_limit": 12,
                      *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "floor": "one",
                      *           "id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
                      *           "kind": "conversation",
                      *           "last_seq": 7,
@@ -14188,6 +14249,7 @@ export interface operations {
                      *           "private": false,
                      *           "read_seq": 5,
                      *           "statuses": [],
+                     *           "stopped": false,
                      *           "unread": 2,
                      *           "unread_mentions": 1
                      *         }
@@ -14389,6 +14451,37 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["CallList"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    let_agents_go_on: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                space_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SpaceOut"];
                 };
             };
             /** @description What went wrong. */

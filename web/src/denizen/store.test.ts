@@ -9,7 +9,7 @@ const NOOR = { id: "noor", handle: "noor", name: "Noor", kind: "human", role: "o
 const SPACE = "kitchen";
 
 function space(last_seq: number, more: Partial<Space> = {}): Space {
-  return { id: SPACE, kind: "conversation", name: "Kitchen", private: false, created_at: "", last_seq, read_seq: 0, unread: last_seq, unread_mentions: 0, members: [], statuses: [], ...more };
+  return { id: SPACE, kind: "conversation", name: "Kitchen", private: false, floor: "one", agent_run_limit: 12, stopped: false, created_at: "", last_seq, read_seq: 0, unread: last_seq, unread_mentions: 0, members: [], statuses: [], ...more };
 }
 
 function message(seq: number, more: Partial<Message> = {}): Message {

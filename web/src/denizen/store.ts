@@ -283,7 +283,7 @@ function toldOf(state: State, told: { space: string; kind: Space["kind"]; name: 
   const { kind, name, private: hidden, last_seq } = told;
   if (known === undefined) {
     // Who is in it, since when, and how far it was read is asked for; until then nothing in it counts as unread.
-    const info: Space = { id: told.space, kind, name, private: hidden, last_seq, read_seq: last_seq, unread: 0, unread_mentions: 0, members: [], statuses: [], created_at: "" };
+    const info: Space = { id: told.space, kind, name, private: hidden, floor: "one", agent_run_limit: 0, stopped: false, last_seq, read_seq: last_seq, unread: 0, unread_mentions: 0, members: [], statuses: [], created_at: "" };
     return { ...state, spaces: { ...state.spaces, [told.space]: newSpace(info) } };
   }
   const info = { ...known.info, kind, name, private: hidden, last_seq: Math.max(last_seq, known.info.last_seq) };

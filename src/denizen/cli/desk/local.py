@@ -24,6 +24,7 @@ from denizen.app import Runtime
 from denizen.cli.desk.telling import message_from, space_from, spaces_from, told
 from denizen.client import Agent, AgentDetail, Me, Member, Message, Space
 from denizen.client import Entity as Person
+from denizen.client.connection import those_given
 from denizen.client.shapes.answers import Accepted
 from denizen.client.shapes.custody import Applied, Imported, Key, Login, NewToken, NewWebhook, Receipt, Token, Webhook
 from denizen.client.shapes.minds import AnswerAgain, Mind, Request
@@ -47,7 +48,7 @@ from denizen.server.shapes.minds import MindOut, RequestOut
 from denizen.server.shapes.people import EntityOut
 from denizen.server.shapes.portability import ImportedOut
 from denizen.server.shapes.stances import RunOut, SignalOut, StanceOut, StandingOut, TriedOut
-from denizen.spaces import directory, posting, reading
+from denizen.spaces import directory, floor, posting, reading
 from denizen.spaces.directory import ATTENTIONS, Attention, Entity, MemberRole
 from denizen.spaces.handles import handle_from
 from denizen.storage.database import Tx, statement
@@ -190,12 +191,34 @@ class LocalDesk:
     async def space(self, space_id: str) -> Space:
         return await self._runtime.db.read(_space, self._home, space_id, self._owner.id)
 
-    async def create_space(self, name: str, members: Iterable[str] = (), *, private: bool = False) -> Space:
-        made = await self._runtime.db.write(_create_space, self._owner, name, private, list(members))
+    async def create_space(
+        self,
+        name: str,
+        members: Iterable[str] = (),
+        *,
+        private: bool = False,
+        floor: str | None = None,
+        agent_run_limit: int | None = None,
+    ) -> Space:
+        settings = those_given(private=private, floor=floor, agent_run_limit=agent_run_limit)
+        made = await self._runtime.db.write(_create_space, self._owner, name, list(members), settings)
         return await self.space(made)
 
-    async def change_space(self, space_id: str, *, name: str | None = None, private: bool | None = None) -> Space:
-        await self._runtime.db.write(_change_space, self._home, space_id, name, private)
+    async def change_space(
+        self,
+        space_id: str,
+        *,
+        name: str | None = None,
+        private: bool | None = None,
+        floor: str | None = None,
+        agent_run_limit: int | None = None,
+    ) -> Space:
+        change = those_given(name=name, private=private, floor=floor, agent_run_limit=agent_run_limit)
+        await self._runtime.db.write(_change_space, self._home, space_id, change)
+        return await self.space(space_id)
+
+    async def let_agents_go_on(self, space_id: str) -> Space:
+        await self._runtime.db.write(_let_agents_go_on, self._home, space_id, self._owner.id)
         return await self.space(space_id)
 
     async def add_member(
@@ -451,21 +474,21 @@ def _message(tx: Tx, home: OrganizationId, message_id: str) -> posting.Message:
     return found
 
 
-def _create_space(tx: Tx, owner: Entity, name: str, private: bool, members: list[str]) -> str:
+def _create_space(tx: Tx, owner: Entity, name: str, members: list[str], settings: dict[str, Any]) -> str:
     joining = [_find(tx, owner.organization_id, each).id for each in members]
-    space = directory.create_space(tx, owner.organization_id, name=name, private=private)
+    space = directory.create_space(tx, owner.organization_id, name=name, **settings)
     directory.join(tx, space.id, owner.id, role="owner")
     for each in joining:
         directory.join(tx, space.id, each)
     return space.id
 
 
-def _change_space(tx: Tx, home: OrganizationId, space_id: str, name: str | None, private: bool | None) -> None:
-    space = _own(tx, home, space_id)
-    if name is not None:
-        directory.rename_space(tx, space.id, name)
-    if private is not None and private != space.private:
-        directory.set_private(tx, space.id, private)
+def _change_space(tx: Tx, home: OrganizationId, space_id: str, change: dict[str, Any]) -> None:
+    directory.change_space(tx, _own(tx, home, space_id), **change)
+
+
+def _let_agents_go_on(tx: Tx, home: OrganizationId, space_id: str, by: EntityId) -> None:
+    floor.let_agents_go_on(tx, _own(tx, home, space_id).id, by)
 
 
 def _join(tx: Tx, home: OrganizationId, space_id: str, named: str, attention: str, role: str) -> None:

@@ -87,9 +87,27 @@ class Desk(Protocol):
 
     async def space(self, space_id: str) -> Space: ...
 
-    async def create_space(self, name: str, members: Iterable[str] = (), *, private: bool = False) -> Space: ...
+    async def create_space(
+        self,
+        name: str,
+        members: Iterable[str] = (),
+        *,
+        private: bool = False,
+        floor: str | None = None,
+        agent_run_limit: int | None = None,
+    ) -> Space: ...
 
-    async def change_space(self, space_id: str, *, name: str | None = None, private: bool | None = None) -> Space: ...
+    async def change_space(
+        self,
+        space_id: str,
+        *,
+        name: str | None = None,
+        private: bool | None = None,
+        floor: str | None = None,
+        agent_run_limit: int | None = None,
+    ) -> Space: ...
+
+    async def let_agents_go_on(self, space_id: str) -> Space: ...
 
     async def add_member(
         self, space_id: str, entity: str, *, attention: str | None = None, role: str | None = None

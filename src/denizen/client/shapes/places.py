@@ -64,6 +64,12 @@ class Space(Value):
     created_at: datetime | None = None
     statuses: tuple[SpaceStatus, ...] = ()
     """Why agents have not answered there."""
+    floor: str = "all"
+    """Which agents take up what is said, where there are several: one, addressed, all."""
+    agent_run_limit: int = 0
+    """After so many messages with which agents woke each other, they do so no more; 0: no limit."""
+    stopped: bool = False
+    """Whether that is so: until a person speaks there, or lets them go on."""
 
 
 class Author(Value):

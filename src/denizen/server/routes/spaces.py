@@ -20,7 +20,7 @@ from denizen.server.routes.entities import find_present
 from denizen.server.routes.triggers import find_agent
 from denizen.server.schemas import SpaceList, SpaceOut
 from denizen.server.shapes.places import ReadMark, ReadState, SpaceChange, SpaceCreate
-from denizen.spaces import ask_again, directory, reading
+from denizen.spaces import ask_again, directory, floor, reading
 from denizen.spaces.directory import Space
 from denizen.spaces.handles import check_name
 from denizen.storage.database import Tx, storable
@@ -55,7 +55,7 @@ async def create_space(request: Request, caller: Person, wanted: SpaceCreate, ke
     return await context_of(request).runtime.db.write(_create, caller, wanted, chosen)
 
 
-@router.patch("/api/spaces/{space_id}", summary="Rename a space, or hide it")
+@router.patch("/api/spaces/{space_id}", summary="Rename a space, hide it, or set its floor")
 async def change_space(request: Request, caller: Person, space_id: str, change: SpaceChange) -> SpaceOut:
     """The agents in it hear of it."""
     return await context_of(request).runtime.db.write(_change, space_id, caller.entity.id, change)
@@ -75,6 +75,12 @@ async def ask_for_answer(request: Request, caller: Person, space_id: str, agent_
 def _ask_for_answer(tx: Tx, caller: Caller, space_id: str, named: str) -> None:
     space = enter(tx, space_id, caller.entity.id)
     ask_again.ask_for_answer(tx, space.id, find_agent(tx, named, caller).id, caller.entity.id)
+
+
+@router.post("/api/spaces/{space_id}/continue", summary="Let the agents of a space go on")
+async def let_agents_go_on(request: Request, caller: Person, space_id: str) -> SpaceOut:
+    """Agents that had stopped waking each other there may again, and those with unread messages wake."""
+    return await context_of(request).runtime.db.write(_continue, space_id, caller.entity.id)
 
 
 @router.put("/api/spaces/{space_id}/read", summary="Say how far you have read")
@@ -122,7 +128,8 @@ def _create(tx: Tx, caller: Caller, wanted: SpaceCreate, chosen: SpaceId | None)
     if chosen is not None and (made := _made(tx, chosen, caller, wanted)) is not None:
         return made
     joining = [find_present(tx, each, caller).id for each in wanted.members]
-    space = directory.create_space(tx, home, name=wanted.name, private=wanted.private, id=chosen)
+    settings = wanted.model_dump(include={"name", "private", "floor", "agent_run_limit"}, exclude_none=True)
+    space = directory.create_space(tx, home, **settings, id=chosen)
     directory.join(tx, space.id, me, role="owner")
     for each in joining:
         directory.join(tx, space.id, each)
@@ -137,17 +144,25 @@ def _made(tx: Tx, chosen: SpaceId, caller: Caller, wanted: SpaceCreate) -> Space
         space = directory.get_space(tx, chosen)
     except NotFound:
         return None
-    if (space.name, space.private) != (check_name(wanted.name), wanted.private):
+    same = (space.name, space.private) == (check_name(wanted.name), wanted.private)
+    if (
+        not same
+        or wanted.floor not in (None, space.floor)
+        or wanted.agent_run_limit not in (None, space.agent_run_limit)
+    ):
         raise Problem("idempotency_key_reused", "You opened another space with this Idempotency-Key: choose a new one.")
     return _one(tx, space.id, caller.entity.id)
 
 
 def _change(tx: Tx, space_id: str, entity_id: EntityId, change: SpaceChange) -> SpaceOut:
     space = enter(tx, space_id, entity_id)
-    if change.name is not None:
-        directory.rename_space(tx, space.id, change.name)
-    if change.private is not None and change.private != space.private:
-        directory.set_private(tx, space.id, change.private)
+    directory.change_space(tx, space, **change.model_dump())
+    return _one(tx, space_id, entity_id)
+
+
+def _continue(tx: Tx, space_id: str, entity_id: EntityId) -> SpaceOut:
+    space = enter(tx, space_id, entity_id)
+    floor.let_agents_go_on(tx, space.id, entity_id)
     return _one(tx, space_id, entity_id)
 
 

@@ -6,10 +6,17 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from denizen.server.schemas import MessageOut
+from denizen.server.schemas import FLOOR, RUN_LIMIT, MessageOut
 from denizen.server.shapes.examples import asked, given
 from denizen.server.shapes.given import Given
-from denizen.spaces.directory import Attention, MemberRole
+from denizen.spaces.directory import (
+    AGENT_RUN_LIMIT,
+    DEFAULT_FLOOR,
+    LARGEST_RUN_LIMIT,
+    Attention,
+    Floor,
+    MemberRole,
+)
 
 MOST_MEMBERS = 200
 """That one request puts into a new space."""
@@ -30,6 +37,10 @@ class SpaceCreate(Given):
     private: Annotated[
         bool, Field(description="Whether those who are not in it may not even know of it, nor of what is said in it.")
     ] = False
+    floor: Annotated[Floor | None, Field(description=f"{FLOOR} By default `{DEFAULT_FLOOR}`.")] = None
+    agent_run_limit: Annotated[
+        int | None, Field(ge=0, le=LARGEST_RUN_LIMIT, description=f"{RUN_LIMIT} By default {AGENT_RUN_LIMIT}.")
+    ] = None
 
 
 class SpaceChange(Given):
@@ -39,6 +50,8 @@ class SpaceChange(Given):
 
     name: str | None = None
     private: bool | None = None
+    floor: Annotated[Floor | None, Field(description=FLOOR)] = None
+    agent_run_limit: Annotated[int | None, Field(ge=0, le=LARGEST_RUN_LIMIT, description=RUN_LIMIT)] = None
 
 
 class MemberAdd(Given):
