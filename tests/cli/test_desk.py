@@ -19,7 +19,9 @@ from denizen.cli.main import COMMANDS, command_of
 from denizen.client import Client
 from denizen.errors import DenizenError, NotFound, RequestRefused
 from denizen.ids import SpaceId
+from denizen.inbox import parking
 from denizen.settings.shape import Settings
+from denizen.storage.database import Tx
 from tests import warm
 from tests.cli.chat.houses import House, open_house
 from tests.cli.conftest import Run
@@ -59,6 +61,23 @@ async def test_an_agent_is_made_changed_and_deleted(desk: Desk, house: House) ->
     assert (await desk.resume_agent(made.id)).status == "sleeping"
     await desk.delete_agent("@cleo")
     assert [each.handle for each in await desk.agents()] == ["ada", "bo"]
+
+
+async def test_an_agent_that_cannot_think_is_shown_and_tried_again(desk: Desk, house: House) -> None:
+    def reject_key(tx: Tx) -> None:
+        parking.park(tx, house.ada.id, "key", provider="OpenAI")
+
+    await house.runtime.post(house.room, house.noor, "Hello?")
+    await house.runtime.run_until_idle()
+    await house.runtime.db.write(reject_key)
+    ada, bo = await desk.agents()
+    assert (ada.trouble and ada.trouble.cause, bo.trouble) == ("key", None)
+    assert (await desk.agent("@ada")).trouble == ada.trouble
+    members = (await desk.space(house.room.id)).members
+    assert [each.trouble for each in members] == [None, ada.trouble]
+    assert (await desk.try_again("@ada")).handle == "ada"
+    parked = await house.runtime.db.read(parking.get, house.ada.id)
+    assert parked is None or parked.until == 0, "it may think again at once"
 
 
 async def test_what_cannot_be_is_refused_with_the_same_code(desk: Desk) -> None:

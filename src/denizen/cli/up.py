@@ -24,6 +24,7 @@ from denizen.cli.house import TOKEN_FILE, open_house
 from denizen.ids import EntityId
 from denizen.masking import masked
 from denizen.models.discovery import Choice
+from denizen.server.alerting import Receiver, keep_telling
 from denizen.server.application import create_app
 from denizen.server.context import Limits
 from denizen.server.reach import is_loopback, reach_of
@@ -60,9 +61,13 @@ async def _up(settings: Settings) -> None:
         runtime = house.runtime
         token = await _owners_token(runtime, settings.home, house.world)
         await stack.enter_async_context(runtime.living())
+        receiver = _receiver_of_alerts(settings)
+        if receiver is not None:
+            await stack.enter_async_context(receiver.outbound)
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         app = create_app(runtime, limits=Limits(**settings.limits.model_dump()), reach=reach, oidc=settings.oidc)
         tasks.create_task(serve_on(app, listener, ready=ready, stop=stop, tls=tls), name="http server")
+        tasks.create_task(keep_telling(runtime, receiver, stop), name="alerts to owners")
         await ready.wait()
         address = settings.public_url or address_of(settings, listener.getsockname()[1])
         _, secret = await runtime.db.write(tokens.create_login, house.world.owner.id)
@@ -110,6 +115,13 @@ async def _owners_token(runtime: Runtime, home: Path, world: World) -> str | Non
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(secret + "\n")
     return secret
+
+
+def _receiver_of_alerts(settings: Settings) -> Receiver | None:
+    url, secret = settings.alerts.webhook_url, settings.alerts_secret
+    if url is None:
+        return None
+    return Receiver(url, None if secret is None else secret.get_secret_value(), settings.alerts.allow_private)
 
 
 def _tls(settings: Settings) -> Tls | None:

@@ -24,6 +24,7 @@ from denizen.errors import SettingsError
 from denizen.masking import MASK, masked
 from denizen.settings.shape import (
     AgentsSettings,
+    AlertsSettings,
     BudgetLimits,
     Expects,
     LimitSettings,
@@ -62,7 +63,7 @@ OTHER_VARIABLES: Final = ("DENIZEN_URL", "DENIZEN_TOKEN")
 SHARED_SECRETS: Final = "DENIZEN_SECRET_"
 """Variables that begin so are no settings either: secrets that every organization here may use."""
 
-_ONLY_IN_ENVIRONMENT: Final = ("openai_api_key", "anthropic_api_key", "secret_key")
+_ONLY_IN_ENVIRONMENT: Final = ("openai_api_key", "anthropic_api_key", "secret_key", "alerts_secret")
 
 _GROUPS: Final[Mapping[str, type[BaseModel]]] = {
     "agents": AgentsSettings,
@@ -70,6 +71,7 @@ _GROUPS: Final[Mapping[str, type[BaseModel]]] = {
     "tls": TlsSettings,
     "oidc": OidcSettings,
     "limits": LimitSettings,
+    "alerts": AlertsSettings,
     "telemetry": TelemetrySettings,
     "memory": MemorySettings,
     "profiles": ProfilesSettings,

@@ -203,6 +203,26 @@ class OidcSettings(BaseModel):
     """What of a token a new person's handle is made from, up to its @."""
 
 
+class AlertsSettings(BaseModel):
+    """Where owners are told that an agent has trouble."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+
+    webhook_url: Annotated[
+        str | None,
+        AfterValidator(lambda url: url and _web_address(url.partition("?")[0]) and url),
+        Expects("an address such as https://alerts.example.com/denizen"),
+    ] = None
+    """Where to POST that an agent cannot think or has set a message aside, once for each agent and cause."""
+
+    allow_private: Annotated[
+        tuple[str, ...],
+        BeforeValidator(_several),
+        Expects('a list of hosts, such as ["alerts.lan", "10.0.0.5:9000"] (in the environment with commas between)'),
+    ] = ()
+    """Hosts of that address that may be in a private network."""
+
+
 _Rate = Annotated[int, BeforeValidator(_no_truth), Field(ge=0)]
 
 
@@ -393,6 +413,9 @@ class Settings(BaseModel):
     ] = None
     """The key that seals secrets. Only from the environment or .env. By default, one made in the home folder."""
 
+    alerts_secret: Annotated[SecretStr | None, Expects("a text that only you and the receiver know")] = None
+    """The secret that signs what is sent to `alerts.webhook_url`. Only from the environment or .env; shown nowhere."""
+
     tools: Annotated[
         tuple[str, ...],
         BeforeValidator(_several),
@@ -464,6 +487,8 @@ class Settings(BaseModel):
     oidc: OidcSettings = OidcSettings()
 
     limits: LimitSettings = LimitSettings()
+
+    alerts: AlertsSettings = AlertsSettings()
 
     telemetry: TelemetrySettings = TelemetrySettings()
 

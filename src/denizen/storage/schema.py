@@ -269,6 +269,19 @@ space_statuses = Table(
     sqlite_with_rowid=False,
 )
 
+alerts = Table(
+    "alerts",  # that owners were told of an agent's trouble; gone when the cause is over
+    metadata,
+    _key("agent_id", "agents.id"),
+    _key("cause"),
+    _text("detail", "{}"),  # what the sentence needs: JSON, never words of a message
+    _int("created_at"),
+    Column("sent_at", BigInteger),  # to the webhook; NULL: not yet
+    _int("tries", 0),
+    _int("next_at", 0),  # when the webhook may be tried again
+    sqlite_with_rowid=False,
+)
+
 _UNENDED = text("number IS NULL")
 _ENDED = text("number IS NOT NULL")
 

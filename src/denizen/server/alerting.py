@@ -1,0 +1,86 @@
+"""Owners are told of trouble: in the stream of the agent, and by a webhook where one is set. Nothing waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass, field
+from typing import Final
+
+import httpx2
+import structlog
+
+from denizen.access.signatures import GENERIC_HEADER, generic_signature
+from denizen.agents import owner_alerts
+from denizen.agents.owner_alerts import OwnerAlert
+from denizen.app import Runtime
+from denizen.clock import SECOND, moment
+from denizen.errors import AddressRefused, StorageError
+from denizen.tools.outbound import Outbound
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+LOOK_SECONDS: Final = 10.0
+"""How often somebody looks whether trouble has begun or ended."""
+SEND_SECONDS: Final = 15.0
+
+
+@dataclass(frozen=True)
+class Receiver:
+    """Where alerts are sent."""
+
+    url: str
+    secret: str | None = None
+    allow_private: tuple[str, ...] = ()
+    outbound: Outbound = field(default_factory=Outbound)
+
+
+async def keep_telling(runtime: Runtime, receiver: Receiver | None, stop: asyncio.Event) -> None:
+    """Tell owners of trouble as it begins, until `stop` is set."""
+    while not stop.is_set():
+        try:
+            await tell(runtime, receiver)
+        except StorageError as error:
+            log.warning("owners could not be told of trouble", error=str(error))
+        await runtime.clock.wait(stop, LOOK_SECONDS)
+
+
+async def tell(runtime: Runtime, receiver: Receiver | None) -> None:
+    """Whoever watches an agent hears of what has begun, and the receiver gets what it has not got yet."""
+    if await runtime.db.read(owner_alerts.changes):
+        await runtime.db.write(owner_alerts.record)
+    if receiver is None or not await runtime.db.read(owner_alerts.has_due):
+        return
+    for alert in await runtime.db.write(owner_alerts.claim):
+        if await _send(receiver, alert, runtime.public_url, runtime.clock.now()):
+            await runtime.db.write(owner_alerts.mark_sent, alert)
+
+
+async def _send(receiver: Receiver, alert: OwnerAlert, server: str, now: int) -> bool:
+    """Whether the receiver has taken it."""
+    body = json.dumps(payload(alert, server), ensure_ascii=False).encode()
+    headers = {"Content-Type": "application/json"}
+    if receiver.secret is not None:
+        headers[GENERIC_HEADER] = generic_signature(receiver.secret, now // SECOND, body)
+    try:
+        async with asyncio.timeout(SEND_SECONDS):
+            client = receiver.outbound.client(receiver.allow_private)
+            answer = await client.post(receiver.url, content=body, headers=headers)
+    except (httpx2.HTTPError, AddressRefused, TimeoutError) as error:
+        log.warning("webhook for alerts failed", agent=alert.agent_id, cause=alert.cause, error=type(error).__name__)
+        return False
+    if not answer.is_success:
+        log.warning("webhook for alerts failed", agent=alert.agent_id, cause=alert.cause, status=answer.status_code)
+    return answer.is_success
+
+
+def payload(alert: OwnerAlert, server: str) -> dict[str, object]:
+    """What the receiver gets."""
+    return {
+        "type": "agent.trouble",
+        "agent": {"id": alert.agent_id, "handle": alert.handle, "name": alert.name},
+        "cause": alert.cause,
+        "text": alert.text,
+        "since": moment(alert.created_at).isoformat(),
+        "server": server,
+    }
