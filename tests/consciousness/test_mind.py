@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from pydantic_ai.messages import ModelMessage
+from sqlalchemy import select
 
 from denizen import call, forever, reply, skip
+from denizen.consciousness import log
+from denizen.consciousness.recall import passages
 from denizen.errors import ModelRejected
 from denizen.models import codec
 from denizen.models.scripted import Info, Turn
+from denizen.storage.database import insert_into, statement
+from denizen.storage.schema import wordings
 from tests.world import World, as_text, open_world
 
 
@@ -108,3 +114,45 @@ async def test_a_warm_mind_keeps_its_past_when_its_self_is_written_anew(small_un
     assert ("Attic" in first[0], "Attic" in last[0]) == (False, True)
     past = [line.split(": ", 1)[1] for line in last[1 : 1 + len(lived)]]
     assert past == [line.split(": ", 1)[1] for line in lived]
+
+
+async def test_entries_are_paged_from_either_end_with_their_times_and_cycles(world: World):
+    ada = await world.agent("Ada", model=forever(thinking))
+    noor = await world.person("Noor")
+    hall = await world.space("Hall", noor, ada)
+    times: list[int] = []
+    for text in ("hello", "hello again"):
+        times += [world.clock.now()] * 4
+        await world.say(noor, text, hall)
+        await world.run()
+        world.clock.advance(60)
+    expected = [(seq, times[seq - 1], (seq + 3) // 4) for seq in range(1, 9)]
+
+    async def page(read: Any, number: int, limit: int) -> list[tuple[int, int, int | None]]:
+        found = await world.denizen.db.read(read, ada.id, number, limit=limit)
+        return [(each.entry.seq, each.at, each.cycle) for each in found]
+
+    assert await page(log.entries_after, 0, 3) == expected[:3]
+    assert await page(log.entries_after, 3, 100) == expected[3:]
+    assert await page(log.entries_before, 9, 3) == expected[5:]
+    assert await page(log.entries_before, 6, 100) == expected[:5]
+
+
+async def test_words_of_one_agent_that_are_forgotten_are_not_those_of_another(small_world: World):
+    """Passages are numbered by agent: both have a first one."""
+    rows = [{"agent_id": name, "embedder": "e", "number": 1, "codes": b"12345678"} for name in ("ada", "bee")]
+    every = statement(select(wordings.c.agent_id, wordings.c.number).order_by(wordings.c.agent_id))
+    db = small_world.denizen.db
+    agents = [
+        await small_world.agent("Ada", model=forever(thinking)),
+        await small_world.agent("Bee", model=forever(thinking)),
+    ]
+    noor = await small_world.person("Noor")
+    await small_world.say(noor, "hello", await small_world.space("Hall", noor, *agents))
+    await small_world.run()
+    for row, agent in zip(rows, agents, strict=True):
+        row["agent_id"] = agent.id
+    await db.write(lambda tx: tx.many(insert_into(wordings, *rows[0]), rows))
+    ada, bee = agents
+    assert await db.write(passages.forget, ada.id, [1]) == 1
+    assert await db.read(lambda tx: tx.all(every)) == [(bee.id, 1)]

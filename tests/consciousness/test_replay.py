@@ -9,7 +9,7 @@ import pytest
 from pydantic_ai.tools import ToolDefinition
 from sqlalchemy import bindparam, select, update
 
-from denizen import reply, scripted, skip
+from denizen import call, reply, scripted, skip
 from denizen.errors import InvalidInput
 from denizen.models.prices import Price
 from denizen.storage.database import Tx, statement
@@ -132,3 +132,12 @@ async def test_without_its_tools_a_request_is_shown_but_not_asked_again(small_wo
     assert (rebuilt.tools, rebuilt.tools_kept) == ((), False)
     with pytest.raises(InvalidInput, match="were not kept"):
         await small_world.denizen.rethink(ada, 1, model="demo")
+
+
+async def test_the_results_of_the_last_step_are_told_though_nothing_was_said_after_them(small_world: World) -> None:
+    ada = await small_world.agent("Ada", call("peek_inbox"), cycle={"max_steps": 1})
+    await small_world.denizen.trigger(ada, "bell")
+    await small_world.run()
+    (rebuilt,) = await small_world.denizen.replay(ada, 1)
+    assert rebuilt.results is not None
+    assert as_text(rebuilt.results).startswith("peek_inbox → ")

@@ -109,7 +109,7 @@ async def test_what_is_still_being_answered_is_not_summed_up_but_an_open_vote_ho
     noor, panel = await a_panel(world, "Seth", "Buber")
     asked = await ask(world, panel, noor, "One", "Two")
     seth, _ = await world.denizen.advisors(panel)
-    profile = CompactionProfile(tail_turns=0, min_turns=1)
+    profile = CompactionProfile(tailTurnsToKeep=0, minTurnsToSummarize=1)
 
     async def to_be_summed_up() -> list[int]:
         state = Rolled(panel.id, seth.id, "", Memory(), 0)
