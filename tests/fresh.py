@@ -10,7 +10,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,15 +47,15 @@ class House:
         return (self.home / "token").read_text().strip()
 
     def get(self, path: str) -> Any:
-        return self._call(urllib.request.Request(self._url(path)))
+        return self._call(urllib.request.Request(self.url(path)))
 
     def post(self, path: str, body: object) -> Any:
         data = json.dumps(body).encode()
         return self._call(
-            urllib.request.Request(self._url(path), data=data, headers={"Content-Type": "application/json"})
+            urllib.request.Request(self.url(path), data=data, headers={"Content-Type": "application/json"})
         )
 
-    def _url(self, path: str) -> str:
+    def url(self, path: str) -> str:
         return f"http://127.0.0.1:{self.port}{path}"
 
     def _call(self, request: urllib.request.Request) -> Any:
@@ -97,13 +97,15 @@ def until(check: Any, deadline_seconds: float) -> Any:
 
 
 @contextmanager
-def started(command: list[str], folder: Path, home: Path, *, deadline_seconds: float = 300) -> Iterator[House]:
-    """Denizen runs inside; it is told to stop on leaving, and has stopped afterwards."""
+def started(
+    command: list[str], folder: Path, home: Path, *, deadline_seconds: float = 300, passing: Sequence[str] = ()
+) -> Iterator[House]:
+    """Denizen runs inside, with these variables of ours; it is told to stop on leaving, and has stopped afterwards."""
     port = free_port()
     output = home.parent / f"{home.name}.out"
     # Nothing of the machine's own environment but what a shell has, and whom it trusts: no keys, no settings.
     kept = ("PATH", "LANG", "TMPDIR", "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS")
-    environment = {name: os.environ[name] for name in kept if name in os.environ}
+    environment = {name: os.environ[name] for name in (*kept, *passing) if name in os.environ}
     environment |= {"HOME": str(home.parent), "DENIZEN_HOME": str(home), "DENIZEN_PORT": str(port)}
     # What was downloaded before need not be downloaded again: what is installed is checked against the same hashes.
     environment |= {"PIP_CACHE_DIR": str(Path.home() / ".cache/pip"), "npm_config_cache": str(Path.home() / ".npm")}

@@ -81,7 +81,8 @@ _copied: Final = (
         overflow, id=_fork + ":" + func.replace(overflow.c.id, cast(bindparam("agent"), Text) + ":", ""), agent_id=_fork
     ),
     # What those cycles were woken by, so that it can be read, and found by whoever forgets.
-    _of_cycles(events, agent_id=_fork),
+    # Nobody waits for the fork.
+    _of_cycles(events, agent_id=_fork, waits=0),
     _of_agent(passages, passages.c.cycle <= bindparam("last")),
 )
 _kept_now: Final = (_of_agent(goals), _of_agent(notes))

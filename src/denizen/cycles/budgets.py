@@ -628,8 +628,17 @@ def _raised(
 _of_server = statement(select(agents.c.id).where(_IS_HELD, agents.c.held_by == "server:day"))
 
 
-def reconsider_server(tx: Tx) -> None:
+async def reconsider_server(db: Database) -> None:
     """A server starts, perhaps with a higher limit: agents that rest because of the limit try again."""
+    if await db.read(_any_of_server):
+        await db.write(_release_of_server)
+
+
+def _any_of_server(tx: Tx) -> bool:
+    return tx.one(_of_server) is not None
+
+
+def _release_of_server(tx: Tx) -> None:
     for (agent_id,) in tx.all(_of_server):
         if tx.run(_release, agent=agent_id):
             _wake(tx, agent_id)

@@ -308,7 +308,7 @@ class Wiring:
                 await stack.enter_async_context(listening(self._bus, residents, self.instance))
                 await stack.enter_async_context(overhearing(self._bus, self._moderator, self.instance))
             self._moderator.hint()
-            await self.db.write(budgets.reconsider_server)
+            await budgets.reconsider_server(self.db)
             await residents.look_back()
             await residents.sweep()
             yield residents

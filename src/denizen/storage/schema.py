@@ -94,6 +94,7 @@ identities = Table(
 )
 
 _HELD = text("held_by IS NOT NULL")
+_PARKED = text("parked_cause IS NOT NULL")
 
 agents = Table(
     "agents",
@@ -114,6 +115,7 @@ agents = Table(
     _int("parked_tries", 0),  # how often it has tried in vain since
     _int("created_at"),
     Index("ix_agents_held", "held_until", sqlite_where=_HELD, postgresql_where=_HELD),
+    Index("ix_agents_parked", "parked_until", sqlite_where=_PARKED, postgresql_where=_PARKED),
 )
 
 leases = Table(

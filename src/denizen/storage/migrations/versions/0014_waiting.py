@@ -25,6 +25,8 @@ def upgrade() -> None:
     op.add_column("agents", sa.Column("parked_detail", sa.Text))
     op.add_column("agents", sa.Column("parked_until", sa.BigInteger))
     op.add_column("agents", _int("parked_tries", 0))
+    parked = sa.text("parked_cause IS NOT NULL")
+    op.create_index("ix_agents_parked", "agents", ["parked_until"], sqlite_where=parked, postgresql_where=parked)
     op.add_column("spaces", _text("floor", "all"))
     op.add_column("spaces", _int("agent_run_limit", 12))
     op.add_column("spaces", _int("agent_run", 0))
