@@ -116,7 +116,7 @@ async def test_a_model_that_writes_nothing_at_all_leaves_a_status(world: World):
 
 async def test_what_was_sent_for_the_model_can_be_recalled(world: World):
     ada, hall = await alone(world, "The spare key is under the flowerpot.", "Told Noor.", text="Where is the key?")
-    found = await world.denizen.recall(ada, "flowerpot", space=hall.name)
+    found = await world.denizen.recall(ada, "flowerpot", space=hall)
     assert ("said", "The spare key is under the flowerpot.") in [(each.kind, each.text) for each in found]
 
 
@@ -212,7 +212,7 @@ async def test_with_several_waiting_each_text_goes_to_one_space(world: World, si
     ]
     assert await world.endings(ada) == [(1, "acted", "answered", "It is 6.")]
     assert await world.denizen.db.read(check) == []
-    found = await world.denizen.recall(ada, "It is 4", space=east.name)
+    found = await world.denizen.recall(ada, "It is 4", space=east)
     assert ("said", "It is 4.") in [(each.kind, each.text) for each in found]
 
 

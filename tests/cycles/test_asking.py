@@ -132,6 +132,16 @@ async def test_a_reply_picks_the_question_and_otherwise_the_oldest_is_answered(w
     ]
 
 
+async def test_a_message_that_mentions_only_others_is_no_answer(world: World):
+    ada, noor, hall = await asked_in_a_hall(world, call("confirm", what="deploy"), reply("Still waiting."), "Waiting.")
+    sam = await world.person("Sam")
+    await world.denizen.join(hall, sam)
+    await world.say(noor, "@sam, are you there?", hall)
+    await world.run()
+    assert [each.state for each in await world.denizen.waiting_calls(noor)] == ["waiting"]
+    assert await results(world, ada) == [f"results: confirm → {NOT_YET}"]
+
+
 async def test_words_of_an_agent_or_a_service_answer_nothing(world: World):
     """Only a person's message is an answer; another agent's ends the pause as anything that wakes does."""
     ada, noor, hall = await asked_in_a_hall(world, call("confirm", what="deploy"), reply("Still waiting."), "Waiting.")

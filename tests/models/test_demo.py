@@ -25,8 +25,8 @@ from pydantic_ai.tools import ToolDefinition
 
 from denizen.clock import SECOND
 from denizen.consciousness.selfhood import Identity, Surroundings, describe_space, render
-from denizen.cycles.cycle import REMINDER
-from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
+from denizen.cycles import answering
+from denizen.ids import AgentId, CycleId, EntityId, OrganizationId, SpaceId
 from denizen.inbox.events import Event
 from denizen.inbox.format import MID_CYCLE_UPDATE, format_inbox
 from denizen.models import request
@@ -278,7 +278,8 @@ async def test_what_comes_in_the_middle_of_a_cycle_is_dealt_with_in_it():
 async def test_reminded_that_someone_waits_it_does_not_speak_in_vain():
     messages = [the_self(), inbox(heard("hi"))]
     assert (await live(messages, result="refused"))[-1] == "Could not say something. Nothing is pending."
-    messages.append(ModelRequest(parts=[UserPromptPart(REMINDER.format(who="Noor", space="Room"))]))
+    waiting = answering.Waiting(SpaceId("room"), "Room", ("Noor",), None)
+    messages.append(answering.reminder(1, CycleId("cycle"), waiting, offers=True).message)
     assert await live(messages) == ['skip {"reason":"nothing more to say"}']
 
 

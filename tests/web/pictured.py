@@ -371,6 +371,7 @@ async def _release(pictured: Pictured) -> None:
     for who, text in (
         (pictured.sam, "Morning. The release checklist is done, but for the migration."),
         (pictured.bo, _MIGRATION),
+        (pictured.sam, "I keep an eye on the graphs."),
     ):
         await world.say(who, text, release)
         await world.run_after(180)
@@ -380,7 +381,6 @@ async def _release(pictured: Pictured) -> None:
     for text in ("Good. @bo run the tests, please, and deploy if they pass.", "@ada, could you write the notes?"):
         await world.say(pictured.noor, text, release)
         await world.run()
-    await world.say(pictured.sam, "I keep an eye on the graphs.", release)
     await world.run_after(60)
     # All but the last message in the lobby was read: what a picture shows is read by it, and the next is another.
     for space in (pictured.kitchen, pictured.lobby, pictured.thesis, pictured.with_bo, release):

@@ -288,12 +288,17 @@ def outgoing(words: Words | None) -> Outgoing | None:
     return Outgoing(words.waiting.space_id, posting.draft(words.text[: posting.MESSAGE_CHARACTERS]), words.step)
 
 
-def deliver_text(tx: Tx, agent_id: AgentId, cycle: OpenCycle, sending: Outgoing) -> EffectRecord | None:
-    """The text stands in the space as a message of the agent; None where it would carry private words there."""
+def deliver_text(
+    tx: Tx, agent_id: AgentId, cycle: OpenCycle, sending: Outgoing, new: Sequence[Entry] = ()
+) -> EffectRecord | None:
+    """The text stands in the space as a message of the agent; None where it would carry private words there.
+
+    `new` are the entries that are written with it, which the cycle does not have yet.
+    """
     space_id, what, step = sending.space_id, sending.what, sending.step
     if guard.crossing(tx, agent_id, cycle.id, space_id, what, cycle.events, cycle.remembered) is not None:
         return None
-    hop = hop_of_send(tx, agent_id, space_id, cycle.events, shown_in(cycle.entries))
+    hop = hop_of_send(tx, agent_id, space_id, cycle.events, shown_in((*cycle.entries, *new)))
     answers = floor.asked_by(cycle.events, space_id)
     posted = posting.post(tx, space_id, agent_id, what, hop=hop, cycle_id=cycle.id, answers=answers)
     result = json.dumps({"success": True, "messageId": posted.id}, separators=(",", ":"))

@@ -162,7 +162,7 @@ def store_reminder(
     """The model's text, and the reminder that somebody waits, are in the log; the text is sent where it belongs."""
     fence(tx, lease)
     store_response(tx, lease.agent_id, cycle, entries, charge)
-    sent = None if sending is None else answering.deliver_text(tx, lease.agent_id, cycle, sending)
+    sent = None if sending is None else answering.deliver_text(tx, lease.agent_id, cycle, sending, entries)
     _announce(tx, lease.agent_id, cycle.id)
     return sent
 

@@ -106,7 +106,7 @@ def close_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -> int:
         log.append(tx, agent_id, ending.entries)
     sent = None
     if ending.sending is not None:
-        sent = answering.deliver_text(tx, agent_id, cycle, ending.sending)
+        sent = answering.deliver_text(tx, agent_id, cycle, ending.sending, ending.entries)
     if charge is not NOTHING:
         ledger.enter(tx, agent_id, cycle.id, "usage", charge)
     if ending.outcome == "failed":

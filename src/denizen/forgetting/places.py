@@ -16,6 +16,7 @@ from denizen.storage.database import Params, Tx, statement
 from denizen.storage.schema import (
     advisors,
     agents,
+    alerts,
     calls,
     cycles,
     effects,
@@ -154,6 +155,7 @@ PLACES: Final = (
     Place(calls, {"arguments": "text", "result": "text"}, agent=calls.c.agent_id, cycle=calls.c.cycle_id),
     Place(ledger, {"detail": "text"}, agent=ledger.c.agent_id, cycle=ledger.c.cycle_id),
     Place(space_statuses, {"detail": "text"}, agent=space_statuses.c.agent_id),
+    Place(alerts, {"detail": "text"}, agent=alerts.c.agent_id),
     Place(
         agents,
         {"parked_detail": "text"},

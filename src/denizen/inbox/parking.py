@@ -18,7 +18,7 @@ from denizen.bus.streams import WAKE, wake_payload
 from denizen.clock import SECOND, Instant
 from denizen.ids import AgentId, OrganizationId
 from denizen.inbox import statuses
-from denizen.inbox.statuses import PARKING_CAUSES, ParkingCause
+from denizen.inbox.statuses import PARKING_CAUSES, Cause, ParkingCause
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import agents, space_statuses
 
@@ -95,7 +95,7 @@ def mark(tx: Tx, agent_id: AgentId, cause: ParkingCause, detail: Mapping[str, Js
 
 def tell(tx: Tx, parked: Parked) -> None:
     """Every space in which somebody waits for the agent says why it cannot answer."""
-    over = ["failing", *(each for each in PARKING_CAUSES if each != parked.cause)]
+    over: list[Cause] = ["failing", *(each for each in PARKING_CAUSES if each != parked.cause)]
     statuses.clear(tx, parked.agent_id, over)
     statuses.show_where_someone_waits(tx, parked.agent_id, parked.cause, retry_at=parked.until, **parked.detail)
 

@@ -213,7 +213,7 @@ def post(
 
     What a person says where an agent has asked something is the answer.
     """
-    question = calls.question_for(tx, space_id, author_id, what.text, reply_to)
+    question = calls.question_for(tx, space_id, author_id, what, reply_to)
     asked = None if question is None else question.agent_id
     posted = posting.post(
         tx, space_id, author_id, what, id=id, reply_to=reply_to, metadata=metadata, urgent=urgent, asked=asked

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -23,6 +23,7 @@ from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
 from denizen.inbox.outside import parsed
 from denizen.spaces import directory, posting
+from denizen.spaces.posting import Draft
 from denizen.storage.database import Tx, insert_into, statement, storable
 from denizen.storage.schema import calls, instances, memberships, messages
 from denizen.tools.tool import OnCrash
@@ -573,12 +574,16 @@ _asked_in = statement(
 _cycle_of = statement(select(messages.c.cycle_id).where(messages.c.id == bindparam("message_id")))
 
 
-def question_for(tx: Tx, space_id: SpaceId, author_id: EntityId, text: str, reply_to: str | None) -> Call | None:
-    """What an agent has asked in the space that a message with this text would answer, if there is something.
+def question_for(
+    tx: Tx, space_id: SpaceId, author_id: EntityId, what: Draft, reply_to: str | None = None
+) -> Call | None:
+    """What an agent has asked in the space that this message would answer, if there is something.
 
     A reply answers what it replies to: the question itself, or the cycle that asked it. Otherwise the oldest question
-    that an agent pauses for is answered. An approval is answered only by its code.
+    that an agent pauses for is answered, unless the message mentions only others. An approval is answered only by its
+    code.
     """
+    text, mentions = what.text, what.rendered.mentions
     asked = [Call(*row) for row in tx.all(_asked_in, space_id=space_id)]
     if not asked or directory.get_entity(tx, author_id).kind != "human":
         return None
@@ -589,7 +594,12 @@ def question_for(tx: Tx, space_id: SpaceId, author_id: EntityId, text: str, repl
         row = tx.one(_cycle_of, message_id=reply_to)
         meant = {reply_to, row[0] if row else None}
         return next((each for each in questions if each.id in meant or each.cycle_id in meant), None)
-    return next((each for each in questions if each.mode == "pause"), None)
+    return next((each for each in questions if each.mode == "pause" and _is_for(tx, each, mentions)), None)
+
+
+def _is_for(tx: Tx, question: Call, mentions: Collection[str]) -> bool:
+    """Whether a message with these mentions may be meant for whoever asked."""
+    return not mentions or directory.get_entity(tx, question.agent_id).handle in mentions
 
 
 def answer_in_words(tx: Tx, question: Call, message_id: MessageId, seq: int, author_id: EntityId, text: str) -> None:
