@@ -38,18 +38,18 @@ async def told(world: World, *, warm: bool) -> tuple[list[list[str]], list[str]]
     """Every request of a life, lived in one go or with a restart before each message, and its log."""
     ada = await world.agent("Ada", model=forever(thinking))
     noor, bert = await world.person("Noor"), await world.person("Bert")
-    hall = await world.space("Hall", noor, bert, ada)
+    hall, attic = await world.space("Hall", noor, bert, ada), await world.space("Attic", noor, bert, ada)
     requests: list[list[str]] = []
     if warm:
         async with world.denizen.living():
             for text in SAID:
-                await world.say(noor, text, hall)
+                await world.say(noor, text, attic if text == "fail" else hall)
                 await world.run()
         requests = await world.prompts(ada)
     else:
         for text in SAID:
             await world.restart(ada=forever(thinking))
-            await world.say(noor, text, hall)
+            await world.say(noor, text, attic if text == "fail" else hall)
             await world.run()
             requests += await world.prompts(ada)
     return requests, await world.history(ada)

@@ -12,6 +12,7 @@ from tests.server.test_panels import speaking
 ONCE_BY_NATURE = {
     "/api/agents/{agent_id}/suspend",
     "/api/agents/{agent_id}/resume",
+    "/api/agents/{agent_id}/try-again",
     "/api/agents/{agent_id}/inbox/{event_id}/requeue",
     "/api/agents/{agent_id}/inbox/{event_id}/urgent",
     "/api/apply",
@@ -19,6 +20,8 @@ ONCE_BY_NATURE = {
     "/api/entities/{entity_id}/identities",
     "/api/forget",
     "/api/panels/{panel_id}/rounds/{round_id}/cancel",
+    "/api/spaces/{space_id}/agents/{agent_id}/ask-for-answer",
+    "/api/spaces/{space_id}/continue",
     "/api/spaces/{space_id}/members",
     "/hooks/calls/{call_id}",
     "/hooks/{webhook_id}",
