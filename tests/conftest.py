@@ -77,6 +77,7 @@ _plainly = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain
 @pytest.fixture(autouse=True)
 def _plain_tracebacks() -> None:
     """A pretty one, with all that each frame knows, takes seconds to draw, and nobody looks at it."""
+    structlog.reset_defaults()  # a test before this one may have had a command set up its own log
     structlog.configure(processors=[*_as_usual, _plainly])
 
 
