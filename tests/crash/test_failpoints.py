@@ -25,7 +25,6 @@ LIVING = [
     "open_cycle",
     "post",
     "postpone_cycle",
-    "reconsider_server",
     "release",
     "renew",
     "resume_cycle",
