@@ -113,3 +113,20 @@ async def test_what_is_written_without_a_connection_is_sent_by_itself_once_and_i
     await expect(again.get_by_role("article", name="Noor: Five")).to_have_attribute("data-seq", "6")
     said = [each.text for each in await world.denizen.messages(kitchen)]
     assert said == ["Zero", "One", "Two", "Three", "Four", "Five"]
+
+
+async def test_a_space_that_could_not_be_read_is_read_when_the_connection_is_back(house: House, visit: Visit) -> None:
+    world = house.world
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    kitchen = await world.space("Kitchen", noor, sam)
+    garden = await world.space("Garden", noor, sam)
+    await world.say(sam, "Tea at four", garden)
+    hers = await visit(noor)
+    page = await hers.open(f"/s/{kitchen.id}")
+    await expect(page.get_by_role("link", name="Garden")).to_be_visible()
+    await hers.context.set_offline(True)
+    await page.get_by_role("link", name="Garden").click()
+    await expect(page.get_by_text("The server cannot be reached.")).to_be_visible()
+    await hers.check_accessibility()
+    await hers.context.set_offline(False)
+    await expect(page.get_by_role("article", name="Sam: Tea at four")).to_be_visible()

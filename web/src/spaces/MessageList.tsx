@@ -160,7 +160,7 @@ export function MessageList({ ref, space, conversation, target, mark, onSeen, on
     return () => document.removeEventListener("visibilitychange", onVisible);
   }, []);
 
-  if (!read) return conversation.error ? <Failed conversation={conversation} /> : <Loading />;
+  if (!read) return conversation.error ? <div className={css.listFrame}><Failed conversation={conversation} /></div> : <Loading />;
   return (
     <div className={css.listFrame}>
       {/* Scrolled with the keyboard as well. */}

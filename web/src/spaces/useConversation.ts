@@ -78,6 +78,12 @@ export function useConversation(id: string, at: number | null): Conversation {
     setError(null);
     begin();
   }, [begin]);
+  const failed = error !== null;
+  useEffect(() => {
+    // What could not be read without a connection is read when it is back.
+    if (open && failed) retry();
+    // Only then: where the server refuses, asking again at once would be asking for ever.
+  }, [open]);
 
   return useMemo(() => ({ error, loading, loadEarlier, loadLater, jump, retry }), [error, loading, loadEarlier, loadLater, jump, retry]);
 }
