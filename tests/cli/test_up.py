@@ -86,7 +86,8 @@ def test_a_start_says_where_to_go_and_the_token_once_and_sigterm_drains(tmp_path
     with started(UP, ROOT, home) as house:
         until(lambda: "denizen login" in house.output.read_text(), 100)
         said = house.output.read_text()
-        for expected in ("is up", f"http://127.0.0.1:{house.port}", "Ada, Bo", "Lobby", "demo", house.token):
+        address = f"http://127.0.0.1:{house.port}"
+        for expected in ("is up", address, "Ada, Bo", "Lobby", "demo", "[budget]", house.token):
             assert expected in said
         assert re.search(rf"http://127\.0\.0\.1:{house.port}/login#dzl_[\w-]{{43}}\s", said)
         private = next(space for space in house.get("/api/spaces")["spaces"] if space["name"].endswith("Ada"))

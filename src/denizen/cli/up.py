@@ -158,7 +158,7 @@ def _say_hello(
     if token is not None:
         lines.add_row("token", f"[bold]{token}[/bold]")
         lines.add_row("", f"shown this once; kept for this machine in {settings.home / TOKEN_FILE}")
-    lines.add_row("budget", _budget(settings))
+    lines.add_row("budget", Text(_budget(settings)))
     lines.add_row("talk", f"{_called()} chat")
     console = stdout()
     console.print(f"[bold]Denizen {__version__}[/bold] is up. Ctrl-C stops it.")
