@@ -21,7 +21,6 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -160,13 +159,15 @@ def _seen(house: House, space: str, agent: str) -> Outcome | None:
 
 
 def _heard(lines: list[str], agent: str, space: str) -> Outcome | None:
-    for name, data in pairwise(list(lines)):
-        if not data.startswith("data: ") or space not in data:
+    name = ""
+    for line in list(lines):
+        name = line.removeprefix("event: ") if line.startswith("event: ") else name
+        if not line.startswith("data: ") or space not in line:
             continue
-        told = json.loads(data.removeprefix("data: "))
-        if name == "event: message" and told["author"]["id"] == agent:
+        told = json.loads(line.removeprefix("data: "))
+        if name == "message" and told["author"]["id"] == agent:
             return "answered"
-        if name == "event: space.statuses" and any(each["cause"] != "failing" for each in told["statuses"]):
+        if name == "space.statuses" and any(each["cause"] not in ("queued", "failing") for each in told["statuses"]):
             return "told"
     return None
 
