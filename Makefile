@@ -54,11 +54,12 @@ $(READY): $(RUNNABLE) requirements/lock.txt
 	@$(BIN)/python -m pip --disable-pip-version-check -qq install $(LOCKED) -r requirements/lock.txt
 	@touch $@
 
-# Once for all: workers that start together would each compile all that the tests import. What is wrong with the tests
-# is told when they run.
+# Once for all: workers that start together would each compile all that the tests import, and Hypothesis would list in
+# each which characters there are. What is wrong with the tests is told when they run.
 $(COMPILED): $(READY)
 	@echo "Compiling what the tests import."
 	@$(BIN)/python -m pytest --collect-only -qq > /dev/null 2>&1 || true
+	@$(BIN)/python -c 'from hypothesis import strategies; strategies.text().validate()'
 	@touch $@
 
 run: $(RUNNABLE)

@@ -60,7 +60,11 @@ AFTERWARDS: Final = {"later": "late", "timer": "rung"}
 CONFIRM: Final = ClientTool(
     name="confirm",
     description="Ask a person before you answer.",
-    parameters={"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]},
+    parameters={
+        "type": "object",
+        "properties": {"number": {"type": "integer"}, "then": {"type": "string"}},
+        "required": ["number", "then"],
+    },
 )
 
 _TASK = re.compile(r"#(\d+) for (\w+) in (\w+): (\w+)")
@@ -196,6 +200,10 @@ class _Cycle:
         texts = [str(arguments.get("text", "")) for name, arguments in self.called if name == "send_message"]
         return {int(found[1]) for each in texts if (found := _ANSWER.match(each))}
 
+    def puts_off(self, task: _Task) -> bool:
+        """Whether it is answered in another cycle; so is what nobody has confirmed when something else came up."""
+        return task.kind in AFTERWARDS or (task.kind == "confirm" and f"confirmed {task.number}" not in self.heard)
+
     def noted(self, tool_name: str) -> set[int]:
         if tool_name == "timer":
             set_for = [str(arguments["reason"]) for name, arguments in self.called if name == "set_timer"]
@@ -242,7 +250,7 @@ class Script:
         if all(task.kind == "silent" for task in tasks) and "[REMINDER]" not in cycle.heard and not cycle.called:
             return "Somebody should answer that."
         outside = self._outside(cycle, tasks)
-        open_tasks = [task for task in tasks if task.number not in cycle.answered() and task.kind not in AFTERWARDS]
+        open_tasks = [task for task in tasks if task.number not in cycle.answered() and not cycle.puts_off(task)]
         if outside and not (open_tasks and all(task.kind == "both" for task in open_tasks)):
             return outside
         if open_tasks:
@@ -279,6 +287,8 @@ class Script:
             return call("set_timer", after="1 minute", reason=told)
         if name in ("send", "fetch"):
             return call(name, number=task.number, book=str(self.town.life.folder / name))
+        if name == "confirm":
+            return call(name, number=task.number, then=f"#{task.number} for {self.handle} in {task.space}: confirmed")
         return call(name, number=task.number, then=told) if name == "later" else call(name, number=task.number)
 
     def _answers(self, cycle: _Cycle, tasks: list[_Task]) -> list[Piece]:
@@ -417,9 +427,9 @@ class Town:
 
     async def _answer(self, person: Entity) -> None:
         for asked in await self.runtime.waiting_calls(person):
-            number = json.loads(asked.arguments)["number"]
+            told = json.loads(asked.arguments)
             try:
-                await self.runtime.answer(asked, f"confirmed {number}", by=person)
+                await self.runtime.answer(asked, f"confirmed {told['number']}: {told['then']}", by=person)
             except AlreadySettled:
                 continue
 

@@ -133,6 +133,7 @@ def _within(path: Path, places: tuple[str, ...]) -> int | None:
 def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
     gc.enable()
 
 

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
+import sys
+import sysconfig
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import metadata
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +36,45 @@ def clone(to: Path) -> Path:
             (to / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, to / name)
     return to
+
+
+def furnish(folder: Path) -> None:
+    """Give a clone what `make run` would download and build, linked from here: only what Denizen needs to run.
+
+    That `make run` can do so by itself is shown by every clean checkout that comes as far as its tests, and in `make
+    test-all`.
+    """
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / ".venv"], check=True)
+    here = Path(sysconfig.get_path("purelib"))
+    there = next((folder / ".venv" / "lib").glob("python*/site-packages"))
+    listed = (ROOT / "requirements" / "run.txt").read_text()
+    named = {"pip", *re.findall(r"^([\w.-]+)==", listed, flags=re.MULTILINE)}
+    for package in metadata.distributions():
+        for file in package.files or () if re.sub(r"[-_.]+", "-", package.name).lower() in named else ():
+            if file.parts[0] != "..":
+                _link(here / file, there / file)
+    for source in (ROOT / "src").rglob("*.py"):
+        _link_compiled(source, folder / source.relative_to(ROOT))
+    for made in ("web/node_modules", "src/denizen/server/web"):
+        shutil.copytree(ROOT / made, folder / made, symlinks=True, copy_function=_link)
+    (folder / "src/denizen/server/web/index.html").touch()
+
+
+def _link(source: Path | str, target: Path | str) -> None:
+    Path(target).parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except FileExistsError:
+        return
+    except OSError:  # another file system
+        shutil.copy2(source, target, follow_symlinks=False)
+    _link_compiled(Path(source), Path(target))
+
+
+def _link_compiled(source: Path, target: Path) -> None:
+    """So that Python need not compile it again."""
+    if source.suffix == ".py" and (compiled := Path(cache_from_source(source))).is_file():
+        _link(compiled, cache_from_source(target))
 
 
 @dataclass

@@ -187,6 +187,39 @@ def clean_database(url: str) -> None:
     connection.execute("UPDATE alembic_version SET version_num = %s", [HEAD])
 
 
+class Filled:
+    """A database, and what was in it at first."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        connection = _kept_connection(url)
+        tables = [name for (name,) in connection.execute(_TABLES)]
+        self._rows = {name: _copied_out(connection, name) for name in tables}
+        self._numbers = connection.execute(_NUMBERS).fetchall()
+
+    def fill(self) -> None:
+        """What was in it at first is in it again, and nothing else."""
+        clean_database(self.url)
+        connection = _kept_connection(self.url)
+        with connection.transaction():
+            connection.execute("SET LOCAL session_replication_role = replica")  # in whichever order the tables come
+            for name, rows in self._rows.items():
+                if rows:
+                    with connection.cursor().copy(sql.SQL("COPY {} FROM STDIN").format(sql.Identifier(name))) as copy:
+                        copy.write(rows)
+            for name, number in self._numbers:
+                connection.execute("SELECT setval(%s, %s)", [name, number])
+
+
+_TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'alembic_version'"
+_NUMBERS = "SELECT format('%I.%I', schemaname, sequencename), last_value FROM pg_sequences WHERE last_value IS NOT NULL"
+
+
+def _copied_out(connection: psycopg.Connection, table: str) -> bytes:
+    with connection.cursor().copy(sql.SQL("COPY {} TO STDOUT").format(sql.Identifier(table))) as copy:
+        return b"".join(copy)
+
+
 def _command(server_url: str, command: sql.Composed) -> None:
     """Run it on the one connection that this process keeps: a new one costs as much as most commands."""
     _kept_connection(server_url).execute(command)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ def once(run_folder: Path) -> Once:
 
 
 @pytest.fixture(scope="session", params=["sqlite", "postgresql"])
-def founded(request: pytest.FixtureRequest, run_folder: Path, once: Once) -> Founded:
+def founded(request: pytest.FixtureRequest, run_folder: Path, once: Once, worker_id: str) -> Iterator[Founded]:
     """A town, once on SQLite and once on PostgreSQL. It is only copied, so all workers of the run share it."""
     folder = run_folder / f"town-{request.param}"
     server_url, url = None, f"sqlite:///{folder / 'denizen.db'}"
@@ -48,4 +48,9 @@ def founded(request: pytest.FixtureRequest, run_folder: Path, once: Once) -> Fou
         assert town.live() == 0
         return town.began
 
-    return Founded(Town(url, folder, once(f"founded-{request.param}", found)), server_url)
+    town = Town(url, folder, once(f"founded-{request.param}", found))
+    if server_url is None:
+        yield Founded(town, None)
+        return
+    with servers.fresh_database(server_url, f"town_{worker_id}", template="founded_town") as copy:
+        yield Founded(town, servers.Filled(copy))

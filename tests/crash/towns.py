@@ -7,9 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from uuid import uuid4
-
-from psycopg.conninfo import conninfo_to_dict
 
 from bench._crash import Town
 from bench._crash_child import Post
@@ -49,17 +46,16 @@ class Founded:
     """A town in which nothing was asked yet."""
 
     town: Town
-    server_url: str | None
-    """Where its database is, if it is PostgreSQL."""
+    filled: servers.Filled | None
+    """A PostgreSQL database for the copies, one after the other: making one takes longer than a life."""
 
     @contextmanager
     def copy(self, folder: Path) -> Iterator[Town]:
         """The same town once more, with a database of its own."""
         folder.mkdir(parents=True)
-        if self.server_url is None:
+        if self.filled is None:
             shutil.copy(self.town.folder / "denizen.db", folder / "denizen.db")
             yield Town(f"sqlite:///{folder / 'denizen.db'}", folder, self.town.began, flushes=False)
             return
-        original = str(conninfo_to_dict(self.town.url)["dbname"])
-        with servers.fresh_database(self.server_url, f"town_{uuid4().hex}", template=original) as url:
-            yield Town(url, folder, self.town.began)
+        self.filled.fill()
+        yield Town(self.filled.url, folder, self.town.began)
