@@ -76,6 +76,9 @@ _let_go_of = statement(
 _fence = statement(
     select(leases.c.epoch, leases.c.holder).where(leases.c.agent_id == bindparam("agent_id")).with_for_update(read=True)
 )
+_lock = statement(
+    select(leases.c.epoch).where(leases.c.agent_id == bindparam("agent_id")).with_for_update(key_share=True)
+)
 _held = statement(select(leases.c.until, leases.c.epoch).where(leases.c.agent_id == bindparam("agent_id")))
 _seize = statement(
     update(leases)
@@ -130,6 +133,11 @@ def fence(tx: Tx, lease: Lease) -> None:
     row = tx.one(_fence, agent_id=lease.agent_id)
     if row is None or row[0] != lease.epoch or row[1] != lease.holder:
         raise LeaseLost(f"Another process thinks for the agent {lease.agent_id} now.")
+
+
+def lock(tx: Tx, agent_id: AgentId) -> None:
+    """Writes of the agent's cycles wait until this transaction ends, and this one waits for those under way."""
+    tx.one(_lock, agent_id=agent_id)
 
 
 def seize(tx: Tx, agent_id: AgentId) -> int:

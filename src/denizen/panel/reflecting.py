@@ -25,6 +25,7 @@ from denizen.inbox.format import one_line
 from denizen.models.prices import Usage, expected_cost
 from denizen.panel import costs, marks, panels, rounds, standing
 from denizen.panel.asking import Kit
+from denizen.panel.costs import NoRoom
 from denizen.panel.panels import Panel
 from denizen.panel.standing import Voice
 from denizen.panel.taking import QUESTION_GONE
@@ -300,11 +301,12 @@ class Purse:
 
     def __init__(self, kit: Kit, panel: Panel) -> None:
         self._kit, self._db, self._panel = kit, kit.db, panel
-        self._kept: list[Amount] = []
-        """For calls that are under way."""
 
-    async def keep(self, named: NamedModel, most: Usage) -> Amount | None:
-        """Room for the most that the call may use, where that is limited. Raises `InvalidInput` where there is none."""
+    async def keep(self, named: NamedModel, most: Usage) -> str | None:
+        """The id of a reservation for the most that the call may use, where that is limited.
+
+        Raises `InvalidInput` where there is no room for it.
+        """
         panel, own = self._panel, self._panel.settings.budget
         server = self._kit.server_budget
         if server is not None and await server.refuse(self._db, self._kit.clock, *named, most) is not None:
@@ -318,25 +320,21 @@ class Purse:
         if dollars is None and any(each.in_dollars for each in limits):
             raise InvalidInput(f"There is a budget in dollars, and nobody here knows what {named[0]!r} costs.")
         need = Amount(most.input + most.output, ceil((dollars or 0) * 1_000_000))
-        # Before it is asked: the other voices of the turn do so at the same time.
-        self._kept.append(need)
-        scope = await self._db.write(costs.lacking, panel.organization_id, panel.id, own, sum(self._kept, Amount()))
-        if scope is not None:
-            self._kept.remove(need)
-            raise InvalidInput(costs.refusal(scope))
-        return need
+        reserved = await self._db.write(costs.reserve_beside, panel.organization_id, panel.id, own, need)
+        if isinstance(reserved, NoRoom):
+            raise InvalidInput(reserved.text)
+        return reserved
 
     async def pay(self, named: NamedModel, kept: Any, response: ModelResponse | None) -> None:
-        """The call is on the panel's account, and what was kept for it is free again."""
-        try:
-            if response is not None:
-                await self._db.write(_enter, self._panel, self._kit.charge(response, named[0]))
-        finally:
-            # Not before: in between, the other voices would find room that there is not.
-            if kept is not None:
-                self._kept.remove(kept)
+        """The call is on the panel's account, and what was reserved for it is free again."""
+        if response is not None:
+            await self._db.write(_enter, self._panel, self._kit.charge(response, named[0]), kept)
+        elif kept is not None:
+            await self._db.write(budgets.release_call, self._panel.id, kept)
 
 
-def _enter(tx: Tx, panel: Panel, charge: Charge) -> None:
+def _enter(tx: Tx, panel: Panel, charge: Charge, reserved: str | None) -> None:
     panels.hold(tx, panel.id)
     costs.enter(tx, panel.organization_id, panel.id, charge)
+    if reserved is not None:
+        budgets.release_call(tx, panel.id, reserved)
