@@ -53,6 +53,7 @@ from denizen.errors import (
     LeaseLost,
     ModelError,
     ModelRejected,
+    ModelUnsuitable,
     RequestTooLarge,
     StorageError,
 )
@@ -168,6 +169,11 @@ async def _live_through(thinking: _Thinking, watch: Watch) -> CycleOutcome:
         return await _fail(thinking, watch, error)
     finally:
         thinking.let_go()
+
+
+def _may_be_about_tool_choice(error: ModelRejected) -> bool:
+    """Whether a provider may have rejected a request because it names the tool to call, and for nothing that stays."""
+    return type(error) is ModelRejected or (isinstance(error, ModelUnsuitable) and "tool" in str(error).lower())
 
 
 async def _fail(thinking: _Thinking, watch: Watch, error: BaseException) -> CycleOutcome:
@@ -766,6 +772,8 @@ class _Thinking:
         try:
             response, speaker = await self._ask()
         except ModelRejected as error:
+            if not _may_be_about_tool_choice(error):
+                raise
             # Not every server takes a tool choice by name. The cycle has reached its limit anyway.
             log_line.warning("last step rejected", agent=self._mind.lease.agent_id, error=repr(error))
             return await self._end(reason, sending=await self._written())
