@@ -14,11 +14,13 @@ from denizen.agents.residents import SWEEP_SECONDS, first_to_try
 from denizen.checker import check_database
 from denizen.consciousness import lease as leases
 from denizen.consciousness.lease import LEASE_SECONDS
+from denizen.cycles.reflecting import reflect_on_next
 from denizen.errors import DatabaseUnavailable, NotFound
 from denizen.ids import AgentId
 from denizen.reflection import records
 from denizen.reflection.afterthoughts import Afterthoughts
 from denizen.reflection.books import AGENTS, Conversation, Run
+from denizen.reflection.claims import Claimant
 from denizen.reflection.state import Adjustment, StateOfMind
 from denizen.storage.database import statement
 from denizen.storage.schema import call_reservations, reflections, stances
@@ -206,7 +208,7 @@ async def test_a_process_that_was_faster_leaves_nothing_to_do(small_world: World
     ada, noor, room = await kitchen(small_world)
     await say(small_world, noor, room, "Hello.")
     late = Conversation(room.id, 1, {}, [], [Run("m", "interval", Adjustment(mood="patient"))])
-    assert not await small_world.denizen.db.write(records.keep_turn, ada.id, 1, [late], forgotten=0)
+    assert not await small_world.denizen.db.write(records.keep_turn, ada.id, 1, [late], forgotten=0, instance="late")
     assert (await small_world.denizen.stance(ada, room)).state == StateOfMind()
 
 
@@ -219,12 +221,35 @@ async def test_whom_another_process_lives_with_is_left_to_it(world: World):
         await world.say(noor, CROSS, room)
         await pondering.begun.wait()
     read = world.denizen.db.read
-    assert await read(records.behind, "one") == [ada.id]
+    one, another = Claimant("one", 30), Claimant("another", 30)
+    assert await read(records.behind, one) == [ada.id]
     assert await world.denizen.db.write(leases.acquire, ada.id, "another", 30) is not None
-    assert await read(records.behind, "one") == []
-    assert await read(records.behind, "another") == [ada.id]
+    assert await read(records.behind, one) == []
+    assert await read(records.behind, another) == [ada.id]
     world.clock.advance(31)
-    assert await read(records.behind, "one") == [ada.id]
+    assert await read(records.behind, one) == [ada.id]
+
+
+async def test_an_instance_that_starts_meanwhile_does_not_pay_for_the_same_cycle(world: World):
+    """The agent sleeps, so no lease says that another instance reflects on its cycle: a claim does."""
+    pondering = Pondering(PATIENT)
+    utility(world, model=pondering.model)
+    ada, noor, room = await kitchen(world)
+    denizen, other = world.denizen, Claimant("other", LEASE_SECONDS)
+    async with denizen.living() as residents:
+        await world.say(noor, CROSS, room)
+        await pondering.begun.wait()
+        await residents._settled()
+        reflector = denizen._equipment().reflector_of(await denizen.get_agent(ada))
+        assert not await reflect_on_next(denizen.db, ada.id, reflector, other)
+        # It is frozen for longer than a lease: another takes over, and what it comes back with is refused.
+        await denizen.db.write(leases.vanish, denizen.instance)
+        assert await denizen.db.write(records.claim, ada.id, 1, other)
+        await denizen.db.write(leases.appear, "other", LEASE_SECONDS)
+        pondering.may_answer.set()
+        await residents.run_until_idle()
+    assert len(pondering.model.requests) == 1
+    assert await runs(world, ada, room) == []
 
 
 async def test_what_an_instance_left_that_is_gone_is_reflected_on_by_another(small_world: World):
@@ -239,7 +264,7 @@ async def test_what_an_instance_left_that_is_gone_is_reflected_on_by_another(sma
     utility(small_world, model=pondering.model)
     names = (f"another {number}" for number in range(100))
     another = next(each for each in names if first_to_try(ada.id, [each, denizen.instance]) == each)
-    await denizen.db.write(leases.appear, another)
+    await denizen.db.write(leases.appear, another, LEASE_SECONDS)
     async with denizen.living() as residents:
         await residents.run_until_idle()
         assert pondering.model.requests == []

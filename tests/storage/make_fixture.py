@@ -521,7 +521,7 @@ def stances() -> Iterator[Row]:
             "created_at": START,
         },
     )
-    yield "reflecting", {"agent_id": "entity-ada", "cycle": 1}
+    yield "reflecting", {"agent_id": "entity-ada", "cycle": 1, "holder": "instance-1"}
 
 
 def voices() -> Iterator[Row]:

@@ -172,12 +172,13 @@ _forget = statement(instances.delete().where(instances.c.seen_at < bindparam("be
 _vanish = statement(instances.delete().where(instances.c.id == bindparam("instance")))
 
 
-def appear(tx: Tx, instance: str) -> list[str]:
-    """This instance is alive; gives all that are, in order. Those long gone are forgotten."""
+def appear(tx: Tx, instance: str, lease_seconds: float) -> list[str]:
+    """This instance is alive; gives all that were seen within the time of a lease. Those long gone are forgotten."""
     if tx.run(_seen, instance=instance, at=tx.now) == 0:
         tx.run(_appear, id=instance, seen_at=tx.now)
-    tx.run(_forget, before=tx.now - 20 * LEASE_SECONDS * SECOND)
-    return [row[0] for row in tx.all(_alive, since=tx.now - LEASE_SECONDS * SECOND)]
+    lease = int(lease_seconds * SECOND)
+    tx.run(_forget, before=tx.now - 20 * lease)
+    return [row[0] for row in tx.all(_alive, since=tx.now - lease)]
 
 
 def vanish(tx: Tx, instance: str) -> None:

@@ -1,7 +1,8 @@
 """Reflection of agents: what comes after a cycle, beside the agent's life. It delays nothing and touches no status.
 
 Cycle by cycle, in order: each conversation of it is thought over, and what came of it is kept in one transaction that
-moves the agent's mark. A process that ends in between leaves the mark where it was: the cycle is reflected on again.
+moves the agent's mark. An instance claims a cycle before it asks a model. One that ends in between leaves the mark
+where it was, and its claim is void: the cycle is reflected on again.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from denizen.models.prices import Price, Usage, expected_cost
 from denizen.plans import known
 from denizen.reflection import records, signals, thinking
 from denizen.reflection.books import AGENTS, Run
+from denizen.reflection.claims import Claimant
 from denizen.reflection.settings import Metaprompt
 from denizen.reflection.thinking import Felt, NamedModel, Reflector, Tried, Turn, last_felt, quoted, think
 from denizen.spaces import directory, posting
@@ -145,14 +147,15 @@ def is_error(result: str) -> bool:
 # Reflecting
 
 
-async def reflect_on_next(db: Database, agent_id: AgentId, reflector: Reflector) -> bool:
-    """The next cycle that the agent has lived is reflected on; False if there is none."""
+async def reflect_on_next(db: Database, agent_id: AgentId, reflector: Reflector, by: Claimant) -> bool:
+    """The next cycle that the agent has lived is reflected on; False if there is none, or another instance does it."""
     lived = await db.read(next_lived, agent_id)
-    if lived is None:
+    if lived is None or not await db.write(records.claim, agent_id, lived.cycle, by):
         return False
     spaces = dict.fromkeys(each.space_id for each in lived.heard)
     came_of_it = [await think(reflector, await db.read(_turn, agent_id, lived, space_id)) for space_id in spaces]
-    await db.write(records.keep_turn, agent_id, lived.cycle, came_of_it, forgotten=lived.forgotten)
+    forgotten, instance = lived.forgotten, by.instance
+    await db.write(records.keep_turn, agent_id, lived.cycle, came_of_it, forgotten=forgotten, instance=instance)
     return True
 
 

@@ -2,7 +2,8 @@
 
 Turn by turn, in order, once everyone has answered the message: each voice that reflects thinks the turn over as it saw
 it, which is what people said and what it said itself. What came of it is kept for all voices in one transaction that
-moves the panel's mark. A process that ends in between leaves the mark where it was: the turn is reflected on again.
+moves the panel's mark. An instance claims a turn before it asks a model. One that ends in between leaves the mark where
+it was, and its claim is void: another finds the turn, and reflects on it again.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from denizen.panel.standing import Voice
 from denizen.panel.taking import QUESTION_GONE
 from denizen.reflection import configuration, signals, thinking
 from denizen.reflection.books import VOICES, Conversation, Run
+from denizen.reflection.claims import Claimant
 from denizen.reflection.configuration import Configuration, Effective
 from denizen.reflection.sentiment import Classifier, Reading
 from denizen.reflection.settings import Metaprompt
@@ -204,15 +206,20 @@ class Reflecting:
     """What panels reflect with in this process."""
 
     def __init__(
-        self, kit: Kit, configuration: Callable[[], Configuration], classifier: Classifier | None = None
+        self,
+        kit: Kit,
+        configuration: Callable[[], Configuration],
+        classifier: Classifier | None = None,
+        *,
+        claimant: Claimant,
     ) -> None:
-        self._kit, self._db = kit, kit.db
+        self._kit, self._db, self._claimant = kit, kit.db, claimant
         self._configuration, self._classifier = configuration, classifier
 
     async def reflect_on_next(self, panel_id: SpaceId) -> bool:
-        """The next turn that everyone has answered is reflected on; False if there is none."""
+        """The next turn that everyone has answered is reflected on; False if there is none, or another does it."""
         held = await self._db.read(next_held, panel_id)
-        if held is None:
+        if held is None or not await self._db.write(marks.claim, panel_id, held.number, self._claimant):
             return False
         purse, readings = Purse(self._kit, held.panel), _Readings()
         at_once = asyncio.Semaphore(held.panel.settings.at_once)
@@ -229,7 +236,9 @@ class Reflecting:
             for each in thoughts:
                 each.cancel()
             await asyncio.gather(*thoughts, return_exceptions=True)
-        await self._db.write(standing.keep_panel_turn, panel_id, held.number, came, forgotten=held.forgotten)
+        forgotten, instance = held.forgotten, self._claimant.instance
+        where = panel_id, held.number
+        await self._db.write(standing.keep_panel_turn, *where, came, forgotten=forgotten, instance=instance)
         return True
 
     async def try_metaprompt(

@@ -923,6 +923,7 @@ reflecting = Table(
     metadata,
     _key("agent_id", "agents.id"),
     _int("cycle", 0),  # the number of the last cycle that was reflected on
+    Column("holder", Text),  # the instance that reflects on the next one; void when that instance is gone
 )
 
 voice_stances = Table(

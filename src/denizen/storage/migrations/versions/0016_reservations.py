@@ -1,4 +1,4 @@
-"""One reservation for each model call, and which instance reflects on the turns of a panel."""
+"""One reservation for each model call, and which instance reflects on the next turn of an agent or a panel."""
 
 from __future__ import annotations
 
@@ -33,4 +33,5 @@ def upgrade() -> None:
         sqlite_with_rowid=False,
     )
     op.create_index("ix_call_reservations_organization", "call_reservations", ["organization_id"])
+    op.add_column("reflecting", sa.Column("holder", sa.Text))
     op.add_column("panel_reflecting", sa.Column("holder", sa.Text))
