@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ from denizen.agents.instance_lock import InstanceLock, Neighbours
 from denizen.agents.registry import Agent
 from denizen.agents.residents import take_over_from
 from denizen.consciousness import lease as leases
-from denizen.errors import LeaseLost
+from denizen.errors import LeaseLost, ModelKeyRejected
 from denizen.models.scripted import reply, scripted
 from denizen.spaces.directory import Space
 from denizen.storage.database import Tx
@@ -112,6 +113,36 @@ async def test_a_clock_that_was_set_back_makes_nobody_wait_for_longer_than_a_lea
             assert not await answers(world, hall)
             world.clock.advance(31)
             assert await answers(world, hall)
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [
+        [RuntimeError("oh"), reply("Here I am."), "Answered."],
+        [reply("Here I am."), RuntimeError("oh"), "Answered."],
+        [ModelKeyRejected("401"), reply("Here I am."), "Answered."],
+    ],
+    ids=["event", "open cycle", "parked"],
+)
+async def test_what_was_put_off_before_the_clock_was_set_back_does_not_wait_for_the_old_time(
+    ready_url: str, turns: list[Any]
+) -> None:
+    """It was to be tried again in a second, or within the hour, by a clock that was a day ahead."""
+    async with open_world(ready_url) as world:
+        ada = await world.agent("Ada", *turns)
+        noor = await world.person("Noor")
+        hall = await world.space("Hall", noor, ada)
+        async with world.denizen.living() as residents:
+            await world.say(noor, "Are you there?", hall)
+            await residents.run_until_idle()
+            assert await world.cycles(ada) == []
+            world.clock.advance(-86_400)
+            await residents.run_until_idle()
+            assert await world.cycles(ada) == []
+            await residents.look_back()
+            await residents.run_until_idle()
+        assert [each.outcome for each in await world.cycles(ada)] == ["acted"]
+        assert await world.denizen.transcript(hall) == ["Noor: Are you there?", "Ada: Here I am."]
 
 
 async def test_an_instance_is_gone_after_its_own_lease_seconds_and_not_after_the_default(ready_url: str) -> None:

@@ -58,7 +58,7 @@ WARM_SECONDS: Final = 60
 SWEEP_SECONDS: Final = 2
 SWEEPS_BETWEEN_TRIES: Final = 30
 LOOK_BACK_SECONDS: Final = 60
-"""How often it is looked for turns that nobody has reflected on, though their processes may have gone unnoticed."""
+"""How often it is looked for what nobody has reflected on, though its process may have gone unnoticed."""
 """How many sweeps leave an agent in peace that could not live here, unless something new arrives for it."""
 TAKE_OVER_PAUSES: Final = (0.02, 0.05, 0.1, 0.2, 0.4)
 """Seconds between tries to take a lease that is free while a write of its last holder is under way."""
@@ -313,7 +313,10 @@ class Residents:
         return {agent_id for agent_id, why in self._unable.items() if not isinstance(why, StorageError)}
 
     async def look_back(self) -> None:
-        """What was lived and not reflected on, by an earlier process or one that is gone, is reflected on."""
+        """What was lived and not reflected on, by an earlier process or one that is gone, is reflected on; and what was
+        put off by a clock that has been set back since is put off no longer."""
+        if await self._db.read(registry.far_back_offs):
+            await self._db.write(registry.end_far_back_offs)
         by = Claimant(self._instance, self._pace.lease_seconds)
         for agent_id in await self._db.read(reflection.behind, by):
             if agent_id in self._lives or first_to_try(agent_id, self._peers) == self._instance:
@@ -332,7 +335,8 @@ class Residents:
                 await self.sweep(without=self._misconfigured)
                 self._afterthoughts.try_again()
                 self.panel_afterthoughts.try_again()
-                late = self._clock.now() - looked_back >= LOOK_BACK_SECONDS * SECOND
+                # The clock may have been set back meanwhile.
+                late = abs(self._clock.now() - looked_back) >= LOOK_BACK_SECONDS * SECOND
                 if late or not set(peers) <= set(self._peers):
                     await self.look_back()
                     looked_back = self._clock.now()
