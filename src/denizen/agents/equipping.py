@@ -210,6 +210,16 @@ class Equipment:
                 raise PriceUnknown(name)
         return limits
 
+    async def models_without_price(self, agent: Agent) -> list[str]:
+        """The first model of this agent whose price is unknown, where it has a budget in dollars of its own."""
+        budget = agent.definition.budget
+        try:
+            if budget is not None and budget.in_dollars:
+                await self.check_prices([(agent.entity.organization_id, agent.definition)])
+        except PriceUnknown as error:
+            return [error.model]
+        return []
+
     async def check_prices(self, agents: Iterable[tuple[OrganizationId, AgentDefinition]]) -> None:
         """Raises `PriceUnknown` if a model that one of these names has no known price. For budgets in dollars."""
         for home, definition in agents:

@@ -5412,7 +5412,8 @@ export interface components {
          *       "people": [],
          *       "secrets": [
          *         "SEARCH_KEY"
-         *       ]
+         *       ],
+         *       "unpriced": []
          *     }
          */
         ImportedOut: {
@@ -5457,6 +5458,11 @@ export interface components {
              * @description Names of secrets that the agent uses: they are to be kept here.
              */
             secrets: string[];
+            /**
+             * Unpriced
+             * @description Models without a known price, where the agent has a budget in dollars: it cannot think.
+             */
+            unpriced: string[];
         };
         /**
          * InboxEvent
