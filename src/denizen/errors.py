@@ -78,12 +78,15 @@ class PriceUnknown(InvalidInput):
 
     code = "price_unknown"
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, *, agent: str = "") -> None:
         self.model = model
+        self.agent = agent
+        """The handle of the agent that it is about, where several are."""
+        whose = f"The agent @{agent}: " if agent else ""
         super().__init__(
-            f"The price of the model {model!r} is unknown, so that a budget in dollars cannot be kept. Set a budget in "
-            f'tokens, or give the price in dollars per million tokens under [prices] in denizen.toml: "{model}" = '
-            "{ input = 1, output = 4 }."
+            f"{whose}The price of the model {model!r} is unknown, so that a budget in dollars cannot be kept. Set a "
+            "budget in tokens, or give the price in dollars per million tokens under [prices] in denizen.toml: "
+            f'"{model}" = {{ input = 1, output = 4 }}.'
         )
 
 

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from denizen import ManualClock
+from denizen import ManualClock, call, tool
 from denizen.agents import instance_lock
 from denizen.agents.instance_lock import InstanceLock, Neighbours
 from denizen.agents.registry import Agent
 from denizen.agents.residents import take_over_from
 from denizen.consciousness import lease as leases
-from denizen.errors import LeaseLost
+from denizen.errors import LeaseLost, ModelKeyRejected
 from denizen.models.scripted import reply, scripted
 from denizen.spaces.directory import Space
 from denizen.storage.database import Tx
-from tests.world import World, open_world
+from tests.world import UNHURRIED, World, open_world
 
 ROOT = Path(__file__).parents[2]
 
@@ -85,7 +88,7 @@ async def asked_of(world: World, holder: str) -> tuple[Agent, Space]:
     ada = await world.agent("Ada", reply("Here I am."), "Answered.")
     noor = await world.person("Noor")
     hall = await world.space("Hall", noor, ada)
-    await world.denizen.db.write(leases.appear, holder)
+    await world.denizen.db.write(leases.appear, holder, leases.LEASE_SECONDS)
     assert await world.denizen.db.write(leases.acquire, ada.id, holder) is not None
     await world.say(noor, "Are you there?", hall)
     return ada, hall
@@ -112,6 +115,71 @@ async def test_a_clock_that_was_set_back_makes_nobody_wait_for_longer_than_a_lea
             assert await answers(world, hall)
 
 
+@pytest.mark.parametrize(
+    "turns",
+    [
+        [RuntimeError("oh"), reply("Here I am."), "Answered."],
+        [reply("Here I am."), RuntimeError("oh"), "Answered."],
+        [ModelKeyRejected("401"), reply("Here I am."), "Answered."],
+    ],
+    ids=["event", "open cycle", "parked"],
+)
+async def test_what_was_put_off_before_the_clock_was_set_back_does_not_wait_for_the_old_time(
+    ready_url: str, turns: list[Any]
+) -> None:
+    """It was to be tried again in a second, or within the hour, by a clock that was a day ahead."""
+    async with open_world(ready_url) as world:
+        ada = await world.agent("Ada", *turns)
+        noor = await world.person("Noor")
+        hall = await world.space("Hall", noor, ada)
+        async with world.denizen.living() as residents:
+            await world.say(noor, "Are you there?", hall)
+            await residents.run_until_idle()
+            assert await world.cycles(ada) == []
+            world.clock.advance(-86_400)
+            await residents.run_until_idle()
+            assert await world.cycles(ada) == []
+            await residents.look_back()
+            await residents.run_until_idle()
+        assert [each.outcome for each in await world.cycles(ada)] == ["acted"]
+        assert await world.denizen.transcript(hall) == ["Noor: Are you there?", "Ada: Here I am."]
+
+
+async def test_an_instance_is_gone_after_its_own_lease_seconds_and_not_after_the_default(ready_url: str) -> None:
+    """With long leases an instance is seen less often: others took over its calls while it was alive."""
+    begun: list[str] = []
+
+    @tool(background=True, on_crash="retry")
+    async def build() -> str:
+        """Build it."""
+        begun.append("build")
+        if len(begun) == 1:
+            await asyncio.Event().wait()
+        return "Built."
+
+    async with open_world(ready_url, pace=replace(UNHURRIED, lease_seconds=300)) as world:
+        turns = call("build"), reply("Building."), "Waiting.", reply("It is built."), "Told Noor."
+        ada = await world.agent("Ada", *turns, tools=[build])
+        noor = await world.person("Noor")
+        hall = await world.space("Hall", noor, ada)
+        async with world.denizen.living():
+            await world.say(noor, "Build", hall)
+            while not await world.cycles(ada) or not begun:
+                pass
+        first = world.denizen.instance
+        await world.denizen.db.write(leases.appear, first, 300)  # it is cut off, not gone
+        await world.restart(ada=world.model(ada))
+        world.clock.advance(100)
+        async with world.denizen.living() as residents:
+            await residents.run_until_idle()
+            assert first in residents._peers
+            assert len(begun) == 1
+        world.clock.advance(201)
+        await world.run()
+        assert len(begun) == 2
+        assert await world.transcript(hall) == ["Noor: Build", "Ada: Building.", "Ada: It is built."]
+
+
 async def test_an_instance_whose_clock_is_ahead_and_that_is_seen_again_lives(ready_url: str) -> None:
     """The clock was set back for both, or the other is ahead: whoever is seen again and again is not gone."""
     ahead = ManualClock()
@@ -122,7 +190,7 @@ async def test_an_instance_whose_clock_is_ahead_and_that_is_seen_again_lives(rea
             for _ in range(3):
                 assert not await answers(world, hall)
                 ahead.advance(20)
-                await other.denizen.db.write(leases.appear, "other")
+                await other.denizen.db.write(leases.appear, "other", leases.LEASE_SECONDS)
                 world.clock.advance(20)
 
 
@@ -147,7 +215,7 @@ async def test_an_instance_whose_lock_is_free_is_taken_over_at_once(ready_url: s
             process.wait()
             assert await answers(world, hall)
             assert not (tmp_path / "other.lock").exists()
-            assert "other" not in await world.denizen.db.write(leases.appear, "anyone")
+            assert "other" not in await world.denizen.db.write(leases.appear, "anyone", leases.LEASE_SECONDS)
 
 
 async def test_who_was_taken_for_gone_is_refused(world: World) -> None:

@@ -16,7 +16,15 @@ from denizen.agents.residents import Pace
 from denizen.checker import check
 from denizen.cycles import answering
 from denizen.cycles.answering import Move, Reminder, Waiting, Words
-from denizen.errors import InvalidInput, ModelRejected, NotAMember
+from denizen.errors import (
+    ContentRefused,
+    InvalidInput,
+    ModelError,
+    ModelKeyRejected,
+    ModelRejected,
+    ModelUnsuitable,
+    NotAMember,
+)
 from denizen.ids import MessageId, SpaceId
 from denizen.inbox import statuses
 from denizen.inbox.events import Event
@@ -534,6 +542,35 @@ async def test_a_provider_that_rejects_the_last_step_ends_the_cycle_all_the_same
     ada, hall = await alone(world, looking, ModelRejected("tool_choice is not supported"), cycle={"max_steps": 1})
     assert await shown(world, hall) == ["Ada reached its limit of steps before it had answered. Ask again."]
     assert [(each.outcome, each.stop_reason) for each in await world.cycles(ada)] == [("acted", "max_steps")]
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ModelKeyRejected("401"), "The provider rejected the API key of Ada. Check it under"),
+        (ModelUnsuitable("404"), "Ada cannot use the model that it is set to: the provider does not have it."),
+        (ContentRefused("no"), "The provider refused to process this message."),
+    ],
+    ids=["key", "model", "refused"],
+)
+async def test_an_error_that_stays_is_told_as_such_in_the_last_step_too(world: World, error: ModelError, told: str):
+    """It was told as a limit that was reached, though asking again could not help."""
+    ada, hall = await alone(world, looking, error, cycle={"max_steps": 1})
+    [status] = await shown(world, hall)
+    assert status.startswith(told)
+    assert await world.cycles(ada) == []
+    world.denizen.models.register("python:ada", scripted(reply("It is 4."), "Told Noor."))
+    await world.denizen.try_again(ada)
+    await world.run()
+    assert await world.transcript(hall) == ["Noor: How much is 2+2?", "Ada: It is 4."]
+    assert await shown(world, hall) == []
+
+
+async def test_a_provider_that_says_that_a_tool_cannot_be_chosen_does_not_park_the_agent(world: World):
+    """The steps before had the same tools: only the choice is refused."""
+    refused = ModelUnsuitable("this model does not support tool_choice")
+    _, hall = await alone(world, looking, refused, cycle={"max_steps": 1})
+    assert await shown(world, hall) == ["Ada reached its limit of steps before it had answered. Ask again."]
 
 
 async def test_money_and_a_full_window_do_not_stretch(ready_url: str):

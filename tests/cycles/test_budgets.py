@@ -14,7 +14,7 @@ import pytest
 from pydantic_ai.messages import ModelMessage
 from sqlalchemy import func, select
 
-from denizen import Runtime, call, forever, reply, scripted, skip
+from denizen import Runtime, call, forever, reply, scripted, skip, tool
 from denizen.agents.registry import Agent
 from denizen.bus.port import Frame
 from denizen.bus.streams import agent_topic
@@ -23,14 +23,16 @@ from denizen.consciousness import lease as leases
 from denizen.consciousness.lease import Lease
 from denizen.consciousness.window import budget
 from denizen.cycles import budgets, ledger
-from denizen.cycles.budgets import Allowance, Amount, BudgetSettings, Kept, Limit, Refusal, Resting
+from denizen.cycles.budgets import Allowance, Amount, BudgetSettings, Limit, Refusal, Resting
 from denizen.cycles.ledger import Charge
 from denizen.errors import InvalidInput, PriceUnknown
 from denizen.ids import CycleId, new_id
+from denizen.memory import asking
 from denizen.models.prices import Price
 from denizen.models.scripted import Info, Turn
+from denizen.reflection import thinking
 from denizen.storage.database import Tx, statement
-from denizen.storage.schema import reservations, spending
+from denizen.storage.schema import call_reservations, spending
 from tests.world import UNHURRIED, JumpingClock, Waiting, World, open_world
 
 DAY = 86_400
@@ -77,20 +79,6 @@ async def test_a_limit_may_be_reached_but_not_passed(world: World, limits: dict[
     assert refused.scope == ("agent:day" if "day" in next(iter(limits)) else "agent:total")
 
 
-async def test_a_call_beside_a_cycle_has_room_beside_what_is_kept_for_the_cycle(world: World):
-    """What reflection or memory asks for does not use what the agent's own model call was promised."""
-    ada = await world.agent("Ada")
-    lease, under = await taken(world, ada), own(ada, tokens_per_day=100)
-
-    async def affordable(tokens: int) -> Refusal | None:
-        return await world.denizen.db.read(budgets.affordable, ada.id, under, Amount(tokens))
-
-    assert await reserve(world, lease, under, 60) is None
-    assert (await affordable(40), await affordable(41)) == (None, Refusal("agent:day", None))
-    await world.denizen.db.write(leases.release, lease)
-    assert await affordable(100) is None
-
-
 async def test_yesterdays_spending_counts_for_life_and_not_for_today(world: World):
     ada = await world.agent("Ada")
     lease = await taken(world, ada)
@@ -116,7 +104,11 @@ async def test_a_day_ends_at_midnight_utc(world: World):
 
 
 async def kept(world: World) -> list[tuple[Any, ...]]:
-    every = statement(select(reservations.c.tokens, reservations.c.cost_micros).order_by(reservations.c.agent_id))
+    every = statement(
+        select(call_reservations.c.tokens, call_reservations.c.cost_micros)
+        .where(call_reservations.c.tokens > 0)
+        .order_by(call_reservations.c.payer_id, call_reservations.c.call)
+    )
     return await world.denizen.db.read(lambda tx: tx.all(every))
 
 
@@ -141,43 +133,78 @@ async def test_what_others_have_kept_counts_until_it_is_settled(world: World):
     assert await reserve(world, his, both[1], 91) == Refusal("organization:day", midnight)
 
 
-async def test_a_call_beside_the_cycles_keeps_room_on_top_of_theirs(world: World):
-    """Up to the limit and not beyond it; given back, it is free for others."""
+async def beside(world: World, agent: Agent, under: Allowance, tokens: int) -> str | Refusal:
+    return await world.denizen.db.write(budgets.reserve_beside, agent.id, under, Amount(tokens))
+
+
+async def test_calls_beside_a_cycle_and_the_cycle_count_each_other(world: World):
+    """Each has a reservation of its own; whoever comes last finds what the others leave."""
     ada, ben = await world.agent("Ada"), await world.agent("Ben")
     await world.denizen.set_budget(tokens_per_day=100)
     under = Allowance(ada.entity.organization_id, BudgetSettings(tokens_per_day=90), shared=True)
     hers, his = await taken(world, ada), await taken(world, ben)
-    write = world.denizen.db.write
+    midnight = world.clock.now() + UNTIL_MIDNIGHT * 1_000_000
     assert await reserve(world, hers, under, 60) is None
-    assert await write(budgets.reserve_beside, ada.id, under, Amount(31)) == Refusal("agent:day", None)
-    first = await write(budgets.reserve_beside, ada.id, under, Amount(20, 1))
-    second = await write(budgets.reserve_beside, ada.id, under, Amount(10, 1))
-    assert isinstance(first, Kept)
-    assert isinstance(second, Kept)
-    assert await kept(world) == [(90, 2)]
-    assert await write(budgets.reserve_beside, ben.id, under, Amount(11)) == Refusal("organization:day", None)
-    refused = await reserve(world, his, under, 11)
-    assert refused is not None
-    assert refused.for_now
-    await write(budgets.settle_beside, ada.id, first)
-    await write(budgets.settle_beside, ada.id, second)
+    assert await beside(world, ada, under, 31) == Refusal("agent:day", midnight, for_now=True)
+    first, second = await beside(world, ada, under, 20), await beside(world, ada, under, 10)
+    assert isinstance(first, str)
+    assert isinstance(second, str)
+    assert sorted(await kept(world)) == [(10, 0), (20, 0), (60, 0)]
+    assert await reserve(world, hers, under, 61) == Refusal("agent:day", midnight, for_now=True)
+    assert await reserve(world, hers, under, 60) is None
+    assert await beside(world, ben, under, 11) == Refusal("organization:day", midnight, for_now=True)
+    assert await reserve(world, his, under, 11) == Refusal("organization:day", midnight, for_now=True)
+    await world.denizen.db.write(budgets.release_call, ada.id, first)
+    await world.denizen.db.write(budgets.release_call, ada.id, second)
     assert await kept(world) == [(60, 0)]
     assert await reserve(world, his, under, 40) is None
 
 
-async def test_what_was_kept_beside_the_cycles_ends_with_the_lease(world: World):
-    """And who comes back too late takes nothing from what is kept by then."""
+async def test_a_cycle_that_pays_leaves_the_reservations_of_other_calls(world: World):
     ada = await world.agent("Ada")
     under = own(ada, tokens_per_day=100)
-    await taken(world, ada)
-    old = await world.denizen.db.write(budgets.reserve_beside, ada.id, under, Amount(100))
-    assert isinstance(old, Kept)
-    world.clock.advance(31)
     lease = await taken(world, ada)
     assert await reserve(world, lease, under, 60) is None
-    await world.denizen.db.write(budgets.settle_beside, ada.id, old)
-    assert await kept(world) == [(60, 0)]
-    assert isinstance(await world.denizen.db.write(budgets.reserve_beside, ada.id, under, Amount(40)), Kept)
+    assert isinstance(await beside(world, ada, under, 30), str)
+    paid = Charge("m", 5, 5, 0, 0, None, reserved=True)
+    await world.denizen.db.write(ledger.enter, ada.id, CycleId(new_id()), "usage", paid)
+    assert await kept(world) == [(30, 0)]
+    assert await reserve(world, lease, under, 61) is not None
+    await world.denizen.db.write(ledger.settle, ada.id)
+    assert await kept(world) == [(30, 0)]
+
+
+@pytest.mark.parametrize("seconds", [budgets.LONGEST_CALL_SECONDS, -600])
+async def test_what_a_dead_process_has_reserved_beside_a_cycle_is_void_after_a_while(world: World, seconds: int):
+    """Also where the clock is set back meanwhile. No lease is needed: the agent may be asleep."""
+    ada = await world.agent("Ada")
+    under = own(ada, tokens_per_day=100)
+    assert isinstance(await beside(world, ada, under, 100), str)
+    assert await beside(world, ada, under, 1) is not None
+    lease = await taken(world, ada)
+    refused = await reserve(world, lease, under, 1)
+    assert refused is not None
+    assert refused.for_now
+    world.clock.advance(seconds)
+    assert await reserve(world, lease, under, 60) is None
+    assert isinstance(await beside(world, ada, under, 40), str)
+
+
+def test_no_call_beside_a_cycle_takes_longer_than_its_reservation_holds():
+    assert max(asking.SECONDS, thinking.SECONDS) <= budgets.LONGEST_CALL_SECONDS <= budgets.PATIENCE_SECONDS
+
+
+async def test_calls_beside_a_cycle_that_reserve_at_once_do_not_pass_the_limit_of_their_agent(world: World):
+    """On PostgreSQL they come on several connections; a limit of the organization is not needed for that."""
+    ada = await world.agent("Ada")
+    under = own(ada, tokens_per_day=50)
+    lease = await taken(world, ada)
+    answers = await asyncio.gather(
+        *(beside(world, ada, under, 10) for _ in range(12)), reserve(world, lease, under, 10)
+    )
+    granted = [each for each in answers if not isinstance(each, Refusal)]
+    assert len(granted) == 5
+    assert await kept(world) == [(10, 0)] * 5
 
 
 @pytest.mark.parametrize("how", ["run out", "taken over"])
@@ -210,7 +237,7 @@ async def test_a_call_that_was_cut_off_keeps_nothing_from_others(ready_url: str)
         await world.say(noor, "Hello", hall)
         async with world.denizen.living():
             await begun.wait()
-        assert len(await kept(world)) == 1
+        assert len(await kept(world)) == 2  # the call, and the last step
         under = Allowance(ada.entity.organization_id, None, shared=True)
         assert await reserve(world, await taken(world, ben), under, 100_000) is None
         await world.denizen.db.write(ledger.settle, ben.id)
@@ -351,6 +378,76 @@ async def test_a_cycle_under_way_ends_as_far_as_it_got(world: World):
     assert await world.denizen.status(ada) == "suspended"
     assert await kept(world) == []
     assert await check_database(world.denizen.db) == []
+
+
+async def test_the_last_step_is_reserved_from_the_first_call_to_the_end_of_the_cycle(world: World):
+    """Nobody else can use its room meanwhile: neither while the model is asked, nor while a tool runs."""
+    reserved: list[tuple[str, int]] = []
+
+    async def note(when: str) -> None:
+        reserved.append((when, len(await kept(world))))
+
+    @tool
+    async def look() -> str:
+        """Look."""
+        await note("tool")
+        return "nothing"
+
+    async def decide(_messages: list[ModelMessage], info: Info) -> Turn:
+        forced = (info.settings or {}).get("tool_choice") == ["send_message"]
+        await note("last step" if forced else "step")
+        return reply("I am still looking.") if forced else call("look")
+
+    ada, noor, hall = await one_in_a_hall(
+        world,
+        model=forever(decide),
+        tools=[look],
+        cycle={"max_steps": 2},
+        budget={"tokens_per_day": 1_000_000},
+    )
+    await world.say(noor, "Where is it?", hall)
+    await world.run()
+    assert await world.transcript(hall) == ["Noor: Where is it?", "Ada: I am still looking."]
+    assert reserved == [("step", 2), ("tool", 1), ("step", 2), ("tool", 1), ("last step", 1)]
+    assert await kept(world) == []
+    assert await world.denizen.status(ada) == "sleeping"
+
+
+async def test_what_is_reserved_for_the_last_step_is_refused_to_others(world: World):
+    """So the cycle can answer when it reaches its limit, though the budget is used up by then."""
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def decide(_messages: list[ModelMessage], info: Info) -> Turn:
+        if (info.settings or {}).get("tool_choice") == ["send_message"]:
+            return reply("I am still looking.")
+        begun.set()
+        await go_on.wait()
+        return call("read_messages")
+
+    ada, noor, hall = await one_in_a_hall(world, model=forever(decide), cycle={"max_steps": 1})
+    ben = await world.agent("Ben")
+    await world.denizen.set_budget(tokens_per_day=100_000)
+    under = Allowance(ada.entity.organization_id, None, shared=True)
+    async with world.denizen.living() as residents:
+        await world.say(noor, "Where is it?", hall)
+        await begun.wait()
+        rest = 100_000 - sum(tokens for tokens, _ in await kept(world))
+        his = await taken(world, ben)
+        assert await reserve(world, his, under, rest + 1) is not None
+        assert await reserve(world, his, under, rest) is None
+        go_on.set()
+        await residents.run_until_idle()
+    assert await world.transcript(hall) == ["Noor: Where is it?", "Ada: I am still looking."]
+
+
+@pytest.mark.parametrize(("last_step", "reserved"), [(40, [(60, 0), (40, 0)]), (41, [(60, 0)])])
+async def test_a_call_is_made_also_where_there_is_no_room_for_a_last_step(
+    world: World, last_step: int, reserved: list[tuple[int, int]]
+):
+    ada = await world.agent("Ada")
+    lease, under = await taken(world, ada), own(ada, tokens_per_day=100)
+    assert await world.denizen.db.write(budgets.reserve, lease, under, Amount(60), Amount(last_step)) is None
+    assert await kept(world) == reserved
 
 
 async def test_what_was_kept_for_a_call_that_failed_is_free_again(world: World):

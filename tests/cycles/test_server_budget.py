@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from denizen import forever, reply, scripted
+from denizen.agents.files import Source, read
 from denizen.agents.registry import Agent
 from denizen.cycles import ledger
 from denizen.cycles.budgets import BudgetSettings
 from denizen.cycles.ledger import Charge
 from denizen.cycles.server_budget import used_today
-from denizen.errors import PriceUnknown
+from denizen.errors import NotFound, PriceUnknown
 from denizen.ids import CycleId, new_id
 from denizen.models.prices import Price
 from denizen.models.scripted import ScriptedModel
+from tests.databases import with_tables
+from tests.portability.files import written
 from tests.world import World, open_world
 
 PRICED = {"python:ada": Price(Decimal(1), Decimal(1))}
@@ -131,6 +135,52 @@ async def test_what_was_used_today_is_added_up(ready_url: str) -> None:
         await spend(world, ada, tokens=30, micros=2)
         used = await world.denizen.db.read(used_today)
         assert (used.tokens, used.micros) == (30, 2)
+
+
+BO = """
+name: Bo
+model: python:bo
+budget: {dollars_per_day: 5}
+"""
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+async def test_a_file_with_a_budget_in_dollars_without_a_price_is_refused(ready_sqlite_url: str, dry_run: bool) -> None:
+    """As when it is set in any other way. The error names the agent: a file may define several."""
+    async with limited(ready_sqlite_url, PRICED) as world:
+        world.denizen.models.register("python:bo", from_a_provider())
+        with pytest.raises(PriceUnknown, match="The agent @bo: The price of the model 'python:bo' is unknown"):
+            await world.denizen.apply(read([Source("bo.yaml", BO)]), dry_run=dry_run)
+        with pytest.raises(NotFound):
+            await world.denizen.find("bo")
+        await world.denizen.apply(read([Source("bo.yaml", BO.replace("dollars_per_day: 5", "tokens: 5"))]))
+        with pytest.raises(PriceUnknown, match="@bo"):
+            await world.denizen.apply(read([Source("bo.yaml", BO)]))
+
+
+async def test_a_price_that_became_unknown_does_not_hinder_a_file_that_leaves_the_budget_as_it_is(
+    ready_sqlite_url: str,
+) -> None:
+    async with limited(ready_sqlite_url, PRICED) as world:
+        world.denizen.models.register("python:bo", scripted())
+        await world.denizen.apply(read([Source("bo.yaml", BO)]))
+        world.denizen.models.register("python:bo", from_a_provider())
+        changes = await world.denizen.apply(read([Source("bo.yaml", f"{BO}instructions: Be brief.")]))
+        assert [each.action for each in changes] == ["changed"]
+
+
+async def test_an_imported_agent_with_a_budget_in_dollars_without_a_price_is_taken_in_with_a_warning(
+    ready_sqlite_url: str, tmp_path: Path
+) -> None:
+    """A file of another house cannot be changed. It is parked when it is to think, and says why."""
+    async with limited(ready_sqlite_url, PRICED) as world:
+        ada = await world.agent("Ada", model=from_a_provider(), budget={"dollars_per_day": Decimal(5)})
+        file = await written(world.denizen.export_agent(ada), tmp_path / "ada.jsonl")
+        assert (await world.denizen.import_file(file, handle="eve")).unpriced == ()
+    async with limited(with_tables(tmp_path / "other.db")) as other:
+        other.denizen.models.register("python:ada", from_a_provider())
+        made = await other.denizen.import_file(file)
+        assert (made.handle, made.unpriced) == ("ada", ("python:ada",))
 
 
 async def test_a_budget_in_dollars_without_a_price_is_refused_when_it_is_set(ready_sqlite_url: str) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from denizen import forever
+from denizen.cycles import budgets
+from denizen.cycles.budgets import Allowance, Amount, BudgetSettings, Refusal
 from denizen.errors import ModelUnreachable
 from denizen.ids import AgentId
 from denizen.memory import rolling
@@ -19,6 +21,7 @@ from denizen.memory.sinks import Batch
 from denizen.models.scripted import Info, ScriptedModel
 from denizen.spaces.directory import Entity, Space
 from tests.memory.conftest import PRESETS, answering, known, utility, written
+from tests.reflection.kitchens import Pondering
 from tests.world import World, as_text, open_world
 
 
@@ -204,6 +207,49 @@ async def test_the_repair_of_an_answer_needs_room_as_well(small_world: World):
     assert len(model.requests) == 1
     [spent] = await small_world.denizen.spending(days=1)
     assert (spent.model, spent.calls) == ("utility", 1)
+
+
+async def test_a_pass_is_reserved_while_the_model_is_asked(world: World):
+    """Nobody else can use its room meanwhile. It was asked for, and not kept."""
+    pondering = Pondering(written("They talked."))
+    world.denizen.models.register("utility", pondering.model)
+    noor, kitchen = await a_conversation(world, 4)
+    ada = AgentId((await world.denizen.find("ada")).id)
+    await world.denizen.edit_agent(ada, budget={"tokens_per_day": 9_000})
+    rolling = asyncio.ensure_future(world.denizen.roll(kitchen))
+    await pondering.begun.wait()
+    reserved = await world.denizen.db.read(budgets.reserved_for, ada)
+    assert 1_000 < reserved.tokens < 9_000
+    under = Allowance(noor.organization_id, BudgetSettings(tokens_per_day=9_000), shared=False)
+    refused = await world.denizen.db.write(budgets.reserve_beside, ada, under, Amount(9_001 - reserved.tokens))
+    assert isinstance(refused, Refusal)
+    pondering.may_answer.set()
+    assert await rolling == "done"
+    assert await world.denizen.db.read(budgets.reserved_for, ada) == Amount()
+
+
+async def test_a_pass_that_fails_leaves_nothing_reserved(small_world: World):
+    utility(small_world, RuntimeError("boom"))
+    _noor, kitchen = await a_conversation(small_world, 4, budget={"tokens_per_day": 9_000})
+    assert await small_world.denizen.roll(kitchen) == "failed"
+    ada = await small_world.denizen.find("ada")
+    assert await small_world.denizen.db.read(budgets.reserved_for, ada.id) == Amount()
+
+
+async def test_a_pass_of_a_panel_is_reserved_while_the_model_is_asked(small_world: World):
+    pondering = Pondering(written("They talked."))
+    small_world.denizen.models.register("utility", pondering.model)
+    small_world.denizen.models.register("m", forever(lambda _messages, _info: "Well."))
+    noor = await small_world.person("Noor")
+    panel = await small_world.denizen.create_panel("Board", [noor], model="m", budget={"tokens_per_day": 9_000})
+    for _ in range(4):
+        await small_world.denizen.post(panel.id, noor, "And now?")
+    rolling = asyncio.ensure_future(small_world.denizen.roll(panel.id))
+    await pondering.begun.wait()
+    assert (await small_world.denizen.db.read(budgets.reserved_for, panel.id)).tokens > 1_000
+    pondering.may_answer.set()
+    assert await rolling == "done"
+    assert await small_world.denizen.db.read(budgets.reserved_for, panel.id) == Amount()
 
 
 async def test_a_pass_of_a_panel_is_made_only_where_its_budget_has_room_for_it(small_world: World):

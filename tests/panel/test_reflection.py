@@ -10,16 +10,20 @@ import pytest
 from pydantic_ai.messages import ModelMessage
 from sqlalchemy import select
 
-from denizen import call
+from denizen import Runtime, call
+from denizen.agents.residents import LOOK_BACK_SECONDS
 from denizen.checker import check_database
+from denizen.consciousness import lease as leases
+from denizen.consciousness.lease import LEASE_SECONDS
 from denizen.errors import InvalidInput, ModelRejected, NotFound
 from denizen.models.prices import Usage
 from denizen.models.scripted import Info, ScriptedModel, Turn, forever
-from denizen.panel import standing
+from denizen.panel import marks, standing
 from denizen.panel.advisors import Advisor
 from denizen.panel.panels import Panel
-from denizen.panel.reflecting import Purse
+from denizen.panel.reflecting import Purse, Reflecting
 from denizen.reflection.books import VOICES, Conversation, Run
+from denizen.reflection.claims import Claimant
 from denizen.reflection.settings import Manual, Metaprompt
 from denizen.reflection.state import Adjustment, StateOfMind
 from denizen.spaces.directory import Entity
@@ -27,7 +31,7 @@ from denizen.storage.database import statement
 from denizen.storage.schema import voice_feelings, voice_reflections, voice_signals, voice_stances
 from tests.panel.test_rounds import voices
 from tests.reflection.kitchens import CROSS, Pondering, utility
-from tests.world import World, as_text
+from tests.world import World, as_text, open_world
 
 PATIENT = call("adjust", mood="patient")
 
@@ -311,9 +315,75 @@ async def test_a_process_that_was_faster_leaves_nothing_to_do(small_world: World
     (seth,) = await small_world.denizen.advisors(panel)
     await ask(small_world, noor, panel, "Hello.")
     late = Conversation(panel.id, 1, {}, [], [Run("m", "interval", Adjustment(mood="patient"))])
-    keep = small_world.denizen.db.write(standing.keep_panel_turn, panel.id, 1, {seth.id: late}, forgotten=0)
+    came = {str(seth.id): late}
+    keep = small_world.denizen.db.write(standing.keep_panel_turn, panel.id, 1, came, forgotten=0, instance="late")
     assert not await keep
     assert (await small_world.denizen.advisor_stance(panel, seth)).state == StateOfMind()
+
+
+async def test_a_sweep_finds_a_turn_whose_process_ended_before_it_was_reflected_on(ready_url: str) -> None:
+    """Nobody has to ask the panel again, and no instance that was known has to go."""
+    async with open_world(ready_url) as world, Runtime(ready_url, clock=world.clock) as other:
+        utility(world, *[PATIENT] * 2)
+        noor, panel = await board(world)
+        other.models.register("m", voices(saying))
+        async with world.denizen.living() as residents:
+            # The other is not among the peers of this one, and reflects on nothing.
+            async with other.living() as others:
+                await others.panel_afterthoughts.stop()
+                await other.ask_panel(panel, noor, CROSS)
+                await other.panels_settled()
+            seth, buber = await world.denizen.advisors(panel)
+            assert await runs(world, panel, seth) == []
+            world.clock.advance(LOOK_BACK_SECONDS)
+            while not await runs(world, panel, seth):
+                await residents.panel_afterthoughts.settled()
+        for each in (seth, buber):
+            assert await runs(world, panel, each) == [(1, "frustration_recovery", "user_frustrated", "changed")]
+
+
+async def test_an_instance_that_starts_meanwhile_does_not_pay_for_the_same_turn(world: World) -> None:
+    """While one that is alive reflects on it, no other does; what one that is gone comes back with is refused."""
+    pondering = Pondering(PATIENT)
+    utility(world, model=pondering.model)
+    noor, panel = await board(world, "Seth")
+    (seth,) = await world.denizen.advisors(panel)
+    denizen, another = world.denizen, Claimant("another", LEASE_SECONDS)
+    await denizen.db.write(leases.appear, "another", LEASE_SECONDS)
+    reflecting = Reflecting(denizen._kit(), denizen.outlook.configuration, claimant=another)  # pyright: ignore[reportPrivateUsage]
+    async with denizen.living() as residents:
+        await denizen.ask_panel(panel, noor, CROSS)
+        await pondering.begun.wait()
+        assert await denizen.db.read(marks.behind, another) == []
+        assert not await reflecting.reflect_on_next(panel.id)
+        assert len(pondering.model.requests) == 1
+        await denizen.db.write(leases.vanish, denizen.instance)
+        assert await denizen.db.read(marks.behind, another) == [panel.id]
+        assert await denizen.db.write(marks.claim, panel.id, 1, another)
+        pondering.may_answer.set()
+        await residents.panel_afterthoughts.settled()
+        assert await runs(world, panel, seth) == []
+    assert await reflecting.reflect_on_next(panel.id)
+    assert await runs(world, panel, seth) == [(1, "frustration_recovery", "user_frustrated", "changed")]
+    assert await check_database(denizen.db) == []
+
+
+async def test_a_turn_that_cannot_be_reflected_on_by_a_defect_is_not_paid_again_and_again(
+    small_world: World, broken: Callable[[str], None]
+) -> None:
+    asked = utility(small_world, *[PATIENT] * 4)
+    noor, panel = await board(small_world, "Seth")
+    (seth,) = await small_world.denizen.advisors(panel)
+    broken("commit:keep_panel_turn")
+    async with small_world.denizen.living() as residents:
+        await small_world.denizen.ask_panel(panel, noor, CROSS)
+        await small_world.denizen.panels_settled()
+        await residents.look_back()
+        await small_world.denizen.panels_settled()
+        assert len(asked.requests) == 1
+        await small_world.denizen.ask_panel(panel, noor, "Hello.")
+        await small_world.denizen.panels_settled()
+    assert [each[0] for each in await runs(small_world, panel, seth)] == [1]
 
 
 # By hand, and within budgets
@@ -364,7 +434,7 @@ async def test_a_budget_that_is_used_up_leaves_no_room_for_reflection(small_worl
 
 
 async def test_room_is_kept_for_all_advisors_of_a_turn_together(small_world: World) -> None:
-    """Else each of a dozen would find the same room."""
+    """Else each of a dozen would find the same room. The same in another process."""
     utility(small_world)
     _, panel = await board(small_world, "Seth", budget={"tokens": 1_000})
     kit = small_world.denizen._kit()  # pyright: ignore[reportPrivateUsage]
@@ -372,5 +442,7 @@ async def test_room_is_kept_for_all_advisors_of_a_turn_together(small_world: Wor
     first = await purse.keep(named, Usage(300, 300))
     with pytest.raises(InvalidInput, match="The budget of the panel is used up"):
         await purse.keep(named, Usage(300, 300))
+    with pytest.raises(InvalidInput, match="The budget of the panel is used up"):
+        await Purse(kit, panel).keep(named, Usage(300, 300))
     await purse.pay(named, first, None)
-    assert await purse.keep(named, Usage(300, 300)) == first
+    assert await purse.keep(named, Usage(300, 300)) is not None

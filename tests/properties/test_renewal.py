@@ -65,7 +65,7 @@ async def test_a_life_that_begins_during_a_renewal_goes_on(sqlite_url: str) -> N
             await asked.wait()
             db.may_tell.set()
             # Both writes of a renewal, and whatever they lead to, are over when a later one is.
-            await denizen.db.write_first(leases.appear, denizen.instance)
+            await denizen.db.write_first(leases.appear, denizen.instance, LEASE_SECONDS)
             await denizen.db.read(leases.epoch_of, agent.id)
             may_answer.set()
             await residents.run_until_idle()

@@ -14,14 +14,16 @@ from denizen.agents.residents import SWEEP_SECONDS, first_to_try
 from denizen.checker import check_database
 from denizen.consciousness import lease as leases
 from denizen.consciousness.lease import LEASE_SECONDS
+from denizen.cycles.reflecting import reflect_on_next
 from denizen.errors import DatabaseUnavailable, NotFound
 from denizen.ids import AgentId
 from denizen.reflection import records
 from denizen.reflection.afterthoughts import Afterthoughts
 from denizen.reflection.books import AGENTS, Conversation, Run
+from denizen.reflection.claims import Claimant
 from denizen.reflection.state import Adjustment, StateOfMind
 from denizen.storage.database import statement
-from denizen.storage.schema import reflections, reservations, stances
+from denizen.storage.schema import call_reservations, reflections, stances
 from tests.reflection.kitchens import CROSS, Pondering, kitchen, runs, say, utility
 from tests.world import World, as_text
 
@@ -206,7 +208,7 @@ async def test_a_process_that_was_faster_leaves_nothing_to_do(small_world: World
     ada, noor, room = await kitchen(small_world)
     await say(small_world, noor, room, "Hello.")
     late = Conversation(room.id, 1, {}, [], [Run("m", "interval", Adjustment(mood="patient"))])
-    assert not await small_world.denizen.db.write(records.keep_turn, ada.id, 1, [late], forgotten=0)
+    assert not await small_world.denizen.db.write(records.keep_turn, ada.id, 1, [late], forgotten=0, instance="late")
     assert (await small_world.denizen.stance(ada, room)).state == StateOfMind()
 
 
@@ -219,12 +221,35 @@ async def test_whom_another_process_lives_with_is_left_to_it(world: World):
         await world.say(noor, CROSS, room)
         await pondering.begun.wait()
     read = world.denizen.db.read
-    assert await read(records.behind, "one") == [ada.id]
+    one, another = Claimant("one", 30), Claimant("another", 30)
+    assert await read(records.behind, one) == [ada.id]
     assert await world.denizen.db.write(leases.acquire, ada.id, "another", 30) is not None
-    assert await read(records.behind, "one") == []
-    assert await read(records.behind, "another") == [ada.id]
+    assert await read(records.behind, one) == []
+    assert await read(records.behind, another) == [ada.id]
     world.clock.advance(31)
-    assert await read(records.behind, "one") == [ada.id]
+    assert await read(records.behind, one) == [ada.id]
+
+
+async def test_an_instance_that_starts_meanwhile_does_not_pay_for_the_same_cycle(world: World):
+    """The agent sleeps, so no lease says that another instance reflects on its cycle: a claim does."""
+    pondering = Pondering(PATIENT)
+    utility(world, model=pondering.model)
+    ada, noor, room = await kitchen(world)
+    denizen, other = world.denizen, Claimant("other", LEASE_SECONDS)
+    async with denizen.living() as residents:
+        await world.say(noor, CROSS, room)
+        await pondering.begun.wait()
+        await residents._settled()
+        reflector = denizen._equipment().reflector_of(await denizen.get_agent(ada))
+        assert not await reflect_on_next(denizen.db, ada.id, reflector, other)
+        # It is frozen for longer than a lease: another takes over, and what it comes back with is refused.
+        await denizen.db.write(leases.vanish, denizen.instance)
+        assert await denizen.db.write(records.claim, ada.id, 1, other)
+        await denizen.db.write(leases.appear, "other", LEASE_SECONDS)
+        pondering.may_answer.set()
+        await residents.run_until_idle()
+    assert len(pondering.model.requests) == 1
+    assert await runs(world, ada, room) == []
 
 
 async def test_what_an_instance_left_that_is_gone_is_reflected_on_by_another(small_world: World):
@@ -239,7 +264,7 @@ async def test_what_an_instance_left_that_is_gone_is_reflected_on_by_another(sma
     utility(small_world, model=pondering.model)
     names = (f"another {number}" for number in range(100))
     another = next(each for each in names if first_to_try(ada.id, [each, denizen.instance]) == each)
-    await denizen.db.write(leases.appear, another)
+    await denizen.db.write(leases.appear, another, LEASE_SECONDS)
     async with denizen.living() as residents:
         await residents.run_until_idle()
         assert pondering.model.requests == []
@@ -326,15 +351,15 @@ async def test_room_is_kept_while_a_metaprompt_is_asked_so_that_two_do_not_pass_
         assert refused.run.why_not.endswith("The budget (organization:total) leaves no room for it.")
         pondering.may_answer.set()
         assert (await first).run.adjustment is not None
-        assert await kept(small_world) == [0]
+        assert await kept(small_world) == []
         utility(small_world, RuntimeError("boom"))
         assert (await denizen.try_metaprompt(ben, room, "frustration_recovery")).run.why_not == "RuntimeError: boom"
-        assert set(await kept(small_world)) == {0}
+        assert await kept(small_world) == []
 
 
-_reservations = statement(select(reservations.c.tokens))
+_reservations = statement(select(call_reservations.c.tokens))
 
 
 async def kept(world: World) -> list[Any]:
-    """How many tokens are kept for each agent."""
+    """How many tokens are reserved for each call."""
     return [row[0] for row in await world.denizen.db.read(lambda tx: tx.all(_reservations))]

@@ -10,6 +10,7 @@ from denizen.access import roles
 from denizen.server.context import Limits
 from denizen.server.routes.portability import _until_refused
 from denizen.spaces.directory import Entity, Organization
+from tests.cycles.test_server_budget import from_a_provider
 from tests.server.conftest import House, served
 from tests.world import World
 
@@ -41,6 +42,18 @@ async def test_what_starts_programs_is_for_owners_to_define(small_house: House) 
     assert await apply(small_house, amin, {**PROGRAM, "instructions": "Be brief."}) == (200, "changed")
     status, _ = await apply(small_house, amin, {**PROGRAM, "mcp": {"files": {"command": "rm"}}})
     assert status == 403
+
+
+async def test_a_budget_in_dollars_without_a_price_is_refused_with_the_name_of_the_agent(small_house: House) -> None:
+    _, olga, _ = await people(small_house.world)
+    small_house.world.denizen.models.register("python:dear", from_a_provider())
+    dear = {"name": "Dora", "model": "python:dear", "budget": {"dollars_per_day": 5}}
+    documents = [{"place": f"a.yaml:{at}", "document": each} for at, each in enumerate(({"name": "Cleo"}, dear), 1)]
+    body = {"documents": documents}
+    answer = await small_house.call("POST", "/api/apply", olga, json=body)
+    assert (answer.status_code, answer.json()["code"]) == (422, "price_unknown"), answer.text
+    assert answer.json()["detail"].startswith("The agent @dora: The price of the model 'python:dear' is unknown")
+    assert (await small_house.call("GET", "/api/agents", olga)).json()["agents"] == []
 
 
 async def test_spaces_are_for_those_who_are_in_them(small_house: House) -> None:

@@ -6,10 +6,11 @@ import asyncio
 from contextlib import aclosing
 from typing import Any
 
-from denizen import reply, skip
+from denizen import forever, reply, skip
 from denizen.access import roles
 from denizen.agents.registry import Agent
 from denizen.client import Client, SpaceStatuses
+from denizen.errors import ModelKeyRejected
 from denizen.inbox import parking
 from denizen.models.scripted import scripted
 from denizen.spaces.directory import Entity, Space
@@ -57,6 +58,7 @@ async def test_a_space_shows_why_there_is_no_answer(house: House) -> None:
         "actions": ["try_again", "settings"],
         "message_id": message["id"],
         "behind": None,
+        "round_id": None,
     }
 
 
@@ -188,3 +190,44 @@ async def test_who_was_not_answered_asks_for_an_answer(house: House) -> None:
     assert await world.transcript(two) == ["Noor: Hello?", "Bo: Sorry. Here."]
     assert await statuses_of(house, noor, two) == []
     assert (await house.call("POST", path, noor)).json()["code"] == "invalid_input"
+
+
+async def test_a_panel_in_which_nobody_can_answer_shows_why(house: House) -> None:
+    """In the API and in both streams; the status goes when somebody answers after all."""
+    model = forever(lambda *_: ModelKeyRejected("401"))
+    house.world.denizen.models.register("m", model)
+    noor = await house.world.person("Noor")
+    panel = await house.world.denizen.create_panel("Board", [noor], advisors=["Seth", "Buber"], model="m")
+    text = "The advisors could not answer: the provider rejected the API key. "
+    text += "Check it under Administration › Keys, then try again."
+    here = f"/api/spaces/{panel.id}/stream"
+    async with house.listen(noor, "/api/stream") as person, house.listen(noor, here) as space:
+        turn = await house.world.denizen.ask_panel(panel, noor, "Hello?")
+        await house.world.run()
+        for stream in (person, space):
+            told = (await stream.until("space.statuses"))[-1].data
+            assert (told["space"], [each["text"] for each in told["statuses"]]) == (
+                panel.id,
+                [text],
+            )
+        [status] = (await house.call("GET", f"/api/spaces/{panel.id}", noor)).json()["statuses"]
+        assert status.pop("created_at")
+        assert status == {
+            "agent_id": None,
+            "name": "Board",
+            "cause": "key",
+            "text": text,
+            "actions": ["try_again", "settings"],
+            "message_id": turn.message_id,
+            "retry_at": None,
+            "behind": None,
+            "round_id": turn.id,
+        }
+        listed = (await house.call("GET", "/api/spaces", noor)).json()["spaces"]
+        assert [len(each["statuses"]) for each in listed if each["id"] == panel.id] == [1]
+        house.world.denizen.models.register("m", forever(lambda *_: "Hello."))
+        retried = await house.call("POST", f"/api/panels/{panel.id}/rounds/{status['round_id']}/retry", noor, json={})
+        assert retried.status_code == 200, retried.text
+        await house.world.run()
+        for stream in (person, space):
+            assert (await stream.until("space.statuses"))[-1].data["statuses"] == []

@@ -1,4 +1,4 @@
-"""Writes fixtures/0015.jsonl: a small but complete life, one JSON object for each row, parents before children.
+"""Writes fixtures/0016.jsonl: a small but complete life, one JSON object for each row, parents before children.
 
     python -m tests.storage.make_fixture
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).parent / "fixtures" / "0015.jsonl"
+FILE = Path(__file__).parent / "fixtures" / "0016.jsonl"
 START = 1_767_603_600_000_000
 """Microseconds: Monday, 5 January 2026, nine o'clock, UTC."""
 SECOND = 1_000_000
@@ -383,6 +383,9 @@ def outside() -> Iterator[Row]:
     whose = {"organization_id": "org-1", "agent_id": "entity-ada"}
     yield "spending", {**whose, "day": START // (86_400 * SECOND), "model": "big", **tokens, "cost_micros": 4_500}
     yield "reservations", {**whose, "epoch": 3, "tokens": 9_000, "cost_micros": 20_000}
+    paid = {"payer_id": "entity-ada", "organization_id": "org-1", "tokens": 9_000, "cost_micros": 20_000}
+    yield "call_reservations", {**paid, "call": "cycle", "epoch": 3, "until": 0}
+    yield "call_reservations", {**paid, "call": "call-1", "epoch": 0, "until": START + 120 * SECOND}
 
 
 def memories() -> Iterator[Row]:
@@ -518,7 +521,7 @@ def stances() -> Iterator[Row]:
             "created_at": START,
         },
     )
-    yield "reflecting", {"agent_id": "entity-ada", "cycle": 1}
+    yield "reflecting", {"agent_id": "entity-ada", "cycle": 1, "holder": "instance-1"}
 
 
 def voices() -> Iterator[Row]:
@@ -535,7 +538,7 @@ def voices() -> Iterator[Row]:
     after = {"state": '{"mood": "patient", "user_skill": "novice", "task_complexity": "simple"}'}
     why = {"reason": "Noor is cross."}
     yield "voice_reflections", {"number": 1, **here, "turn": 1, **asked, **why, **after, "created_at": START}
-    yield "panel_reflecting", {"space_id": "space-board", "turn": 1}
+    yield "panel_reflecting", {"space_id": "space-board", "turn": 1, "holder": "instance-1"}
 
 
 def statuses() -> Iterator[Row]:

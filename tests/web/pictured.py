@@ -118,7 +118,7 @@ async def a_pictured_house(url: str, folder: Path) -> AsyncGenerator[Pictured]:
         await _ask_the_board(pictured)
         await _release(pictured)
         # By its own clock a month went by, in which it has not said that it is there.
-        await world.denizen.db.write(leases.appear, world.denizen.instance)
+        await world.denizen.db.write(leases.appear, world.denizen.instance, leases.LEASE_SECONDS)
         yield pictured
 
 

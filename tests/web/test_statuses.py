@@ -5,7 +5,7 @@ from __future__ import annotations
 from playwright.async_api import expect
 
 from denizen.errors import ModelKeyRejected
-from denizen.models.scripted import reply, skip
+from denizen.models.scripted import forever, reply, skip
 from tests.server.conftest import House
 from tests.web.conftest import PHONE, Visit
 from tests.web.test_conversation import write
@@ -45,6 +45,27 @@ async def test_a_rejected_key_is_told_and_trying_again_brings_the_answer(house: 
     await notice.get_by_role("button", name="Try again").click()
     await expect(page.get_by_role("article", name="Bo: Here.")).to_be_visible()
     await expect(notice).to_have_count(0)
+
+
+async def test_a_panel_in_which_nobody_can_answer_tells_why_and_is_asked_again(house: House, visit: Visit) -> None:
+    world = house.world
+    noor = await world.person("Noor")
+    world.denizen.models.register("m", forever(lambda *_: ModelKeyRejected("status_code: 401")))
+    board = await world.denizen.create_panel("Board", [noor], advisors=["Seth", "Buber"], model="m")
+    hers = await visit(noor)
+    page = await hers.open("/")
+    await page.get_by_role("link", name="Board").click()
+    await page.get_by_label("Message to Board").fill("Hello?")
+    await page.get_by_label("Message to Board").press("Enter")
+
+    notice = page.get_by_role("status").filter(has_text="The advisors could not answer: the provider rejected the API")
+    await expect(notice).to_be_visible()
+    await hers.check_accessibility()
+    world.denizen.models.register("m", forever(lambda *_: "Here."))
+    await notice.get_by_role("button", name="Try again").click()
+    await expect(page.get_by_text("Here.")).to_have_count(2)
+    await expect(notice).to_have_count(0)
+    assert await world.denizen.statuses(board.id) == []
 
 
 async def test_agents_that_stopped_answering_each_other_are_let_go_on(house: House, visit: Visit) -> None:

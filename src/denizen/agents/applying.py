@@ -83,6 +83,14 @@ def apply(
     return [change for each in declared for change in work.made[each.place].changes()]
 
 
+def definition_of(tx: Tx, organization_id: OrganizationId, handle: str) -> AgentDefinition | None:
+    """How the agent of that handle is defined now; None where there is none."""
+    try:
+        return registry.get(tx, AgentId(directory.find_entity(tx, organization_id, handle).id)).definition
+    except NotFound:
+        return None
+
+
 def rehearse(
     tx: Tx,
     organization_id: OrganizationId,

@@ -35,6 +35,7 @@ from denizen.models.catalog import Models
 from denizen.models.embedders import Embedder
 from denizen.models.prices import Price, Usage, expected_cost
 from denizen.profiles.choosing import Profiling
+from denizen.reflection.claims import Claimant
 from denizen.reflection.thinking import NamedModel, Reflector
 from denizen.storage.database import Database, Tx
 from denizen.telemetry.telemetry import OFF, Telemetry
@@ -128,12 +129,12 @@ class Equipment:
         presets = self.outlook.presets() if settings.enabled else None
         return None if presets is None else Profiling(presets, settings.mode or agent.entity.handle, settings.preset)
 
-    async def reflect_on_next(self, agent_id: AgentId) -> bool:
+    async def reflect_on_next(self, by: Claimant, agent_id: AgentId) -> bool:
         """The next cycle of this agent is reflected on, as it is defined now; False if none is to be."""
         agent = await self.db.read(registry.get, agent_id)
         if not agent.reflects or await self.db.read(registry.status, agent_id) in ("suspended", "dead"):
             return False
-        return await reflect_on_next(self.db, agent_id, self.reflector_of(agent))
+        return await reflect_on_next(self.db, agent_id, self.reflector_of(agent), by)
 
     def reflector_of(self, agent: Agent) -> Reflector:
         """What this agent reflects with, whether or not it does so by itself."""
@@ -208,6 +209,16 @@ class Equipment:
             if await asyncio.to_thread(expected_cost, model, Usage(1, 1), self.prices, asked=name) is None:
                 raise PriceUnknown(name)
         return limits
+
+    async def models_without_price(self, agent: Agent) -> list[str]:
+        """The first model of this agent whose price is unknown, where it has a budget in dollars of its own."""
+        budget = agent.definition.budget
+        try:
+            if budget is not None and budget.in_dollars:
+                await self.check_prices([(agent.entity.organization_id, agent.definition)])
+        except PriceUnknown as error:
+            return [error.model]
+        return []
 
     async def check_prices(self, agents: Iterable[tuple[OrganizationId, AgentDefinition]]) -> None:
         """Raises `PriceUnknown` if a model that one of these names has no known price. For budgets in dollars."""

@@ -8,7 +8,6 @@ from typing import Final
 from sqlalchemy import bindparam, func, select
 
 from denizen.clock import SECOND, Instant
-from denizen.consciousness.lease import LEASE_SECONDS
 from denizen.ids import AgentId, OrganizationId
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import agents, entities, events, instances, leases
@@ -104,10 +103,10 @@ _resting = statement(
 )
 
 
-def look(tx: Tx, organization_id: OrganizationId) -> Health:
+def look(tx: Tx, organization_id: OrganizationId, lease_seconds: float) -> Health:
     """How the organization is at this moment. Instances that were silent for the time of a lease are gone."""
     where = {"organization_id": organization_id}
-    found = tx.all(_instances, now=tx.now, since=tx.now - LEASE_SECONDS * SECOND, **where)
+    found = tx.all(_instances, now=tx.now, since=tx.now - int(lease_seconds * SECOND), **where)
     late = tx.all(_late, now=tx.now, before=tx.now - LATE_SECONDS * SECOND, **where)
     resting = tx.one(_resting, **where)
     return Health(

@@ -10,8 +10,8 @@ from pydantic_ai.messages import ModelRequest, UserPromptPart
 from sqlalchemy import bindparam, func, select, update
 
 from denizen.agents.definition import AgentDefinition
-from denizen.bus.streams import WAKE, AgentStatus, agent_topic
-from denizen.clock import Instant
+from denizen.bus.streams import WAKE, AgentStatus, agent_topic, wake_payload
+from denizen.clock import SECOND, Instant
 from denizen.consciousness import lease as leases
 from denizen.consciousness import log
 from denizen.consciousness.lease import Lease
@@ -25,8 +25,9 @@ from denizen.cycles.troubles import classify
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
 from denizen.inbox import delivery, parking, statuses
-from denizen.inbox.delivery import Delivery
+from denizen.inbox.delivery import BACK_OFF_SECONDS, Delivery
 from denizen.inbox.events import ABOUT
+from denizen.inbox.parking import PROBE_SECONDS
 from denizen.inbox.statuses import PARKING_CAUSES, SET_ASIDE
 from denizen.models.prices import Usage, usage_of
 from denizen.plans import agenda
@@ -460,6 +461,40 @@ def due(tx: Tx) -> list[Due]:
     """The agents that have something to do now: an event that wakes, or a cycle to take up."""
     rows = {row[0]: row for query in (_with_events, _with_cycles) for row in tx.all(query, now=tx.now)}
     return [Due(agent_id, holder if until >= tx.now else None) for agent_id, holder, until in rows.values()]
+
+
+_LONGEST_BACK_OFF: Final = max(BACK_OFF_SECONDS)
+_far_event = (events.c.state != "done", events.c.state == "pending", events.c.not_before > bindparam("latest"))
+_far_cycle = (cycles.c.number.is_(None), cycles.c.not_before > bindparam("latest"))
+_far_probe = (agents.c.parked_cause.is_not(None), agents.c.parked_until > bindparam("latest_probe"))
+_far_back_offs = statement(
+    select(events.c.agent_id)
+    .where(*_far_event)
+    .union(select(cycles.c.agent_id).where(*_far_cycle), select(agents.c.id).where(*_far_probe))
+)
+# Not 0: that a cycle was put off says that it has not been cut off.
+_end_far_events = statement(update(events).where(*_far_event).values(not_before=bindparam("now")))
+_end_far_cycles = statement(update(cycles).where(*_far_cycle).values(not_before=bindparam("now")))
+_end_far_probes = statement(update(agents).where(*_far_probe).values(parked_until=bindparam("now")))
+
+
+def far_back_offs(tx: Tx) -> list[AgentId]:
+    """The agents that are put off for longer than any back-off lasts: the clock was set back since."""
+    return [AgentId(row[0]) for row in tx.all(_far_back_offs, **_latest(tx))]
+
+
+def end_far_back_offs(tx: Tx) -> None:
+    """What is put off for longer than any back-off lasts is due now."""
+    woken, latest = far_back_offs(tx), _latest(tx)
+    tx.run(_end_far_events, now=tx.now, latest=latest["latest"])
+    tx.run(_end_far_cycles, now=tx.now, latest=latest["latest"])
+    tx.run(_end_far_probes, now=tx.now, latest_probe=latest["latest_probe"])
+    tx.announce(WAKE, wake_payload(woken))
+
+
+def _latest(tx: Tx) -> dict[str, int]:
+    longest = {"latest": _LONGEST_BACK_OFF, "latest_probe": max(PROBE_SECONDS)}
+    return {name: tx.now + seconds * SECOND for name, seconds in longest.items()}
 
 
 def tell_unable(tx: Tx, agent_id: AgentId, error: Exception) -> None:

@@ -45,6 +45,7 @@ from denizen.panel import marks, taking
 from denizen.profiles import choosing
 from denizen.reflection import records as reflection
 from denizen.reflection.afterthoughts import Afterthoughts
+from denizen.reflection.claims import Claimant
 from denizen.storage.database import Database, Tx
 from denizen.tools import calls, guard
 from denizen.tools.calls import Call
@@ -56,6 +57,8 @@ log_line = structlog.get_logger(__name__)
 WARM_SECONDS: Final = 60
 SWEEP_SECONDS: Final = 2
 SWEEPS_BETWEEN_TRIES: Final = 30
+LOOK_BACK_SECONDS: Final = 60
+"""How often it is looked for what nobody has reflected on, though its process may have gone unnoticed."""
 """How many sweeps leave an agent in peace that could not live here, unless something new arrives for it."""
 TAKE_OVER_PAUSES: Final = (0.02, 0.05, 0.1, 0.2, 0.4)
 """Seconds between tries to take a lease that is free while a write of its last holder is under way."""
@@ -135,7 +138,7 @@ class Residents:
         self._context = contextvars.Context()
 
     async def __aenter__(self) -> Residents:
-        self._peers = await self._db.write(leases.appear, self._instance)
+        self._peers = await self._db.write(leases.appear, self._instance, self._pace.lease_seconds)
         await self._tasks.__aenter__()
         self._context = contextvars.copy_context()
         self._loops = [
@@ -274,9 +277,9 @@ class Residents:
         # One sweep at a time: what one has taken over and not started yet, another would take for left undone.
         async with self._attending:
             await self._finish_own_calls()
-            if not await self._db.read(calls.unattended, self._instance, LEASE_SECONDS):
+            if not await self._db.read(calls.unattended, self._instance, self._pace.lease_seconds):
                 return
-            for call in await self._db.write(calls.attend, self._instance, LEASE_SECONDS):
+            for call in await self._db.write(calls.attend, self._instance, self._pace.lease_seconds):
                 self._errands.start(self._db, call.id, self._again(call))
 
     async def _finish_own_calls(self) -> None:
@@ -310,16 +313,20 @@ class Residents:
         return {agent_id for agent_id, why in self._unable.items() if not isinstance(why, StorageError)}
 
     async def look_back(self) -> None:
-        """What was lived and not reflected on, by an earlier process or one that is gone, is reflected on."""
-        for agent_id in await self._db.read(reflection.behind, self._instance):
+        """What was lived and not reflected on, by an earlier process or one that is gone, is reflected on; and what was
+        put off by a clock that has been set back since is put off no longer."""
+        if await self._db.read(registry.far_back_offs):
+            await self._db.write(registry.end_far_back_offs)
+        by = Claimant(self._instance, self._pace.lease_seconds)
+        for agent_id in await self._db.read(reflection.behind, by):
             if agent_id in self._lives or first_to_try(agent_id, self._peers) == self._instance:
-                self._afterthoughts.hint(agent_id)
-        for panel_id in await self._db.read(marks.behind):
+                self._afterthoughts.found(agent_id)
+        for panel_id in await self._db.read(marks.behind, by):
             if first_to_try(panel_id, self._peers) == self._instance:
-                self.panel_afterthoughts.hint(panel_id)
+                self.panel_afterthoughts.found(panel_id)
 
     async def _keep_sweeping(self) -> None:
-        peers = self._peers
+        peers, looked_back = self._peers, self._clock.now()
         for number in count(1):
             await self._clock.sleep(self._pace.sweep_seconds)
             if number % SWEEPS_BETWEEN_TRIES == 0:
@@ -328,8 +335,11 @@ class Residents:
                 await self.sweep(without=self._misconfigured)
                 self._afterthoughts.try_again()
                 self.panel_afterthoughts.try_again()
-                if not set(peers) <= set(self._peers):
+                # The clock may have been set back meanwhile.
+                late = abs(self._clock.now() - looked_back) >= LOOK_BACK_SECONDS * SECOND
+                if late or not set(peers) <= set(self._peers):
                     await self.look_back()
+                    looked_back = self._clock.now()
                 peers = self._peers
             except StorageError as error:
                 log_line.warning("sweep failed", error=error.code)
@@ -356,7 +366,7 @@ class Residents:
             before = {agent_id: life.lease for agent_id, life in self._lives.items()}
             try:
                 held = await self._db.write_first(leases.renew, self._instance, self._pace.lease_seconds)
-                self._peers = await self._db.write_first(leases.appear, self._instance)
+                self._peers = await self._db.write_first(leases.appear, self._instance, self._pace.lease_seconds)
             except StorageError as error:
                 log_line.warning("leases not renewed", error=error.code)
                 continue

@@ -1,6 +1,7 @@
-"""What a space shows of its agents: the stored statuses, and which agent is busy elsewhere while somebody waits here.
+"""What a space shows of its agents: the stored statuses, which agent is busy elsewhere while somebody waits here, and
+why nobody has answered in a panel.
 
-That an agent is busy is not stored: it follows from the events in its inbox.
+The latter two are not stored: they follow from the events in an inbox, and from the replies of a panel.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from denizen.agents.registry import Presence
 from denizen.ids import AgentId, EntityId, MessageId, SpaceId
 from denizen.inbox import statuses
 from denizen.inbox.statuses import Action, SpaceStatus
+from denizen.panel import unanswered
+from denizen.panel.unanswered import PanelStatus
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import entities, events
 
@@ -45,7 +48,7 @@ class Queued:
         return f"{self.agent_name} is busy; {before} before yours."
 
 
-ShownStatus: TypeAlias = SpaceStatus | Queued
+ShownStatus: TypeAlias = SpaceStatus | Queued | PanelStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +109,7 @@ def in_space(tx: Tx, space_id: SpaceId, present: Sequence[Presence] | None = Non
     """What the space shows, the oldest first, then who is busy elsewhere; `present` are its agents, where known."""
     agents = registry.present(tx, space_id) if present is None else present
     queued = [each for each in _queues(tx, agents) if each.space_id == space_id]
-    return _shown(statuses.of_space(tx, space_id), queued)
+    return [*_shown(statuses.of_space(tx, space_id), queued), *unanswered.in_space(tx, space_id)]
 
 
 def in_spaces_of(tx: Tx, entity_id: EntityId, around: Iterable[Presence]) -> Mapping[SpaceId, list[ShownStatus]]:
@@ -117,7 +120,10 @@ def in_spaces_of(tx: Tx, entity_id: EntityId, around: Iterable[Presence]) -> Map
     queued: defaultdict[SpaceId, list[Queued]] = defaultdict(list)
     for each in _queues(tx, around):
         queued[each.space_id].append(each)
-    return {space_id: _shown(stored[space_id], queued[space_id]) for space_id in {*stored, *queued}}
+    found = {space_id: _shown(stored[space_id], queued[space_id]) for space_id in {*stored, *queued}}
+    for panel in unanswered.in_spaces_of(tx, entity_id):
+        found[panel.space_id] = [*found.get(panel.space_id, ()), panel]
+    return found
 
 
 def _shown(stored: Sequence[SpaceStatus], queued: Iterable[Queued]) -> list[ShownStatus]:

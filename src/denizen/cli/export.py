@@ -124,6 +124,9 @@ def _show(made: Imported) -> None:
         console.print(Text(f"@{made.handle} is here, with {lived}. It is suspended until you resume it."))
         for name in made.secrets:
             console.print(Text(f"  It uses a secret: denizen secrets set {name}", style="yellow"))
+        for name in made.unpriced:
+            said = f"  It has a budget in dollars, and the price of the model {name} is unknown. Set it under [prices]."
+            console.print(Text(said, style="yellow"))
         if made.dangers:
             parts = ", ".join(made.dangers)
             console.print(Text(f"  It starts programs or reaches private addresses. Look at: {parts}", style="yellow"))

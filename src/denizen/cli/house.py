@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from denizen.cycles.budgets import BudgetSettings
     from denizen.memory.settings import MemoryOptions
     from denizen.models.discovery import Choice
+    from denizen.models.prices import Price
     from denizen.telemetry.telemetry import Telemetry
     from denizen.welcome import World
 
@@ -69,7 +70,6 @@ async def runtime_of(settings: Settings, telemetry: Telemetry | None = None) -> 
     from denizen.agents.residents import Pace
     from denizen.app import Runtime
     from denizen.models.discovery import choose_model
-    from denizen.models.prices import Price
     from denizen.tools.loading import load_tools
 
     choice = await choose_model(settings.model, os.environ)
@@ -79,7 +79,7 @@ async def runtime_of(settings: Settings, telemetry: Telemetry | None = None) -> 
         default_model=choice.name,
         embedder=settings.embedder,
         tools=load_tools(settings.tools),
-        prices={name: Price(**each.model_dump()) for name, each in settings.prices.items()},
+        prices=_prices(settings),
         pace=Pace(**settings.agents.model_dump()),
         public_url=settings.public_url or settings.address,
         telemetry=telemetry,
@@ -102,8 +102,15 @@ async def open_records(settings: Settings) -> AsyncGenerator[tuple[Runtime, Worl
 
     make_home(settings.home)
     public_url = settings.public_url or settings.address
-    async with Runtime(settings.database_url, public_url=public_url, **how_secrets_are_kept(settings)) as runtime:
+    kept = how_secrets_are_kept(settings)
+    async with Runtime(settings.database_url, public_url=public_url, prices=_prices(settings), **kept) as runtime:
         yield runtime, await welcome(runtime, owner_name())
+
+
+def _prices(settings: Settings) -> dict[str, Price]:
+    from denizen.models.prices import Price
+
+    return {name: Price(**each.model_dump()) for name, each in settings.prices.items()}
 
 
 def what_is_remembered(settings: Settings) -> MemoryOptions | None:

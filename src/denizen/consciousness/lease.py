@@ -76,6 +76,9 @@ _let_go_of = statement(
 _fence = statement(
     select(leases.c.epoch, leases.c.holder).where(leases.c.agent_id == bindparam("agent_id")).with_for_update(read=True)
 )
+_lock = statement(
+    select(leases.c.epoch).where(leases.c.agent_id == bindparam("agent_id")).with_for_update(key_share=True)
+)
 _held = statement(select(leases.c.until, leases.c.epoch).where(leases.c.agent_id == bindparam("agent_id")))
 _seize = statement(
     update(leases)
@@ -132,6 +135,11 @@ def fence(tx: Tx, lease: Lease) -> None:
         raise LeaseLost(f"Another process thinks for the agent {lease.agent_id} now.")
 
 
+def lock(tx: Tx, agent_id: AgentId) -> None:
+    """Writes of the agent's cycles wait until this transaction ends, and this one waits for those under way."""
+    tx.one(_lock, agent_id=agent_id)
+
+
 def seize(tx: Tx, agent_id: AgentId) -> int:
     """Take the lease away from whoever holds it; gives the new epoch. For suspending and deleting."""
     row = tx.one(_seize, agent=agent_id)
@@ -164,12 +172,13 @@ _forget = statement(instances.delete().where(instances.c.seen_at < bindparam("be
 _vanish = statement(instances.delete().where(instances.c.id == bindparam("instance")))
 
 
-def appear(tx: Tx, instance: str) -> list[str]:
-    """This instance is alive; gives all that are, in order. Those long gone are forgotten."""
+def appear(tx: Tx, instance: str, lease_seconds: float) -> list[str]:
+    """This instance is alive; gives all that were seen within the time of a lease. Those long gone are forgotten."""
     if tx.run(_seen, instance=instance, at=tx.now) == 0:
         tx.run(_appear, id=instance, seen_at=tx.now)
-    tx.run(_forget, before=tx.now - 20 * LEASE_SECONDS * SECOND)
-    return [row[0] for row in tx.all(_alive, since=tx.now - LEASE_SECONDS * SECOND)]
+    lease = int(lease_seconds * SECOND)
+    tx.run(_forget, before=tx.now - 20 * lease)
+    return [row[0] for row in tx.all(_alive, since=tx.now - lease)]
 
 
 def vanish(tx: Tx, instance: str) -> None:

@@ -1,7 +1,8 @@
 """What agents may use: dollars and tokens, of an agent and of its organization, by the day and for life.
 
-Before a model call, room for the most that it may cost is kept; it is given back when what it did cost is entered. So
-agents that think at once cannot pass a limit together. What a dead process has kept is void when its lease is.
+Before a model call, the most that it may cost is reserved, in a row of its own; the row goes when what the call did
+cost is entered. So calls that are made at once cannot pass a limit together. What a dead process has reserved for a
+cycle is void when its lease is; what it has reserved for a call beside the cycles, after `LONGEST_CALL_SECONDS`.
 
 An agent that may use no more rests: it is suspended by its budget, says so once wherever a person waits, and goes on by
 itself with the next day, or when the budget is raised.
@@ -17,18 +18,18 @@ from decimal import Decimal
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
-from sqlalchemy import BigInteger, FromClause, bindparam, case, cast, func, select, true, update
+from sqlalchemy import BigInteger, FromClause, Subquery, bindparam, cast, delete, func, or_, select, true, update
 from sqlalchemy.dialects import postgresql
 
 from denizen.bus.streams import WAKE, AgentBudget, AgentStatus, agent_topic
-from denizen.clock import Clock
+from denizen.clock import SECOND, Clock
 from denizen.consciousness import lease as leases
 from denizen.consciousness.lease import Lease, fence
 from denizen.cycles.ending import undo_cycle
-from denizen.cycles.ledger import DAY, day_of, settle
+from denizen.cycles.ledger import CYCLE_CALL, DAY, LAST_STEP, day_of, settle
 from denizen.cycles.records import OpenCycle
 from denizen.errors import InvalidInput, NotFound
-from denizen.ids import AgentId, OrganizationId, SpaceId
+from denizen.ids import AgentId, OrganizationId, SpaceId, new_id
 from denizen.inbox import delivery, parking, statuses
 from denizen.inbox.delivery import Delivery
 from denizen.plans import agenda
@@ -37,6 +38,7 @@ from denizen.spaces.posting import HOP_BUDGET
 from denizen.storage.database import Database, Tx, statement
 from denizen.storage.schema import (
     agents,
+    call_reservations,
     entities,
     events,
     memberships,
@@ -44,7 +46,6 @@ from denizen.storage.schema import (
     organizations,
     panel_spending,
     replies,
-    reservations,
     spending,
 )
 from denizen.storage.schema import leases as leases_table
@@ -54,6 +55,8 @@ WARNED_AT: Final = 0.8
 
 PATIENCE_SECONDS: Final = 120
 """How long an agent waits for model calls of others to be settled before it rests: longer than most calls take."""
+LONGEST_CALL_SECONDS: Final = 120
+"""How long a model call beside cycles may take; what was reserved for it is void afterwards."""
 
 Scope = Literal["agent:day", "agent:total", "organization:day", "organization:total", "server:day"]
 """Whose limit, and for how long."""
@@ -96,6 +99,10 @@ class Amount:
 
     def __add__(self, other: Amount) -> Amount:
         return Amount(self.tokens + other.tokens, self.micros + other.micros)
+
+    @property
+    def columns(self) -> dict[str, int]:
+        return {"tokens": self.tokens, "cost_micros": self.micros}
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,14 +189,6 @@ def _sums(table: FromClause, tokens: Any, *where: Any) -> Any:
     ).where(*where)
 
 
-_of_agent = statement(
-    _sums(
-        spending,
-        spending.c.input_tokens + spending.c.output_tokens,
-        spending.c.agent_id == bindparam("agent_id"),
-        spending.c.day >= bindparam("since"),
-    )
-)
 _spent_by_all = _sums(
     spending,
     spending.c.input_tokens + spending.c.output_tokens,
@@ -214,190 +213,182 @@ _kept_for_panels = (
     )
     .subquery()
 )
-_kept_for_others = (
-    _sums(
-        reservations,
-        reservations.c.tokens,
-        reservations.c.organization_id == bindparam("organization_id"),
-        reservations.c.agent_id != bindparam("agent_id"),
-        leases_table.c.until >= bindparam("now"),
-    )
-    .join_from(
-        reservations,
-        leases_table,
-        (leases_table.c.agent_id == reservations.c.agent_id) & (leases_table.c.epoch == reservations.c.epoch),
-    )
-    .subquery()
+_READ: Final = call_reservations.outerjoin(
+    leases_table,
+    (leases_table.c.agent_id == call_reservations.c.payer_id)
+    & (leases_table.c.epoch == call_reservations.c.epoch)
+    & (leases_table.c.until >= bindparam("now")),
 )
+
+
+def _reserved(*where: Any) -> Subquery:
+    """What is reserved for calls that may still be under way, beside those of the cycle that asks."""
+    is_valid = or_(
+        leases_table.c.agent_id.is_not(None),
+        (call_reservations.c.until > bindparam("now"))
+        # Nobody reserves for longer: the clock was set back since.
+        & (call_reservations.c.until <= bindparam("latest", type_=BigInteger)),
+    )
+    of_others = or_(call_reservations.c.payer_id != bindparam("cycle_of"), call_reservations.c.epoch == 0)
+    sums = _sums(call_reservations, call_reservations.c.tokens, *where, is_valid, of_others)
+    return sums.select_from(_READ).subquery()
+
+
+_spent_by_agent = _sums(
+    spending,
+    spending.c.input_tokens + spending.c.output_tokens,
+    spending.c.agent_id == bindparam("agent_id"),
+    spending.c.day >= bindparam("since"),
+).subquery()
+_reserved_by_agent = _reserved(call_reservations.c.payer_id == bindparam("agent_id"))
+_reserved_by_all = _reserved(call_reservations.c.organization_id == bindparam("organization_id"))
 # One statement, and so one snapshot: what is settled meanwhile is seen as kept or as spent, never as neither.
+_of_agent = statement(
+    select(
+        _spent_by_agent.c.tokens, _spent_by_agent.c.micros, _reserved_by_agent.c.tokens, _reserved_by_agent.c.micros
+    ).select_from(_spent_by_agent.join(_reserved_by_agent, true()))
+)
 _of_organization = statement(
     select(
         _spent_by_all.c.tokens + _spent_by_panels.c.tokens,
         _spent_by_all.c.micros + _spent_by_panels.c.micros,
-        _kept_for_others.c.tokens + _kept_for_panels.c.tokens,
-        _kept_for_others.c.micros + _kept_for_panels.c.micros,
+        _reserved_by_all.c.tokens + _kept_for_panels.c.tokens,
+        _reserved_by_all.c.micros + _kept_for_panels.c.micros,
     ).select_from(
-        _spent_by_all.join(_kept_for_others, true()).join(_spent_by_panels, true()).join(_kept_for_panels, true())
+        _spent_by_all.join(_reserved_by_all, true()).join(_spent_by_panels, true()).join(_kept_for_panels, true())
     )
 )
+_reserved_by_payer = statement(select(_reserved(call_reservations.c.payer_id == bindparam("payer_id"))))
 # The agents of an organization that has limits reserve one after the other. Its key is free for rows that refer to it.
 _shared_settings = statement(
     select(organizations.c.settings).where(organizations.c.id == bindparam("id")).with_for_update(key_share=True)
 )
-_new = postgresql.insert(reservations).values(
-    {name: bindparam(name) for name in ("agent_id", "organization_id", "epoch", "tokens", "cost_micros")}
+_new = postgresql.insert(call_reservations).values(
+    {column.name: bindparam(column.name) for column in call_reservations.c}
 )
+_AMOUNTS: Final = ("epoch", "until", "tokens", "cost_micros")
 _reserve = statement(
     _new.on_conflict_do_update(
-        index_elements=[reservations.c.agent_id],
-        set_={name: _new.excluded[name] for name in ("epoch", "tokens", "cost_micros")},
+        index_elements=list(call_reservations.primary_key), set_={name: _new.excluded[name] for name in _AMOUNTS}
     )
 )
 
 
-def reserve(tx: Tx, lease: Lease, under: Allowance, need: Amount) -> Refusal | None:
-    """Room for the most that a model call may use is kept until `settle`, or why it is not.
+def reserve(tx: Tx, lease: Lease, under: Allowance, need: Amount, last_step: Amount | None = None) -> Refusal | None:
+    """Reserve the most that the next model call of a cycle may use, until it is settled; or say why that is refused.
 
-    Whoever has used most of a limit is told, once.
+    `last_step` is what the cycle's last step would use besides. It is reserved as well where there is room for both,
+    until the cycle ends; the call is made in any case. Whoever has used most of a limit is told, once.
     """
     fence(tx, lease)
-    limits = _applying(under.own, "agent")
-    if under.shared:
-        limits += _applying(_read_shared(tx, under.organization_id), "organization")
     refused: Refusal | None = None
-    for limit in limits:
-        spent, kept = _used(tx, limit, under.organization_id, lease.agent_id)
+    for_both = True
+    for limit in _limits_of(tx, under):
+        spent, reserved = _used(tx, limit, under.organization_id, lease.agent_id, cycle_of=lease.agent_id)
         if limit.share(spent) >= WARNED_AT:
             _warn(tx, lease.agent_id, limit, spent)
-        if limit.is_passed_by(spent + kept + need) and (refused is None or refused.for_now):
-            until = (day_of(tx.now) + 1) * DAY if limit.daily else None
-            refused = Refusal(limit.scope, until, for_now=not limit.is_passed_by(spent + need))
+        if limit.is_passed_by(spent + reserved + need) and (refused is None or refused.for_now):
+            refused = _refusal(tx, limit, spent + need)
+        for_both = for_both and not limit.is_passed_by(spent + reserved + need + (last_step or Amount()))
     if refused is None:
-        tx.run(
-            _reserve,
-            agent_id=lease.agent_id,
-            organization_id=under.organization_id,
-            epoch=lease.epoch,
-            tokens=need.tokens,
-            cost_micros=need.micros,
-        )
+        of_cycle = {"payer_id": lease.agent_id, "organization_id": under.organization_id, "epoch": lease.epoch}
+        calls = {CYCLE_CALL: need} if last_step is None else {CYCLE_CALL: need, LAST_STEP: last_step}
+        if not for_both:
+            calls[LAST_STEP] = Amount()
+        tx.many(_reserve, [{**of_cycle, "call": call, "until": 0, **each.columns} for call, each in calls.items()])
     return refused
 
 
-_held_now = statement(
-    select(leases_table.c.epoch, reservations.c.tokens, reservations.c.cost_micros)
-    .outerjoin(
-        reservations,
-        (reservations.c.agent_id == leases_table.c.agent_id)
-        & (reservations.c.epoch == leases_table.c.epoch)
-        & (leases_table.c.until >= bindparam("now")),
-    )
-    .where(leases_table.c.agent_id == bindparam("agent_id"))
-)
-_same_epoch = reservations.c.epoch == _new.excluded.epoch
-_reserve_beside = statement(
-    _new.on_conflict_do_update(
-        index_elements=[reservations.c.agent_id],
-        set_={
-            "epoch": _new.excluded.epoch,
-            **{
-                name: case((_same_epoch, reservations.c[name] + _new.excluded[name]), else_=_new.excluded[name])
-                for name in ("tokens", "cost_micros")
-            },
-        },
-    )
-)
-_settle_beside = statement(
-    update(reservations)
-    .where(
-        reservations.c.agent_id == bindparam("agent"),
-        reservations.c.epoch == bindparam("at"),
-        reservations.c.tokens >= bindparam("less_tokens"),
-        reservations.c.cost_micros >= bindparam("less_micros"),
-    )
-    .values(
-        tokens=reservations.c.tokens - bindparam("less_tokens"),
-        cost_micros=reservations.c.cost_micros - bindparam("less_micros"),
-    )
-)
+def reserve_beside(tx: Tx, agent_id: AgentId, under: Allowance, need: Amount) -> str | Refusal:
+    """Reserve the most that a model call beside the agent's cycles may use; gives its id, for `release_call`.
 
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """Room for a model call that is made beside an agent's cycles."""
-
-    epoch: int
-    amount: Amount
-
-
-def affordable(tx: Tx, agent_id: AgentId, under: Allowance, need: Amount) -> Refusal | None:
-    """Whether there is room for a model call beside the agent's cycles. Nothing is kept for it, so that a limit may be
-    passed by what one such call uses."""
-    limits = _applying(under.own, "agent")
-    if under.shared:
-        limits += _applying(_read_shared(tx, under.organization_id), "organization")
-    _, own = _kept_now(tx, agent_id)
-    for limit in limits:
-        spent, kept = _used(tx, limit, under.organization_id, agent_id)
-        if limit.is_passed_by(spent + kept + own + need):
-            return Refusal(limit.scope, None)
-    return None
-
-
-def _kept_now(tx: Tx, agent_id: AgentId) -> tuple[int, Amount]:
-    """Under which epoch of its lease the agent is, and what is kept for it under that."""
-    row = tx.one(_held_now, agent_id=agent_id, now=tx.now)
-    epoch, tokens, micros = (0, 0, 0) if row is None else row
-    return epoch, Amount(tokens or 0, micros or 0)
-
-
-def reserve_beside(tx: Tx, agent_id: AgentId, under: Allowance, need: Amount) -> Kept | Refusal:
-    """Room for a model call beside the agent's cycles is kept until `settle_beside`, or why it is not.
-
-    It stands on top of what is kept for the cycle under way, and ends with the lease as that does. Cycles go first:
-    one that reserves or ends meanwhile does not know of it. So a limit may be passed by one such call of an agent,
-    not by more.
+    It is void after `LONGEST_CALL_SECONDS`, so that a process that dies leaves nothing for ever.
     """
-    refused = affordable(tx, agent_id, under, need)
-    if refused is not None:
-        return refused
-    epoch, _ = _kept_now(tx, agent_id)
-    tx.run(
-        _reserve_beside,
-        agent_id=agent_id,
-        organization_id=under.organization_id,
-        epoch=epoch,
-        tokens=need.tokens,
-        cost_micros=need.micros,
+    # The agent's cycles wait meanwhile, and other calls beside them: whoever comes second sees this reservation.
+    leases.lock(tx, agent_id)
+    for limit in _limits_of(tx, under):
+        spent, reserved = _used(tx, limit, under.organization_id, agent_id)
+        if limit.is_passed_by(spent + reserved + need):
+            return _refusal(tx, limit, spent + need)
+    return add_reservation(tx, under.organization_id, agent_id, need)
+
+
+_release_call = statement(
+    delete(call_reservations).where(
+        call_reservations.c.payer_id == bindparam("payer"), call_reservations.c.call == bindparam("which")
     )
-    return Kept(epoch, need)
+)
+_release_void = statement(
+    delete(call_reservations).where(
+        call_reservations.c.payer_id == bindparam("payer"),
+        call_reservations.c.epoch == 0,
+        call_reservations.c.until <= bindparam("now"),
+    )
+)
 
 
-def settle_beside(tx: Tx, agent_id: AgentId, kept: Kept) -> None:
-    """What was kept for a model call beside the agent's cycles is free again: it has been paid, or was not made."""
-    amount = kept.amount
-    tx.run(_settle_beside, agent=agent_id, at=kept.epoch, less_tokens=amount.tokens, less_micros=amount.micros)
+def add_reservation(tx: Tx, organization_id: OrganizationId, payer_id: str, need: Amount) -> str:
+    """This much is reserved for a call of an agent or a panel beside cycles and replies; gives its id.
+
+    For whoever has found that there is room for it, in the same transaction.
+    """
+    tx.run(_release_void, payer=payer_id, now=tx.now)
+    call = new_id()
+    until = tx.now + LONGEST_CALL_SECONDS * SECOND
+    whose = {"payer_id": payer_id, "organization_id": organization_id}
+    tx.run(_reserve, **whose, call=call, epoch=0, until=until, **need.columns)
+    return call
 
 
-async def reserve_soon(db: Database, clock: Clock, lease: Lease, under: Allowance, need: Amount) -> Refusal | None:
-    """Like `reserve`, but where only what others have kept is in the way, they are given time to pay less."""
-    refused = await db.write(reserve, lease, under, need)
+def release_call(tx: Tx, payer_id: str, call: str) -> None:
+    """What was reserved for this call is free again: it has been paid, or was not made."""
+    tx.run(_release_call, payer=payer_id, which=call)
+
+
+def reserved_for(tx: Tx, payer_id: str) -> Amount:
+    """What is reserved for all calls that this agent or panel pays, except the replies of a panel."""
+    row = tx.one(_reserved_by_payer, payer_id=payer_id, cycle_of="", **_validity(tx))
+    assert row is not None
+    return Amount(*row)
+
+
+async def reserve_soon(
+    db: Database, clock: Clock, lease: Lease, under: Allowance, need: Amount, last_step: Amount | None = None
+) -> Refusal | None:
+    """Like `reserve`, but where only other calls under way are in the way, they are given time to pay less."""
+    refused = await db.write(reserve, lease, under, need, last_step)
     for _ in range(PATIENCE_SECONDS):
         if refused is None or not refused.for_now:
             break
         await clock.sleep(1)
-        refused = await db.write(reserve, lease, under, need)
+        refused = await db.write(reserve, lease, under, need, last_step)
     return refused
 
 
-def _used(tx: Tx, limit: Limit, organization_id: OrganizationId, agent_id: AgentId) -> tuple[Amount, Amount]:
-    """What is spent of this limit, and what is kept for model calls of others."""
+def _limits_of(tx: Tx, under: Allowance) -> list[Limit]:
+    shared = _applying(_read_shared(tx, under.organization_id), "organization") if under.shared else []
+    return _applying(under.own, "agent") + shared
+
+
+def _refusal(tx: Tx, limit: Limit, without_others: Amount) -> Refusal:
+    until = (day_of(tx.now) + 1) * DAY if limit.daily else None
+    return Refusal(limit.scope, until, for_now=not limit.is_passed_by(without_others))
+
+
+def _validity(tx: Tx) -> dict[str, int]:
+    return {"now": tx.now, "latest": tx.now + LONGEST_CALL_SECONDS * SECOND}
+
+
+def _used(
+    tx: Tx, limit: Limit, organization_id: OrganizationId, agent_id: AgentId, *, cycle_of: str = ""
+) -> tuple[Amount, Amount]:
+    """What is spent of this limit, and what is reserved of it, except for the cycle of the agent `cycle_of`."""
     since = day_of(tx.now) if limit.daily else 0
+    where = {"since": since, "cycle_of": cycle_of, **_validity(tx)}
     if limit.scope.startswith("agent:"):
-        row = tx.one(_of_agent, agent_id=agent_id, since=since)
-        assert row is not None
-        return Amount(row[0], row[1]), Amount()
-    row = tx.one(_of_organization, organization_id=organization_id, agent_id=agent_id, since=since, now=tx.now)
+        row = tx.one(_of_agent, agent_id=agent_id, **where)
+    else:
+        row = tx.one(_of_organization, organization_id=organization_id, **where)
     assert row is not None
     return Amount(row[0], row[1]), Amount(row[2], row[3])
 

@@ -48,7 +48,15 @@ from denizen.cycles.stopping import BUILT_IN, Spent, Stop, stop_reason
 from denizen.cycles.triage import Sieve
 from denizen.cycles.troubles import Trouble, classify
 from denizen.cycles.watching import Watch
-from denizen.errors import InvalidInput, LeaseLost, ModelError, ModelRejected, RequestTooLarge, StorageError
+from denizen.errors import (
+    InvalidInput,
+    LeaseLost,
+    ModelError,
+    ModelRejected,
+    ModelUnsuitable,
+    RequestTooLarge,
+    StorageError,
+)
 from denizen.ids import CallId, SpaceId
 from denizen.inbox.delivery import DEAD_AFTER
 from denizen.inbox.statuses import Cause
@@ -161,6 +169,11 @@ async def _live_through(thinking: _Thinking, watch: Watch) -> CycleOutcome:
         return await _fail(thinking, watch, error)
     finally:
         thinking.let_go()
+
+
+def _may_be_about_tool_choice(error: ModelRejected) -> bool:
+    """Whether a provider may have rejected a request because it names the tool to call, and for nothing that stays."""
+    return type(error) is ModelRejected or (isinstance(error, ModelUnsuitable) and "tool" in str(error).lower())
 
 
 async def _fail(thinking: _Thinking, watch: Watch, error: BaseException) -> CycleOutcome:
@@ -341,23 +354,40 @@ class _Thinking:
     def _model(self) -> Model:
         return self._with.models.get(self._model_name, self._with.model)
 
-    async def _reserve(self) -> Refusal | None:
-        """Keep room in the budgets for the next request, if there are any. No limits, no transaction."""
+    async def _reserve(self, *, last: bool = False) -> Refusal | None:
+        """Reserve the next request in the budgets, if there are any. No limits, no transaction.
+
+        While somebody waits, the last step is reserved along with it, so that it can be paid when a limit is reached.
+        """
         server = self._with.server_budget
         if self._with.allowance is None and server is None:
             return None
         tokens, most = self._mind.tokens + self._with.toolbox.tokens, self._mind.budget
-        if self._steps > 0 and self._with.settings.awareness != "none":
-            tokens += most.inbox + PREVIEW_TOKENS
-        asked = Usage(min(int(tokens * self._mind.correction), most.request), most.output)
+        asked = self._most_used(tokens)
+        if self._steps > 0 and self._with.settings.awareness != "none" and not last:
+            asked = self._most_used(tokens + most.inbox + PREVIEW_TOKENS)
         if server is not None:
             refused = await server.refuse(self._with.db, self._with.clock, self._model_name, self._model, asked)
             if refused is not None or self._with.allowance is None:
                 return refused
         assert self._with.allowance is not None
-        dollars = expected_cost(self._model, asked, self._with.prices, asked=self._model_name) or 0
-        need = Amount(asked.input + asked.output, ceil(dollars * 1_000_000))
-        return await budgets.reserve_soon(self._with.db, self._with.clock, self._mind.lease, self._with.allowance, need)
+        last_step: Amount | None = None
+        if last:
+            last_step = Amount()  # this is the call that it was reserved for
+        elif self._awaited and self._with.settings.silent_reply != "ignore":
+            last_step = self._amount(self._most_used(tokens + most.output + LAST_STEP_TOKENS))
+        need, lease = self._amount(asked), self._mind.lease
+        db, clock, under = self._with.db, self._with.clock, self._with.allowance
+        return await budgets.reserve_soon(db, clock, lease, under, need, last_step)
+
+    def _most_used(self, prompt_tokens: int) -> Usage:
+        """The most that a request may use with a prompt that we estimate at so many tokens."""
+        most = self._mind.budget
+        return Usage(min(int(prompt_tokens * self._mind.correction), most.request), most.output)
+
+    def _amount(self, used: Usage) -> Amount:
+        dollars = expected_cost(self._model, used, self._with.prices, asked=self._model_name) or 0
+        return Amount(used.input + used.output, ceil(dollars * 1_000_000))
 
     async def _rest(self, refused: Refusal) -> Rested:
         """The budget is used up: the agent is suspended by it. What it has not begun to think about waits."""
@@ -734,7 +764,7 @@ class _Thinking:
         elif not noted:
             return await self._end(reason, sending=await self._written())
         self._route()
-        if (refused := await self._reserve()) is not None:
+        if (refused := await self._reserve(last=True)) is not None:
             return await self._rest(refused)
         self._preview, self._preview_tokens = None, 0
         self._make_room()
@@ -742,6 +772,8 @@ class _Thinking:
         try:
             response, speaker = await self._ask()
         except ModelRejected as error:
+            if not _may_be_about_tool_choice(error):
+                raise
             # Not every server takes a tool choice by name. The cycle has reached its limit anyway.
             log_line.warning("last step rejected", agent=self._mind.lease.agent_id, error=repr(error))
             return await self._end(reason, sending=await self._written())
@@ -815,6 +847,7 @@ class _Thinking:
             steps=self._steps + (last is not None),
             charge=charge,
             spent=self._spent,
+            reserved=self._with.allowance is not None,
             outcome=outcome,
             window_from=self._mind.window_from,
             sending=sending,

@@ -49,6 +49,8 @@ class Ending:
     """What the last model call cost, where it is not in the ledger yet."""
     spent: Charge = NOTHING
     """What the cycle cost in all."""
+    reserved: bool = False
+    """Whether something may be reserved for it in a budget."""
     outcome: Literal["acted", "failed"] = "acted"
     window_from: int | None = None
     """Where the window begins from now on, if it has moved."""
@@ -109,6 +111,8 @@ def close_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -> int:
         sent = answering.deliver_text(tx, agent_id, cycle, ending.sending, ending.entries)
     if charge is not NOTHING:
         ledger.enter(tx, agent_id, cycle.id, "usage", charge)
+    if ending.reserved:
+        ledger.settle(tx, agent_id)
     if ending.outcome == "failed":
         # Nobody waits any more for what people were asked; an answer that still comes is told in an event.
         calls.release(tx, agent_id)

@@ -17,9 +17,13 @@ from denizen.clock import SECOND
 from denizen.ids import AgentId, CycleId
 from denizen.models.prices import Price, cost, usage_of
 from denizen.storage.database import Statement, Tx, insert_into, statement, storable
-from denizen.storage.schema import agents, cycles, ledger, reservations, spending
+from denizen.storage.schema import agents, call_reservations, cycles, ledger, spending
 
 DAY: Final = 86_400 * SECOND
+CYCLE_CALL: Final = "cycle"
+"""The reservation for the next model call of an agent's cycle, or of what decides whether there is one."""
+LAST_STEP: Final = "last_step"
+"""The reservation for the last step of an agent's cycle, kept until the cycle ends."""
 
 
 def day_of(at: int) -> int:
@@ -39,7 +43,7 @@ class Charge:
     cost_micros: int | None = None
     """Millionths of a dollar; None where the price is unknown."""
     reserved: bool = False
-    """Whether room was kept for it in a budget."""
+    """Whether it was reserved in a budget, as a call of a cycle."""
 
     def __add__(self, other: Charge) -> Charge:
         return Charge(
@@ -94,7 +98,16 @@ def _adding() -> Statement:
 
 
 _spend = _adding()
-_settle = statement(delete(reservations).where(reservations.c.agent_id == bindparam("agent")))
+_settle_call = statement(
+    delete(call_reservations).where(
+        call_reservations.c.payer_id == bindparam("agent"), call_reservations.c.call == CYCLE_CALL
+    )
+)
+_settle = statement(
+    delete(call_reservations).where(
+        call_reservations.c.payer_id == bindparam("agent"), call_reservations.c.call.in_((CYCLE_CALL, LAST_STEP))
+    )
+)
 
 
 def enter(
@@ -122,8 +135,10 @@ def enter(
     )
     if charge.model is not None:
         _count(tx, agent_id, charge, charge.model)
-    if charge.reserved or kind == "failure":
+    if kind == "failure" or (kind == "skip" and charge.reserved):
         settle(tx, agent_id)
+    elif charge.reserved:
+        tx.run(_settle_call, agent=agent_id)
 
 
 def _count(tx: Tx, agent_id: AgentId, charge: Charge, model: str) -> None:
@@ -141,7 +156,7 @@ def _count(tx: Tx, agent_id: AgentId, charge: Charge, model: str) -> None:
 
 
 def settle(tx: Tx, agent_id: AgentId) -> None:
-    """What was kept for a model call of this agent is free again: it has been paid, or will not be made."""
+    """What was reserved for the agent's cycle is free again: it has been paid, or will not be used."""
     tx.run(_settle, agent=agent_id)
 
 

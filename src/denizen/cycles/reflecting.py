@@ -1,7 +1,8 @@
 """Reflection of agents: what comes after a cycle, beside the agent's life. It delays nothing and touches no status.
 
 Cycle by cycle, in order: each conversation of it is thought over, and what came of it is kept in one transaction that
-moves the agent's mark. A process that ends in between leaves the mark where it was: the cycle is reflected on again.
+moves the agent's mark. An instance claims a cycle before it asks a model. One that ends in between leaves the mark
+where it was, and its claim is void: the cycle is reflected on again.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from sqlalchemy import bindparam, select
 from denizen.clock import Clock, SystemClock
 from denizen.consciousness.recall.passages import newest_cycle
 from denizen.cycles import budgets, ledger, watching
-from denizen.cycles.budgets import Allowance, Amount, Kept, Refusal
+from denizen.cycles.budgets import Allowance, Amount, Refusal
 from denizen.cycles.ledger import Charge, charge_of
 from denizen.cycles.records import glance
 from denizen.cycles.server_budget import ServerBudget
@@ -29,6 +30,7 @@ from denizen.models.prices import Price, Usage, expected_cost
 from denizen.plans import known
 from denizen.reflection import records, signals, thinking
 from denizen.reflection.books import AGENTS, Run
+from denizen.reflection.claims import Claimant
 from denizen.reflection.settings import Metaprompt
 from denizen.reflection.thinking import Felt, NamedModel, Reflector, Tried, Turn, last_felt, quoted, think
 from denizen.spaces import directory, posting
@@ -145,14 +147,15 @@ def is_error(result: str) -> bool:
 # Reflecting
 
 
-async def reflect_on_next(db: Database, agent_id: AgentId, reflector: Reflector) -> bool:
-    """The next cycle that the agent has lived is reflected on; False if there is none."""
+async def reflect_on_next(db: Database, agent_id: AgentId, reflector: Reflector, by: Claimant) -> bool:
+    """The next cycle that the agent has lived is reflected on; False if there is none, or another instance does it."""
     lived = await db.read(next_lived, agent_id)
-    if lived is None:
+    if lived is None or not await db.write(records.claim, agent_id, lived.cycle, by):
         return False
     spaces = dict.fromkeys(each.space_id for each in lived.heard)
     came_of_it = [await think(reflector, await db.read(_turn, agent_id, lived, space_id)) for space_id in spaces]
-    await db.write(records.keep_turn, agent_id, lived.cycle, came_of_it, forgotten=lived.forgotten)
+    forgotten, instance = lived.forgotten, by.instance
+    await db.write(records.keep_turn, agent_id, lived.cycle, came_of_it, forgotten=forgotten, instance=instance)
     return True
 
 
@@ -204,8 +207,11 @@ class Purse:
     server_budget: ServerBudget | None = None
     clock: Clock = field(default_factory=SystemClock)
 
-    async def keep(self, named: NamedModel, most: Usage) -> Kept | None:
-        """Room for the most that the call may use, where that is limited. Raises `InvalidInput` where there is none."""
+    async def keep(self, named: NamedModel, most: Usage) -> str | None:
+        """The id of a reservation for the most that the call may use, where that is limited.
+
+        Raises `InvalidInput` where there is no room for it.
+        """
         if self.server_budget is not None:
             refused = await self.server_budget.refuse(self.db, self.clock, *named, most)
             if refused is not None:
@@ -216,10 +222,10 @@ class Purse:
         if dollars is None and self.in_dollars:
             raise InvalidInput(f"There is a budget in dollars, and nobody here knows what {named[0]!r} costs.")
         need = Amount(most.input + most.output, int((dollars or 0) * 1_000_000) + 1)
-        kept = await self.db.write(budgets.reserve_beside, self.agent_id, self.allowance, need)
-        if isinstance(kept, Refusal):
-            raise InvalidInput(f"The budget ({kept.scope}) leaves no room for it.")
-        return kept
+        reserved = await self.db.write(budgets.reserve_beside, self.agent_id, self.allowance, need)
+        if isinstance(reserved, Refusal):
+            raise InvalidInput(f"The budget ({reserved.scope}) leaves no room for it.")
+        return reserved
 
     async def pay(self, named: NamedModel, kept: Any, response: ModelResponse | None) -> None:
         """The call is in the ledger, and what was kept for it is free again."""
@@ -229,15 +235,15 @@ class Purse:
                 watching.count(self.metrics, charge)
             await self.db.write(pay, self.agent_id, charge, kept)
         elif kept is not None:
-            await self.db.write(budgets.settle_beside, self.agent_id, kept)
+            await self.db.write(budgets.release_call, self.agent_id, kept)
 
 
-def pay(tx: Tx, agent_id: AgentId, charge: Charge, kept: Kept | None) -> None:
+def pay(tx: Tx, agent_id: AgentId, charge: Charge, kept: str | None) -> None:
     """The call is in the ledger, and what was kept for it is free again."""
     # Under an id of its own: what a cycle used is what its own model calls did.
     ledger.enter(tx, agent_id, CycleId(new_id()), "usage", charge, "reflection")
     if kept is not None:
-        budgets.settle_beside(tx, agent_id, kept)
+        budgets.release_call(tx, agent_id, kept)
 
 
 # By hand

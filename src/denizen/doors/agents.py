@@ -18,6 +18,7 @@ from denizen.access.webhooks import Webhook
 from denizen.agents import applying, fitness, forking, registry
 from denizen.agents.definition import AgentDefinition
 from denizen.agents.differences import Change
+from denizen.agents.documents import AgentDocument
 from denizen.agents.files import Declared
 from denizen.agents.fitness import Fitness, Unable
 from denizen.agents.registry import Agent, Status
@@ -25,7 +26,7 @@ from denizen.cycles import budgets
 from denizen.cycles.budgets import BudgetSettings, Resting, Spending
 from denizen.cycles.troubles import classify
 from denizen.doors.wiring import Who, Wiring, id_of
-from denizen.errors import DenizenError, OutcomeUnknown
+from denizen.errors import DenizenError, OutcomeUnknown, PriceUnknown
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId, new_id
 from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
@@ -86,6 +87,17 @@ class Agents(Wiring):
         if budgeted and (before is None or before.budget != definition.budget):
             await self._equipment().check_prices([(organization_id, definition)])
 
+    async def _check_declared_prices(self, organization_id: OrganizationId, declared: Iterable[Declared]) -> None:
+        """The same for the agents that documents define; the error names the agent."""
+        for each in declared:
+            if isinstance(each.document, AgentDocument):
+                handle = each.document.handle
+                before = await self.db.read(applying.definition_of, organization_id, handle)
+                try:
+                    await self.check_prices(organization_id, each.document.definition, before=before)
+                except PriceUnknown as error:
+                    raise PriceUnknown(error.model, agent=handle) from error
+
     async def check_shared_prices(self, organization_id: OrganizationId, budget: BudgetSettings) -> None:
         """The same for a budget of the organization, which is for all its agents."""
         if budget.in_dollars:
@@ -106,11 +118,12 @@ class Agents(Wiring):
         The `creator` is put into every space that is made. A dry run does it all and undoes it again. Where a `guard`
         is given, it says what of it is not to be done.
         """
-        home = await self._organization(organization)
+        home, declared = await self._organization(organization), list(definitions)
         who = None if creator is None else id_of(creator)
+        await self._check_declared_prices(home, declared)
         try:
             do = applying.rehearse if dry_run else applying.apply
-            return await self.db.write(do, home, list(definitions), who, guard)
+            return await self.db.write(do, home, declared, who, guard)
         except applying.Rehearsed as rehearsed:
             return rehearsed.changes
 

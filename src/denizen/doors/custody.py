@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -146,4 +147,10 @@ class Custody(Wiring):
     ) -> Imported:
         """What the file holds is here, all of it or, with an error, nothing. An agent is suspended until resumed."""
         home = await self._organization(organization)
-        return await importing.take_in(self.db, home, path, handle=handle, name=name)
+        made = await importing.take_in(self.db, home, path, handle=handle, name=name)
+        if made.kind != "agent":
+            return made
+        # Not refused: a file of another house cannot be changed. The agent is parked when it is to think.
+        agent = await self.get_agent(AgentId(made.id))
+        unpriced = await self._equipment().models_without_price(agent)
+        return replace(made, unpriced=tuple(unpriced))

@@ -9,6 +9,8 @@ from typing import Any
 from pydantic import JsonValue
 
 from denizen.access import people
+from denizen.agents import space_statuses
+from denizen.agents.space_statuses import ShownStatus
 from denizen.doors.wiring import Who, Wiring, id_of
 from denizen.errors import OutcomeUnknown
 from denizen.forgetting import changing
@@ -165,6 +167,10 @@ class Places(Wiring):
         )
         place = None if before is None else Cursor.read(before)
         return await self.db.read(searching.search, id_of(who), wanted, before=place, limit=limit)
+
+    async def statuses(self, space: Space | SpaceId) -> list[ShownStatus]:
+        """Why whoever waits in the space has no answer, for each agent or for the panel; empty where all is well."""
+        return await self.db.read(space_statuses.in_space, id_of(space))
 
     async def transcript(self, space: Space | SpaceId) -> list[str]:
         """The conversation, one line a message: `Noor: Hello.`"""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -50,6 +51,7 @@ from denizen.panel.reflecting import Reflecting
 from denizen.plans.agenda import PLANNED
 from denizen.profiles import choosing
 from denizen.reflection.afterthoughts import Afterthoughts
+from denizen.reflection.claims import Claimant
 from denizen.reflection.sentiment import Classifier
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity, Organization
@@ -184,7 +186,7 @@ class Wiring:
             self.clock,
             configuration,
             self._utility_model,
-            paying.Purse(self.db, self._prices, self.clock, self.server_budget).room_for,
+            paying.Purse(self.db, self._prices, self.clock, self.server_budget).reserve,
             paying.pay,
             _review_profiles,
             None if sink is None else sink(self.db, self.embedder),
@@ -219,6 +221,11 @@ class Wiring:
     def tools(self) -> list[OutsideTool]:
         """The same, each with what it is for, by name."""
         return [self._tools[name] for name in sorted(self._tools)]
+
+    @property
+    def lease_seconds(self) -> float:
+        """How long an instance may be silent before others take over from it."""
+        return self._pace.lease_seconds
 
     @property
     def bus(self) -> Bus:
@@ -279,7 +286,7 @@ class Wiring:
             equip=equipment.equip,
             pace=self._pace,
             errands=self._errands,
-            afterthoughts=Afterthoughts(equipment.reflect_on_next),
+            afterthoughts=Afterthoughts(partial(equipment.reflect_on_next, self._claimant)),
             panel_afterthoughts=Afterthoughts(self._reflecting().reflect_on_next),
             lock=self._lock,
         )
@@ -339,7 +346,12 @@ class Wiring:
 
     def _reflecting(self) -> Reflecting:
         """What the voices of panels reflect with."""
-        return Reflecting(self._kit(), self.outlook.configuration, self.outlook.classifier)
+        outlook = self.outlook
+        return Reflecting(self._kit(), outlook.configuration, outlook.classifier, claimant=self._claimant)
+
+    @property
+    def _claimant(self) -> Claimant:
+        return Claimant(self.instance, self.lease_seconds)
 
     def _forget_residents(self) -> None:
         self._residents = None

@@ -34,8 +34,8 @@ SECONDS: Final = 120
 MESSAGE_CHARACTERS: Final = 4_000
 """Of a longer message the model is shown so much."""
 
-Room = Callable[[Usage], Awaitable[str | None]]
-"""Why there is no room for a request that uses so much, if there is none."""
+Reserve = Callable[[Usage], Awaitable["Reserved"]]
+"""Reserves the most that a request may use in the budgets of whoever pays for it."""
 
 INSTRUCTIONS: Final = f"""{MARK}
 You keep the memory of a conversation. You are given what was known of it so far, and the messages that came next. \
@@ -80,6 +80,16 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True)
+class Reserved:
+    """What came of reserving a request."""
+
+    call: str | None = None
+    """The id of the reservation; None where nothing is limited, or it was refused."""
+    refused: str = ""
+    """Why there is no room for the request, if there is none."""
+
+
+@dataclass(frozen=True, slots=True)
 class Answered:
     """What came of asking."""
 
@@ -87,6 +97,8 @@ class Answered:
     """None: nothing that can be used."""
     spent: Spent
     problem: str = ""
+    reserved: tuple[str, ...] = ()
+    """The reservations to release when what was spent is entered."""
 
 
 def prompt_text(key: str, folder: Path | None) -> str:
@@ -138,25 +150,26 @@ async def ask(
     instructions: str,
     profile: CompactionProfile,
     prices: Mapping[str, Price],
-    room: Room,
+    reserve: Reserve,
 ) -> Answered:
     """What the model makes of the conversation, asked a second time where its first answer is unusable.
 
-    It is asked only where there is room for the most that it may use, beside what it has used for this already.
+    Each request is reserved before it is made. What is reserved stays so until what was spent is entered.
     """
     messages = question(made, instructions, profile)
     known = range(1, made.last + 1)
-    spent, problem = Spent(name), ""
+    spent, problem, calls = Spent(name), "", list[str]()
     try:
         async with asyncio.timeout(SECONDS):
             for _ in range(2):
-                refused = await room(_most(messages, profile, spent))
-                if refused is not None:
-                    return Answered(None, spent, f"{refused} {problem}".strip())
+                reserved = await reserve(_most(messages, profile))
+                calls += [] if reserved.call is None else [reserved.call]
+                if reserved.refused:
+                    return Answered(None, spent, f"{reserved.refused} {problem}".strip(), tuple(calls))
                 response = await _ask_once(model, messages, profile)
                 spent += _price(response, name, prices)
                 try:
-                    return Answered(documents.read(response.text or "", known), spent)
+                    return Answered(documents.read(response.text or "", known), spent, reserved=tuple(calls))
                 except Unusable as error:
                     problem = str(error)
                     messages = [*messages, *_again(response, problem)]
@@ -164,13 +177,12 @@ async def ask(
         raise
     except Exception as error:  # noqa: BLE001  whatever a provider raises: what was known before stays
         problem = f"{type(error).__name__}: {error}"
-    return Answered(None, spent, problem)
+    return Answered(None, spent, problem, tuple(calls))
 
 
-def _most(messages: Sequence[ModelMessage], profile: CompactionProfile, spent: Spent) -> Usage:
-    """What the next request may use at most, with what was used before it."""
-    read = sum(map(estimate_message, messages))
-    return Usage(read + spent.input_tokens, profile.max_summary_tokens + spent.output_tokens)
+def _most(messages: Sequence[ModelMessage], profile: CompactionProfile) -> Usage:
+    """What the next request may use at most."""
+    return Usage(sum(map(estimate_message, messages)), profile.max_summary_tokens)
 
 
 def _again(response: ModelResponse, problem: str) -> Sequence[ModelMessage]:

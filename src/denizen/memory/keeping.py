@@ -9,7 +9,7 @@ neither.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +23,7 @@ from denizen.clock import SECOND, Clock
 from denizen.errors import InvalidInput, SettingsError, StorageError
 from denizen.ids import EntityId, SpaceId
 from denizen.memory import asking, audience, documents, passing, rolling, sharing, sinks
-from denizen.memory.asking import Answered, Spent
+from denizen.memory.asking import Answered, Reserved, Spent
 from denizen.memory.documents import Written
 from denizen.memory.rolling import EVERYONE, House, Pass, Rolled
 from denizen.memory.settings import CompactionProfile, Configuration
@@ -40,10 +40,10 @@ Rolling = Literal["done", "off", "not due", "cooling down", "failed", "changed"]
 
 ModelFor = Callable[[House, str], Awaitable[tuple[str, Model]]]
 """The model of a name, paid as the first agent's own is, or a panel's, with its real name."""
-RoomFor = Callable[[House, str, Model, Usage], Awaitable[str | None]]
-"""Why the budgets of whoever pays have no room for a call of that model, if they have none."""
-Pay = Callable[[Tx, House, Spent], None]
-"""What was used goes to the account of the first agent, or of the panel."""
+ReserveCall = Callable[[House, str, Model, Usage], Awaitable[Reserved]]
+"""Reserves a call of that model in the budgets of whoever pays."""
+Pay = Callable[[Tx, House, Spent | None, Sequence[str]], None]
+"""What was used goes to the account of the first agent, or of the panel, and these reservations are released."""
 SummedUp = Callable[[Tx, House], None]
 """What else is so once a conversation was summed up."""
 
@@ -64,7 +64,7 @@ class Means:
     clock: Clock
     configuration: Configuration
     model_for: ModelFor
-    room_for: RoomFor
+    reserve: ReserveCall
     pay: Pay
     summed_up: SummedUp
     sink: Sink | None = None
@@ -261,10 +261,10 @@ class Keeper:
         except Exception as error:  # noqa: BLE001  no such prompt, or no such model: what was known stays
             return Answered(None, Spent(profile.model), f"{type(error).__name__}: {error}")
 
-        async def room(need: Usage) -> str | None:
-            return await self._with.room_for(place, name, model, need)
+        async def reserve(need: Usage) -> Reserved:
+            return await self._with.reserve(place, name, model, need)
 
-        return await asking.ask(made, model, name, instructions, profile, self._with.prices, room)
+        return await asking.ask(made, model, name, instructions, profile, self._with.prices, reserve)
 
     async def _leaving(self, made: Pass, answered: Answered) -> Leaving | None:
         """How what the pass found is remembered beyond the conversation; None: it is not."""
@@ -308,8 +308,9 @@ def keep_pass(
         kept = rolling.keep(tx, made, answered.written, answered.spent.model)
     if kept is None:
         rolling.give_up(tx, made)
-    if answered.spent.input_tokens or answered.spent.output_tokens:
-        means.pay(tx, place, answered.spent)
+    spent = answered.spent if answered.spent.input_tokens or answered.spent.output_tokens else None
+    if spent is not None or answered.reserved:
+        means.pay(tx, place, spent, answered.reserved)
     if kept is not None:
         means.summed_up(tx, place)
     if kept is None or leaving is None:

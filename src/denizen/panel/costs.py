@@ -103,6 +103,25 @@ def reserve(
     return scope
 
 
+@dataclass(frozen=True, slots=True)
+class NoRoom:
+    """A limit leaves no room for a call."""
+
+    scope: str
+
+    @property
+    def text(self) -> str:
+        return refusal(self.scope)
+
+
+def reserve_beside(
+    tx: Tx, organization_id: OrganizationId, panel_id: SpaceId, own: BudgetSettings | None, need: Amount
+) -> str | NoRoom:
+    """Reserve the most that a call beside the replies may use; gives its id, for `budgets.release_call`."""
+    scope = lacking(tx, organization_id, panel_id, own, need)
+    return NoRoom(scope) if scope is not None else budgets.add_reservation(tx, organization_id, panel_id, need)
+
+
 def lacking(
     tx: Tx, organization_id: OrganizationId, panel_id: SpaceId, own: BudgetSettings | None, need: Amount
 ) -> str | None:
@@ -113,13 +132,12 @@ def lacking(
             return limit.scope
     for limit in budgets.own_limits(own):
         since = day_of(tx.now) if limit.daily else 0
-        spent, kept = (
-            tx.one(_of_panel, space_id=panel_id, since=since),
-            tx.one(_kept_here, space_id=panel_id, now=tx.now),
-        )
+        # Before what is spent: a call that is paid in between counts twice, and never not at all.
+        beside, kept = budgets.reserved_for(tx, panel_id), tx.one(_kept_here, space_id=panel_id, now=tx.now)
+        spent = tx.one(_of_panel, space_id=panel_id, since=since)
         assert spent is not None
         assert kept is not None
-        if limit.is_passed_by(Amount(*spent) + Amount(*kept) + need):
+        if limit.is_passed_by(Amount(*spent) + Amount(*kept) + beside + need):
             return limit.scope.replace("agent", "panel")
     return None
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from pydantic_ai.messages import ModelResponse, ModelResponseStreamEvent
 
+from denizen.cycles import budgets
 from denizen.cycles.budgets import Amount
 from denizen.cycles.ledger import Charge
 from denizen.errors import BudgetSpent, ModelUnreachable
@@ -16,7 +17,7 @@ from denizen.panel.advisors import Advisor
 from denizen.panel.asking import Asked, Kit, TooLate, ask, in_time, settings_for
 from denizen.panel.background import Ask, Background, Told, Turned
 from denizen.panel.context import Line, Persona, Said, Turn
-from denizen.panel.costs import Foretold
+from denizen.panel.costs import Foretold, NoRoom
 from denizen.panel.panels import Panel
 from denizen.panel.phases import stage_at
 from denizen.panel.rounds import ASSISTANT
@@ -35,9 +36,9 @@ async def suggest(kit: Kit, panel_id: SpaceId, topic: str, count: int = suggesti
     settings = panel.settings
     name, model = await kit.model_for(panel.organization_id, settings.utility_model or settings.model)
     need = costs.most(lines, SUGGESTING_TOKENS, model, kit.prices, name)
-    refused = await kit.db.write(_may_spend, panel, need)
-    if refused is not None:
-        raise BudgetSpent(costs.refusal(refused))
+    reserved = await kit.db.write(_reserve, panel, need)
+    if isinstance(reserved, NoRoom):
+        raise BudgetSpent(reserved.text)
     sent = settings_for(SUGGESTING_TOKENS, reasoning=None, tool=suggesting.TOOL)
     asked = Asked(model, lines, sent, suggesting.TOOL, settings.first_byte_seconds, panel_id)
     asking = _Unheard()
@@ -48,7 +49,7 @@ async def suggest(kit: Kit, panel_id: SpaceId, topic: str, count: int = suggesti
     finally:
         # Also where nothing came of it, or nobody waits for it any more.
         charges = [kit.charge(each, name) for each in asking.responses]
-        await asyncio.shield(asyncio.ensure_future(kit.db.write(_pay, panel, charges)))
+        await asyncio.shield(asyncio.ensure_future(kit.db.write(_pay, panel, charges, reserved)))
     return suggesting.read(response, names, count)
 
 
@@ -72,12 +73,13 @@ def _panel(tx: Tx, panel_id: SpaceId) -> tuple[Panel, list[Advisor]]:
     return panels.get(tx, panel_id), advisors.list_of(tx, panel_id)
 
 
-def _may_spend(tx: Tx, panel: Panel, need: Amount) -> str | None:
-    return costs.lacking(tx, panel.organization_id, panel.id, panel.settings.budget, need)
+def _reserve(tx: Tx, panel: Panel, need: Amount) -> str | NoRoom:
+    return costs.reserve_beside(tx, panel.organization_id, panel.id, panel.settings.budget, need)
 
 
-def _pay(tx: Tx, panel: Panel, charges: Sequence[Charge]) -> None:
+def _pay(tx: Tx, panel: Panel, charges: Sequence[Charge], reserved: str) -> None:
     panels.hold(tx, panel.id)
+    budgets.release_call(tx, panel.id, reserved)
     for each in charges:
         costs.enter(tx, panel.organization_id, panel.id, each)
 

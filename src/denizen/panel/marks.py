@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy import bindparam, delete, func, select
 
 from denizen.ids import SpaceId
 from denizen.panel.settings import AdvisorSettings, PanelSettings
+from denizen.reflection import claims
+from denizen.reflection.claims import Claimant
 from denizen.storage.database import Tx, insert_ignore, statement
 from denizen.storage.schema import advisors, panel_reflecting, panels, redactions, spaces
 
@@ -33,11 +35,8 @@ def keep_reflecting(tx: Tx, panel_id: SpaceId) -> None:
 
 
 _mark = statement(select(panel_reflecting.c.turn).where(panel_reflecting.c.space_id == bindparam("space_id")))
-_advance = statement(
-    update(panel_reflecting)
-    .where(panel_reflecting.c.space_id == bindparam("space"), panel_reflecting.c.turn == bindparam("before"))
-    .values(turn=bindparam("after"))
-)
+_claim = claims.claiming(panel_reflecting, panel_reflecting.c.space_id, panel_reflecting.c.turn)
+_advance = claims.advancing(panel_reflecting, panel_reflecting.c.space_id, panel_reflecting.c.turn)
 
 
 def mark(tx: Tx, panel_id: SpaceId) -> int | None:
@@ -46,22 +45,27 @@ def mark(tx: Tx, panel_id: SpaceId) -> int | None:
     return None if row is None else row[0]
 
 
-def advance(tx: Tx, panel_id: SpaceId, turn: int) -> bool:
-    """This turn is the last that was reflected on; False where somebody else was faster."""
-    return tx.run(_advance, space=panel_id, before=turn - 1, after=turn) > 0
+def claim(tx: Tx, panel_id: SpaceId, turn: int, by: Claimant) -> bool:
+    """This instance reflects on the turn; False where another that is alive does, or the turn was reflected on."""
+    return tx.run(_claim, whose=panel_id, before=turn - 1, **claims.parameters(tx, by)) > 0
+
+
+def advance(tx: Tx, panel_id: SpaceId, turn: int, instance: str) -> bool:
+    """This turn is the last that was reflected on; False where this instance has no claim to it any more."""
+    return tx.run(_advance, whose=panel_id, before=turn - 1, after=turn, claimant=instance) > 0
 
 
 _behind = statement(
     select(panel_reflecting.c.space_id)
     .join(panels, panels.c.space_id == panel_reflecting.c.space_id)
-    .where(panels.c.turns > panel_reflecting.c.turn)
+    .where(panels.c.turns > panel_reflecting.c.turn, claims.is_free(panel_reflecting))
     .order_by(panel_reflecting.c.space_id)
 )
 
 
-def behind(tx: Tx) -> list[SpaceId]:
-    """The panels that have turns which were not reflected on."""
-    return [SpaceId(row[0]) for row in tx.all(_behind)]
+def behind(tx: Tx, by: Claimant) -> list[SpaceId]:
+    """The panels that have turns which were not reflected on, and on which no other living instance reflects."""
+    return [SpaceId(row[0]) for row in tx.all(_behind, **claims.parameters(tx, by))]
 
 
 _redactions = statement(

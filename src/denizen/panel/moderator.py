@@ -19,7 +19,7 @@ from denizen.bus.port import Gap
 from denizen.bus.streams import WANTED, wanted
 from denizen.cycles import budgets
 from denizen.cycles.ledger import Charge
-from denizen.errors import DenizenError, InvalidInput, LeaseLost, StorageError
+from denizen.errors import DenizenError, LeaseLost, PriceUnknown, StorageError
 from denizen.models.prices import Usage
 from denizen.panel import assertions, costs, taking, voting
 from denizen.panel.asking import Asked, Kit, Speaking, TooLate, ask, in_time, said_in, settings_for
@@ -306,10 +306,7 @@ class Moderator:
             return None
         need = costs.most(work.lines, work.max_tokens, model, self._kit.prices, name)
         if any(each.in_dollars for each in limits) and not costs.is_priced(model, self._kit.prices, name):
-            raise InvalidInput(
-                f"There is a budget in dollars, and nobody here knows what {name!r} costs: give its price, or set the "
-                "budget in tokens."
-            )
+            raise PriceUnknown(name)
         claim = work.claim
         scope = await self._db.write(
             costs.reserve, claim.key, claim.epoch, claim.organization_id, claim.panel_id, own, need

@@ -2,7 +2,8 @@
 
 Turn by turn, in order, once everyone has answered the message: each voice that reflects thinks the turn over as it saw
 it, which is what people said and what it said itself. What came of it is kept for all voices in one transaction that
-moves the panel's mark. A process that ends in between leaves the mark where it was: the turn is reflected on again.
+moves the panel's mark. An instance claims a turn before it asks a model. One that ends in between leaves the mark where
+it was, and its claim is void: another finds the turn, and reflects on it again.
 """
 
 from __future__ import annotations
@@ -25,11 +26,13 @@ from denizen.inbox.format import one_line
 from denizen.models.prices import Usage, expected_cost
 from denizen.panel import costs, marks, panels, rounds, standing
 from denizen.panel.asking import Kit
+from denizen.panel.costs import NoRoom
 from denizen.panel.panels import Panel
 from denizen.panel.standing import Voice
 from denizen.panel.taking import QUESTION_GONE
 from denizen.reflection import configuration, signals, thinking
 from denizen.reflection.books import VOICES, Conversation, Run
+from denizen.reflection.claims import Claimant
 from denizen.reflection.configuration import Configuration, Effective
 from denizen.reflection.sentiment import Classifier, Reading
 from denizen.reflection.settings import Metaprompt
@@ -203,15 +206,20 @@ class Reflecting:
     """What panels reflect with in this process."""
 
     def __init__(
-        self, kit: Kit, configuration: Callable[[], Configuration], classifier: Classifier | None = None
+        self,
+        kit: Kit,
+        configuration: Callable[[], Configuration],
+        classifier: Classifier | None = None,
+        *,
+        claimant: Claimant,
     ) -> None:
-        self._kit, self._db = kit, kit.db
+        self._kit, self._db, self._claimant = kit, kit.db, claimant
         self._configuration, self._classifier = configuration, classifier
 
     async def reflect_on_next(self, panel_id: SpaceId) -> bool:
-        """The next turn that everyone has answered is reflected on; False if there is none."""
+        """The next turn that everyone has answered is reflected on; False if there is none, or another does it."""
         held = await self._db.read(next_held, panel_id)
-        if held is None:
+        if held is None or not await self._db.write(marks.claim, panel_id, held.number, self._claimant):
             return False
         purse, readings = Purse(self._kit, held.panel), _Readings()
         at_once = asyncio.Semaphore(held.panel.settings.at_once)
@@ -228,7 +236,9 @@ class Reflecting:
             for each in thoughts:
                 each.cancel()
             await asyncio.gather(*thoughts, return_exceptions=True)
-        await self._db.write(standing.keep_panel_turn, panel_id, held.number, came, forgotten=held.forgotten)
+        forgotten, instance = held.forgotten, self._claimant.instance
+        where = panel_id, held.number
+        await self._db.write(standing.keep_panel_turn, *where, came, forgotten=forgotten, instance=instance)
         return True
 
     async def try_metaprompt(
@@ -300,11 +310,12 @@ class Purse:
 
     def __init__(self, kit: Kit, panel: Panel) -> None:
         self._kit, self._db, self._panel = kit, kit.db, panel
-        self._kept: list[Amount] = []
-        """For calls that are under way."""
 
-    async def keep(self, named: NamedModel, most: Usage) -> Amount | None:
-        """Room for the most that the call may use, where that is limited. Raises `InvalidInput` where there is none."""
+    async def keep(self, named: NamedModel, most: Usage) -> str | None:
+        """The id of a reservation for the most that the call may use, where that is limited.
+
+        Raises `InvalidInput` where there is no room for it.
+        """
         panel, own = self._panel, self._panel.settings.budget
         server = self._kit.server_budget
         if server is not None and await server.refuse(self._db, self._kit.clock, *named, most) is not None:
@@ -318,25 +329,21 @@ class Purse:
         if dollars is None and any(each.in_dollars for each in limits):
             raise InvalidInput(f"There is a budget in dollars, and nobody here knows what {named[0]!r} costs.")
         need = Amount(most.input + most.output, ceil((dollars or 0) * 1_000_000))
-        # Before it is asked: the other voices of the turn do so at the same time.
-        self._kept.append(need)
-        scope = await self._db.write(costs.lacking, panel.organization_id, panel.id, own, sum(self._kept, Amount()))
-        if scope is not None:
-            self._kept.remove(need)
-            raise InvalidInput(costs.refusal(scope))
-        return need
+        reserved = await self._db.write(costs.reserve_beside, panel.organization_id, panel.id, own, need)
+        if isinstance(reserved, NoRoom):
+            raise InvalidInput(reserved.text)
+        return reserved
 
     async def pay(self, named: NamedModel, kept: Any, response: ModelResponse | None) -> None:
-        """The call is on the panel's account, and what was kept for it is free again."""
-        try:
-            if response is not None:
-                await self._db.write(_enter, self._panel, self._kit.charge(response, named[0]))
-        finally:
-            # Not before: in between, the other voices would find room that there is not.
-            if kept is not None:
-                self._kept.remove(kept)
+        """The call is on the panel's account, and what was reserved for it is free again."""
+        if response is not None:
+            await self._db.write(_enter, self._panel, self._kit.charge(response, named[0]), kept)
+        elif kept is not None:
+            await self._db.write(budgets.release_call, self._panel.id, kept)
 
 
-def _enter(tx: Tx, panel: Panel, charge: Charge) -> None:
+def _enter(tx: Tx, panel: Panel, charge: Charge, reserved: str | None) -> None:
     panels.hold(tx, panel.id)
     costs.enter(tx, panel.organization_id, panel.id, charge)
+    if reserved is not None:
+        budgets.release_call(tx, panel.id, reserved)

@@ -190,14 +190,16 @@ def keep_tried(tx: Tx, panel_id: SpaceId, id: str, run: Run, forgotten: int, by:
     return True
 
 
-def keep_panel_turn(tx: Tx, panel_id: SpaceId, turn: int, came: Mapping[str, Conversation], *, forgotten: int) -> bool:
-    """The turn was reflected on, and this came of it for each voice; False, and nothing, if someone else was faster.
+def keep_panel_turn(
+    tx: Tx, panel_id: SpaceId, turn: int, came: Mapping[str, Conversation], *, forgotten: int, instance: str
+) -> bool:
+    """The turn was reflected on, and this came of it for each voice; False, and nothing, if another instance does it.
 
     The same if more was forgotten than `redactions_so_far` said before: what a model was shown, and has perhaps
     repeated, may be just that.
     """
     panels.hold(tx, panel_id)
-    if marks.redactions_so_far(tx, panel_id) != forgotten or not marks.advance(tx, panel_id, turn):
+    if marks.redactions_so_far(tx, panel_id) != forgotten or not marks.advance(tx, panel_id, turn, instance):
         return False
     there = {each.id for each in advisors.list_of(tx, panel_id)} | {ASSISTANT}
     for id, each in came.items():

@@ -23,6 +23,8 @@ class Imported:
     """The names of secrets that an agent uses: they are to be kept here as well."""
     dangers: tuple[str, ...] = ()
     """Parts of an agent's definition that start programs or reach private addresses: to be looked at first."""
+    unpriced: tuple[str, ...] = ()
+    """Models of an agent with a budget in dollars whose price is unknown here: it cannot think until it is known."""
     people: tuple[str, ...] = ()
     """Handles of people and services that were not here before."""
     absent: tuple[str, ...] = ()

@@ -27,6 +27,8 @@ class Afterthoughts(Generic[Id]):
         self._waiting: dict[Id, None] = {}
         self._tasks: dict[Id, asyncio.Task[None]] = {}
         self._put_off: set[Id] = set()
+        self._failed: set[Id] = set()
+        """On what it could not reflect by a defect: tried again when something new happens, and paid only then."""
         self._stopped = False
 
     @property
@@ -37,6 +39,11 @@ class Afterthoughts(Generic[Id]):
         """There may be something to reflect on. Returns at once."""
         self._waiting[whose] = None
         self._start()
+
+    def found(self, whose: Id) -> None:
+        """There is something to reflect on, and it is not known whether it is new. Returns at once."""
+        if whose not in self._failed:
+            self.hint(whose)
 
     def try_again(self) -> None:
         """What could not be reflected on is tried again. Returns at once."""
@@ -75,10 +82,13 @@ class Afterthoughts(Generic[Id]):
 
     async def _reflect(self, whose: Id) -> None:
         self._put_off.discard(whose)
+        self._failed.discard(whose)
         try:
             while await self._reflect_on_next(whose):
                 pass
         except Exception as error:  # noqa: BLE001  the loop's boundary: what was lived stays, and is found later
             if isinstance(error, StorageError):
                 self._put_off.add(whose)
+            else:
+                self._failed.add(whose)
             log_line.warning("reflection put off", of=whose, error=repr(error))

@@ -16,7 +16,9 @@ from denizen.bus.streams import StanceChanged, agent_topic
 from denizen.errors import NotFound
 from denizen.ids import AgentId, EntityId, SpaceId
 from denizen.plans import known
+from denizen.reflection import claims
 from denizen.reflection.books import AGENTS, Conversation, Run, Stance, upsert
+from denizen.reflection.claims import Claimant
 from denizen.reflection.state import Adjustment
 from denizen.storage.database import Tx, insert_ignore, statement
 from denizen.storage.schema import agents, leases, memberships, minds, redactions, reflecting, stances
@@ -119,11 +121,8 @@ def leave_past(tx: Tx, agent_id: AgentId) -> None:
 # A turn that was reflected on
 
 _mark = statement(select(reflecting.c.cycle).where(reflecting.c.agent_id == bindparam("agent_id")))
-_advance = statement(
-    update(reflecting)
-    .where(reflecting.c.agent_id == bindparam("agent"), reflecting.c.cycle == bindparam("before"))
-    .values(cycle=bindparam("after"))
-)
+_claim = claims.claiming(reflecting, reflecting.c.agent_id, reflecting.c.cycle)
+_advance = claims.advancing(reflecting, reflecting.c.agent_id, reflecting.c.cycle)
 
 
 def mark(tx: Tx, agent_id: AgentId) -> int | None:
@@ -147,8 +146,15 @@ def redactions_so_far(tx: Tx, agent_id: AgentId) -> int:
     return row[0]
 
 
-def keep_turn(tx: Tx, agent_id: AgentId, cycle: int, conversations: Sequence[Conversation], *, forgotten: int) -> bool:
-    """The cycle was reflected on, and this came of it; False, and nothing, if someone else was faster.
+def claim(tx: Tx, agent_id: AgentId, cycle: int, by: Claimant) -> bool:
+    """This instance reflects on the cycle; False where another that is alive does, or the cycle was reflected on."""
+    return tx.run(_claim, whose=agent_id, before=cycle - 1, **claims.parameters(tx, by)) > 0
+
+
+def keep_turn(
+    tx: Tx, agent_id: AgentId, cycle: int, conversations: Sequence[Conversation], *, forgotten: int, instance: str
+) -> bool:
+    """The cycle was reflected on, and this came of it; False, and nothing, if another instance does it.
 
     The same if more was forgotten than `redactions_so_far` said before: what a model was shown, and has perhaps
     repeated, may be just that.
@@ -156,7 +162,7 @@ def keep_turn(tx: Tx, agent_id: AgentId, cycle: int, conversations: Sequence[Con
     known.lock(tx, agent_id)
     if redactions_so_far(tx, agent_id) != forgotten:
         return False
-    if tx.run(_advance, agent=agent_id, before=cycle - 1, after=cycle) == 0:
+    if tx.run(_advance, whose=agent_id, before=cycle - 1, after=cycle, claimant=instance) == 0:
         return False
     for each in conversations:
         if tx.one(_is_member, space_id=each.space_id, agent_id=agent_id) is None:
@@ -176,12 +182,13 @@ _behind = statement(
     .where(
         minds.c.cycle_count > reflecting.c.cycle,
         agents.c.status != "dead",
-        or_(leases.c.holder.is_(None), leases.c.holder == bindparam("instance"), leases.c.until < bindparam("now")),
+        or_(leases.c.holder.is_(None), leases.c.holder == bindparam("claimant"), leases.c.until < bindparam("now")),
+        claims.is_free(reflecting),
     )
     .order_by(reflecting.c.agent_id)
 )
 
 
-def behind(tx: Tx, instance: str) -> list[AgentId]:
-    """The agents that have cycles to reflect on, and that no other instance lives with: that one does it."""
-    return [AgentId(row[0]) for row in tx.all(_behind, instance=instance, now=tx.now)]
+def behind(tx: Tx, by: Claimant) -> list[AgentId]:
+    """The agents that have cycles to reflect on, and that no other instance lives with or reflects on."""
+    return [AgentId(row[0]) for row in tx.all(_behind, now=tx.now, **claims.parameters(tx, by))]

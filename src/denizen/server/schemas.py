@@ -21,6 +21,7 @@ from denizen.errors import InvalidInput
 from denizen.ids import AgentId
 from denizen.inbox.outside import check_data
 from denizen.inbox.statuses import Action, Cause
+from denizen.panel.unanswered import PanelStatus
 from denizen.server.auth import Caller
 from denizen.server.shapes.examples import ADA, KITCHEN, NOOR, THING, given
 from denizen.spaces.directory import Attention, EntityKind, Floor, Member, Organization, SpaceKind
@@ -236,11 +237,12 @@ class StatusOut(BaseModel):
         message_id=THING,
         retry_at="2026-01-05T09:10:00Z",
         behind=None,
+        round_id=None,
         created_at="2026-01-05T09:00:00Z",
     )
 
-    agent_id: str
-    name: Annotated[str, Field(description="Of the agent.")]
+    agent_id: Annotated[str | None, Field(description="Null: nobody in this panel could answer.")]
+    name: Annotated[str, Field(description="Of the agent, or of the panel.")]
     cause: Annotated[
         Cause | Literal["queued"], Field(description="`queued`: it is at work elsewhere and comes to this later.")
     ]
@@ -252,7 +254,7 @@ class StatusOut(BaseModel):
         Field(
             description="What a person can do: `try_again` (`POST /api/agents/{id}/try-again`), `ask` "
             "(`POST /api/spaces/{id}/agents/{id}/ask-for-answer`), or open the agent's `settings` or `budget`, or "
-            "`resume` it."
+            "`resume` it. In a panel `try_again` is `POST /api/panels/{id}/rounds/{id}/retry`."
         ),
     ]
     message_id: Annotated[str | None, Field(description="The newest message that waits because of it.")]
@@ -260,6 +262,7 @@ class StatusOut(BaseModel):
         datetime | None, Field(description="When the agent tries again by itself, where that is known.")
     ]
     behind: Annotated[int | None, Field(description="With `queued`: how many messages the agent takes up before.")]
+    round_id: Annotated[str | None, Field(description="In a panel: the round that nobody could answer.")]
     created_at: Annotated[datetime, Field(description="Since when.")]
 
     @classmethod
@@ -273,6 +276,7 @@ class StatusOut(BaseModel):
             message_id=status.message_id,
             retry_at=None if status.retry_at is None else moment(Instant(status.retry_at)),
             behind=status.behind if isinstance(status, Queued) else None,
+            round_id=status.round_id if isinstance(status, PanelStatus) else None,
             created_at=moment(Instant(status.created_at)),
         )
 

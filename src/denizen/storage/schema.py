@@ -525,7 +525,7 @@ spending = Table(
 )
 
 reservations = Table(
-    "reservations",  # what a model call under way may cost at most; void when its epoch is
+    "reservations",  # not used any more: one row for each agent, until call_reservations took its place
     metadata,
     _key("agent_id", "agents.id"),
     _ref("organization_id", "organizations.id"),
@@ -533,6 +533,20 @@ reservations = Table(
     _int("tokens"),
     _int("cost_micros"),
     Index("ix_reservations_organization", "organization_id"),
+)
+
+call_reservations = Table(
+    "call_reservations",  # what each model call under way may cost at most, until it is paid
+    metadata,
+    _key("payer_id"),  # the agent or the panel that pays for the call
+    _key("call"),  # cycle, last_step; or an id, of a call beside the cycles
+    _ref("organization_id", "organizations.id"),
+    _int("epoch", 0),  # of the lease under which a cycle made it, and with which it is void; 0: of no cycle
+    _int("until", 0),  # when one of no cycle is void at the latest
+    _int("tokens"),
+    _int("cost_micros"),
+    Index("ix_call_reservations_organization", "organization_id"),
+    sqlite_with_rowid=False,
 )
 
 passages = Table(
@@ -909,6 +923,7 @@ reflecting = Table(
     metadata,
     _key("agent_id", "agents.id"),
     _int("cycle", 0),  # the number of the last cycle that was reflected on
+    Column("holder", Text),  # the instance that reflects on the next one; void when that instance is gone
 )
 
 voice_stances = Table(
@@ -974,4 +989,5 @@ panel_reflecting = Table(
     metadata,
     _key("space_id", "panels.space_id"),
     _int("turn", 0),  # the number of the last one that was reflected on
+    Column("holder", Text),  # the instance that reflects on the next one; void when that instance is gone
 )

@@ -357,9 +357,9 @@ _take_over = statement(
 )
 
 
-def unattended(tx: Tx, instance: str, seconds: int) -> bool:
+def unattended(tx: Tx, instance: str, seconds: float) -> bool:
     """Whether there are calls whose time is over, or that are in the hands of another instance not seen for so long."""
-    return tx.one(_unattended, now=tx.now, instance=instance, since=tx.now - seconds * SECOND) is not None
+    return tx.one(_unattended, now=tx.now, instance=instance, since=tx.now - int(seconds * SECOND)) is not None
 
 
 def in_hands_of(tx: Tx, instance: str) -> list[tuple[CallId, CycleId]]:
@@ -389,13 +389,13 @@ def left_undone(tx: Tx, id: CallId, instance: str, *, begun: bool) -> Call | Non
     return None
 
 
-def attend(tx: Tx, instance: str, seconds: int) -> list[Call]:
+def attend(tx: Tx, instance: str, seconds: float) -> list[Call]:
     """Calls whose time is over have expired. Those of dead instances are in our hands from now on, and given, to
     be made again; where that may do harm, their agents are told that the outcome is unknown."""
     for row in tx.all(_expired, now=tx.now):
         _expire(tx, Call(*row))
     again: list[Call] = []
-    for row in tx.all(_orphans, instance=instance, since=tx.now - seconds * SECOND):
+    for row in tx.all(_orphans, instance=instance, since=tx.now - int(seconds * SECOND)):
         call = Call(*row)
         if call.on_crash == "report":
             if settle(tx, call, "answered", UNKNOWN_OUTCOME):

@@ -5412,7 +5412,8 @@ export interface components {
          *       "people": [],
          *       "secrets": [
          *         "SEARCH_KEY"
-         *       ]
+         *       ],
+         *       "unpriced": []
          *     }
          */
         ImportedOut: {
@@ -5457,6 +5458,11 @@ export interface components {
              * @description Names of secrets that the agent uses: they are to be kept here.
              */
             secrets: string[];
+            /**
+             * Unpriced
+             * @description Models without a known price, where the agent has a budget in dollars: it cannot think.
+             */
+            unpriced: string[];
         };
         /**
          * InboxEvent
@@ -8500,17 +8506,21 @@ export interface components {
          *       "message_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
          *       "name": "Ada",
          *       "retry_at": "2026-01-05T09:10:00Z",
+         *       "round_id": null,
          *       "text": "OpenAI rejected the API key of Ada. Check it under Administration › Keys; Ada then answers by itself."
          *     }
          */
         StatusOut: {
             /**
              * Actions
-             * @description What a person can do: `try_again` (`POST /api/agents/{id}/try-again`), `ask` (`POST /api/spaces/{id}/agents/{id}/ask-for-answer`), or open the agent's `settings` or `budget`, or `resume` it.
+             * @description What a person can do: `try_again` (`POST /api/agents/{id}/try-again`), `ask` (`POST /api/spaces/{id}/agents/{id}/ask-for-answer`), or open the agent's `settings` or `budget`, or `resume` it. In a panel `try_again` is `POST /api/panels/{id}/rounds/{id}/retry`.
              */
             actions: ("try_again" | "ask" | "settings" | "resume" | "budget")[];
-            /** Agent Id */
-            agent_id: string;
+            /**
+             * Agent Id
+             * @description Null: nobody in this panel could answer.
+             */
+            agent_id: string | null;
             /**
              * Behind
              * @description With `queued`: how many messages the agent takes up before.
@@ -8534,7 +8544,7 @@ export interface components {
             message_id: string | null;
             /**
              * Name
-             * @description Of the agent.
+             * @description Of the agent, or of the panel.
              */
             name: string;
             /**
@@ -8542,6 +8552,11 @@ export interface components {
              * @description When the agent tries again by itself, where that is known.
              */
             retry_at: string | null;
+            /**
+             * Round Id
+             * @description In a panel: the round that nobody could answer.
+             */
+            round_id: string | null;
             /**
              * Text
              * @description What prevents the answer, what happens next and who can fix it, for people.

@@ -6,6 +6,7 @@ import { useStore } from "../denizen/live";
 import { Page, useTitle } from "../shell/Page";
 import { HeadButton, TalkPage } from "../shell/TalkPage";
 import { Leave, Members } from "../spaces/Members";
+import { Notices } from "../spaces/Notices";
 import { Avatar } from "../ui/Avatar";
 import { Button } from "../ui/Button";
 import { Markdown } from "../ui/Markdown";
@@ -95,6 +96,7 @@ function Inside({ panel, onChanged }: { panel: Panel; onChanged: () => Promise<u
     <AroundContext value={around}>
       <TalkPage title={panel.name} isPrivate={panel.private} actions={actions}>
         <Turns onChanged={onChanged} onAdvisors={(view) => setOpen({ advisors: view })} />
+        {space && <Notices space={space} />}
         <Composer />
       </TalkPage>
       {typeof open === "object" && open && "advisors" in open && <AdvisorsDialog panel={panel} start={open.advisors} onClose={close} />}

@@ -63,6 +63,7 @@ function StatusNotice({ space, status }: { space: string; status: Status }): Rea
 function Actions({ space, status }: { space: string; status: Status }): ReactNode {
   const me = useMe();
   const admin = me.role === "admin" || me.role === "owner";
+  if (status.agent_id === null) return <PanelActions panel={space} status={status} admin={admin} />;
   const path = { agent_id: status.agent_id };
   return status.actions.map((action) => {
     switch (action) {
@@ -87,6 +88,18 @@ function Actions({ space, status }: { space: string; status: Status }): ReactNod
   });
 }
 
+/** The same where nobody in a panel could answer. Its settings are on the page. */
+function PanelActions({ panel, status, admin }: { panel: string; status: Status; admin: boolean }): ReactNode {
+  const path = { panel_id: panel, round_id: status.round_id ?? "" };
+  return (
+    <>
+      <Act label="Try again" icon={<RotateCw size={14} />} act={() => post("/api/panels/{panel_id}/rounds/{round_id}/retry", { path, body: {} })} />
+      {admin && status.cause === "key" && <Open to="/admin/keys" />}
+      {admin && status.cause === "budget" && <Open to="/admin/budgets" />}
+    </>
+  );
+}
+
 function Act({ label, icon, act }: { label: string; icon: ReactNode; act: () => Promise<unknown> }): ReactNode {
   const say = useToast();
   const acting = useMutation({ mutationFn: act, onError: (error) => say(inWords(error)) });
@@ -107,7 +120,7 @@ function Open({ to }: { to: string }): ReactNode {
 }
 
 /** Agents that are suspended, or whose budget is used up, where nobody has waited for them yet. */
-function Resting({ space, told }: { space: SpaceState; told: string[] }): ReactNode {
+function Resting({ space, told }: { space: SpaceState; told: (string | null)[] }): ReactNode {
   const presence = useLive((state) => state.presence);
   const suspended = space.info.members.filter((each) => presence[each.id]?.status === "suspended" && !told.includes(each.id));
   const details = useQueries({

@@ -97,7 +97,7 @@ class _Listening:
                 while not (self._settling.settled and self._has_come(said)):
                     await self._next()
                     for status in self._shown_for(said, self._statuses):
-                        if lasts(status):
+                        if lasts(status) and status.agent_id is not None:
                             self._settling.excuse_one(status.agent_id)
         except TimeoutError:
             if not self._has_come(said):

@@ -126,6 +126,8 @@ class Imported(Value):
     """Names of secrets that the agent uses, and that are to be kept there as well."""
     dangers: tuple[str, ...] = ()
     """Parts of its definition that start programs or reach private addresses."""
+    unpriced: tuple[str, ...] = ()
+    """Models without a known price, where the agent has a budget in dollars: it cannot think until there is one."""
     people: tuple[str, ...] = ()
     """Handles of people and services that were not there before."""
     absent: tuple[str, ...] = ()

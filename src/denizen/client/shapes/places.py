@@ -32,9 +32,10 @@ class Member(Value):
 
 
 class SpaceStatus(Value):
-    """Why an agent has not answered in a space."""
+    """Why an agent has not answered in a space, or nobody in a panel."""
 
-    agent_id: str
+    agent_id: str | None
+    """None: nobody in the panel could answer."""
     name: str
     cause: str
     """Such as `key`, `failing`, `no_reply`, `suspended`; `queued`: it is at work elsewhere."""
@@ -44,6 +45,8 @@ class SpaceStatus(Value):
     message_id: str | None = None
     retry_at: datetime | None = None
     behind: int | None = None
+    round_id: str | None = None
+    """In a panel: the round that nobody could answer."""
     created_at: datetime
 
 

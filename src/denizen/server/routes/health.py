@@ -43,7 +43,7 @@ async def get_health(
     """Who thinks for your agents, which of them cannot think and why, how long people have waited for each, what was
     set aside, and what to do about it."""
     runtime, home = context_of(request).runtime, caller.entity.organization_id
-    found = await runtime.db.read(look, home)
+    found = await runtime.db.read(look, home, runtime.lease_seconds)
     agents = await runtime.check_agents(home, probe=probe)
     return HealthOut.of(
         found,

@@ -23,6 +23,7 @@ class ImportedOut(BaseModel):
         counts={"agent": 1, "cycle": 12, "entry": 61},
         secrets=["SEARCH_KEY"],
         dangers=[],
+        unpriced=[],
         people=[],
         absent=[],
     )
@@ -35,6 +36,10 @@ class ImportedOut(BaseModel):
     secrets: Annotated[list[str], Field(description="Names of secrets that the agent uses: they are to be kept here.")]
     dangers: Annotated[
         list[str], Field(description="Parts of its definition that start programs or reach private addresses.")
+    ]
+    unpriced: Annotated[
+        list[str],
+        Field(description="Models without a known price, where the agent has a budget in dollars: it cannot think."),
     ]
     people: Annotated[list[str], Field(description="Handles of people and services that were not here before.")]
     absent: Annotated[list[str], Field(description="Handles of agents of a space that are not here: their words are.")]
@@ -49,6 +54,7 @@ class ImportedOut(BaseModel):
             counts=made.counts,
             secrets=list(made.secrets),
             dangers=list(made.dangers),
+            unpriced=list(made.unpriced),
             people=list(made.people),
             absent=list(made.absent),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from denizen.agents.space_statuses import ShownStatus
-from denizen.bus.streams import CycleChanged, StreamFrame
+from denizen.bus.streams import CycleChanged, MessageDeleted, RoundChanged, StreamFrame
 from denizen.ids import SpaceId
 from denizen.server.schemas import StatusOut
 from denizen.server.streams.events import SpaceStatuses, typed_event
@@ -30,7 +30,13 @@ class StatusFeed:
         self._told.pop(space_id, None)
 
     def moved_by(self, frame: StreamFrame) -> list[SpaceId]:
-        """The spaces that wait for an agent which has now begun or ended a cycle: the queue there is another."""
+        """The spaces that may show something else now: those that wait for an agent which has begun or ended a cycle,
+        and a panel whose round has ended, or whose message is gone."""
+        if isinstance(frame, RoundChanged):
+            return [frame.space]
+        if isinstance(frame, MessageDeleted):
+            told = self._told.get(frame.space, [])
+            return [frame.space] if any(each.round_id and each.message_id == frame.id for each in told) else []
         if not isinstance(frame, CycleChanged) or frame.what == "step":
             return []
         return [
