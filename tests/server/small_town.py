@@ -98,7 +98,9 @@ async def build(world: World) -> Town:
     people["agent"] = ada.entity
     kitchen = part.ids["space"]
     for role, who in people.items():
-        part.messages[role] = (await denizen.post(directory.SpaceId(kitchen), who, f"I am {role}.")).id
+        # Said to Ada, because words to nobody would answer what Bee has asked.
+        said = await denizen.post(directory.SpaceId(kitchen), who, f"I am {role}, @{ada.entity.handle}.")
+        part.messages[role] = said.id
     diary = await denizen.create_space("privateonly", [people["owner"]], private=True, organization=home)
     entry = await denizen.post(diary, people["owner"], "privateonly")
     other = await denizen.create_organization("elsewhereonly")

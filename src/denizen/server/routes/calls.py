@@ -36,7 +36,11 @@ async def get_call(request: Request, caller: Authenticated, call_id: str) -> Cal
     return CallOut.of(await runtime.db.read(calls.require_visible, storable(call_id), caller.entity.id))
 
 
-@router.post("/api/calls/{call_id}/answer", summary="Answer a call")
+@router.post(
+    "/api/calls/{call_id}/answer",
+    summary="Answer a call",
+    openapi_extra={"x-who": "everyone with a token; approvals: people"},
+)
 async def answer_call(request: Request, caller: Authenticated, call_id: str, given: AnswerCall) -> CallOut:
     """The call has this result, and the agent goes on with it. The first answer stands: another one is answered 409."""
     runtime = context_of(request).runtime

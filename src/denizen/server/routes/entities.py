@@ -48,20 +48,34 @@ async def get_entity(request: Request, caller: Person, entity_id: str) -> Entity
     return EntityOut.of(await context_of(request).runtime.db.read(find_profile, entity_id, caller))
 
 
-@router.post("/api/entities", status_code=201, summary="Let someone in")
+@router.post(
+    "/api/entities",
+    status_code=201,
+    summary="Let someone in",
+    openapi_extra={"x-who": "admins and owners; admins or owners: owners"},
+)
 async def create_entity(request: Request, caller: Admin, wanted: EntityCreate, key: IdempotencyKey = None) -> EntityOut:
     """A person or a service is in the organization, in no space yet and without a token."""
     chosen = None if key is None else EntityId(str(uuid5(_KEYS, f"{caller.entity.id} {key}")))
     return EntityOut.of(await context_of(request).runtime.db.write(_create, caller, wanted, chosen))
 
 
-@router.patch("/api/entities/{entity_id}", summary="Change someone's name or role")
+@router.patch(
+    "/api/entities/{entity_id}",
+    summary="Change someone's name or role",
+    openapi_extra={"x-who": "admins and owners; roles: owners"},
+)
 async def change_entity(request: Request, caller: Admin, entity_id: str, change: EntityChange) -> EntityOut:
     """The agents in their spaces hear of a new name. Roles are for owners to change; one owner always stays."""
     return EntityOut.of(await context_of(request).runtime.db.write(_change, caller, entity_id, change))
 
 
-@router.delete("/api/entities/{entity_id}", status_code=204, summary="Let someone go")
+@router.delete(
+    "/api/entities/{entity_id}",
+    status_code=204,
+    summary="Let someone go",
+    openapi_extra={"x-who": "admins and owners for themselves and for members; admins or owners: owners"},
+)
 async def remove_entity(request: Request, caller: Admin, entity_id: str) -> None:
     """A person or a service is here no more: its tokens open nothing, it is in no space, keys of its own are gone.
 

@@ -20,7 +20,11 @@ from denizen.storage.database import Tx, storable
 router = room()
 
 
-@router.post("/api/forget", summary="Let something be gone everywhere")
+@router.post(
+    "/api/forget",
+    summary="Let something be gone everywhere",
+    openapi_extra={"x-who": "admins and owners; a person or a space: owners"},
+)
 async def forget(request: Request, caller: Admin, wanted: Forget) -> ReceiptOut:
     """A message or a memory; for owners, also a person or a space. It cannot be undone.
 

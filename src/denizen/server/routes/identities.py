@@ -6,13 +6,14 @@ from typing import Annotated
 
 from fastapi import Query, Request
 
-from denizen.access import identities
+from denizen.access import identities, roles
 from denizen.access.identities import Identity
 from denizen.errors import InvalidInput
-from denizen.server.auth import Admin, Caller
+from denizen.ids import EntityId
+from denizen.server.auth import Admin, Caller, require
 from denizen.server.context import context_of
 from denizen.server.room import room
-from denizen.server.routes.tokens import find_entity, let_in
+from denizen.server.routes.tokens import find_entity
 from denizen.server.shapes.access import IdentityList, IdentityOut, LinkIdentity
 from denizen.storage.database import Tx
 
@@ -53,8 +54,19 @@ def _list(tx: Tx, caller: Caller, named: str) -> list[Identity]:
 
 
 def _link(tx: Tx, caller: Caller, named: str, issuer: str, subject: str) -> Identity:
-    return identities.link(tx, let_in(tx, caller, named).id, issuer, subject)
+    return identities.link(tx, _linkable(tx, caller, named), issuer, subject)
 
 
 def _unlink(tx: Tx, caller: Caller, named: str, issuer: str, subject: str) -> None:
-    identities.unlink(tx, let_in(tx, caller, named).id, issuer, subject)
+    identities.unlink(tx, _linkable(tx, caller, named), issuer, subject)
+
+
+def _linkable(tx: Tx, caller: Caller, named: str) -> EntityId:
+    """Returns the person if the caller may link them. Raises `Problem` if not.
+
+    Signing in by a link gives the whole role of the person. So a token of smaller scope cannot make one, not even for
+    oneself.
+    """
+    person = find_entity(tx, caller, named)
+    require(caller, "owner" if roles.role_of(tx, person.id) in ("owner", "admin") else "admin")
+    return person.id

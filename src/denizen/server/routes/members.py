@@ -22,7 +22,12 @@ from denizen.storage.database import Tx
 router = room()
 
 
-@router.post("/api/spaces/{space_id}/members", status_code=201, summary="Bring someone into a space")
+@router.post(
+    "/api/spaces/{space_id}/members",
+    status_code=201,
+    summary="Bring someone into a space",
+    openapi_extra={"x-who": "people; roles: whoever runs the space"},
+)
 async def add_member(request: Request, caller: Person, space_id: str, wanted: MemberAdd) -> MemberOut:
     """They are in the space, and the agents there hear of it. Whoever is in it already stays as they are."""
     return await context_of(request).runtime.db.write(_add, caller, space_id, wanted)

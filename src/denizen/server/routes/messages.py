@@ -80,7 +80,10 @@ def _reused() -> Problem:
     return Problem("idempotency_key_reused", "You posted another message with this Idempotency-Key: choose a new one.")
 
 
-@router.patch("/api/spaces/{space_id}/messages/{message_id}", summary="Say it otherwise")
+_CHANGE_MESSAGE: Final = {"x-who": "its author; owners and admins of the space"}
+
+
+@router.patch("/api/spaces/{space_id}/messages/{message_id}", summary="Say it otherwise", openapi_extra=_CHANGE_MESSAGE)
 async def edit_message(
     request: Request, caller: Authenticated, space_id: str, message_id: str, said: EditMessage
 ) -> MessageOut:
@@ -90,7 +93,7 @@ async def edit_message(
     return MessageOut.of(await runtime.edit_message(chosen, said.text, by=caller.entity.id))
 
 
-@router.delete("/api/spaces/{space_id}/messages/{message_id}", summary="Take it back")
+@router.delete("/api/spaces/{space_id}/messages/{message_id}", summary="Take it back", openapi_extra=_CHANGE_MESSAGE)
 async def delete_message(request: Request, caller: Authenticated, space_id: str, message_id: str) -> MessageOut:
     """The text of the message is gone, its place stays; agents that have read it are told."""
     runtime = context_of(request).runtime

@@ -107,7 +107,12 @@ async def list_panels(request: Request, caller: Authenticated) -> PanelList:
     return await context_of(request).runtime.db.read(_mine, caller.entity.id)
 
 
-@router.post("/api/panels", status_code=201, summary="Open a panel")
+@router.post(
+    "/api/panels",
+    status_code=201,
+    summary="Open a panel",
+    openapi_extra={"x-who": "people; if the organization's `spaces_by` is `admin`: admins and owners"},
+)
 async def create_panel(request: Request, caller: Person, wanted: PanelCreate, key: IdempotencyKey = None) -> PanelOut:
     """You are in it as its owner, and so are the members that you name. Its id is that of its space."""
     runtime = context_of(request).runtime

@@ -48,7 +48,12 @@ async def get_space(request: Request, caller: Authenticated, space_id: str) -> S
     return await context_of(request).runtime.db.read(_one, space_id, caller.entity.id)
 
 
-@router.post("/api/spaces", status_code=201, summary="Open a space")
+@router.post(
+    "/api/spaces",
+    status_code=201,
+    summary="Open a space",
+    openapi_extra={"x-who": "people; if the organization's `spaces_by` is `admin`: admins and owners"},
+)
 async def create_space(request: Request, caller: Person, wanted: SpaceCreate, key: IdempotencyKey = None) -> SpaceOut:
     """You are in it as its owner, and so are the members that you name."""
     chosen = None if key is None else SpaceId(str(uuid5(_KEYS, f"{caller.entity.id} {key}")))

@@ -63,7 +63,7 @@ async def revoke_token(request: Request, caller: Person, token_id: str) -> None:
 
 
 def let_in(tx: Tx, caller: Caller, named: str | None) -> Entity:
-    """The one by that id or `@handle`, if the caller may decide how they come in: the door of tokens and identities."""
+    """The one by that id or `@handle`, if the caller may decide how they come in."""
     if named is None:
         return caller.entity
     entity = find_entity(tx, caller, named)
