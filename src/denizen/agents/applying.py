@@ -19,6 +19,7 @@ from denizen.agents.differences import Change, FieldChange, difference
 from denizen.agents.documents import AgentDocument, Aim, Document, Intent, PersonDocument, Place, SpaceDocument
 from denizen.agents.files import Declared
 from denizen.agents.registry import Agent
+from denizen.agents.restrictions import DefinitionPolicy
 from denizen.clock import SECOND, instant, moment
 from denizen.errors import DefinitionsInvalid, InvalidInput, NotFound
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
@@ -44,8 +45,6 @@ _one_at_a_time = statement(
 class Guard(Protocol):
     """What whoever applies documents may do with them. Each raises what is to be told where it is not for them."""
 
-    def define(self, before: AgentDefinition | None, after: AgentDefinition) -> None: ...
-
     def enter(self, tx: Tx, space: Space) -> None: ...
 
     def attend(self, member: Entity) -> None: ...
@@ -61,6 +60,7 @@ class Rehearsed(Exception):
 
 def apply(
     tx: Tx,
+    policy: DefinitionPolicy,
     organization_id: OrganizationId,
     declared: Sequence[Declared],
     creator: EntityId | None = None,
@@ -68,10 +68,11 @@ def apply(
 ) -> list[Change]:
     """What the documents say is so; what changed, in their order. Raises `DefinitionsInvalid` with all that is wrong.
 
-    Whoever is the `creator` is in every space that is made here. Without a `guard` everything may be done.
+    Whoever is the `creator` is in every space that is made here. Without a `guard` every space and member may be
+    changed. Raises `NotAllowed` if the policy refuses a definition.
     """
     tx.one(_one_at_a_time, id=organization_id)
-    work = _Work(tx, organization_id, creator, guard)
+    work = _Work(tx, policy, organization_id, creator, guard)
     order = list(_FIRST)  # members of spaces come before them, and spaces before those who shall be in them
     for each in sorted(declared, key=lambda each: order.index(type(each.document))):
         work.attempt(each, _FIRST[type(each.document)])
@@ -85,13 +86,14 @@ def apply(
 
 def rehearse(
     tx: Tx,
+    policy: DefinitionPolicy,
     organization_id: OrganizationId,
     declared: Sequence[Declared],
     creator: EntityId | None = None,
     guard: Guard | None = None,
 ) -> NoReturn:
     """Apply, and undo it by raising `Rehearsed` with what changed."""
-    raise Rehearsed(apply(tx, organization_id, declared, creator, guard))
+    raise Rehearsed(apply(tx, policy, organization_id, declared, creator, guard))
 
 
 @dataclass(slots=True)
@@ -113,8 +115,16 @@ class _Made:
 class _Work:
     """One application: what was done so far, and what could not be."""
 
-    def __init__(self, tx: Tx, organization_id: OrganizationId, creator: EntityId | None, guard: Guard | None) -> None:
+    def __init__(
+        self,
+        tx: Tx,
+        policy: DefinitionPolicy,
+        organization_id: OrganizationId,
+        creator: EntityId | None,
+        guard: Guard | None,
+    ) -> None:
         self.tx = tx
+        self.policy = policy
         self.organization_id = organization_id
         self.creator = creator
         self.guard = guard
@@ -198,25 +208,28 @@ def _agent(work: _Work, declared: Declared) -> None:
     document = declared.document
     assert isinstance(document, AgentDocument)
     found, definition = work.find(document.handle, "agent"), document.definition
-    if work.guard is not None:
-        work.guard.define(None if found is None else registry.get(work.tx, found.id).definition, definition)
     if found is None:
         made = registry.create(
-            work.tx, work.organization_id, name=document.name, handle=document.handle, definition=definition
+            work.tx,
+            work.policy,
+            work.organization_id,
+            name=document.name,
+            handle=document.handle,
+            definition=definition,
         )
         fields = [FieldChange("name", None, document.name), *difference(_UNDEFINED, definition)]
         work.made[declared.place] = _Made(Change("agent", document.handle, "created"), fields, made.id)
         return
     if registry.status(work.tx, found.id) == "dead":
         raise InvalidInput(f"The agent @{document.handle} was deleted: choose another handle.")
-    fields = _redefined(work.tx, registry.get(work.tx, found.id), document.name, definition)
+    fields = _redefined(work, registry.get(work.tx, found.id), document.name, definition)
     work.made[declared.place] = _Made(Change("agent", document.handle, "unchanged"), fields, found.id)
 
 
-def _redefined(tx: Tx, agent: Agent, name: str, definition: AgentDefinition) -> list[FieldChange]:
-    fields = _renamed(tx, agent.entity, name) + difference(agent.definition, definition)
+def _redefined(work: _Work, agent: Agent, name: str, definition: AgentDefinition) -> list[FieldChange]:
+    fields = _renamed(work.tx, agent.entity, name) + difference(agent.definition, definition)
     if fields:
-        registry.edit(tx, agent.id, definition)
+        registry.edit(work.tx, work.policy, agent.id, definition)
     return fields
 
 

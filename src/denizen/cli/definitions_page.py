@@ -86,6 +86,8 @@ members: [pat, noor]
   `--export` prints is not, as it has to say the same again.
 - **Folders** stand for every `.yaml`, `.yml` and `.json` in them, and `-` for standard input.
 - **Tools** that are Python functions are named here and loaded by `denizen up`: see `tools` in [settings](settings.md).
+- **Restricted parts**: not everyone may define programs, private addresses, Python tools, where secrets are sent, and
+  who pays. [Who may](access.md#restricted-parts-of-definitions) is the same for files as for every other way.
 - `denizen apply --export HANDLE` prints an agent as a file that applies to the same thing.
 
 From Python, `Runtime.apply` does the same and says what changed:

@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, select, update
 
 from denizen.agents import registry
 from denizen.agents.definition import AgentDefinition
-from denizen.agents.reserved import new_dangers
+from denizen.agents.restrictions import DefinitionPolicy, dangerous_parts
 from denizen.consciousness import lease as leases
 from denizen.consciousness.recall.passages import RECALLABLE
 from denizen.errors import HandleTaken, InvalidInput
@@ -263,11 +263,20 @@ _set_mind = statement(
 
 @long_running
 def import_agent(
-    tx: Tx, organization_id: OrganizationId, source: Source, *, handle: str | None = None, name: str | None = None
+    tx: Tx,
+    policy: DefinitionPolicy,
+    organization_id: OrganizationId,
+    source: Source,
+    *,
+    handle: str | None = None,
+    name: str | None = None,
 ) -> Imported:
-    """The agent of the file, which has been checked, is here with its whole life: suspended, and in no space."""
+    """The agent of the file, which has been checked, is here with its whole life: suspended, and in no space.
+
+    Raises `NotAllowed` if the policy refuses its definition.
+    """
     first = first_line(source, AgentLine)
-    agent_id = _admit(tx, organization_id, first, handle, name, source.fault)
+    agent_id = _admit(tx, policy, organization_id, first, handle, name, source.fault)
     arriving = _Arriving(tx, organization_id, first.id, agent_id)
     for _, line in source.lines():
         arriving.add(line)
@@ -292,28 +301,37 @@ def import_agent(
         made.entity.handle,
         counts,
         secrets=first.secrets,
-        dangers=tuple(new_dangers(None, made.definition)),
+        dangers=tuple(dangerous_parts(made.definition)),
         people=tuple(arriving.company.people),
     )
 
 
 def _admit(
-    tx: Tx, home: OrganizationId, line: AgentLine, handle: str | None, name: str | None, fault: Fault
+    tx: Tx,
+    policy: DefinitionPolicy,
+    home: OrganizationId,
+    line: AgentLine,
+    handle: str | None,
+    name: str | None,
+    fault: Fault,
 ) -> AgentId:
     """An agent of that definition that thinks nothing yet; where a space came before it, the one in whose name it is
     kept there."""
     definition, called = _checked_definition(line, fault), name or line.name
+    policy.check(tx, home, None, definition)
     shell = tx.one(_shell, id=line.id, organization_id=home)
     if shell is not None and handle in (None, shell[0]):
         agent_id = AgentId(line.id)
         tx.run(_revive, agent=agent_id)
         directory.rename(tx, agent_id, called)
-        registry.edit(tx, agent_id, definition)
+        registry.edit(tx, policy, agent_id, definition)
     else:
         free = tx.one(company.entity, id=line.id) is None
         wanted, chosen = handle or line.handle, AgentId(line.id) if free else None
         try:
-            agent_id = registry.create(tx, home, name=called, handle=wanted, definition=definition, id=chosen).id
+            agent_id = registry.create(
+                tx, policy, home, name=called, handle=wanted, definition=definition, id=chosen
+            ).id
         except HandleTaken as error:
             raise HandleTaken(f"{error} Give the agent another one with --handle.") from error
         registry.suspend(tx, agent_id)

@@ -20,7 +20,8 @@ export interface paths {
         /**
          * Make an agent
          * @description It is asleep, in the spaces that are named. What starts programs or reaches private addresses is for owners, and
-         *     so is where a secret is sent, but for hosts that they named in `secret_hosts`.
+         *     so is where a secret is sent, but for hosts that they named in `secret_hosts`. In another organization than the
+         *     first, the settings of the server have to allow programs, private addresses and Python tools.
          */
         post: operations["create_agent"];
         delete?: never;
@@ -2310,7 +2311,8 @@ export interface paths {
         };
         /**
          * The tools that agents can be given by name
-         * @description Those of this server, beside what every agent has. HTTP requests, questions and MCP are part of a definition.
+         * @description Those of this server that your organization may use, beside what every agent has. HTTP requests, questions and
+         *     MCP are part of a definition.
          */
         get: operations["list_tools"];
         put?: never;

@@ -8,7 +8,6 @@ from typing import Any, cast
 from fastapi import Request
 
 from denizen.agents import applying
-from denizen.agents.definition import AgentDefinition
 from denizen.agents.documents import plain
 from denizen.agents.files import declare
 from denizen.errors import InvalidInput
@@ -16,7 +15,6 @@ from denizen.portability.hiding import Hidden
 from denizen.server.auth import Admin, Caller
 from denizen.server.context import context_of
 from denizen.server.room import room
-from denizen.server.routes.agents import allow
 from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.definitions import Applied, Apply, DocumentOut
 from denizen.spaces import directory
@@ -29,7 +27,7 @@ router = room()
 @router.post(
     "/api/apply",
     summary="Make agents, spaces and people what documents say",
-    openapi_extra={"x-who": "admins and owners; what starts programs or reaches private addresses: owners"},
+    openapi_extra={"x-who": "admins and owners; some parts of definitions: see below"},
 )
 async def apply(request: Request, caller: Admin, wanted: Apply) -> Applied:
     """All of it or, if anything is wrong, nothing. What the documents do not name is left alone.
@@ -43,6 +41,7 @@ async def apply(request: Request, caller: Admin, wanted: Apply) -> Applied:
         dry_run=wanted.dry_run,
         creator=caller.entity,
         guard=_Guard(caller),
+        author=caller.author,
         organization=caller.entity.organization_id,
     )
     return Applied.of(changes, declared, runtime.tool_names, dry_run=wanted.dry_run)
@@ -53,9 +52,6 @@ class _Guard:
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
-
-    def define(self, before: AgentDefinition | None, after: AgentDefinition) -> None:
-        allow(self._caller, before, after)
 
     def enter(self, tx: Tx, space: Space) -> None:
         if not directory.is_member(tx, space.id, self._caller.entity.id):
