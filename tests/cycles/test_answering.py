@@ -16,7 +16,7 @@ from denizen.agents.residents import Pace
 from denizen.checker import check
 from denizen.cycles import answering
 from denizen.cycles.answering import Move, Reminder, Waiting, Words
-from denizen.errors import InvalidInput, ModelRejected, NotAMember
+from denizen.errors import InvalidInput, ModelRejected, NotFound
 from denizen.ids import MessageId, SpaceId
 from denizen.inbox import statuses
 from denizen.inbox.events import Event
@@ -384,7 +384,7 @@ async def test_a_second_skip_still_ends_with_a_status(world: World):
 async def test_only_people_there_may_ask_and_only_while_an_answer_is_owed(world: World):
     ada, hall = await alone(world, skip("busy"))
     noor, eve = await world.denizen.find("noor"), await world.person("Eve")
-    with pytest.raises(NotAMember):
+    with pytest.raises(NotFound):
         await world.denizen.ask_for_answer(hall, ada, eve)
     with pytest.raises(InvalidInput, match="Only people ask an agent for an answer"):
         await world.denizen.ask_for_answer(hall, ada, ada)

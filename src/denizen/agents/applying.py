@@ -43,11 +43,19 @@ _one_at_a_time = statement(
 
 
 class Guard(Protocol):
-    """What whoever applies documents may do with them. Each raises what is to be told where it is not for them."""
+    """What whoever applies documents may see and do."""
 
-    def enter(self, tx: Tx, space: Space) -> None: ...
+    def meant(self, tx: Tx, spaces: Sequence[Space]) -> Sequence[Space]:
+        """Those spaces of one name that the person can mean. One that is hidden from them is not among these."""
+        ...
 
-    def attend(self, member: Entity) -> None: ...
+    def enter(self, tx: Tx, space: Space) -> None:
+        """Raises what is to be told if the person may not change the space."""
+        ...
+
+    def attend(self, member: Entity) -> None:
+        """Raises what is to be told if the person may not say what the member attends to."""
+        ...
 
 
 class Rehearsed(Exception):
@@ -153,6 +161,8 @@ class _Work:
     def space(self, name: str, **settings: Any) -> tuple[Space, bool]:
         """The space of that name, and whether it was made just now."""
         found = directory.find_spaces(self.tx, self.organization_id, name)
+        if self.guard is not None:
+            found = self.guard.meant(self.tx, found)
         if len(found) > 1:
             raise InvalidInput(f"There are {len(found)} spaces named {name!r}: a file cannot say which one it means.")
         if found:
@@ -374,17 +384,27 @@ def missing_tools(declared: Sequence[Declared], known: Container[str]) -> list[s
 # An agent as a document
 
 
-def document_of(tx: Tx, organization_id: OrganizationId, handle: str) -> AgentDocument:
-    """A document that says what the agent is, where it is, and what it means to do. Its timers are no part of it."""
+def document_of(
+    tx: Tx, organization_id: OrganizationId, handle: str, *, reader: EntityId | None = None
+) -> AgentDocument:
+    """A document that says what the agent is, where it is, and what it means to do. Its timers are no part of it.
+
+    For a reader, private spaces that they are not in are left out.
+    """
     entity = directory.find_entity(tx, organization_id, handle)
     if entity.kind != "agent" or registry.status(tx, entity.id) == "dead":
         raise NotFound("living agent", handle)
     agent = registry.get(tx, entity.id)
+    spaces = [
+        each
+        for each in directory.spaces_of(tx, agent.id)
+        if reader is None or not each.private or directory.is_member(tx, each.id, reader)
+    ]
     return AgentDocument(
         **{name: getattr(agent.definition, name) for name in AgentDefinition.model_fields},
         name=entity.name,
         handle=entity.handle,
-        spaces=tuple(_place(tx, space, agent.id) for space in directory.spaces_of(tx, agent.id)),
+        spaces=tuple(_place(tx, space, agent.id) for space in spaces),
         goals=tuple(_aim_of(goal) for goal in sorted(goals.goals_of(tx, agent.id), key=lambda each: each.number)),
         notes={note.key: note.text for note in notes.notes_of(tx, agent.id)},
         plans=tuple(

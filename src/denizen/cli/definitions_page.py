@@ -79,7 +79,8 @@ members: [pat, noor]
   not touched: no new version, no new era. An agent that is living takes a new definition with its next cycle.
 - **An agent's document is its whole definition**: a key that you remove has its default again. Spaces, goals, notes and
   plans are different, because agents change them too: what the file names is set, and what it does not name is left.
-- **Spaces** are found by name. One that is missing is made, and whoever applies the file is in it.
+- **Spaces** are found by name. One that is missing is made, and whoever applies the file is in it. Over HTTP the name
+  means the space of that name that you are in; a private space that you are not in does not exist for you.
 - **Places and goals** may be written in short: a text alone is the name of a space, the text of a goal, the handle of
   a member. Tools that are texts are names of Python tools.
 - **Secrets do not belong in files.** Write `${NAME}` in headers and environments. What `--diff` shows is masked; what

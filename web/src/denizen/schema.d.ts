@@ -173,7 +173,8 @@ export interface paths {
         };
         /**
          * An agent as a document
-         * @description What it is, where it is, and what it means to do, as a definition file says it.
+         * @description What it is, where it is, and what it means to do, as a definition file says it, without private spaces that you
+         *     are not in.
          *
          *     Where someone has written a secret into it, the name of one stands in its place, such as `${WEATHER_AUTHORIZATION}`.
          */
@@ -788,7 +789,8 @@ export interface paths {
          * Make agents, spaces and people what documents say
          * @description All of it or, if anything is wrong, nothing. What the documents do not name is left alone.
          *
-         *     You are in the spaces that are made. Those that are there you have to be in.
+         *     You are in the spaces that are made. Those that are there you have to be in; a private space that you are not in is
+         *     treated as if it did not exist.
          */
         post: operations["apply"];
         delete?: never;

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from fastapi import Request
@@ -32,7 +32,8 @@ router = room()
 async def apply(request: Request, caller: Admin, wanted: Apply) -> Applied:
     """All of it or, if anything is wrong, nothing. What the documents do not name is left alone.
 
-    You are in the spaces that are made. Those that are there you have to be in.
+    You are in the spaces that are made. Those that are there you have to be in; a private space that you are not in is
+    treated as if it did not exist.
     """
     runtime = context_of(request).runtime
     declared = declare((each.place, each.document) for each in wanted.documents)
@@ -53,6 +54,10 @@ class _Guard:
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
 
+    def meant(self, tx: Tx, spaces: Sequence[Space]) -> Sequence[Space]:
+        own = [each for each in spaces if directory.is_member(tx, each.id, self._caller.entity.id)]
+        return own or [each for each in spaces if not each.private]
+
     def enter(self, tx: Tx, space: Space) -> None:
         if not directory.is_member(tx, space.id, self._caller.entity.id):
             raise InvalidInput(f"You are in no space {space.name!r}, and the name is taken: choose another.")
@@ -64,7 +69,8 @@ class _Guard:
 
 @router.get("/api/agents/{agent_id}/document", summary="An agent as a document")
 async def get_document(request: Request, caller: Admin, agent_id: str) -> DocumentOut:
-    """What it is, where it is, and what it means to do, as a definition file says it.
+    """What it is, where it is, and what it means to do, as a definition file says it, without private spaces that you
+    are not in.
 
     Where someone has written a secret into it, the name of one stands in its place, such as `${WEATHER_AUTHORIZATION}`.
     """
@@ -73,6 +79,7 @@ async def get_document(request: Request, caller: Admin, agent_id: str) -> Docume
 
 def _document(tx: Tx, agent_id: str, caller: Caller) -> Mapping[str, Any]:
     agent = find_agent(tx, agent_id, caller)
-    document = applying.document_of(tx, caller.entity.organization_id, agent.entity.handle)
+    reader = caller.entity
+    document = applying.document_of(tx, reader.organization_id, agent.entity.handle, reader=reader.id)
     hidden = Hidden(agent.definition).definition
     return {name: hidden.get(name, each) for name, each in cast("dict[str, Any]", plain(document)).items()}
