@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 from pathlib import Path
@@ -13,7 +14,10 @@ from denizen import call, reply, scripted, tool
 from denizen.agents import registry, space_statuses
 from denizen.agents.registry import Agent, define
 from denizen.agents.restrictions import DefinitionPolicy, HostAccess
-from denizen.errors import InvalidInput
+from denizen.cli.house import host_access
+from denizen.errors import InvalidInput, SettingsError
+from denizen.settings.loading import load
+from denizen.settings.shape import program_of
 from denizen.spaces.directory import Space
 from denizen.tools.addresses import is_listed
 from tests.world import World, open_world
@@ -75,6 +79,21 @@ async def test_a_program_of_another_organization_is_not_started(ready_sqlite_url
         assert list(folder.iterdir()) != []
 
 
+async def test_organizations_do_not_share_a_program(ready_sqlite_url: str, tmp_path: Path) -> None:
+    """It may keep what it is told in memory: each organization has a process of its own."""
+    folder = tmp_path / "of the program"
+    folder.mkdir()
+    files = {"files": {**FILES, "env": {"FOLDER": str(folder)}}}
+    async with open_world(ready_sqlite_url, host_access=HostAccess(programs=(COMMAND,))) as world:
+        for name in ("First", "Second"):
+            home = await world.denizen.create_organization(name)
+            for handle in (f"{name}-a", f"{name}-b"):
+                ada = await world.agent(handle, "Saw it.", mcp=files, organization=home)
+                await world.denizen.trigger(ada, "Test")
+        await world.run()
+        assert len(set((folder / "started").read_text().split())) == 2
+
+
 @pytest.mark.parametrize(
     ("fields", "setting"),
     [
@@ -111,3 +130,30 @@ async def test_nothing_else_of_the_host_is_reached(small_world: World, fields: d
 )
 def test_a_listed_host_covers_itself_and_its_ports(entry: str, listed: list[str], covered: bool) -> None:
     assert is_listed(entry, listed) is covered
+
+
+@pytest.mark.parametrize(
+    ("text", "variables", "command"),
+    [
+        ("mcp-files --root /srv", set(), ("mcp-files", "--root", "/srv")),
+        ("TOKEN= MODE= npx -y 'a b'", {"TOKEN", "MODE"}, ("npx", "-y", "a b")),
+        ("tool KEY= x", set(), ("tool", "KEY=", "x")),
+        ("TOKEN=value tool", set(), ("TOKEN=value", "tool")),
+    ],
+)
+def test_a_program_is_written_as_in_a_shell(text: str, variables: set[str], command: tuple[str, ...]) -> None:
+    assert program_of(text) == (variables, command)
+
+
+@pytest.mark.parametrize("text", ["", "TOKEN=", "tool 'open"])
+def test_what_is_no_command_is_refused_at_the_start(text: str, tmp_path: Path) -> None:
+    (tmp_path / "denizen.toml").write_text(f"[organizations]\nprograms = [{json.dumps(text)}]\n")
+    with pytest.raises(SettingsError, match=r"organizations\.programs"):
+        load(environ={"DENIZEN_HOME": str(tmp_path)}, folder=tmp_path)
+
+
+def test_settings_reach_the_policy(tmp_path: Path) -> None:
+    said = '[organizations]\nprograms = ["TOKEN= tool"]\nprivate_hosts = ["Wiki.lan"]\ntools = ["weather"]\n'
+    (tmp_path / "denizen.toml").write_text(said)
+    settings = load(environ={"DENIZEN_HOME": str(tmp_path)}, folder=tmp_path).settings
+    assert host_access(settings) == HostAccess(("TOKEN= tool",), ("wiki.lan",), ("weather",))

@@ -262,7 +262,7 @@ class Equipment:
                 tools.append(await self.outside.http_tool(each, for_host(values, hosts, each.url)))
         taken = [each.name for each in (*PREBUILT, *tools)]
         servers = self._servers(agent, hosts)
-        return [*tools, *(await self.outside.mcp_tools(servers, values.get, taken))]
+        return [*tools, *(await self.outside.mcp_tools(servers, values.get, taken, home))]
 
     def _servers(self, agent: Agent, hosts: Mapping[str, Sequence[str]]) -> dict[str, McpServer]:
         """The MCP servers of the agent, without those to which one of their secrets may not be sent."""

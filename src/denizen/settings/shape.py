@@ -9,6 +9,7 @@ import shlex
 from dataclasses import dataclass
 from decimal import Decimal
 from ipaddress import ip_address, ip_network
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -99,11 +100,11 @@ def _host_names(names: tuple[str, ...]) -> tuple[str, ...]:
 def program_of(text: str) -> tuple[frozenset[str], tuple[str, ...]]:
     """The variables that may be set for a program, written `NAME=` before it, and its command with its arguments."""
     words = shlex.split(text)
-    variables = [word.removesuffix("=") for word in words if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*=", word)]
+    variables = list(takewhile(re.compile(r"[A-Za-z_][A-Za-z0-9_]*=").fullmatch, words))
     command = tuple(words[len(variables) :])
-    if not command or words[: len(variables)] != [f"{name}=" for name in variables]:
+    if not command:
         raise ValueError("no command")
-    return frozenset(variables), command
+    return frozenset(each.removesuffix("=") for each in variables), command
 
 
 def _programs(texts: tuple[str, ...]) -> tuple[str, ...]:
