@@ -664,7 +664,7 @@ async def test_a_message_may_name_another_space_and_streams_there(world: World):
     started, *_, created = up
     assert (started["type"], created["type"], started["id"]) == ("stream.started", "message.created", created["id"])
     told = (await world.history(ada))[2].splitlines()
-    assert '"error": "not_a_member"' in told[1]
+    assert '"error": "not_found"' in told[1]
     assert "You are in no space" in told[2]
 
 

@@ -27,6 +27,7 @@ from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ToolCall
 from pydantic_ai.usage import RequestUsage
 
 from denizen.agents import registry
+from denizen.agents.restrictions import UNRESTRICTED_PARTS_ONLY
 from denizen.clock import SECOND
 from denizen.consciousness import lease as leases
 from denizen.consciousness import log
@@ -265,7 +266,9 @@ class Lives(RuleBasedStateMachine):
     def new_agent(self) -> None:
         handle = ("ada", "ben", "cyd")[len(self.lives)]
         definition = registry.define(model="scripted")
-        agent = self.house.write(registry.create, self.home, name=handle, handle=handle, definition=definition)
+        agent = self.house.write(
+            registry.create, UNRESTRICTED_PARTS_ONLY, self.home, name=handle, handle=handle, definition=definition
+        )
         self.lives[agent.id] = Life(agent.id, handle)
 
     def new_person(self) -> None:
@@ -485,7 +488,7 @@ class Lives(RuleBasedStateMachine):
         if what == "edit":
             life.version += 1
             new = registry.define(model="scripted", instructions=f"Version {life.version}.")
-            assert self.house.write(registry.edit, life.id, new).version == life.version
+            assert self.house.write(registry.edit, UNRESTRICTED_PARTS_ONLY, life.id, new).version == life.version
             return
         self.house.write(getattr(registry, what), life.id)
         life.status = {"suspend": "suspended", "resume": "active", "delete": "dead"}[what]

@@ -315,6 +315,32 @@ async def test_a_server_at_an_address_comes_and_goes(connections: McpConnections
         assert await use(tools["add"], a=2, b=3) == "5"
 
 
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_server_cannot_redirect_headers_to_another_origin(connections: McpConnections, status: int):
+    """Nothing is sent there: headers and messages are for the address of the definition."""
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(f"{request.host} {request.path}")
+        # The same machine under another name is another origin.
+        return web.Response(status=status, headers={"Location": f"http://localhost:{request.url.port}/away"})
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    runner = web.AppRunner(app, shutdown_timeout=0)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    port = runner.addresses[0][1]
+    try:
+        allowed = ("127.0.0.1", "localhost")
+        server = McpServer(url=f"http://127.0.0.1:{port}/mcp", headers={"X-Key": "key"}, allow_private=allowed)
+        assert await offered(connections, server) == {}
+    finally:
+        await runner.cleanup()
+    assert asked
+    assert {each.partition(":")[0] for each in asked} == {"127.0.0.1"}
+
+
 async def test_a_server_that_is_killed_in_the_middle_of_a_call_leaves_the_outcome_unknown(
     connections: McpConnections, tmp_path: Path
 ):

@@ -10,6 +10,7 @@ from pydantic_ai.messages import ModelRequest, UserPromptPart
 from sqlalchemy import bindparam, func, select, update
 
 from denizen.agents.definition import AgentDefinition
+from denizen.agents.restrictions import DefinitionPolicy
 from denizen.bus.streams import WAKE, AgentStatus, agent_topic, wake_payload
 from denizen.clock import SECOND, Instant
 from denizen.consciousness import lease as leases
@@ -134,6 +135,7 @@ _interrupt = statement(
 
 def create(
     tx: Tx,
+    policy: DefinitionPolicy,
     organization_id: OrganizationId,
     *,
     name: str,
@@ -141,7 +143,8 @@ def create(
     definition: AgentDefinition,
     id: AgentId | None = None,
 ) -> Agent:
-    """A new agent, asleep, in no space."""
+    """A new agent, asleep, in no space. Raises `NotAllowed` if the policy refuses the definition."""
+    policy.check(tx, organization_id, None, definition)
     entity = directory.create_entity(tx, organization_id, "agent", name=name, handle=handle, id=id)
     tx.run(
         _add,
@@ -197,10 +200,14 @@ def life(tx: Tx, agent_id: AgentId) -> Life:
     return Life(Instant(row[0]), row[1])
 
 
-def edit(tx: Tx, agent_id: AgentId, definition: AgentDefinition) -> Agent:
-    """The agent is defined anew; a new era begins with its next cycle. One whose budget is raised goes on."""
+def edit(tx: Tx, policy: DefinitionPolicy, agent_id: AgentId, definition: AgentDefinition) -> Agent:
+    """The agent is defined anew; a new era begins with its next cycle. One whose budget is raised goes on.
+
+    Raises `NotAllowed` if the policy refuses the change.
+    """
     agent = get(tx, agent_id)
     before = agent.definition
+    policy.check(tx, agent.entity.organization_id, before, definition)
     tx.run(
         _edit,
         agent=agent_id,

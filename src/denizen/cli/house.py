@@ -15,6 +15,7 @@ from denizen.errors import SettingsError
 from denizen.settings.shape import Settings, TelemetrySettings
 
 if TYPE_CHECKING:
+    from denizen.agents.restrictions import HostAccess
     from denizen.app import Runtime
     from denizen.cycles.budgets import BudgetSettings
     from denizen.memory.settings import MemoryOptions
@@ -86,6 +87,7 @@ async def runtime_of(settings: Settings, telemetry: Telemetry | None = None) -> 
         memory=what_is_remembered(settings),
         server_budget=server_budget(settings),
         lock_folder=settings.home / LOCK_FOLDER,
+        host_access=host_access(settings),
         **how_secrets_are_kept(settings),
         **how_agents_reflect(settings),
     )
@@ -102,8 +104,13 @@ async def open_records(settings: Settings) -> AsyncGenerator[tuple[Runtime, Worl
 
     make_home(settings.home)
     public_url = settings.public_url or settings.address
-    kept = how_secrets_are_kept(settings)
-    async with Runtime(settings.database_url, public_url=public_url, prices=_prices(settings), **kept) as runtime:
+    async with Runtime(
+        settings.database_url,
+        public_url=public_url,
+        prices=_prices(settings),
+        host_access=host_access(settings),
+        **how_secrets_are_kept(settings),
+    ) as runtime:
         yield runtime, await welcome(runtime, owner_name())
 
 
@@ -129,6 +136,13 @@ def what_is_remembered(settings: Settings) -> MemoryOptions | None:
         retriever=memory.retriever,
         prompts=settings.profiles.prompts,
     )
+
+
+def host_access(settings: Settings) -> HostAccess:
+    """What organizations other than the first may use of this machine."""
+    from denizen.agents.restrictions import HostAccess
+
+    return HostAccess(**settings.organizations.model_dump())
 
 
 def server_budget(settings: Settings) -> BudgetSettings | None:

@@ -17,6 +17,7 @@ from denizen.access import identities, roles, tokens
 from denizen.access.oidc import Claims, looks_like_jwt
 from denizen.access.roles import Role
 from denizen.access.tokens import Kind, Token
+from denizen.agents.restrictions import Author
 from denizen.app import Runtime
 from denizen.errors import StorageError, TokenNotBelieved
 from denizen.ids import OrganizationId
@@ -42,6 +43,11 @@ class Caller:
     entity: Entity
     token: Token
     role: Role
+
+    @property
+    def author(self) -> Author:
+        """The caller as someone who defines agents."""
+        return Author(self.entity.handle, self.role)
 
 
 async def authenticate(context: Context, visit: Visit, connection: HTTPConnection) -> Caller:

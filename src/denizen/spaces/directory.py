@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from sqlalchemy import bindparam, delete, func, select, update
 
 from denizen.bus.streams import MembershipChanged, SpaceChanged, entity_topic, space_topic
-from denizen.errors import HandleTaken, InvalidInput, NotAMember, NotFound
+from denizen.errors import HandleTaken, InvalidInput, NotFound
 from denizen.ids import EntityId, OrganizationId, SpaceId, new_id
 from denizen.spaces.handles import MAX_HANDLE_CHARS, check_handle, check_name
 from denizen.storage.database import Conflict, Statement, Tx, insert_ignore, insert_into, statement
@@ -469,16 +469,14 @@ def role_in(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> str | None:
 
 
 def require_member(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> Space:
-    """The space, if this entity may read it and speak in it. Every tool, route and screen comes through here."""
+    """The space, if this entity may read it and speak in it. Every tool, route and screen comes through here.
+
+    Raises the same `NotFound` for a space that does not exist and for one that the entity is not in.
+    """
     row = tx.one(_space_and_role, id=space_id, entity_id=entity_id)
-    if row is None:
+    if row is None or row[-1] is None:
         raise NotFound("space", space_id)
-    space = as_space(row)
-    if row[-1] is None:
-        if space.private:
-            raise NotFound("space", space_id)
-        raise NotAMember(f'Only members of the space "{space.name}" may read it or speak in it.')
-    return space
+    return as_space(row)
 
 
 def join(tx: Tx, space_id: SpaceId, entity_id: EntityId, *, role: str = "member", attention: Attention = "all") -> None:

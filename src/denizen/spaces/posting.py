@@ -17,7 +17,7 @@ from denizen.inbox import delivery, parking, statuses
 from denizen.inbox.delivery import Delivery
 from denizen.inbox.urgency import rule_from
 from denizen.spaces import floor
-from denizen.spaces.directory import Floor
+from denizen.spaces.directory import Floor, is_member
 from denizen.spaces.floor import Takers
 from denizen.spaces.markdown import Rendered, render
 from denizen.storage.database import Tx, insert_into, statement, storable
@@ -472,6 +472,14 @@ def get_message(tx: Tx, message_id: MessageId) -> Message:
     if row is None:
         raise NotFound("message", message_id)
     return _as_message(row)
+
+
+def get_readable(tx: Tx, message_id: MessageId, reader: EntityId) -> Message:
+    """The message, if the reader is in its space. Raises the same `NotFound` if not, or if it does not exist."""
+    message = get_message(tx, message_id)
+    if not is_member(tx, message.space_id, reader):
+        raise NotFound("message", message_id)
+    return message
 
 
 def _as_message(row: tuple[Any, ...]) -> Message:

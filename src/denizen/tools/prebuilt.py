@@ -114,9 +114,7 @@ def _whole_text(tx: Tx, hand: Hand, pointer: str) -> str:
     elif kind == "log":
         text = _logged(tx, hand, id)
     elif kind == "message":
-        message = posting.get_message(tx, MessageId(id))
-        directory.require_member(tx, message.space_id, hand.agent_id)
-        text = message.text
+        text = posting.get_readable(tx, MessageId(id), hand.agent_id).text
     elif kind == "event":
         event = delivery.find(tx, hand.agent_id, id)
         text = None if event is None else entry_text(event)

@@ -20,7 +20,8 @@ export interface paths {
         /**
          * Make an agent
          * @description It is asleep, in the spaces that are named. What starts programs or reaches private addresses is for owners, and
-         *     so is where a secret is sent, but for hosts that they named in `secret_hosts`.
+         *     so is where a secret is sent, but for hosts that they named in `secret_hosts`. In another organization than the
+         *     first, the settings of the server have to allow programs, private addresses and Python tools.
          */
         post: operations["create_agent"];
         delete?: never;
@@ -172,7 +173,8 @@ export interface paths {
         };
         /**
          * An agent as a document
-         * @description What it is, where it is, and what it means to do, as a definition file says it.
+         * @description What it is, where it is, and what it means to do, as a definition file says it, without private spaces that you
+         *     are not in.
          *
          *     Where someone has written a secret into it, the name of one stands in its place, such as `${WEATHER_AUTHORIZATION}`.
          */
@@ -787,7 +789,8 @@ export interface paths {
          * Make agents, spaces and people what documents say
          * @description All of it or, if anything is wrong, nothing. What the documents do not name is left alone.
          *
-         *     You are in the spaces that are made. Those that are there you have to be in.
+         *     You are in the spaces that are made. Those that are there you have to be in; a private space that you are not in is
+         *     treated as if it did not exist.
          */
         post: operations["apply"];
         delete?: never;
@@ -2310,7 +2313,8 @@ export interface paths {
         };
         /**
          * The tools that agents can be given by name
-         * @description Those of this server, beside what every agent has. HTTP requests, questions and MCP are part of a definition.
+         * @description Those of this server that your organization may use, beside what every agent has. HTTP requests, questions and
+         *     MCP are part of a definition.
          */
         get: operations["list_tools"];
         put?: never;
