@@ -147,6 +147,14 @@ def create(
     return token, secret
 
 
+def replace_named(tx: Tx, entity_id: EntityId, name: str) -> tuple[Token, str]:
+    """A new token with this name. Earlier ones of the entity with the same name are revoked."""
+    for each in tokens_of(tx, entity_id):
+        if (each.kind, each.name) == ("token", name) and each.is_good(tx.now):
+            revoke(tx, each.id)
+    return create(tx, entity_id, name)
+
+
 def _new_secret(kind: Kind) -> str:
     return PREFIXES[kind] + secrets.token_urlsafe(SECRET_BYTES)
 
