@@ -38,6 +38,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     # Requests that cannot be understood or accepted
     "bad_request": Kind(400, "The request cannot be understood"),
     "invalid_json": Kind(400, "The body is not JSON"),
+    "nested_too_deep": Kind(400, "The body is nested too deep"),
     "unauthorized": Kind(401, "An access token is needed"),
     "signature_wrong": Kind(401, "The signature is wrong"),
     "signature_expired": Kind(401, "The signature is too old"),
