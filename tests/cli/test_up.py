@@ -7,6 +7,7 @@ import pty
 import re
 import signal
 import socket
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -122,7 +123,9 @@ def test_without_a_terminal_no_secret_is_in_the_output_or_the_logs(tmp_path: Pat
     with started(command, ROOT, home) as house:
         until(lambda: "denizen login" in house.output.read_text(), 100)
         assert "kept in" in house.output.read_text()
-        assert (home / "token").stat().st_mode & 0o777 == 0o600
+        private = {each.name: stat.S_IMODE(each.stat().st_mode) for each in home.iterdir()}
+        assert {mode & 0o077 for mode in private.values()} == {0}, private
+        assert "denizen.db-wal" in private
         made = house.post("/api/tokens", {"name": "Backup"})["secret"]
         link = house.post("/api/logins", {})["secret"]
         assert SECRET.fullmatch(made)
