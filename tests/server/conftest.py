@@ -164,7 +164,9 @@ async def served(
     listener = bind("127.0.0.1", 0)
     address = f"http{'s' if tls else ''}://127.0.0.1:{listener.getsockname()[1]}"
     # Tests ask as often as they like, unless they are about that.
-    unhurried = Limits(requests_per_minute=0, failed_logins_per_minute=0)
+    unhurried = Limits(
+        requests_per_minute=0, failed_logins_per_minute=0, connections_per_address=0, streams_per_person=0
+    )
     app = create_app(world.denizen, limits=limits or unhurried, **more)
     if made is not None:
         made.append(app)

@@ -28,6 +28,7 @@ from denizen.masking import masked
 from denizen.models.discovery import Choice
 from denizen.server.alerting import Receiver, keep_telling
 from denizen.server.application import create_app
+from denizen.server.connections import raise_descriptor_limit
 from denizen.server.context import Limits
 from denizen.server.reach import is_loopback, reach_of
 from denizen.server.serving import Tls, bind, check_tls, serve_on
@@ -57,6 +58,7 @@ async def _up(settings: Settings) -> None:
     if tls is not None:
         check_tls(tls)
     listener = bind(settings.host, settings.port, beyond_loopback=not is_loopback(settings.host))
+    raise_descriptor_limit()
     told, stop, ready = Told(), asyncio.Event(), asyncio.Event()
     async with AsyncExitStack() as stack:
         stack.callback(listener.close)

@@ -9,7 +9,7 @@ from email.utils import formatdate
 from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import HTTPConnection
+from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -72,6 +72,8 @@ class Gate:
             await response(scope, receive, answering)
         except DenizenError as error:
             await _answer(answering, scope, receive, problem_of(error))
+        except ClientDisconnect:
+            pass  # there is nobody to tell
         except Exception as error:  # noqa: BLE001  a defect: the caller is told so, and nothing more
             await _answer(answering, scope, receive, internal_response(error))
 
