@@ -87,7 +87,9 @@ def sizes() -> dict[str, float]:
 
 async def signed_in(browser: Browser, house: House) -> BrowserContext:
     context = await browser.new_context(viewport={"width": 1280, "height": 800})
-    await context.request.post(f"{house.address}/api/session", data={"secret": house.secret})
+    answer = await context.request.post(f"{house.address}/api/session", data={"secret": house.secret})
+    key = (await answer.json())["page_key"]
+    await context.add_init_script(f"localStorage.setItem('page key', {key!r})")
     return context
 
 

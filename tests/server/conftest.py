@@ -182,6 +182,13 @@ async def served(
                 stop.set()
 
 
+def session_headers(house: House, signed_in: httpx2.Response) -> dict[str, str]:
+    """What a browser sends with each request after this answer: the cookie, and the key that its pages keep."""
+    house.client.cookies.clear()
+    cookie, key = signed_in.headers["set-cookie"].partition(";")[0], signed_in.json()["page_key"]
+    return {"Cookie": cookie, "Denizen-Page-Key": key}
+
+
 @pytest.fixture
 async def house(world: World) -> AsyncGenerator[House]:
     """An empty house: the test runs once on SQLite and once on PostgreSQL."""
