@@ -94,6 +94,18 @@ async def test_the_next_request_of_a_connection_has_a_deadline_as_well(small_wor
         assert (await slow.answer())[0] == 408
 
 
+async def test_a_connection_that_is_idle_after_its_body_came_late_is_closed_without_an_answer(
+    small_world: World,
+) -> None:
+    """It would be taken for the answer to the next request."""
+    async with served(small_world, limits=limits(header_seconds=SOON)) as house, line(house) as late:
+        sent = ("Content-Type: text/plain", "Content-Length: 3")
+        await late.write("POST /api/session HTTP/1.1", "Host: localhost", *sent, "", "")
+        assert (await late.answer())[0] == 415
+        await late.write("abc")
+        assert await late.rest() == b""
+
+
 async def test_a_body_that_does_not_come_is_not_waited_for(small_world: World) -> None:
     """Nor logged as a defect of ours."""
     with structlog.testing.capture_logs() as logs:

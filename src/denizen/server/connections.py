@@ -159,8 +159,8 @@ class LimitedProtocol(H11Protocol):
                 self._deadline = self.loop.call_later(left, self._on_deadline)
                 return
         cycle = cast("Any", self.cycle)
-        if self._waiting_for == "headers" and not self._received:
-            self.transport.close()  # it never said anything
+        if self._waiting_for == "headers" and not self.conn.trailing_data[0]:
+            self.transport.close()  # it has said nothing, so that there is nothing to answer
         elif cycle is not None and cycle.response_started and not cycle.response_complete:
             self.transport.abort()
         else:
