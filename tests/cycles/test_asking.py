@@ -317,7 +317,7 @@ async def test_wrong_arguments_ask_nobody(world: World):
     ada, noor, _ = await asked_in_a_hall(world, call("confirm", why="?"), "Gave up.", cycle={"silent_reply": "ignore"})
     assert await world.denizen.waiting_calls(noor) == []
     (told,) = await results(world, ada)
-    assert "'what' is a required property" in told
+    assert r"\"what\" is a required property" in told
 
 
 async def test_an_asynchronous_question_does_not_stop_the_cycle(world: World):

@@ -514,5 +514,5 @@ def test_the_tool_is_described_as_its_owner_wrote_it():
     assert (tool.name, tool.definition.description) == ("weather", "Weather of a city.")
     assert tool.definition.parameters_json_schema == parameters
     assert (tool.seconds, tool.on_crash, tool.independent, tool.visible, tool.mode) == (5, "retry", True, True, "wait")
-    with pytest.raises(InvalidInput, match="'city' is a required property"):
+    with pytest.raises(InvalidInput, match='"city" is a required property'):
         tool.check({})

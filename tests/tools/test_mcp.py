@@ -108,6 +108,22 @@ async def test_a_name_that_is_taken_is_left_out(connections: McpConnections, tmp
     assert names.count("add") == names.count("long") == 1
 
 
+async def test_a_pattern_that_cannot_be_used_is_not_checked_and_an_unusable_schema_is_left_out(
+    connections: McpConnections, tmp_path: Path
+):
+    """The model is still shown the pattern, and the server still checks it."""
+    with structlog.testing.capture_logs() as logs:
+        tools = await offered(connections, program(tmp_path))
+        await offered(connections, program(tmp_path))
+    assert "elsewhere" not in tools
+    assert "(?!" in tools["mail"].definition.parameters_json_schema["properties"]["to"]["pattern"]
+    assert await use(tools["mail"], to="noor@example.com") == "mailed to noor@example.com"
+    with pytest.raises(InvalidInput, match="is not of type"):
+        tools["mail"].check({"to": 3})
+    warned = [each["what"].split(":")[0] for each in logs if "pattern" in each["event"] or "schema" in each["event"]]
+    assert warned == ["mail", "elsewhere"]
+
+
 async def test_equal_settings_share_one_program_and_other_secrets_do_not(connections: McpConnections, tmp_path: Path):
     server = program(tmp_path, env={"KEY": "${KEY}"})
     await asyncio.gather(*(offered(connections, server, KEY="first") for _ in range(3)))
@@ -123,9 +139,9 @@ async def test_equal_settings_share_one_program_and_other_secrets_do_not(connect
 async def test_a_call_tells_what_came_of_it(connections: McpConnections, tmp_path: Path):
     """Wrong arguments are refused, failures are failures, long texts are cut, what is no text is named."""
     tools = await offered(connections, program(tmp_path))
-    with pytest.raises(InvalidInput, match=r"add was not called.*'b' is a required property"):
+    with pytest.raises(InvalidInput, match=r'add was not called.*"b" is a required property'):
         tools["add"].check('{"a": 1}')
-    with pytest.raises(InvalidInput, match="is not of type 'integer'"):
+    with pytest.raises(InvalidInput, match='is not of type "integer"'):
         tools["add"].check('{"a": 1, "b": "two"}')
     with pytest.raises(ToolFailed, match="no paper left"):
         await use(tools["fail"], text="no paper left")

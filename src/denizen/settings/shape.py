@@ -278,7 +278,7 @@ _Rate = Annotated[int, BeforeValidator(_no_truth), Field(ge=0)]
 
 
 class LimitSettings(BaseModel):
-    """How often one may ask. Each process counts for itself."""
+    """How often one may ask, and how much one may hold open. Each process counts for itself."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
 
@@ -287,6 +287,15 @@ class LimitSettings(BaseModel):
 
     failed_logins_per_minute: Annotated[_Rate, Expects("a whole number, such as 60 (0: as many as one likes)")] = 60
     """How many wrong tokens and login links one address may show in a minute, before it is not listened to."""
+
+    connections: Annotated[_Rate, Expects("a whole number, such as 2000 (0: as many as files may be open)")] = 2_000
+    """How many connections may be open at the same time. Never more than the limit of open files allows."""
+
+    connections_per_address: Annotated[_Rate, Expects("a whole number, such as 200 (0: as many as one likes)")] = 200
+    """How many connections one address may have open at the same time. A trusted proxy may have any number."""
+
+    streams_per_person: Annotated[_Rate, Expects("a whole number, such as 64 (0: as many as one likes)")] = 64
+    """How many streams one person, agent or service may have open at the same time."""
 
 
 class BudgetLimits(BaseModel):

@@ -26,7 +26,7 @@ from denizen.errors import AddressRefused, ToolFailed
 from denizen.masking import without
 from denizen.tools.outbound import Outbound
 from denizen.tools.references import Secret, filled
-from denizen.tools.schemas import checker, schema_problem
+from denizen.tools.schemas import UnusableSchema, checker, compile_schema
 from denizen.tools.settings import McpServer
 from denizen.tools.tool import Occasion, OutsideTool
 
@@ -127,9 +127,14 @@ class McpConnections:
         if server is None or called in used:
             self._warn(name, "mcp tool left out: its name is taken", called)
             return None
-        if problem := schema_problem(offer.input_schema):
-            self._warn(name, "mcp tool left out: its schema cannot be used", f"{called}: {problem}")
+        try:
+            schema = compile_schema(offer.input_schema, patterns_are_optional=True)
+        except UnusableSchema as error:
+            self._warn(name, "mcp tool left out: its schema cannot be used", f"{called}: {error}")
             return None
+        # The server checks what it is sent anyway. Generators of schemas write look-ahead for e-mail addresses.
+        for place in schema.unusable_patterns:
+            self._warn(name, "mcp tool: a pattern cannot be used and is not checked", f"{called}: {place}")
 
         async def call(arguments: Mapping[str, Any], _: Occasion) -> str:
             return await server.call(offer.name, arguments, again=settings.on_crash == "retry")
@@ -140,7 +145,7 @@ class McpConnections:
                 description=offer.description or offer.title or offer.name,
                 parameters_json_schema=offer.input_schema,
             ),
-            check=checker(called, offer.input_schema),
+            check=checker(called, schema),
             call=call,
             on_crash=settings.on_crash,
             seconds=settings.seconds,

@@ -5,8 +5,9 @@
  */
 import { createContext, type ReactNode, useContext, useEffect, useState, useSyncExternalStore } from "react";
 import { get, type Me, type Space } from "./api";
-import { NAMES, parse } from "./events";
+import { isName, parse } from "./events";
 import { sendWaiting } from "./send";
+import { openStream } from "./stream";
 import { type Action, EMPTY, type Pending, reduce, type State } from "./store";
 
 const TEXT_MILLISECONDS = 60;
@@ -95,7 +96,7 @@ const LONGEST_WAIT = 15_000;
 
 /** Be connected until the returned function is called. */
 export function connect(store: Store): () => void {
-  let source: EventSource | null = null;
+  let close: () => void = () => undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let failures = 0;
   let ended = false;
@@ -103,12 +104,12 @@ export function connect(store: Store): () => void {
 
   const open = (): void => {
     clearTimeout(timer);
-    source?.close();
+    close();
     isReady = false;
-    source = new EventSource("/api/stream");
-    for (const name of NAMES) {
-      source.addEventListener(name, (event) => {
-        const told = parse(name, (event as MessageEvent<string>).data);
+    close = openStream("/api/stream", {
+      onEvent: ({ name, data }) => {
+        if (!isName(name)) return;
+        const told = parse(name, data);
         store.enqueue(told);
         if (told.type === "ready") {
           failures = 0;
@@ -118,14 +119,13 @@ export function connect(store: Store): () => void {
         }
         // What the event does not tell: who is in the space, and how far it was read. Before `ready`, all are looked at.
         if (isReady && (told.type === "space.changed" || told.type === "space.joined")) void lookAt(told.space);
-      });
-    }
-    source.onerror = () => {
-      isReady = false;
-      store.dispatch({ type: "connection", connection: "lost" });
-      // The browser tries again by itself unless the server has refused.
-      if (source?.readyState === EventSource.CLOSED) again();
-    };
+      },
+      onLost: (refused) => {
+        isReady = false;
+        store.dispatch({ type: "connection", connection: "lost" });
+        if (refused) again();
+      },
+    });
   };
   const again = (): void => {
     if (ended) return;
@@ -173,7 +173,7 @@ export function connect(store: Store): () => void {
   return () => {
     ended = true;
     clearTimeout(timer);
-    source?.close();
+    close();
     window.removeEventListener("offline", gone);
     window.removeEventListener("online", back);
   };

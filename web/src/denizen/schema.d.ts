@@ -1898,6 +1898,9 @@ export interface paths {
         /**
          * Sign in; no token needed
          * @description The browser has a session, as a cookie that no script can read. A login link is used up by this.
+         *
+         *     Browsers send cookies to every port of the host, so that the cookie counts only together with the `page_key` of the
+         *     answer: send it with each request, as the header `Denizen-Page-Key`.
          */
         post: operations["open_session"];
         /**
@@ -7953,6 +7956,60 @@ export interface components {
              * @default 0.3
              */
             satisfaction_threshold: number;
+        };
+        /**
+         * SessionOpened
+         * @description The session, and the half of its secret that is not in the cookie.
+         * @example {
+         *       "created_at": "2026-01-05T09:00:00Z",
+         *       "entity_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+         *       "expires_at": null,
+         *       "id": "019b8d40-1100-7e35-9c4d-6f7a8b9c0d1e",
+         *       "kind": "session",
+         *       "last_used_at": null,
+         *       "name": "browser",
+         *       "page_key": "dzp_…",
+         *       "revoked_at": null,
+         *       "role": "member"
+         *     }
+         */
+        SessionOpened: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Entity Id */
+            entity_id: string;
+            /** Expires At */
+            expires_at: string | null;
+            /** Id */
+            id: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "token" | "session" | "login" | "jwt";
+            /**
+             * Last Used At
+             * @description To the minute.
+             */
+            last_used_at: string | null;
+            /** Name */
+            name: string;
+            /**
+             * Page Key
+             * @description Send it as `Denizen-Page-Key` with every request of the session.
+             */
+            page_key: string;
+            /** Revoked At */
+            revoked_at: string | null;
+            /**
+             * Role
+             * @description At most this much it may do, and never more than its entity.
+             * @enum {string}
+             */
+            role: "owner" | "admin" | "member" | "agent" | "service";
         };
         /**
          * SetKey
@@ -14173,7 +14230,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["KnownToken"];
+                    "application/json": components["schemas"]["SessionOpened"];
                 };
             };
             /** @description What went wrong. */
