@@ -39,7 +39,7 @@ from denizen.memory.access import Visitor
 from denizen.memory.items import Remembered
 from denizen.models import codec
 from denizen.models.tokens import estimate_message
-from denizen.spaces import directory, editing, posting
+from denizen.spaces import directory, editing, leaving, posting
 from denizen.spaces.markdown import render
 from denizen.spaces.posting import Message
 from denizen.spaces.quotes import FORGOTTEN, Quotes, said
@@ -205,7 +205,7 @@ def forget_person(
     new_handle = f"forgotten-{person_id[-12:]}"
     work.rename_in_definitions(person.handle, new_handle)
     for each in directory.spaces_of(tx, person_id):
-        directory.leave(tx, each.id, person_id)
+        leaving.leave(tx, each.id, person_id)
         work.removed["memberships"] += 1
         work.concern(row[0] for row in tx.all(_agents_in, space_id=each.id))
     work.forget_memories(items.of_person(tx, person_id))

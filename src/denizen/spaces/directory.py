@@ -500,8 +500,8 @@ def join(tx: Tx, space_id: SpaceId, entity_id: EntityId, *, role: str = "member"
     tx.announce(entity_topic(entity_id), MembershipChanged(entity_id, space_id).to_payload())
 
 
-def leave(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> None:
-    """The entity is not in the space any more; the agents there hear of it."""
+def end_membership(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> None:
+    """The entity is not in the space any more; the agents there hear of it. To be called by `leaving.leave` only."""
     _locked(tx, space_id)
     tx.run(_tell_members, space=space_id)
     if tx.run(_leave, space=space_id, entity=entity_id):
