@@ -306,7 +306,7 @@ def deliver_text(
     return EffectRecord(step, 0, SEND_MESSAGE, "done", True, result)
 
 
-_PASSED_ON: Final[frozenset[Cause]] = frozenset({"no_reply", "limit", "gave_up"})
+_PASSED_ON: Final[frozenset[Cause]] = frozenset({"no_reply", "limit", "gave_up", "budget"})
 """What another agent of the space may make good, where one of them is to answer."""
 Why = tuple[Cause, Mapping[str, JsonValue]]
 """Why somebody has no answer: the cause, and what its sentence names."""
