@@ -11,9 +11,10 @@ from denizen.ids import AgentId, EntityId, MessageId, SpaceId, new_id
 from denizen.inbox import delivery, parking, statuses
 from denizen.inbox.delivery import Delivery
 from denizen.inbox.events import ABOUT, ASKED_BY, BEFORE
-from denizen.inbox.format import plain_name
+from denizen.inbox.format import speaker
 from denizen.inbox.statuses import SET_ASIDE, Cause, SpaceStatus
 from denizen.spaces import directory, posting
+from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import agents, events, space_statuses
 
@@ -49,7 +50,7 @@ def ask_for_answer(tx: Tx, space_id: SpaceId, agent_id: AgentId, by: EntityId) -
     parking.show_if_unable(
         tx, agent_id, space_id, owed.message_id, status=state[0], held_by=state[1], held_until=state[2]
     )
-    delivery.deliver(tx, [_for_answer(tx, owed, person.name)])
+    delivery.deliver(tx, [_for_answer(tx, owed, person)])
 
 
 _ended_without_answer = statement(
@@ -75,12 +76,14 @@ def _owed(tx: Tx, space_id: SpaceId, agent_id: AgentId) -> SpaceStatus | None:
     return next((each for each in shown if each.cause in _ANSWERABLE), None)
 
 
-def _for_answer(tx: Tx, owed: SpaceStatus, name: str) -> Delivery:
-    asks = f"{plain_name(name)} asks you for an answer"
+def _for_answer(tx: Tx, owed: SpaceStatus, person: Entity) -> Delivery:
+    name = person.name
+    asks = f"{speaker(name, None, person.handle)} asks you for an answer"
     if owed.message_id is None:
         return _notice(tx, owed.agent_id, owed.space_id, f"{asks}.", asked_by=name)
     message = posting.get_message(tx, MessageId(owed.message_id))
-    text = f"{asks} to what {plain_name(message.author_name)} wrote:\n{message.text}"
+    wrote = speaker(message.author_name, None, message.author_handle)
+    text = f"{asks} to what {wrote} wrote:\n{message.text}"
     return _notice(tx, owed.agent_id, owed.space_id, text, message.id, asked_by=name, before=message.text)
 
 

@@ -354,6 +354,7 @@ class Message:
     cycle_id: str | None
     created_at: int
     edited_at: int | None = None
+    author_handle: str | None = None
     deleted_at: int | None = None
     """Its text is gone since then, deleted or forgotten; its place stays."""
 
@@ -375,6 +376,7 @@ _message = (
     messages.c.created_at,
     messages.c.edited_at,
     messages.c.deleted_at,
+    entities.c.handle,
 )
 _after = statement(
     select(*_message)
@@ -485,4 +487,5 @@ def _as_message(row: tuple[Any, ...]) -> Message:
         created_at=row[13],
         edited_at=row[14],
         deleted_at=row[15],
+        author_handle=row[16],
     )

@@ -95,5 +95,6 @@ def _require_running(tx: Tx, space_id: SpaceId, caller: Caller, what: str) -> No
 
 
 def _shown(tx: Tx, space_id: SpaceId, entity: Entity) -> MemberOut:
-    found = next(each for each in directory.members(tx, space_id) if each.entity.id == entity.id)
-    return MemberOut.of(found, fitness.unable_in_space(tx, space_id))
+    members = directory.members(tx, space_id)
+    found = next(each for each in members if each.entity.id == entity.id)
+    return MemberOut.of(found, fitness.unable_in_space(tx, space_id), directory.namesakes(members))
