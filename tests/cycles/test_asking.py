@@ -665,7 +665,7 @@ async def test_a_message_may_name_another_space_and_streams_there(world: World):
     assert (started["type"], created["type"], started["id"]) == ("stream.started", "message.created", created["id"])
     told = (await world.history(ada))[2].splitlines()
     assert '"error": "not_found"' in told[1]
-    assert "You are in no space" in told[2]
+    assert "No space is active: the events come from several spaces." in told[2]
 
 
 async def test_a_question_asked_in_no_space_is_for_whoever_shares_one_with_the_agent(world: World):

@@ -49,7 +49,7 @@ from denizen.ids import AgentId, CycleId, EntityId, MessageId, SpaceId, new_id
 from denizen.inbox import delivery
 from denizen.inbox.delivery import DEAD_AFTER, Delivery
 from denizen.models import codec
-from denizen.spaces import directory, posting
+from denizen.spaces import directory, leaving, posting
 from denizen.spaces.directory import Attention
 from denizen.storage.database import Tx
 from denizen.tools.calls import UNKNOWN_OUTCOME
@@ -255,7 +255,7 @@ class Lives(RuleBasedStateMachine):
             case "space" if len(self.members) < 3:
                 self.new_space()
             case "leave":
-                self.house.write(directory.leave, space, entity)
+                self.house.write(leaving.leave, space, entity)
                 self.members[space].pop(entity, None)
             case "attend" if entity in self.members[space]:
                 self.house.write(directory.attend, space, entity, attention)

@@ -321,17 +321,16 @@ def _takers(
 def _show_why_not(tx: Tx, said: Said, listener: _Listener) -> None:
     """The space shows why the agent cannot answer now, if it cannot; what it showed of earlier silence is over."""
     statuses.clear_earlier(tx, listener.id, said.space_id, said.author_id)
-    if listener.status == "dead":
-        statuses.show(tx, listener.id, said.space_id, "deleted", message_id=said.id)
-    elif listener.status == "suspended":
-        cause = "suspended" if listener.held_by is None else "budget"
-        statuses.show(tx, listener.id, said.space_id, cause, message_id=said.id, retry_at=listener.held_until)
-    elif listener.parked is not None:
-        parked = parking.get(tx, listener.id)
-        if parked is not None:
-            statuses.show(
-                tx, listener.id, said.space_id, parked.cause, message_id=said.id, retry_at=parked.until, **parked.detail
-            )
+    if not listener.able:
+        parking.show_if_unable(
+            tx,
+            listener.id,
+            said.space_id,
+            said.id,
+            status=listener.status,
+            held_by=listener.held_by,
+            held_until=listener.held_until,
+        )
     elif (again_at := max(listener.cycle_goes_on_at or 0, listener.space_goes_on_at or 0)) > tx.now:
         statuses.show(tx, listener.id, said.space_id, "failing", message_id=said.id, retry_at=again_at)
 
@@ -355,6 +354,7 @@ class Message:
     cycle_id: str | None
     created_at: int
     edited_at: int | None = None
+    author_handle: str | None = None
     deleted_at: int | None = None
     """Its text is gone since then, deleted or forgotten; its place stays."""
 
@@ -376,6 +376,7 @@ _message = (
     messages.c.created_at,
     messages.c.edited_at,
     messages.c.deleted_at,
+    entities.c.handle,
 )
 _after = statement(
     select(*_message)
@@ -494,4 +495,5 @@ def _as_message(row: tuple[Any, ...]) -> Message:
         created_at=row[13],
         edited_at=row[14],
         deleted_at=row[15],
+        author_handle=row[16],
     )

@@ -6,9 +6,10 @@
 import { createContext, type ReactNode, useContext, useEffect, useState, useSyncExternalStore } from "react";
 import { get, type Me, type Space } from "./api";
 import { isName, parse } from "./events";
+import { adopt, keep, kept } from "./outbox";
 import { sendWaiting } from "./send";
 import { openStream } from "./stream";
-import { type Action, EMPTY, type Pending, reduce, type State } from "./store";
+import { type Action, EMPTY, reduce, type State } from "./store";
 
 const TEXT_MILLISECONDS = 60;
 
@@ -115,6 +116,7 @@ export function connect(store: Store): () => void {
           failures = 0;
           isReady = true;
           void look();
+          adopt(store, store.getState().me!.id);
           sendWaiting(store);
         }
         // What the event does not tell: who is in the space, and how far it was read. Before `ready`, all are looked at.
@@ -177,31 +179,4 @@ export function connect(store: Store): () => void {
     window.removeEventListener("offline", gone);
     window.removeEventListener("online", back);
   };
-}
-
-// What was said and not confirmed outlives the page: it is sent again under the same key, and so not twice.
-
-function kept(me: string): Pending[] {
-  try {
-    const found: Pending[] = JSON.parse(localStorage.getItem(`outbox ${me}`) ?? "[]");
-    // What the server had refused stays so; the rest is sent as soon as there is a connection.
-    return found.map((each) => (each.state === "failed" ? each : { ...each, state: "waiting" }));
-  } catch {
-    return [];
-  }
-}
-
-function keep(store: Store, me: string): () => void {
-  let last = store.getState().pending;
-  return store.subscribe(() => {
-    const { pending } = store.getState();
-    if (pending === last) return;
-    last = pending;
-    try {
-      if (pending.length) localStorage.setItem(`outbox ${me}`, JSON.stringify(pending));
-      else localStorage.removeItem(`outbox ${me}`);
-    } catch {
-      // No room, or not allowed: then it lives as long as the page.
-    }
-  });
 }

@@ -3187,6 +3187,10 @@ export interface components {
          *         "dollars_per_day": 10,
          *         "tokens_per_day": 10000000
          *       },
+         *       "server_today": {
+         *         "dollars": 1.25,
+         *         "tokens": 420000
+         *       },
          *       "today": {
          *         "cache_read_tokens": 150000,
          *         "cache_write_tokens": 12000,
@@ -3202,6 +3206,8 @@ export interface components {
             limits: components["schemas"]["Limits"];
             /** @description What all organizations of the server may use in a day; null: that is not limited. */
             server?: components["schemas"]["Limits"] | null;
+            /** @description What they used today, for the organization that was made first; null for others. */
+            server_today?: components["schemas"]["ServerUsed"] | null;
             today: components["schemas"]["UsedOut"];
         };
         /**
@@ -6125,6 +6131,7 @@ export interface components {
          *       "id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
          *       "kind": "agent",
          *       "name": "Ada",
+         *       "namesake": false,
          *       "role": "member",
          *       "trouble": null
          *     }
@@ -6146,6 +6153,12 @@ export interface components {
             kind: "human" | "agent" | "service";
             /** Name */
             name: string;
+            /**
+             * Namesake
+             * @description Whether the name looks like that of another member: tell them apart by the handle.
+             * @default false
+             */
+            namesake: boolean;
             /** Role */
             role: string;
             /** @description Why an agent cannot think; null: it can. */
@@ -7956,6 +7969,20 @@ export interface components {
              * @default 0.3
              */
             satisfaction_threshold: number;
+        };
+        /**
+         * ServerUsed
+         * @description What all organizations of the server used today, as far as its daily limit counts it.
+         * @example {
+         *       "dollars": 1.25,
+         *       "tokens": 420000
+         *     }
+         */
+        ServerUsed: {
+            /** Dollars */
+            dollars: number;
+            /** Tokens */
+            tokens: number;
         };
         /**
          * SessionOpened

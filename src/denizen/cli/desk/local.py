@@ -49,7 +49,7 @@ from denizen.server.shapes.minds import MindOut, RequestOut
 from denizen.server.shapes.people import EntityOut
 from denizen.server.shapes.portability import ImportedOut
 from denizen.server.shapes.stances import RunOut, SignalOut, StanceOut, StandingOut, TriedOut
-from denizen.spaces import directory, floor, posting, reading
+from denizen.spaces import directory, floor, leaving, posting, reading
 from denizen.spaces.directory import ATTENTIONS, Attention, Entity, MemberRole
 from denizen.spaces.handles import handle_from
 from denizen.storage.database import Tx, statement
@@ -527,7 +527,7 @@ def _leave(tx: Tx, home: OrganizationId, space_id: str, named: str) -> None:
     space, who = _own(tx, home, space_id), _find(tx, home, named)
     if not directory.is_member(tx, space.id, who.id):
         raise NotFound("member", named)
-    directory.leave(tx, space.id, who.id)
+    leaving.leave(tx, space.id, who.id)
 
 
 def _messages(
