@@ -50,7 +50,7 @@ async def serve(folder: Path, agents: int) -> None:
             await runtime.db.write(directory.join, space.id, reader.id)
         secret = await runtime.db.write(lambda tx: tokens.create(tx, reader.id, "bench")[1])
         listener, ready, stop = bind("127.0.0.1", 0), asyncio.Event(), asyncio.Event()
-        app = create_app(runtime, limits=Limits(requests_per_minute=0))
+        app = create_app(runtime, limits=Limits(requests_per_minute=0, connections_per_address=0, streams_per_person=0))
         async with runtime.living(), asyncio.TaskGroup() as tasks:
             tasks.create_task(serve_on(app, listener, ready=ready, stop=stop))
             await ready.wait()

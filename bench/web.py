@@ -65,7 +65,7 @@ async def open_house(folder: Path) -> AsyncGenerator[House]:
     ready, stop = asyncio.Event(), asyncio.Event()
     listener = bind("127.0.0.1", 0)
     async with Runtime(f"sqlite:///{folder / 'denizen.db'}") as runtime, runtime.living(), asyncio.TaskGroup() as tasks:
-        app = create_app(runtime, limits=Limits(requests_per_minute=0))
+        app = create_app(runtime, limits=Limits(requests_per_minute=0, connections_per_address=0, streams_per_person=0))
         tasks.create_task(serve_on(app, listener, ready=ready, stop=stop))
         await ready.wait()
         noor = await runtime.create_person("Noor")
@@ -87,7 +87,9 @@ def sizes() -> dict[str, float]:
 
 async def signed_in(browser: Browser, house: House) -> BrowserContext:
     context = await browser.new_context(viewport={"width": 1280, "height": 800})
-    await context.request.post(f"{house.address}/api/session", data={"secret": house.secret})
+    answer = await context.request.post(f"{house.address}/api/session", data={"secret": house.secret})
+    key = (await answer.json())["page_key"]
+    await context.add_init_script(f"localStorage.setItem('page key', {key!r})")
     return context
 
 

@@ -13,7 +13,7 @@ import sysconfig
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
@@ -142,9 +142,16 @@ def until(check: Any, deadline_seconds: float) -> Any:
 
 @contextmanager
 def started(
-    command: list[str], folder: Path, home: Path, *, deadline_seconds: float = 300, passing: Sequence[str] = ()
+    command: list[str],
+    folder: Path,
+    home: Path,
+    *,
+    deadline_seconds: float = 300,
+    passing: Sequence[str] = (),
+    settings: Mapping[str, str] | None = None,
 ) -> Iterator[House]:
-    """Denizen runs inside, with these variables of ours; it is told to stop on leaving, and has stopped afterwards."""
+    """Denizen runs inside, with these variables of ours and these settings; it is told to stop on leaving, and has
+    stopped afterwards."""
     port = free_port()
     output = home.parent / f"{home.name}.out"
     # Nothing of the machine's own environment but what a shell has, and whom it trusts: no keys, no settings.
@@ -153,6 +160,7 @@ def started(
     environment |= {"HOME": str(home.parent), "DENIZEN_HOME": str(home), "DENIZEN_PORT": str(port)}
     # What was downloaded before need not be downloaded again: what is installed is checked against the same hashes.
     environment |= {"PIP_CACHE_DIR": str(Path.home() / ".cache/pip"), "npm_config_cache": str(Path.home() / ".npm")}
+    environment |= settings or {}
     with output.open("ab") as sink:
         process = subprocess.Popen(
             command, cwd=folder, env=environment, stdout=sink, stderr=subprocess.STDOUT, start_new_session=True

@@ -38,7 +38,7 @@ LAYERS = [
     {"inbox"},
     {"models", "bus", "storage"},
     {"ids", "clock", "failpoints", "telemetry", "settings"},
-    {"errors", "masking"},
+    {"errors", "masking", "folding"},
 ]
 """The rooms of the house, outermost first. A module imports from its own room and from layers further in, never from
 a layer further out nor from another room of its own layer."""

@@ -593,6 +593,13 @@ _waiting = (
     select(events.c.agent_id, events.c.id)
     .join(messages, messages.c.id == events.c.message_id)
     .join(agents, agents.c.id == events.c.agent_id)
+    # Nobody waits for an agent that has left the space since.
+    .join(
+        memberships,
+        (memberships.c.space_id == events.c.space_id)
+        & (memberships.c.entity_id == events.c.agent_id)
+        & (memberships.c.joined_at <= messages.c.created_at),
+    )
     .where(events.c.waits == 1, messages.c.deleted_at.is_(None), ~_told_why)
     .order_by(events.c.number)
 )

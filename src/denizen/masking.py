@@ -18,7 +18,7 @@ _SECRET_IN_QUERY = re.compile(
     r"(?P<before>[?&](?:password|passwd|token|secret|key|api_?key|access_token|sslpassword)=)[^\s&#'\"]+", re.IGNORECASE
 )
 _BEARER = re.compile(r"(?P<before>\b(?:Bearer|Basic)\s+)[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
-_KEY = re.compile(r"(?P<before>\b(?:sk-|dz[ls]?_))[A-Za-z0-9_-]{6,}")
+_KEY = re.compile(r"(?P<before>\b(?:sk-|dz[lsp]?_))[A-Za-z0-9_-]{6,}")
 _JWT = re.compile(r"(?P<before>\beyJ)[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*")
 _TEXTS: Final = (_PASSWORD_IN_URL, _SECRET_IN_QUERY, _BEARER, _KEY, _JWT)
 

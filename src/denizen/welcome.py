@@ -9,6 +9,7 @@ from sqlalchemy import func, literal, select
 from denizen.access import roles
 from denizen.agents import registry
 from denizen.agents.chatting import private_space
+from denizen.agents.restrictions import UNRESTRICTED_PARTS_ONLY
 from denizen.app import Runtime
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity
@@ -53,7 +54,12 @@ def _welcome(tx: Tx, owner_name: str) -> World:
     owner = directory.create_entity(tx, home.id, "human", name=owner_name, handle=handle_from(owner_name))
     agents = [
         registry.create(
-            tx, home.id, name=name, handle=handle_from(name), definition=registry.define(instructions=instructions)
+            tx,
+            UNRESTRICTED_PARTS_ONLY,
+            home.id,
+            name=name,
+            handle=handle_from(name),
+            definition=registry.define(instructions=instructions),
         )
         for name, instructions in AGENTS.items()
     ]

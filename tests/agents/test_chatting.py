@@ -120,3 +120,52 @@ async def test_a_deleted_agent_says_so(world: World):
     bo, asked = await ask(world, run=False)
     await world.denizen.delete_agent(bo)
     assert await told(world, asked) == ("failed", [], "Bo was deleted and will not answer. Ask somebody else.")
+
+
+async def ask_in_hall(world: World, *agents: Agent) -> Asked:
+    """Noor asks the first of these agents in a space of theirs, in which one agent answers."""
+    noor = await world.person("Noor")
+    hall = await world.space("Hall", noor, *agents)
+    await world.denizen.set_floor(hall, "one")
+
+    def write(tx: Tx) -> Asked:
+        return chatting.ask(tx, hall.id, noor, agents[0], posting.draft("Are you there?"), id=MessageId(new_id()))
+
+    return await world.denizen.db.write(write)
+
+
+async def test_when_the_floor_passes_to_another_agent_its_answer_is_given(world: World):
+    """The caller was told only that the first one did not reply."""
+    bo, cy = await world.agent("Bo", skip("not mine")), await world.agent("Cy", reply("I am."), "Answered.")
+    asked = await ask_in_hall(world, bo, cy)
+    await world.run()
+    found = await answer(world, asked)
+    assert await told(world, asked) == ("acted", ["I am."], "")
+    assert found.agent_id == cy.id
+    spent = await world.denizen.db.read(chatting.with_costs, found)
+    assert spent.spent.output_tokens > 0
+
+
+async def test_when_nobody_answers_the_sentence_is_that_of_the_last_one(world: World):
+    bo, cy = await world.agent("Bo", skip("not mine")), await world.agent("Cy", skip("nor mine"))
+    asked = await ask_in_hall(world, bo, cy)
+    await world.run()
+    assert await told(world, asked) == ("acted", [], "Cy read this and did not reply.")
+
+
+async def test_while_the_next_agent_has_not_answered_the_caller_goes_on_waiting(world: World):
+    bo, cy = await world.agent("Bo"), await world.agent("Cy", reply("I am."), "Answered.")
+    asked = await ask_in_hall(world, bo, cy)
+    await world.denizen.suspend_agent(bo)
+    assert (await told(world, asked))[0] == "working"
+    await world.run()
+    assert await told(world, asked) == ("acted", ["I am."], "")
+
+
+async def test_an_agent_that_cannot_answer_is_told_of_if_nobody_else_can(world: World):
+    bo, cy = await world.agent("Bo"), await world.agent("Cy")
+    for each in (bo, cy):
+        await world.denizen.suspend_agent(each)
+    asked = await ask_in_hall(world, bo, cy)
+    outcome, _, note = await told(world, asked)
+    assert (outcome, note.partition(".")[0]) == ("suspended", "Bo is suspended")

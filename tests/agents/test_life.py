@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from pydantic_ai.messages import ModelMessage
-from sqlalchemy import update
+from sqlalchemy import literal_column, update
 
 from denizen import ManualClock, call, failpoints, reply, scripted, skip, tool
 from denizen.agents import registry
@@ -425,7 +425,7 @@ async def test_what_is_wrong_with_one_row_does_not_end_everyones_life(ready_sqli
 
 
 def _spoil(tx: Tx, agent_id: AgentId) -> None:
-    held = {"status": "suspended", "held_by": "agent:day", "held_told": "no JSON"}
+    held = {"status": "suspended", "held_by": "agent:day", "held_until": literal_column("'no number'")}
     tx.run(statement(update(agents).where(agents.c.id == agent_id).values(**held)))
 
 

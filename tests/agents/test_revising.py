@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from denizen.agents.definition import AgentDefinition
 from denizen.agents.registry import define
-from denizen.agents.reserved import Sending, new_dangers, new_payer, new_sendings
+from denizen.agents.restrictions import HostAccess, Sending, new_host_uses, new_payer, new_sendings
 from denizen.agents.revising import revised, said, shown
 from denizen.errors import InvalidInput
 from denizen.masking import MASK
@@ -98,14 +98,18 @@ def test_what_is_wrong_is_told_in_our_words() -> None:
     assert "did you mean 'http'?" in told[("tools", 0)]
 
 
-def test_dangers_are_told_where_they_are_new() -> None:
+def new_parts(before: AgentDefinition | None, after: AgentDefinition) -> list[str]:
+    return [f"{each.kind} {each.part}" for each in new_host_uses(before, after, HostAccess())]
+
+
+def test_only_new_and_changed_parts_are_new_uses_of_the_host() -> None:
     inside = {**LAMP, "allow_private": ["lamps.example"]}
-    assert new_dangers(None, RICH) == ["mcp.files"]
-    assert new_dangers(RICH, RICH) == []
-    assert new_dangers(RICH, AgentDefinition()) == []
-    assert new_dangers(RICH, revised(RICH, {"tools": [inside]})) == ["tools.lamp"]
-    assert new_dangers(RICH, revised(RICH, {"mcp": {"files": {"args": None}}})) == ["mcp.files"]
-    assert new_dangers(RICH, revised(RICH, {"mcp": {"far": {"allow_private": ["a"]}}})) == ["mcp.far"]
+    assert new_parts(None, RICH) == ["program mcp.files", "tool tools.weather"]
+    assert new_parts(RICH, RICH) == []
+    assert new_parts(RICH, AgentDefinition()) == []
+    assert new_parts(RICH, revised(RICH, {"tools": [inside]})) == ["private_host tools.lamp"]
+    assert new_parts(RICH, revised(RICH, {"mcp": {"files": {"args": None}}})) == ["program mcp.files"]
+    assert new_parts(RICH, revised(RICH, {"mcp": {"far": {"allow_private": ["a"]}}})) == ["private_host mcp.far"]
     assert (new_payer(None, RICH), new_payer(RICH, RICH), new_payer(RICH, AgentDefinition())) == ("@noor", None, None)
 
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import sqlite3
+import stat
 import subprocess
 import sys
 import threading
@@ -53,6 +54,29 @@ def test_before_the_first_start_nothing_is_wrong_and_nothing_is_made(run: Run, e
     assert (report.status("Python"), report.status("Settings"), report.status("Disk")) == ("ok", "ok", "ok")
     assert [report.status(check) for check in ("Home", "Database", "Server")] == ["note", "note", "note"]
     assert not Path(environ["DENIZEN_HOME"]).exists()
+
+
+def test_files_that_others_may_read_are_told_and_the_next_start_closes_them(run: Run, environ: dict[str, str]) -> None:
+    """Also those of a home that an older version made."""
+    assert run("spaces", "list").exit_code == 0
+    home = Path(environ["DENIZEN_HOME"])
+    files = [home, home / "denizen.db"]
+    assert [stat.S_IMODE(each.stat().st_mode) for each in files] == [0o700, 0o600]
+    assert "Files" not in Report(run).checks
+
+    home.chmod(0o755)
+    (home / "token").touch()
+    for name in ("denizen.db", "token"):
+        (home / name).chmod(0o644)
+    report = Report(run)
+    assert (report.well, report.status("Files")) == (False, "problem")
+    for each in (str(home), str(home / "denizen.db"), str(home / "token")):
+        assert each in report.said("Files")
+    assert stat.S_IMODE(home.stat().st_mode) == 0o755, "nothing is changed by asking"
+
+    assert run("spaces", "list").exit_code == 0
+    assert [stat.S_IMODE(each.stat().st_mode) for each in (*files, home / "token")] == [0o700, 0o600, 0o600]
+    assert "Files" not in Report(run).checks
 
 
 def test_people_read_a_list_with_marks(run: Run) -> None:

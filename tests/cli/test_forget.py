@@ -33,7 +33,7 @@ def in_house(work: Callable[[Runtime], Awaitable[T]], **options: Any) -> T:
 
     async def run() -> T:
         settings = load().settings
-        make_home(settings.home)
+        make_home(settings)
         async with Runtime(settings.database_url, **options) as denizen:
             return await work(denizen)
 

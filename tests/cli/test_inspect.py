@@ -136,7 +136,7 @@ def test_the_commands_work_while_the_house_is_lived_in(environ: dict[str, str]) 
 
     async def live() -> tuple[dict[str, Any], Result, Result]:
         settings = load().settings
-        make_home(settings.home)
+        make_home(settings)
         model = scripted(reply("Hello."), "Greeted.", reply("Yes."), "Agreed.")
         async with Runtime(settings.database_url, models={"mine": model}) as denizen:
             world = await welcome(denizen, "Noor")

@@ -28,7 +28,7 @@ def lived(run: Run) -> Run:
 
     async def live() -> None:
         settings = load().settings
-        make_home(settings.home)
+        make_home(settings)
         model = scripted(
             [reply("It is \x1b[31mtwelve\x1b[0m."), reply("Noon.")],
             "Told the time.",

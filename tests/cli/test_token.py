@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+from datetime import timedelta
 
 import pytest
 
 from denizen import Runtime
 from denizen.access import tokens
+from denizen.cli.token import age_of
 from denizen.settings.loading import load
 from tests.cli.conftest import Run
 
@@ -48,6 +51,7 @@ def test_a_token_is_made_listed_rotated_and_revoked(run: Run) -> None:
     assert listed(run, "@ada") == []
     shown = run("token", "list").stdout
     assert "@noor" in shown
+    assert re.search(r"Backup +0 min +never", shown)
     assert secret not in shown
 
     rotated = json.loads(run("token", "rotate", token.id, "--json").stdout)
@@ -57,6 +61,19 @@ def test_a_token_is_made_listed_rotated_and_revoked(run: Run) -> None:
     assert kind_of(rotated["secret"]) is None
     assert listed(run) == [("noor", "Backup", True)]
     assert "revoked" in run("token", "list").stdout
+
+
+@pytest.mark.parametrize(
+    ("age", "shown"),
+    [
+        (timedelta(seconds=59), "0 min"),
+        (timedelta(minutes=59), "59 min"),
+        (timedelta(hours=23, minutes=59), "23 h"),
+        (timedelta(days=400), "400 d"),
+    ],
+)
+def test_the_age_of_a_token_is_shown_in_its_greatest_unit(age: timedelta, shown: str) -> None:
+    assert age_of(age) == shown
 
 
 def test_tokens_of_agents_and_mistakes(run: Run) -> None:

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import os
+import pty
 import re
 import signal
 import socket
+import stat
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from denizen import Runtime
+from denizen.access import tokens
+from denizen.cli.up import token_name
+from denizen.spaces.handles import check_name
 from tests.cli.conftest import Run
 from tests.fresh import ROOT, started, until
+from tests.servers import free_port
 
 UP = [sys.executable, "-m", "denizen", "up"]
 
@@ -79,17 +87,20 @@ def test_a_host_beyond_this_machine_is_refused_unless_it_is_safe(refused: Callab
     assert not (tmp_path / "home").exists()
 
 
+SECRET = re.compile(r"dz[a-z]?_[\w-]{20,}")
+"""A secret of ours as it stands in a text."""
+
+
 @pytest.mark.timeout(900)
-def test_a_start_says_where_to_go_and_the_token_once_and_sigterm_drains(tmp_path: Path) -> None:
-    """The second start finds everything as it was and shows no token; what was asked last is answered in the end."""
+def test_a_start_says_where_to_go_and_sigterm_drains(tmp_path: Path) -> None:
+    """The second start finds everything as it was; what was asked last is answered in the end."""
     home = tmp_path / "home"
     with started(UP, ROOT, home) as house:
         until(lambda: "denizen login" in house.output.read_text(), 100)
         said = house.output.read_text()
         address = f"http://127.0.0.1:{house.port}"
-        for expected in ("is up", address, "Ada, Bo", "Lobby", "demo", "[budget]", house.token):
+        for expected in ("is up", address, "Ada, Bo", "Lobby", "demo", "[budget]"):
             assert expected in said
-        assert re.search(rf"http://127\.0\.0\.1:{house.port}/login#dzl_[\w-]{{43}}\s", said)
         private = next(space for space in house.get("/api/spaces")["spaces"] if space["name"].endswith("Ada"))
         house.post(f"/api/spaces/{private['id']}/messages", {"text": "Hello!"})
         os.killpg(house.process.pid, signal.SIGTERM)
@@ -99,6 +110,79 @@ def test_a_start_says_where_to_go_and_the_token_once_and_sigterm_drains(tmp_path
     before = len(house.output.read_text())
     with started(UP, ROOT, home) as house:
         until(lambda: "is up" in house.output.read_text()[before:], 100)
-        assert house.token not in house.output.read_text()[before:]
         answered = until(lambda: said if len(said := house.said(private["id"])) > 1 else None, 100)
         assert [line.split(":")[0] for line in answered][1:] == ["Ada"]
+
+
+@pytest.mark.timeout(900)
+def test_without_a_terminal_no_secret_is_in_the_output_or_the_logs(tmp_path: Path) -> None:
+    """The output of a service ends in a journal. It says where the token is kept and what prints a link to sign in.
+    Everything is logged here, and secrets of every kind are made and used."""
+    home = tmp_path / "home"
+    command = [*UP[:-1], "-v", "up"]
+    with started(command, ROOT, home) as house:
+        until(lambda: "denizen login" in house.output.read_text(), 100)
+        assert "kept in" in house.output.read_text()
+        private = {each.name: stat.S_IMODE(each.stat().st_mode) for each in home.iterdir()}
+        assert {mode & 0o077 for mode in private.values()} == {0}, private
+        assert "denizen.db-wal" in private
+        made = house.post("/api/tokens", {"name": "Backup"})["secret"]
+        link = house.post("/api/logins", {})["secret"]
+        assert SECRET.fullmatch(made)
+        assert SECRET.fullmatch(link)
+        house.post("/api/session", {"secret": link})
+        house.get(f"/api/spaces?token={made}&link={link}")
+    said = house.output.read_text()
+    assert "Stopped" in said
+    assert SECRET.findall(said) == []
+
+
+@pytest.mark.timeout(900)
+def test_in_a_terminal_a_first_start_shows_the_token_and_every_start_a_link(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    said = up_in_a_terminal(home)
+    token = (home / "token").read_text().strip()
+    assert token in said
+    assert re.search(r"http://127\.0\.0\.1:\d+/login#dzl_[\w-]{43}\s", said)
+    again = up_in_a_terminal(home)
+    assert token not in again
+    assert re.search(r"/login#dzl_[\w-]{43}\s", again)
+
+
+def up_in_a_terminal(home: Path) -> str:
+    """What `denizen up` prints to a terminal until it has said hello; it has stopped afterwards."""
+    ours, theirs = pty.openpty()
+    with os.fdopen(ours, "rb", buffering=0) as screen:
+        environ = {"PATH": os.environ["PATH"], "HOME": str(home.parent), "DENIZEN_HOME": str(home)}
+        environ |= {"DENIZEN_PORT": str(free_port()), "DENIZEN_MODEL": "demo", "TERM": "dumb", "COLUMNS": "200"}
+        process = subprocess.Popen(UP, cwd=ROOT, env=environ, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        said = b""
+        while b"makes another" not in said:
+            said += screen.read(4096)
+        process.send_signal(signal.SIGTERM)
+        try:
+            while more := screen.read(4096):
+                said += more
+        except OSError:
+            pass  # Linux tells the end of a terminal so
+        assert process.wait(timeout=100) == 0
+    return said.decode()
+
+
+async def test_a_new_token_of_a_folder_replaces_the_one_before(tmp_path: Path, ready_sqlite_url: str) -> None:
+    """A start with an emptied folder makes a token for the owner: the one that was lost opens nothing any more.
+    Tokens of another instance on the same database, and those that people made, stay."""
+    async with Runtime(ready_sqlite_url) as denizen:
+        noor = await denizen.create_person("Noor")
+        here, there = token_name(tmp_path / "here"), token_name(tmp_path / "there")
+        _, own = await denizen.db.write(tokens.create, noor.id, "command line")
+        secrets = [(await denizen.db.write(tokens.replace_named, noor.id, name))[1] for name in (here, there, here)]
+        found = [await denizen.db.read(tokens.find, secret) is not None for secret in (own, *secrets)]
+    assert found == [True, False, True, True]
+
+
+def test_the_name_of_a_folders_token_is_one_that_tokens_may_have() -> None:
+    for home in (Path("/h"), Path("/" + "long/" * 60 + "end"), Path("/odd\nname\udcff")):
+        assert check_name(token_name(home)) == token_name(home)
+    assert token_name(Path("/" + "long/" * 60 + "end")).endswith("long/end")

@@ -23,7 +23,7 @@ from denizen.errors import (
     ModelKeyRejected,
     ModelRejected,
     ModelUnsuitable,
-    NotAMember,
+    NotFound,
 )
 from denizen.ids import MessageId, SpaceId
 from denizen.inbox import statuses
@@ -392,7 +392,7 @@ async def test_a_second_skip_still_ends_with_a_status(world: World):
 async def test_only_people_there_may_ask_and_only_while_an_answer_is_owed(world: World):
     ada, hall = await alone(world, skip("busy"))
     noor, eve = await world.denizen.find("noor"), await world.person("Eve")
-    with pytest.raises(NotAMember):
+    with pytest.raises(NotFound):
         await world.denizen.ask_for_answer(hall, ada, eve)
     with pytest.raises(InvalidInput, match="Only people ask an agent for an answer"):
         await world.denizen.ask_for_answer(hall, ada, ada)

@@ -27,20 +27,29 @@ from denizen.cycles.budgets import Allowance, Amount, BudgetSettings, Limit, Ref
 from denizen.cycles.ledger import Charge
 from denizen.errors import InvalidInput, PriceUnknown
 from denizen.ids import CycleId, new_id
+from denizen.inbox import statuses
 from denizen.memory import asking
 from denizen.models.prices import Price
 from denizen.models.scripted import Info, Turn
 from denizen.reflection import thinking
+from denizen.spaces.directory import Space
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import call_reservations, spending
 from tests.world import UNHURRIED, JumpingClock, Waiting, World, open_world
 
 DAY = 86_400
 UNTIL_MIDNIGHT = 15 * 3_600  # the world begins at nine
-RESTS = "I have used up my budget for today and rest until 00:00 UTC. What you write is kept; I will read it then."
+RESTS = (
+    "The budget of Ada for today is used up. "
+    "Your message is kept. Ada answers after 00:00 UTC, or when the limit is raised."
+)
 A_CENT_A_TOKEN = Price(Decimal(0), Decimal(10_000))
 ROOMY = {"output_tokens": 256}
 """So that a reservation is not much more than what a short answer costs."""
+
+
+async def shown(world: World, space: Space) -> list[str]:
+    return [each.text for each in await world.denizen.db.read(statuses.of_space, space.id)]
 
 
 async def taken(world: World, agent: Agent) -> Lease:
@@ -310,7 +319,7 @@ async def spent_out(world: World, *turns: Any, **budget: Any):
 
 
 async def test_a_refused_cycle_is_undone_and_the_agent_rests_until_the_next_day(world: World):
-    """Nothing of what people wrote is lost, and each space is told once."""
+    """Nothing of what people wrote is lost, and each space in which somebody waits shows it, without a message."""
     ada, noor, hall = await spent_out(world, "All read.")
     await world.denizen.edit_agent(ada, cycle={"silent_reply": "ignore"})
     bert = await world.person("Bert")
@@ -320,16 +329,18 @@ async def test_a_refused_cycle_is_undone_and_the_agent_rests_until_the_next_day(
     assert await world.denizen.status(ada) == "suspended"
     midnight = world.clock.now() + UNTIL_MIDNIGHT * 1_000_000
     assert await world.denizen.resting(ada) == Resting("agent:day", midnight)
-    assert await world.transcript(hall) == ["Noor: Are you there?", f"Ada: {RESTS}"]
+    assert await world.transcript(hall) == ["Noor: Are you there?"]
+    assert await shown(world, hall) == [RESTS]
     assert world.model(ada).requests == []
     assert (await world.waiting(ada))[0] == Waiting("Are you there?", "pending")
 
     await world.say(noor, "Hello?", hall)
-    await world.say(bert, "Who waters the roses?", garden)
+    await world.say(bert, "@ada, who waters the roses?", garden)
     await world.run()
     await world.run()
-    assert await world.transcript(hall) == ["Noor: Are you there?", f"Ada: {RESTS}", "Noor: Hello?"]
-    assert await world.transcript(garden) == ["Bert: Who waters the roses?", f"Ada: {RESTS}"]
+    assert await world.transcript(hall) == ["Noor: Are you there?", "Noor: Hello?"]
+    assert await world.transcript(garden) == ["Bert: @ada, who waters the roses?"]
+    assert [await shown(world, each) for each in (hall, garden)] == [[RESTS], [RESTS]]
 
     await world.run_after(UNTIL_MIDNIGHT - 1)
     assert await world.denizen.status(ada) == "suspended"
@@ -337,24 +348,24 @@ async def test_a_refused_cycle_is_undone_and_the_agent_rests_until_the_next_day(
     assert await world.denizen.status(ada) == "sleeping"
     assert await world.denizen.resting(ada) is None
     inbox = await world.newest_inbox(ada)
-    for text in ("Are you there?", "Hello?", "Who waters the roses?", "so you rested"):
+    for text in ("Are you there?", "Hello?", "who waters the roses?", "so you rested"):
         assert text in inbox
     assert [cycle.number for cycle in await world.cycles(ada)] == [1]
     assert await world.waiting(ada) == []
     assert await check_database(world.denizen.db) == []
 
 
-async def test_an_agent_that_says_that_it_rests_wakes_no_other(world: World):
+async def test_with_the_floor_one_the_next_agent_answers_for_one_whose_budget_is_used_up(world: World):
     ada, noor, hall = await spent_out(world)
-    ben = await world.agent("Ben", skip("not mine"))
+    ben = await world.agent("Ben", reply("Ada is out of budget; I am here."), "Answered.")
     await world.denizen.join(hall, ben)
+    await world.denizen.set_floor(hall, "one")
     await world.say(noor, "Hello", hall)
     await world.run()
-    await world.run()
-    assert len(world.model(ben).requests) == 1
     assert await world.denizen.status(ada) == "suspended"
-    # He reads it when something else wakes him, or did along with Noor's message.
-    assert await world.waiting(ben) in ([], [Waiting(RESTS, "pending")])
+    assert await world.transcript(hall) == ["Noor: Hello", "Ben: Ada is out of budget; I am here."]
+    assert await shown(world, hall) == []
+    assert await check_database(world.denizen.db) == []
 
 
 async def test_a_cycle_under_way_ends_as_far_as_it_got(world: World):
@@ -374,7 +385,9 @@ async def test_a_cycle_under_way_ends_as_far_as_it_got(world: World):
     await world.say(noor, "What did you do yesterday?", hall)
     await world.run()
     assert [(outcome, why) for _, outcome, why, _ in await world.endings(ada)] == [("acted", "budget")]
-    assert await world.transcript(hall) == ["Noor: What did you do yesterday?", f"Ada: {RESTS}"]
+    assert await world.transcript(hall) == ["Noor: What did you do yesterday?"]
+    [told] = await world.denizen.db.read(statuses.of_space, hall.id)
+    assert (told.text, told.retry_at) == (RESTS, world.clock.now() + UNTIL_MIDNIGHT * 1_000_000)
     assert await world.denizen.status(ada) == "suspended"
     assert await kept(world) == []
     assert await check_database(world.denizen.db) == []
@@ -476,7 +489,7 @@ async def test_triage_is_paid_from_the_same_budget(world: World):
     await world.run()
     assert len(sieve.requests) == 1
     assert await world.denizen.resting(ada) is not None
-    assert (await world.transcript(hall))[-1] == f"Ada: {RESTS}"
+    assert (await world.transcript(hall))[-1] == "Noor: Bert, coffee?"
 
 
 async def test_its_plans_wait_with_it(world: World):
@@ -509,8 +522,9 @@ async def test_raising_the_organizations_budget_lets_its_agents_go_on(world: Wor
     await world.denizen.set_budget(tokens=101)
     await world.say(noor, "Hello", hall)
     await world.run()
-    said = "The budget of our organization is used up, and I rest until it is raised."
-    assert (await world.transcript(hall))[-1].startswith(f"Ada: {said}")
+    assert await shown(world, hall) == [
+        "The organization's budget is used up. Your message is kept. Ada answers when the limit is raised."
+    ]
     await world.run_after(3 * DAY)
     assert await world.denizen.status(ada) == "suspended"
     await world.denizen.set_budget(tokens=1_000_000)

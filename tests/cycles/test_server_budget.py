@@ -19,6 +19,7 @@ from denizen.cycles.ledger import Charge
 from denizen.cycles.server_budget import used_today
 from denizen.errors import NotFound, PriceUnknown
 from denizen.ids import CycleId, new_id
+from denizen.inbox import statuses
 from denizen.models.prices import Price
 from denizen.models.scripted import ScriptedModel
 from tests.databases import with_tables
@@ -27,8 +28,8 @@ from tests.world import World, open_world
 
 PRICED = {"python:ada": Price(Decimal(1), Decimal(1))}
 RESTS = (
-    "The daily limit of this server is used up, and I rest until 00:00 UTC. "
-    "What you write is kept; I will read it then."
+    "The daily limit of this server is used up. "
+    "Your message is kept. Ada answers after 00:00 UTC, or when the limit is raised."
 )
 
 
@@ -51,14 +52,16 @@ async def spend(world: World, agent: Agent, tokens: int = 0, micros: int = 0) ->
 
 
 async def asked(world: World, agent: Agent, text: str = "Hello") -> list[str]:
+    """What the agent says to this, and what the space shows then."""
     noor = await world.denizen.create_person(f"Noor {new_id()[-6:]}")
     home = await world.denizen.create_space("Home", [noor, agent])
     await world.say(noor, text, home)
     await world.run()
-    return [line.partition(": ")[2] for line in await world.transcript(home)][1:]
+    shown = await world.denizen.db.read(statuses.of_space, home.id)
+    return [line.partition(": ")[2] for line in await world.transcript(home)][1:] + [each.text for each in shown]
 
 
-async def test_past_the_token_limit_an_agent_says_so_and_goes_on_the_next_day(ready_url: str) -> None:
+async def test_past_the_token_limit_the_space_shows_so_and_the_agent_goes_on_the_next_day(ready_url: str) -> None:
     async with limited(ready_url, tokens_per_day=200_000) as world:
         ada = await world.agent("Ada", model=from_a_provider(reply("Hello."), "Greeted.", reply("Hello."), "Greeted."))
         assert await asked(world, ada) == ["Hello."]
@@ -80,7 +83,8 @@ async def test_it_counts_all_organizations_together(ready_url: str) -> None:
         home = await world.denizen.create_space("Home", [noor, ada], organization=other)
         await world.say(noor, "Hello", home)
         await world.run()
-        assert await world.transcript(home) == ["Noor: Hello", f"Ada: {RESTS}"]
+        assert await world.transcript(home) == ["Noor: Hello"]
+        assert [each.text for each in await world.denizen.db.read(statuses.of_space, home.id)] == [RESTS]
 
 
 async def test_dollars_stop_only_models_with_a_known_price(ready_url: str) -> None:

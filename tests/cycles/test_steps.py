@@ -72,7 +72,8 @@ async def test_with_events_from_several_spaces_one_has_to_be_entered_first(world
     assert await results(world, ada) == [
         (
             'send_message → {"success": false, "error": "invalid_input", "message": '
-            '"You are in no space: the events come from several. Call enter_space first."}'
+            '"No space is active: the events come from several spaces. Call enter_space first, or name one of your '
+            'spaces in space_id."}'
         )
     ]
     assert await world.transcript(hall) == ["Noor: Hi"]
@@ -88,8 +89,20 @@ async def test_an_agent_that_was_taken_out_of_a_space_is_in_no_space_when_it_rea
     await world.denizen.leave(hall, ada)
     await world.run()
     (told,) = await results(world, ada)
-    assert "You are in no space" in told
+    assert "You are not a member of any space" in told
     assert await world.transcript(hall) == ["Noor: Hello?"]
+
+
+async def test_an_agent_taken_out_of_one_of_its_spaces_is_told_to_enter_another(world: World):
+    ada = await world.agent("Ada", reply("Hello."), "Not there any more.")
+    noor = await world.person("Noor")
+    hall = await world.space("Hall", noor, ada)
+    await world.space("Attic", noor, ada)
+    await world.say(noor, "Hello?", hall)
+    await world.denizen.leave(hall, ada)
+    await world.run()
+    (told,) = await results(world, ada)
+    assert "you are no longer a member of the space that the events come from. Call enter_space first" in told
 
 
 async def test_wrong_calls_are_answered_so_that_the_model_can_correct_itself(world: World):

@@ -12,7 +12,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from denizen.settings.loading import load, specs
-from denizen.settings.shape import AgentsSettings
+from denizen.settings.shape import AgentsSettings, LimitSettings
 from tests.deploy.dockerfile import instructions, is_ignored, problems
 
 ROOT = Path(__file__).parents[2]
@@ -89,7 +89,8 @@ def test_the_image_listens_where_it_says_and_asks_itself_there() -> None:
 
 def test_two_instances_share_everything_but_their_folder(compose: dict[str, Any]) -> None:
     one, two = ({**compose["services"][name]} for name in INSTANCES)
-    assert one.pop("volumes") != two.pop("volumes")
+    for own in ("volumes", "hostname"):
+        assert one.pop(own) != two.pop(own)
     assert one == two
     assert one["depends_on"] == {name: {"condition": "service_healthy"} for name in ("postgres", "redis")}
     assert one["environment"]["DATABASE_URL"].endswith("@postgres:5432/denizen")
@@ -179,6 +180,7 @@ def test_the_unit_says_each_thing_once_and_takes_what_it_can_do_without() -> Non
         assert told[name] == "yes"
     assert (told["ProtectSystem"], told["CapabilityBoundingSet"]) == ("strict", "")
     assert told["ExecStart"].split()[1:] == ["up"]
+    assert int(told["LimitNOFILE"]) >= LimitSettings().connections * 4
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd here")

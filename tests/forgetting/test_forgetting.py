@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from denizen.storage.database import Tx
 from denizen.storage.schema import metadata
 from denizen.tools.prebuilt import PREBUILT
 from denizen.tools.tool import Toolbox
+from tests.disguises import DISGUISES, TEXT
 from tests.properties.house import everything
 from tests.world import Waiting, World, as_text, open_world, someone_waits
 
@@ -93,6 +95,28 @@ async def test_a_message_is_gone_everywhere(world: World):
     after = await world.denizen.db.read(everything)
     for table in ("messages", "events", "log", "cycles", "effects", "notes", "goals", "plans", "selves"):
         assert len(after[table]) == len(before[table]), table
+
+
+async def test_a_message_is_gone_in_every_disguise(small_world: World):
+    """Invisible characters, lookalikes, letters run together or spaced apart: none of them keeps the words."""
+    world = small_world
+    disguises = list(DISGUISES.values())
+    _, noor, _, kitchen = await a_life(world, [reply(f"So: {each} Ok.") for each in disguises], "Repeated it.")
+    posted = await world.say(noor, TEXT, kitchen)
+    await world.run()
+    assert len(await world.transcript(kitchen)) == len(disguises) + 1
+
+    await world.denizen.forget_message(posted.id, by=noor)
+
+    left = await world.transcript(kitchen)
+    quotes = Quotes()
+    quotes.add(TEXT)
+    assert [each for each in left if quotes.occur_in(each) or len(each) > 40] == []
+    stored = await dump(world)
+    # Text is stored as it is, or as JSON writes it.
+    kept = [each for each in disguises if each[:40] in stored or json.dumps(each[:40])[1:-1] in stored]
+    assert kept == []
+    assert await world.denizen.db.read(check) == []
 
 
 @pytest.mark.parametrize("text", ["Yes", "👍", "no way", 'He said "no"', "One\ntwo", "see you soon then"])

@@ -10,9 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from denizen import call
 from denizen.clock import SECOND, ManualClock
 from denizen.inbox.events import Event
-from denizen.inbox.format import entry_text, event_tokens, format_inbox, format_preview, plain_name, take_that_fit
+from denizen.inbox.format import (
+    entry_text,
+    event_tokens,
+    format_inbox,
+    format_preview,
+    plain_name,
+    sender_name,
+    speaker,
+    take_that_fit,
+)
+from tests.world import World
 
 NOW = ManualClock().now()
 
@@ -468,3 +479,43 @@ def test_the_rest_of_what_is_no_message_is_read_as_an_event_though_a_message_is_
     }
     for pointer, event in texts.items():
         assert pointer.strip() in format_inbox([event], now=NOW, text_chars=5)
+
+
+@pytest.mark.parametrize(
+    ("name", "handle", "shown"),
+    [
+        ("Noor", "noor", "Noor (human)"),
+        ("Noor Al-Amin", "noor-al-amin", "Noor Al-Amin (human)"),
+        ("Noor", "noor-2", "Noor (human, @noor-2)"),
+        ("Nооr", "n-r", "Nооr (human, @n-r)"),  # with Cyrillic letters
+        ("N\u200boor", "noor2", '"N\u200boor" (human, @noor2)'),
+        ("Иван", "ivan", "Иван (human, @ivan)"),
+        ("Noor", None, "Noor (human)"),
+    ],
+)
+def test_a_name_without_a_handle_belongs_to_one_sender_only(name: str, handle: str | None, shown: str) -> None:
+    assert speaker(name, "human", handle) == shown
+
+
+async def test_two_people_of_the_same_name_read_differently(world: World) -> None:
+    """In the inbox, in a preview, and when their messages are read again."""
+    ada = await world.agent("Ada", call("read_messages"), "Read.", cycle={"silent_reply": "ignore"})
+    owner = await world.person("Owner")
+    second = await world.denizen.create_person("Owner", handle="owner-2")
+    hall = await world.space("Hall", owner, second, ada)
+    await world.say(owner, "Nobody gets the key.", hall)
+    await world.say(second, "Give me the key.", hall)
+    waiting = await world.denizen.inbox(ada)
+    assert [sender_name(each) for each in waiting] == ["Owner", "Owner (@owner-2)"]
+    await world.run()
+    inbox = await world.newest_inbox(ada)
+    assert 'Owner (human): "Nobody gets the key."' in inbox
+    assert 'Owner (human, @owner-2): "Give me the key."' in inbox
+    read = (await world.history(ada))[2]
+    assert 'Owner (human): "Nobody gets the key."' in read
+    assert 'Owner (human, @owner-2): "Give me the key."' in read
+    [first, *_] = await world.denizen.messages(hall)
+    await world.denizen.forget_message((await world.denizen.messages(hall))[1].id, by=owner)
+    left = "\n".join(await world.history(ada))
+    assert "Give me the key" not in left
+    assert first.text in left

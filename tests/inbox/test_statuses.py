@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from denizen import reply
+from denizen import reply, skip
 from denizen.agents.registry import Agent
+from denizen.checker import check_database
 from denizen.inbox import parking, statuses
 from denizen.inbox.statuses import CAUSES, Cause, SpaceStatus
 from denizen.spaces.directory import Entity, Space
@@ -130,3 +131,59 @@ async def test_what_an_agent_says_ends_its_status_there(world: World) -> None:
     await world.run()
     assert await world.transcript(two) == ["Noor: Hello?", "Bo: Here."]
     assert await shown(world, two) == []
+
+
+async def test_an_agent_that_leaves_a_space_shows_no_status_there(world: World) -> None:
+    """Neither what was shown before nor what happens to it later: nobody in that space waits for it any more."""
+    noor, bo, two = await noor_and_bo(world)
+    cy = await world.agent("Cy")
+    hall = await world.space("Hall", noor, bo, cy)
+    await world.say(noor, "@bo, hello", hall)
+    await world.denizen.suspend_agent(bo)
+    await world.say(noor, "Hello?", two)
+    assert [len(await shown(world, each)) for each in (hall, two)] == [1, 1]
+
+    await world.denizen.leave(hall, bo)
+    assert [len(await shown(world, each)) for each in (hall, two)] == [0, 1]
+    await world.denizen.resume_agent(bo)
+
+    def park(tx: Tx) -> None:
+        parking.park(tx, bo.id, "key", provider="OpenAI")
+
+    await world.denizen.db.write(park)
+    assert [len(await shown(world, each)) for each in (hall, two)] == [0, 1]
+    assert await check_database(world.denizen.db) == []
+
+
+async def test_a_removed_agent_passes_on_what_it_was_to_answer(world: World) -> None:
+    """With the floor `one` the next agent that can answers; the person is not left waiting."""
+    noor, bo, cy = await world.person("Noor"), await world.agent("Bo"), await world.agent("Cy", reply("Hi."), "Done.")
+    hall = await world.space("Hall", noor, bo, cy)
+    await world.denizen.set_floor(hall, "one")
+    await world.say(noor, "Hello", hall)
+    assert await waiting_flags(world, bo) == [("Hello", True)]
+
+    await world.denizen.leave(hall, bo)
+    assert await waiting_flags(world, bo) == [("Hello", False)]
+    await world.denizen.suspend_agent(bo)
+    await world.run()
+    assert await world.transcript(hall) == ["Noor: Hello", "Cy: Hi."]
+    assert await check_database(world.denizen.db) == []
+
+
+async def test_an_agent_removed_while_it_thinks_shows_no_status(world: World) -> None:
+    """It ends its cycle without an answer, in a space where it is not a member any more."""
+    noor = await world.person("Noor")
+
+    async def be_removed(_messages: Any, _info: Any) -> Any:
+        await world.denizen.leave(hall, bo)
+        return skip("I was removed")
+
+    bo, cy = await world.agent("Bo", be_removed), await world.agent("Cy")
+    hall = await world.space("Hall", noor, bo, cy)
+    await world.denizen.set_floor(hall, "all")
+    await world.denizen.attend(hall, cy, "none")
+    await world.say(noor, "@bo, are you there?", hall)
+    await world.run()
+    assert await shown(world, hall) == []
+    assert await check_database(world.denizen.db) == []

@@ -27,6 +27,7 @@ from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ToolCall
 from pydantic_ai.usage import RequestUsage
 
 from denizen.agents import registry
+from denizen.agents.restrictions import UNRESTRICTED_PARTS_ONLY
 from denizen.clock import SECOND
 from denizen.consciousness import lease as leases
 from denizen.consciousness import log
@@ -48,7 +49,7 @@ from denizen.ids import AgentId, CycleId, EntityId, MessageId, SpaceId, new_id
 from denizen.inbox import delivery
 from denizen.inbox.delivery import DEAD_AFTER, Delivery
 from denizen.models import codec
-from denizen.spaces import directory, posting
+from denizen.spaces import directory, leaving, posting
 from denizen.spaces.directory import Attention
 from denizen.storage.database import Tx
 from denizen.tools.calls import UNKNOWN_OUTCOME
@@ -254,7 +255,7 @@ class Lives(RuleBasedStateMachine):
             case "space" if len(self.members) < 3:
                 self.new_space()
             case "leave":
-                self.house.write(directory.leave, space, entity)
+                self.house.write(leaving.leave, space, entity)
                 self.members[space].pop(entity, None)
             case "attend" if entity in self.members[space]:
                 self.house.write(directory.attend, space, entity, attention)
@@ -265,7 +266,9 @@ class Lives(RuleBasedStateMachine):
     def new_agent(self) -> None:
         handle = ("ada", "ben", "cyd")[len(self.lives)]
         definition = registry.define(model="scripted")
-        agent = self.house.write(registry.create, self.home, name=handle, handle=handle, definition=definition)
+        agent = self.house.write(
+            registry.create, UNRESTRICTED_PARTS_ONLY, self.home, name=handle, handle=handle, definition=definition
+        )
         self.lives[agent.id] = Life(agent.id, handle)
 
     def new_person(self) -> None:
@@ -485,7 +488,7 @@ class Lives(RuleBasedStateMachine):
         if what == "edit":
             life.version += 1
             new = registry.define(model="scripted", instructions=f"Version {life.version}.")
-            assert self.house.write(registry.edit, life.id, new).version == life.version
+            assert self.house.write(registry.edit, UNRESTRICTED_PARTS_ONLY, life.id, new).version == life.version
             return
         self.house.write(getattr(registry, what), life.id)
         life.status = {"suspend": "suspended", "resume": "active", "delete": "dead"}[what]

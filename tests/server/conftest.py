@@ -164,7 +164,9 @@ async def served(
     listener = bind("127.0.0.1", 0)
     address = f"http{'s' if tls else ''}://127.0.0.1:{listener.getsockname()[1]}"
     # Tests ask as often as they like, unless they are about that.
-    unhurried = Limits(requests_per_minute=0, failed_logins_per_minute=0)
+    unhurried = Limits(
+        requests_per_minute=0, failed_logins_per_minute=0, connections_per_address=0, streams_per_person=0
+    )
     app = create_app(world.denizen, limits=limits or unhurried, **more)
     if made is not None:
         made.append(app)
@@ -178,6 +180,13 @@ async def served(
                 yield House(world, address, client, stop)
             finally:
                 stop.set()
+
+
+def session_headers(house: House, signed_in: httpx2.Response) -> dict[str, str]:
+    """What a browser sends with each request after this answer: the cookie, and the key that its pages keep."""
+    house.client.cookies.clear()
+    cookie, key = signed_in.headers["set-cookie"].partition(";")[0], signed_in.json()["page_key"]
+    return {"Cookie": cookie, "Denizen-Page-Key": key}
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from denizen.clock import SECOND, Instant
 from denizen.server.login_page import PAGE
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity
-from tests.server.conftest import House
+from tests.server.conftest import House, session_headers
 
 DAY = 86_400
 
@@ -150,13 +150,12 @@ async def test_a_token_may_expire(small_house: House, small_cast: Cast) -> None:
 # Signing in
 
 
-async def sign_in(house: House, who: Entity) -> str:
-    """The cookie of a new session, as the browser sends it."""
+async def sign_in(house: House, who: Entity) -> dict[str, str]:
+    """What a browser sends in a new session: its cookie, and the key that its pages know."""
     _, login = await post(house, "/api/logins", who)
     answer = await house.call("POST", "/api/session", json={"secret": login["secret"]})
     assert answer.status_code == 201, answer.text
-    house.client.cookies.clear()
-    return answer.headers["set-cookie"].partition(";")[0]
+    return session_headers(house, answer)
 
 
 async def test_a_link_signs_in_once(house: House, cast: Cast) -> None:
@@ -176,7 +175,7 @@ async def test_a_link_signs_in_once(house: House, cast: Cast) -> None:
     port = house.address.rpartition(":")[2]
     assert re.fullmatch(rf"denizen-{port}=dzs_[\w-]{{43}}; Path=/; Max-Age=2592000; HttpOnly; SameSite=Strict", cookie)
     assert "set-cookie" not in second.headers
-    me = await house.call("GET", "/api/me", headers={"Cookie": cookie.partition(";")[0]})
+    me = await house.call("GET", "/api/me", headers=session_headers(house, first))
     assert (me.json()["handle"], me.json()["token"]["kind"]) == ("mia", "session")
 
 
@@ -205,14 +204,13 @@ async def test_a_token_can_be_exchanged_for_a_session_that_does_not_outlast_it(
     end = Instant(clock.now() + 3 * DAY * SECOND)
     secret = await small_house.token(small_cast.member, expires_at=end)
     answer = await small_house.call("POST", "/api/session", json={"secret": secret})
-    cookie = answer.headers["set-cookie"].partition(";")[0]
+    sent = session_headers(small_house, answer)
     assert f"Max-Age={3 * DAY}" in answer.headers["set-cookie"]
-    small_house.client.cookies.clear()
     for day in range(3):
-        again = await small_house.call("GET", "/api/me", headers={"Cookie": cookie})
+        again = await small_house.call("GET", "/api/me", headers=sent)
         assert (again.status_code, "set-cookie" in again.headers) == (200, False), day
         clock.advance(DAY)
-    assert (await small_house.call("GET", "/api/me", headers={"Cookie": cookie})).status_code == 401
+    assert (await small_house.call("GET", "/api/me", headers=sent)).status_code == 401
     of_service = await small_house.token(small_cast.service)
     assert (await post(small_house, "/api/session", None, {"secret": of_service}))[0] == 401
 
@@ -223,9 +221,7 @@ async def test_sessions_end_with_the_token_they_were_opened_with(house: House, c
     _, made = await post(house, "/api/tokens", cast.admin, {"name": "Laptop"})
 
     async def session(secret: str) -> dict[str, str]:
-        answer = await house.call("POST", "/api/session", json={"secret": secret})
-        house.client.cookies.clear()
-        return {"Cookie": answer.headers["set-cookie"].partition(";")[0]}
+        return session_headers(house, await house.call("POST", "/api/session", json={"secret": secret}))
 
     async def link(target: str | None, who: dict[str, str]) -> str:
         wanted = {} if target is None else {"entity": target}
@@ -255,7 +251,7 @@ async def test_sessions_end_with_the_token_they_were_opened_with(house: House, c
 
 async def test_a_session_lasts_while_it_is_used(house: House, cast: Cast) -> None:
     """Thirty days from the last day on which it was used; the cookie is set anew then, and not at every request."""
-    clock, sent = house.world.clock, {"Cookie": await sign_in(house, cast.member)}
+    clock, sent = house.world.clock, await sign_in(house, cast.member)
     assert "set-cookie" not in (await house.call("GET", "/api/me", headers=sent)).headers
     for _ in range(3):
         clock.advance(29 * DAY)
@@ -267,9 +263,26 @@ async def test_a_session_lasts_while_it_is_used(house: House, cast: Cast) -> Non
     assert (await house.call("GET", "/api/me", headers=sent)).status_code == 401
 
 
+@pytest.mark.parametrize("key", [None, "", "dzp_wrong", "<another's>", "<in the cookie>"])
+async def test_the_cookie_alone_opens_nothing(small_house: House, small_cast: Cast, key: str | None) -> None:
+    """Browsers send it to every port of the host. Whoever runs a server on another one has it, and can pretend to be a
+    page of ours; the key is only in the storage of our own origin."""
+    session = await sign_in(small_house, small_cast.member)
+    stolen = {"Cookie": session["Cookie"], "Origin": small_house.address, "Sec-Fetch-Site": "same-origin"}
+    if key == "<another's>":
+        stolen["Denizen-Page-Key"] = (await sign_in(small_house, small_cast.member))["Denizen-Page-Key"]
+    elif key == "<in the cookie>":
+        stolen["Cookie"] += f".{session['Denizen-Page-Key'][:-1]}"
+    elif key is not None:
+        stolen["Denizen-Page-Key"] = key
+    for method, path in [("GET", "/api/me"), ("GET", "/api/stream"), ("POST", "/api/tokens"), ("POST", "/api/logins")]:
+        answer = await small_house.call(method, path, headers=stolen, json={} if method == "POST" else None)
+        assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized"), path
+    assert (await small_house.call("GET", "/api/me", headers=session)).status_code == 200
+
+
 async def test_signing_out_ends_the_session(house: House, cast: Cast) -> None:
-    cookie = await sign_in(house, cast.member)
-    ours = {"Cookie": cookie, "Origin": house.address}
+    ours = {**await sign_in(house, cast.member), "Origin": house.address}
     ended = await house.call("DELETE", "/api/session", headers=ours)
     assert (ended.status_code, ended.content) == (204, b"")
     assert "Max-Age=0" in ended.headers["set-cookie"]
@@ -280,12 +293,15 @@ async def test_signing_out_ends_the_session(house: House, cast: Cast) -> None:
 
 
 async def test_a_session_is_no_bearer_and_a_token_no_cookie(small_house: House, small_cast: Cast) -> None:
-    name, _, secret = (await sign_in(small_house, small_cast.member)).partition("=")
-    assert (await small_house.call("GET", "/api/me", headers=bearer(secret))).status_code == 401
+    session = await sign_in(small_house, small_cast.member)
+    name, _, secret = session["Cookie"].partition("=")
+    for whole in (secret, session["Denizen-Page-Key"], f"{secret}.{session['Denizen-Page-Key']}"):
+        assert (await small_house.call("GET", "/api/me", headers=bearer(whole))).status_code == 401
     token = await small_house.token(small_cast.member)
-    assert (await small_house.call("GET", "/api/me", headers={"Cookie": f"{name}={token}"})).status_code == 401
+    as_cookie = session | {"Cookie": f"{name}={token}"}
+    assert (await small_house.call("GET", "/api/me", headers=as_cookie)).status_code == 401
     # Whoever sends both means the token.
-    both = bearer("dz_wrong") | {"Cookie": f"{name}={secret}"}
+    both = bearer("dz_wrong") | session
     assert (await small_house.call("GET", "/api/me", headers=both)).status_code == 401
 
 
@@ -313,7 +329,7 @@ async def test_a_page_of_another_site_cannot_use_the_session(
 ) -> None:
     """What changes something needs proof that a page of ours asks; what only reads, that no other does."""
     headers = {name: value.replace(OURS, small_house.address) for name, value in sent.items()}
-    with_session = headers | {"Cookie": await sign_in(small_house, small_cast.member)}
+    with_session = headers | await sign_in(small_house, small_cast.member)
     read = await small_house.call("GET", "/api/me", headers=with_session)
     wrote = await small_house.call("POST", "/api/tokens", json={"name": "x"}, headers=with_session)
     assert (read.status_code, wrote.status_code) == (reading, writing)

@@ -157,6 +157,7 @@ async def _sign_in(house: House, noor, canaries: Canaries) -> None:
     session = answer.headers["set-cookie"].partition("=")[2].partition(";")[0]
     canaries.plant("session", session)
     assert canaries.found_in(answer.text) == []
+    canaries.plant("page key", answer.json()["page_key"])
     made = (await house.call("POST", "/api/tokens", noor, json={"name": "x"})).json()
     canaries.plant("made", made["secret"])
     hook = await house.call("POST", "/api/agents/@ada/webhooks", noor, json={"name": "x"})

@@ -59,15 +59,15 @@ async def test_a_budget_in_dollars_without_a_price_is_refused_with_the_name_of_t
 async def test_spaces_are_for_those_who_are_in_them(small_house: House) -> None:
     world = small_house.world
     home, olga, amin = await people(world)
-    await world.denizen.create_space("Diary", [olga], private=True, organization=home)
+    await world.denizen.create_space("Garden", [olga], organization=home)
     hall = await world.denizen.create_space("Hall", [olga, amin], organization=home)
     for document in (
-        {"kind": "space", "name": "Diary", "members": ["amin"]},
-        {"kind": "space", "name": "Diary", "private": False},
-        {"name": "Spy", "spaces": ["Diary"]},
+        {"kind": "space", "name": "Garden", "members": ["amin"]},
+        {"kind": "space", "name": "Garden", "private": True},
+        {"name": "Spy", "spaces": ["Garden"]},
     ):
         status, told = await apply(small_house, amin, document)
-        assert (status, "You are in no space 'Diary'" in told) == (422, True)
+        assert (status, "You are in no space 'Garden'" in told) == (422, True)
     quiet = {"kind": "space", "name": "Hall", "members": [{"handle": "olga", "attention": "none"}]}
     assert await apply(small_house, amin, quiet) == (
         422,
@@ -75,6 +75,44 @@ async def test_spaces_are_for_those_who_are_in_them(small_house: House) -> None:
     )
     assert [each.attention for each in await world.denizen.members(hall)] == ["all", "all"]
     assert await apply(small_house, amin, {"kind": "space", "name": "Hall", "private": True}) == (200, "changed")
+
+
+async def test_apply_does_not_tell_that_a_private_space_exists(small_house: House) -> None:
+    """The answer is the same as where there is none; the private space is not touched, and its members find it."""
+    world = small_house.world
+    home, olga, amin = await people(world)
+    diary = await world.denizen.create_space("Diary", [olga], private=True, organization=home)
+    told: list[list[str]] = []
+    for name in ("Diary", "Nothing"):
+        documents = [
+            [{"kind": "space", "name": name, "members": ["amin"]}, {"name": f"Spy {name}", "spaces": [name]}],
+            [{"kind": "space", "name": name, "private": True}],
+        ]
+        answers = [await applied(small_house, amin, *each) for each in documents]
+        told.append([each.replace(name, "…").replace(name.lower(), "…") for each in answers])
+    assert told[0] == told[1]
+    assert '"action":"created"' in told[0][0]
+    assert [each.entity.handle for each in await world.denizen.members(diary)] == ["olga"]
+    # Each means the space that they are in.
+    assert await apply(small_house, olga, {"kind": "space", "name": "Diary", "private": False}) == (200, "changed")
+    assert not (await world.denizen.get_space(diary.id)).private
+
+
+async def applied(house: House, who: Entity, *documents: dict[str, Any]) -> str:
+    body = {"documents": [{"place": f"a.yaml:{at}", "document": each} for at, each in enumerate(documents, 1)]}
+    answer = await house.call("POST", "/api/apply", who, json=body)
+    return f"{answer.status_code} {answer.text}"
+
+
+async def test_an_agent_as_a_document_names_no_private_space_of_others(small_house: House) -> None:
+    world = small_house.world
+    home, olga, amin = await people(world)
+    ada = await world.denizen.create_agent("Ada", organization=home)
+    for name, private, who in (("Diary", True, olga), ("Den", True, amin), ("Garden", False, olga)):
+        await world.denizen.create_space(name, [who, ada], private=private, organization=home)
+    for who, seen in ((olga, {"Diary", "Garden"}), (amin, {"Den", "Garden"})):
+        answer = await small_house.call("GET", "/api/agents/@ada/document", who)
+        assert {each["name"] for each in answer.json()["document"]["spaces"]} == seen
 
 
 async def test_an_admin_sees_no_tokens_of_owners(small_house: House) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from jsonschema import Draft202012Validator
+from jsonschema_rs import Draft202012Validator
 
 from denizen.server.describing import example_of
 from tests.server import small_town
@@ -30,6 +30,6 @@ def test_every_operation_has_examples_that_its_schemas_allow() -> None:
             schema = content["schema"]
             example = content["example"] if "example" in content else example_of(schema, schemas)
             found = Draft202012Validator({**schema, "components": {"schemas": schemas}}).iter_errors(example)
-            faults += [f"{method} {path}, {where}: {each.json_path}: {each.message}" for each in found]
+            faults += [f"{method} {path}, {where}: {each.instance_path}: {each.message}" for each in found]
             json.dumps(example)
     assert not faults, "\n".join(faults)

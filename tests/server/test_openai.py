@@ -122,6 +122,24 @@ async def test_chunks_carry_the_text_while_it_is_written(house: House) -> None:
     assert (text_of(nothing), nothing[-1].choices[0].finish_reason) == ("Ada read this and did not reply.", "stop")
 
 
+async def test_in_a_space_of_several_agents_the_answer_may_be_that_of_another(house: House) -> None:
+    """The agent that was asked skips; the floor passes to the next one, whose text is streamed and counted."""
+    world = house.world
+    noor = await world.person("Noor")
+    ada = await world.agent("Ada", skip("not mine"), skip("not mine"))
+    ben = await world.agent("Ben", reply("One two three."), "Counted.", reply("Four."), "Counted.")
+    hall = await world.space("Hall", noor, ada, ben)
+    await world.denizen.set_floor(hall, "one")
+    async with client(house, noor) as noors, world.denizen.living():
+        told = await chunks(noors, "Count", user=hall.id, stream_options={"include_usage": True})
+        answer = await house.call("POST", "/api/chat", noor, json={"agent": "@ada", "text": "On", "space": hall.id})
+    assert text_of(told) == "One two three."
+    first, _ = await world.cycles(ben)
+    assert told[-1].usage.total_tokens == first.input_tokens + first.output_tokens
+    assert [each["author"]["id"] for each in answer.json()["messages"]] == [ben.id]
+    assert (answer.json()["outcome"], answer.json()["final_response"]["text"]) == ("acted", "Four.")
+
+
 @pytest.mark.parametrize(
     ("second", "told"),
     [

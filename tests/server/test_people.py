@@ -12,7 +12,7 @@ import pytest
 from denizen.access import roles
 from denizen.agents.registry import Agent
 from denizen.spaces.directory import Entity
-from tests.server.conftest import House
+from tests.server.conftest import House, session_headers
 
 
 @dataclass
@@ -199,7 +199,7 @@ async def test_whoever_is_let_go_is_let_in_nowhere(house: House, cast: Cast) -> 
     await house.say(cast.sam, "I was here.", hall)
     assert problem(await house.call("DELETE", "/api/entities/@noor", cast.sam)) == (403, "not_allowed")
     signed_in = await house.call("POST", "/api/session", json={"secret": house.secrets[cast.sam.id]})
-    session = {"Cookie": signed_in.headers["set-cookie"].partition(";")[0]}
+    session = session_headers(house, signed_in)
     assert (await house.call("GET", "/api/me", headers=session)).status_code == 200
 
     async with house.stream(cast.sam, hall) as stream:

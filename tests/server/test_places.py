@@ -307,3 +307,17 @@ async def test_what_one_may_not_know_of_is_not_searched(house: House, cast: Cast
     assert await ask(cast.ada) == (403, "not_allowed")
     for wrong in ({"q": "?"}, {"q": ""}, {"q": "x" * 201}, {"before": "!!"}, {"limit": "0"}, {"limit": "101"}):
         assert await ask(cast.kim, **wrong) == (422, "invalid_input")
+
+
+async def test_members_whose_names_look_alike_are_marked(house: House) -> None:
+    """Also where letters of another script, or nothing that can be seen, make the difference."""
+    world = house.world
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    other = await world.denizen.create_person("N\u200bооr", handle="n2")
+    kitchen = await world.space("Kitchen", noor, sam)
+    members = (await house.call("GET", f"/api/spaces/{kitchen.id}", noor)).json()["members"]
+    assert [each["namesake"] for each in members] == [False, False]
+    added = await house.call("POST", f"/api/spaces/{kitchen.id}/members", noor, json={"entity": other.id})
+    assert added.json()["namesake"] is True
+    members = (await house.call("GET", f"/api/spaces/{kitchen.id}", noor)).json()["members"]
+    assert {each["id"] for each in members if each["namesake"]} == {noor.id, other.id}

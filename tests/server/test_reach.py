@@ -22,7 +22,7 @@ from denizen.server.rates import COUNTED, Rates
 from denizen.server.reach import Reach, reach_of, visit_of
 from denizen.server.serving import Tls, check_tls
 from denizen.settings.loading import load
-from tests.server.conftest import House, served
+from tests.server.conftest import House, served, session_headers
 from tests.world import World
 
 PROXY = ipaddress.ip_network("127.0.0.1/32")
@@ -66,7 +66,7 @@ async def test_the_server_speaks_https_by_itself(small_world: World, tls: Tls) -
         cookie = signed_in.headers["set-cookie"]
         assert cookie.startswith("__Host-denizen=dzs_")
         assert cookie.endswith("; HttpOnly; SameSite=Strict; Secure")
-        sent = {"Cookie": cookie.partition(";")[0], "Origin": house.address}
+        sent = session_headers(house, signed_in) | {"Origin": house.address}
         assert (await house.call("POST", "/api/tokens", json={"name": "x"}, headers=sent)).status_code == 201
         plain = sent | {"Origin": house.address.replace("https", "http")}
         assert (await house.call("POST", "/api/tokens", json={"name": "x"}, headers=plain)).status_code == 403
@@ -120,7 +120,7 @@ async def test_behind_a_named_proxy_its_words_count(small_world: World) -> None:
         assert "strict-transport-security" in answer.headers
         cookie = answer.headers["set-cookie"].partition(";")[0]
         assert cookie.startswith("__Host-denizen=")
-        ours = forwarded | {"Cookie": cookie, "Origin": "https://agents.example.com"}
+        ours = forwarded | session_headers(house, answer) | {"Origin": "https://agents.example.com"}
         assert (await house.call("POST", "/api/tokens", json={"name": "x"}, headers=ours)).status_code == 201
         for host, status in [("evil.example", 421), ("agents.example.com.", 200), ("AGENTS.example.com:443", 200)]:
             answer = await house.call("GET", "/healthz", headers=forwarded | {"Host": host})

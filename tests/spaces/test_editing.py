@@ -6,7 +6,7 @@ import pytest
 
 from denizen import call, reply, scripted
 from denizen.checker import check
-from denizen.errors import InvalidInput, NotAllowed, NotAMember, NotFound
+from denizen.errors import InvalidInput, NotAllowed, NotFound
 from denizen.ids import MessageId
 from denizen.spaces import directory
 from tests.world import World, listening
@@ -58,7 +58,7 @@ async def test_only_the_author_and_those_who_run_the_space_may(world: World):
         await world.denizen.edit_message(posted.id, "Ours", by=bert)
     with pytest.raises(NotAllowed):
         await world.denizen.delete_message(posted.id, by=bert)
-    with pytest.raises(NotAMember):
+    with pytest.raises(NotFound, match=f"There is no message '{posted.id}'"):
         await world.denizen.delete_message(posted.id, by=cleo)
     with pytest.raises(NotFound):
         await world.denizen.delete_message(MessageId("nothing"), by=noor)

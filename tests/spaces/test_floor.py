@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from denizen import call, reply, skip, tool
 from denizen.agents.registry import Agent
-from denizen.errors import InvalidInput, NotAMember
+from denizen.errors import InvalidInput, NotFound
 from denizen.ids import AgentId
 from denizen.inbox import parking, statuses
 from denizen.models.scripted import ScriptedModel, forever
@@ -409,7 +409,7 @@ async def test_only_a_person_in_the_space_lets_them_go_on(world: World):
     _, (ada, _), hall = await hall_of(world, "Ada", "Bo")
     with pytest.raises(InvalidInput):
         await world.denizen.let_agents_go_on(hall, ada)
-    with pytest.raises(NotAMember):
+    with pytest.raises(NotFound):
         await world.denizen.let_agents_go_on(hall, await world.person("Mia"))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from denizen import reply
-from denizen.errors import InvalidInput, NotAMember
+from denizen.errors import InvalidInput, NotFound
 from denizen.spaces import reading
 from denizen.spaces.directory import Entity, Space
 from tests.world import World
@@ -61,7 +61,7 @@ async def test_a_mark_moves_both_ways_and_no_further_than_what_was_said(world: W
     for seq in (-1, 4):
         with pytest.raises(InvalidInput, match="up to 3"):
             await world.denizen.mark_read(hall, sam, seq)
-    with pytest.raises(NotAMember):
+    with pytest.raises(NotFound):
         await world.denizen.mark_read(hall, eve, 1)
 
 

@@ -9,9 +9,11 @@ import asyncio
 import os
 import sys
 from pathlib import Path
+from typing import Annotated
 
 from mcp.server.mcpserver import Image, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from pydantic import Field
 
 FOLDER = Path(os.environ["FOLDER"])
 server = MCPServer("tests")
@@ -69,6 +71,18 @@ def complain(text: str) -> str:
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
     return "done"
+
+
+@server.tool()
+def mail(to: Annotated[str, Field(json_schema_extra={"pattern": r"^(?!\.)[^@]+@[^@]+$"})]) -> str:
+    """Have a pattern with look-ahead, as generators of schemas write it for e-mail addresses."""
+    return f"mailed to {to}"
+
+
+@server.tool()
+def elsewhere(city: Annotated[str, Field(json_schema_extra={"$ref": "http://127.0.0.1:9/city.json"})]) -> str:
+    """Have a schema that cannot be used."""
+    return city
 
 
 @server.tool(name="odd.name/here")

@@ -16,6 +16,7 @@ from denizen.spaces.directory import Entity, Space
 from denizen.storage.database import Tx
 from denizen.tools import guard
 from denizen.tools.settings import ClientTool
+from tests.disguises import DISGUISES, ORDINARY, TEXT
 from tests.world import World, listening
 
 SECRET = "The spare key lies under the blue pot behind the old greenhouse door."
@@ -66,6 +67,25 @@ async def test_private_words_are_stopped_and_the_agent_is_told_why(world: World,
     (crossing,) = await world.denizen.crossings(ada)
     assert (crossing.from_space, crossing.from_space_id, crossing.to_space_id) == ("Den", den.id, hall.id)
     assert crossing.words >= 8
+
+
+@pytest.mark.parametrize("how", DISGUISES)
+async def test_private_words_in_disguise_are_stopped(small_world: World, how: str):
+    """Also when they were said some time ago, and other things since."""
+    world = small_world
+    ada, noor, bert, den, hall = await told_in_private(world, "Noted.", reply(DISGUISES[how]), "Kept quiet.", said=TEXT)
+    await world.say(noor, "The gardener comes on Thursday, by the way.", den)
+    await world.run()
+    assert await ask(world, bert, hall) == []
+    assert [each.from_space_id for each in await world.denizen.crossings(ada)] == [den.id]
+
+
+@pytest.mark.parametrize("at", range(0, len(ORDINARY), 2))
+async def test_ordinary_words_about_the_same_things_pass(small_world: World, at: int):
+    world = small_world
+    said, answer = ORDINARY[at], ORDINARY[at + 1]
+    _, _, bert, _, hall = await told_in_private(world, reply(answer), "Answered.", said=said)
+    assert await ask(world, bert, hall) == [answer]
 
 
 async def test_the_agent_hears_how_many_words_it_were(world: World):

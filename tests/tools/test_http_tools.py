@@ -383,14 +383,27 @@ async def test_a_redirect_keeps_or_changes_the_method_as_browsers_do(
 async def test_secrets_and_keys_stay_with_the_origin_they_were_meant_for(service: Service, outbound: Outbound):
     service.redirect("/old", 307, service.url("/away", "home.example"))
     service.redirect("/away", 307, service.url("/back"))
-    headers = {"X-Key": "${K}", "Authorization": "Basic bm8=", "Cookie": "a=b", "X-Plain": "plain"}
-    tool = request(outbound, service.url("/old"), method="POST", headers=headers, secrets={"K": "kkkk"}, mode="async")
-    await use(tool)
+    headers = {"X-Key": "${K}", "Authorization": "Basic bm8=", "Cookie": "a=b", "X-Api-Key": "written-out"}
+    tool = request(
+        outbound, service.url("/old"), "a", method="POST", headers=headers, secrets={"K": "kkkk"}, mode="async"
+    )
+    await use(tool, a="1")
     first, away, back = (set(each[2]) for each in service.asked)
-    kept = {"X-Key", "Authorization", "Cookie", "Idempotency-Key", "Denizen-Call-Id"}
+    kept = {"X-Key", "Authorization", "Cookie", "X-Api-Key", "Idempotency-Key", "Denizen-Call-Id"}
     assert kept <= first
     assert not kept & (away | back)
-    assert "X-Plain" in away
+    assert [(each[2]["Content-Type"], each[3]) for each in service.asked] == [("application/json", b'{"a": "1"}')] * 3
+
+
+async def test_another_origin_gets_only_headers_that_are_not_of_the_definition(service: Service, outbound: Outbound):
+    """Whatever they are called, and also where they replace one of ours."""
+    service.redirect("/old", 307, service.url("/away", "home.example"))
+    headers = {"User-Agent": "key-1", "Accept-Encoding": "gzip, key-2", "Content-Type": "x/key-3", "X-Plain": "key-4"}
+    await use(request(outbound, service.url("/old"), method="POST", headers=headers))
+    [(_, _, first, _), (_, _, away, _)] = service.asked
+    assert "key-4" in str(first)
+    assert "key-" not in str(away)
+    assert away["Content-Type"] == "application/json"
 
 
 async def test_redirects_end(service: Service, outbound: Outbound):
@@ -501,5 +514,5 @@ def test_the_tool_is_described_as_its_owner_wrote_it():
     assert (tool.name, tool.definition.description) == ("weather", "Weather of a city.")
     assert tool.definition.parameters_json_schema == parameters
     assert (tool.seconds, tool.on_crash, tool.independent, tool.visible, tool.mode) == (5, "retry", True, True, "wait")
-    with pytest.raises(InvalidInput, match="'city' is a required property"):
+    with pytest.raises(InvalidInput, match='"city" is a required property'):
         tool.check({})

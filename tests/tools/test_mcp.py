@@ -108,6 +108,22 @@ async def test_a_name_that_is_taken_is_left_out(connections: McpConnections, tmp
     assert names.count("add") == names.count("long") == 1
 
 
+async def test_a_pattern_that_cannot_be_used_is_not_checked_and_an_unusable_schema_is_left_out(
+    connections: McpConnections, tmp_path: Path
+):
+    """The model is still shown the pattern, and the server still checks it."""
+    with structlog.testing.capture_logs() as logs:
+        tools = await offered(connections, program(tmp_path))
+        await offered(connections, program(tmp_path))
+    assert "elsewhere" not in tools
+    assert "(?!" in tools["mail"].definition.parameters_json_schema["properties"]["to"]["pattern"]
+    assert await use(tools["mail"], to="noor@example.com") == "mailed to noor@example.com"
+    with pytest.raises(InvalidInput, match="is not of type"):
+        tools["mail"].check({"to": 3})
+    warned = [each["what"].split(":")[0] for each in logs if "pattern" in each["event"] or "schema" in each["event"]]
+    assert warned == ["mail", "elsewhere"]
+
+
 async def test_equal_settings_share_one_program_and_other_secrets_do_not(connections: McpConnections, tmp_path: Path):
     server = program(tmp_path, env={"KEY": "${KEY}"})
     await asyncio.gather(*(offered(connections, server, KEY="first") for _ in range(3)))
@@ -123,9 +139,9 @@ async def test_equal_settings_share_one_program_and_other_secrets_do_not(connect
 async def test_a_call_tells_what_came_of_it(connections: McpConnections, tmp_path: Path):
     """Wrong arguments are refused, failures are failures, long texts are cut, what is no text is named."""
     tools = await offered(connections, program(tmp_path))
-    with pytest.raises(InvalidInput, match=r"add was not called.*'b' is a required property"):
+    with pytest.raises(InvalidInput, match=r'add was not called.*"b" is a required property'):
         tools["add"].check('{"a": 1}')
-    with pytest.raises(InvalidInput, match="is not of type 'integer'"):
+    with pytest.raises(InvalidInput, match='is not of type "integer"'):
         tools["add"].check('{"a": 1, "b": "two"}')
     with pytest.raises(ToolFailed, match="no paper left"):
         await use(tools["fail"], text="no paper left")
@@ -313,6 +329,32 @@ async def test_a_server_at_an_address_comes_and_goes(connections: McpConnections
         await use(tools["add"], a=2, b=3)
     async with serving(tmp_path, port):
         assert await use(tools["add"], a=2, b=3) == "5"
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_server_cannot_redirect_headers_to_another_origin(connections: McpConnections, status: int):
+    """Nothing is sent there: headers and messages are for the address of the definition."""
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(f"{request.host} {request.path}")
+        # The same machine under another name is another origin.
+        return web.Response(status=status, headers={"Location": f"http://localhost:{request.url.port}/away"})
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    runner = web.AppRunner(app, shutdown_timeout=0)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    port = runner.addresses[0][1]
+    try:
+        allowed = ("127.0.0.1", "localhost")
+        server = McpServer(url=f"http://127.0.0.1:{port}/mcp", headers={"X-Key": "key"}, allow_private=allowed)
+        assert await offered(connections, server) == {}
+    finally:
+        await runner.cleanup()
+    assert asked
+    assert {each.partition(":")[0] for each in asked} == {"127.0.0.1"}
 
 
 async def test_a_server_that_is_killed_in_the_middle_of_a_call_leaves_the_outcome_unknown(

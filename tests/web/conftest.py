@@ -145,6 +145,8 @@ async def visiting(
         if signed_in:
             answer = await context.request.post(f"{house.address}/api/session", data={"secret": await house.token(who)})
             assert answer.ok, await answer.text()
+            key = (await answer.json())["page_key"]
+            await context.add_init_script(keep_page_key(house.address, key))
         page = await context.new_page()
         visitor = Visitor(house, who, context, page)
         page.on("pageerror", lambda error: visitor.complaints.append(str(error)))
@@ -152,6 +154,13 @@ async def visiting(
         yield visitor
     finally:
         await context.close()
+
+
+def keep_page_key(address: str, key: str) -> str:
+    """A script for pages of the house: they know the half of the session's secret that is not in the cookie, unless
+    somebody has signed in or out there since."""
+    known = f"localStorage.setItem('page key', {key!r}); localStorage.setItem('visited', '1')"
+    return f"if (location.origin === {address!r} && !localStorage.getItem('visited')) {{ {known} }}"
 
 
 def _listen(visitor: Visitor, kind: str, text: str) -> None:

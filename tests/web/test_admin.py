@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import csv
 from collections.abc import AsyncGenerator
+from decimal import Decimal
 from pathlib import Path
 from uuid import UUID
 
 import pytest_asyncio
-from playwright.async_api import expect
+from playwright.async_api import Browser, expect
 
 from denizen import reply
 from denizen.access.vault import new_key
 from denizen.clock import moment
+from denizen.cycles.budgets import BudgetSettings
+from denizen.inbox import parking
 from denizen.inbox.delivery import DEAD_AFTER
+from denizen.storage.database import Tx
 from tests.server.conftest import House, served
-from tests.web.conftest import PHONE, Visit
+from tests.web.conftest import PHONE, Visit, visiting
 from tests.web.spending import DAY, spend
 from tests.world import UNHURRIED, open_world
 
@@ -186,6 +190,51 @@ async def test_what_agents_may_use_and_have_used(house: House, visit: Visit, tmp
     assert {row["agent"] for row in rows} == {"Ada", "Bo"}
     await page.get_by_role("tab", name="By model").click()
     await expect(table.get_by_role("row").nth(1)).to_contain_text("small")
+
+
+async def test_the_daily_limit_of_the_server_is_shown_with_where_to_change_it(
+    ready_sqlite_url: str, browser: Browser
+) -> None:
+    limits = BudgetSettings(dollars_per_day=Decimal(10), tokens_per_day=1_000_000)
+    async with open_world(ready_sqlite_url, server_budget=limits) as world, served(world) as house:
+        noor, ada = await world.person("Noor"), await world.agent("Ada")
+        await spend(world, ada, "large", 10_000, 2.5)
+        async with visiting(browser, house, noor) as visitor:
+            page = await visitor.open("/admin/budgets")
+            server = page.get_by_role("region", name="This server")
+            await expect(server.get_by_role("meter", name="Dollars today, whole server")).to_be_visible()
+            await expect(server).to_contain_text("$2.50 of $10.00")
+            await expect(server).to_contain_text("Change it under [budget] in denizen.toml")
+            await visitor.check_accessibility()
+
+
+async def test_health_says_of_each_agent_whether_it_can_think_and_what_to_do(house: House, visit: Visit) -> None:
+    world = house.world
+    noor = await world.person("Noor")
+    ada = await world.agent("Ada", reply("Here."), "Answered.")
+    await world.agent("Bo")
+    kitchen = await world.space("Kitchen", noor, ada)
+    await world.say(noor, "Good morning.", kitchen)
+
+    def reject_key(tx: Tx) -> None:
+        parking.park(tx, ada.id, "key", provider="OpenAI")
+
+    await world.denizen.db.write(reject_key)
+    visitor = await visit(noor)
+    page = await visitor.open("/admin/health")
+    agents = page.get_by_role("list", name="Agents")
+    of_ada = agents.get_by_role("listitem").filter(has_text="@ada")
+    await expect(page.get_by_role("region", name="Agents")).to_contain_text("1 of 2 can think here and now.")
+    await expect(of_ada).to_contain_text("Cannot think")
+    await expect(of_ada).to_contain_text("OpenAI rejected the API key of Ada. Check it under Administration")
+    await expect(of_ada).to_contain_text("1 message waits, the oldest came")
+    await expect(agents.get_by_role("listitem").filter(has_text="@bo")).to_contain_text("Can think")
+    await visitor.check_accessibility()
+    await of_ada.get_by_role("button", name="Have Ada try again").click()
+    await world.run()
+    await page.reload()
+    await expect(of_ada).to_contain_text("Can think")
+    assert await world.transcript(kitchen) == ["Noor: Good morning.", "Ada: Here."]
 
 
 async def test_a_house_says_how_it_is_and_what_it_is_called(house: House, visit: Visit) -> None:

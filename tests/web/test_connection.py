@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.async_api import Browser, expect
 
 from tests.server.conftest import House, served
 from tests.web.conftest import Visit, visiting
 from tests.web.test_conversation import write
+
+SAID = re.compile(r"\d")
+"""The place of a message that the server has."""
 
 
 async def test_what_was_said_and_changed_meanwhile_is_there_when_the_connection_is_back(
@@ -113,6 +118,41 @@ async def test_what_is_written_without_a_connection_is_sent_by_itself_once_and_i
     await expect(again.get_by_role("article", name="Noor: Five")).to_have_attribute("data-seq", "6")
     said = [each.text for each in await world.denizen.messages(kitchen)]
     assert said == ["Zero", "One", "Two", "Three", "Four", "Five"]
+
+
+async def test_two_tabs_without_a_connection_neither_lose_nor_repeat_what_the_other_wrote(
+    house: House, visit: Visit
+) -> None:
+    """One of them is closed before the connection is back; the other sends for both, each message once."""
+    world = house.world
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    kitchen = await world.space("Kitchen", noor, sam)
+    hers = await visit(noor)
+    first = await hers.open(f"/s/{kitchen.id}")
+    second = await hers.context.new_page()
+    await second.goto(f"{house.address}/s/{kitchen.id}")
+    for page in (first, second):
+        await write(page, "Online")
+        await expect(page.get_by_role("article", name="Noor: Online").last).to_have_attribute("data-seq", SAID)
+
+    await hers.context.set_offline(True)
+    for page, text in ((first, "One"), (second, "Two"), (first, "Three"), (second, "Four")):
+        await write(page, text)
+        await expect(page.get_by_text("Waiting for a connection").last).to_be_visible()
+        await expect(page.get_by_role("article", name=f"Noor: {text}")).to_be_visible()
+    await first.close()
+    third = await hers.context.new_page()
+    await hers.context.set_offline(False)
+    # A third one, opened at the same moment, holds all four as well: they go under the same keys.
+    await third.goto(f"{house.address}/s/{kitchen.id}")
+    for page in (second, third):
+        for text in ("One", "Two", "Three", "Four"):
+            await expect(page.get_by_role("article", name=f"Noor: {text}")).to_have_attribute("data-seq", SAID)
+        await expect(page.get_by_role("article")).to_have_count(6)
+    said = [each.text for each in await world.denizen.messages(kitchen)]
+    assert sorted(said) == ["Four", "One", "Online", "Online", "Three", "Two"]
+    kept = await second.evaluate("Object.keys(localStorage).filter((name) => name.startsWith('outbox '))")
+    assert kept == []
 
 
 async def test_a_space_that_could_not_be_read_is_read_when_the_connection_is_back(house: House, visit: Visit) -> None:

@@ -332,13 +332,13 @@ async def test_who_has_nothing_to_say_who_may_not_and_who_has_used_up_its_budget
     await page.get_by_role("link", name="Study").click()
     await write(page, "Are you there?", "Study")
     # Until midnight by the house's clock, told by the reader's.
-    await expect(page.get_by_role("status").filter(has_text="The budget of Cleo is used up.")).to_be_visible()
+    await expect(page.get_by_role("status").filter(has_text="The budget of Cleo for today is used up.")).to_be_visible()
     await hers.check_accessibility()
     raised = {"budget": {"tokens_per_day": 1_000_000}}
     answer = await house.call("PATCH", f"/api/agents/{cleo.id}", noor, json=raised)
     assert answer.is_success, answer.text
     await expect(page.get_by_role("article", name="Cleo: Here I am.")).to_be_visible()
-    await expect(page.get_by_text("has used up its budget")).to_have_count(0)
+    await expect(page.get_by_text("The budget of Cleo for today is used up")).to_have_count(0)
     assert study.id in page.url
 
 
@@ -426,3 +426,22 @@ async def test_what_was_said_is_found(house: House, visit: Visit) -> None:
     await found.click()
     await expect(page.get_by_role("article", name="Sam: The kettle leaks")).to_be_in_viewport()
     await expect(page.get_by_role("button", name="Newest")).to_be_visible()
+
+
+async def test_members_of_the_same_name_are_marked_and_told_apart_by_their_handles(house: House, visit: Visit) -> None:
+    world = house.world
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    other = await world.denizen.create_person("S\u0430m", handle="sam-2")  # with a Cyrillic letter
+    kitchen = await world.space("Kitchen", noor, sam, other)
+    for each in (noor, sam, other):
+        await world.say(each, "Hello", kitchen)
+    hers = await visit(noor)
+    page = await hers.open(f"/s/{kitchen.id}")
+    await expect(page.get_by_role("article", name="S\u0430m: Hello")).to_contain_text("@sam-2")
+    await expect(page.get_by_role("article", name="Sam: Hello")).to_contain_text("@sam")
+    await expect(page.get_by_role("article", name="Noor: Hello")).not_to_contain_text("@noor")
+    await page.get_by_role("button", name="Members: 3").click()
+    members = page.get_by_role("list", name="Members").get_by_role("listitem")
+    await expect(members.filter(has_text="Same name as another member")).to_have_count(2)
+    await expect(members.filter(has_text="@noor")).not_to_contain_text("Same name")
+    await hers.check_accessibility()

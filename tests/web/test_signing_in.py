@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
+
 from playwright.async_api import expect
 
 from tests.server.conftest import House
@@ -80,3 +83,38 @@ async def test_ones_own_page_tells_who_one_is_and_keeps_the_tokens(house: House,
     await page.reload()
     await expect(page.get_by_text("@noor · owner of Home")).to_be_visible()
     assert await page.evaluate("document.documentElement.dataset.theme") == "light"
+
+
+async def test_a_server_on_another_port_is_sent_the_cookie_and_can_do_nothing_with_it(
+    house: House, visit: Visit
+) -> None:
+    """Cookies do not tell ports apart. Without the key in the storage of our pages, the cookie opens nothing."""
+    noor = await house.world.person("Noor")
+    kitchen = await house.world.space("Kitchen", noor)
+    hers = await visit(noor)
+    page = await hers.open("/")
+    await expect(page.get_by_role("heading", name="Kitchen", level=1)).to_be_visible()
+    stolen: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        if not stolen.done():
+            stolen.set_result("".join(re.findall(r"(?im)^cookie: (.*)\r$", head)))
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as other:
+        await page.goto(f"http://127.0.0.1:{other.sockets[0].getsockname()[1]}/")
+        cookie = await stolen
+        assert "dzs_" in cookie, "the browser sends it"
+        assert await page.evaluate("localStorage.getItem('page key')") is None
+        replayed = {"Cookie": cookie, "Origin": house.address, "Sec-Fetch-Site": "same-origin"}
+        for method, path in [
+            ("GET", "/api/me"),
+            ("POST", "/api/tokens"),
+            ("GET", f"/api/spaces/{kitchen.id}/messages"),
+        ]:
+            refused = await house.call(method, path, headers=replayed, json={"name": "x"} if method == "POST" else None)
+            assert refused.status_code == 401
+    await hers.open("/")
+    await expect(page.get_by_role("heading", name="Kitchen", level=1)).to_be_visible()

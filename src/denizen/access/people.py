@@ -14,7 +14,7 @@ from denizen.access import roles
 from denizen.access.roles import Role
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import EntityId, OrganizationId
-from denizen.spaces import directory
+from denizen.spaces import directory, leaving
 from denizen.spaces.directory import Entity, EntityKind
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import agents, entities, secrets, tokens
@@ -107,7 +107,7 @@ def leave(tx: Tx, entity_id: EntityId) -> None:
     # First, so that nobody brings them into another space meanwhile.
     tx.run(_leave, entity=entity_id, at=tx.now)
     for space in directory.spaces_of(tx, entity_id):
-        directory.leave(tx, space.id, entity_id)
+        leaving.leave(tx, space.id, entity_id)
     tx.run(_revoke, entity=entity_id, at=tx.now)
     tx.run(_drop_keys, owner=entity_id)
 

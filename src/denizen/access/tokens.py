@@ -31,6 +31,8 @@ Kind = Literal["token", "session", "login", "jwt"]
 """What a secret is for: programs; a browser; opening one session, once. Or it is another's: of an identity provider."""
 PREFIXES: Final[dict[Kind, str]] = {"token": "dz_", "session": "dzs_", "login": "dzl_"}
 """Every secret of ours begins so, so that one that was published by mistake is easy to find."""
+PAGE_KEY_PREFIX: Final = "dzp_"
+"""So begins the second half of a session's secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +149,30 @@ def create(
     return token, secret
 
 
+def replace_named(tx: Tx, entity_id: EntityId, name: str) -> tuple[Token, str]:
+    """A new token with this name. Earlier ones of the entity with the same name are revoked."""
+    for each in tokens_of(tx, entity_id):
+        if (each.kind, each.name) == ("token", name) and each.is_good(tx.now):
+            revoke(tx, each.id)
+    return create(tx, entity_id, name)
+
+
 def _new_secret(kind: Kind) -> str:
-    return PREFIXES[kind] + secrets.token_urlsafe(SECRET_BYTES)
+    secret = PREFIXES[kind] + secrets.token_urlsafe(SECRET_BYTES)
+    if kind != "session":
+        return secret
+    return joined(secret, PAGE_KEY_PREFIX + secrets.token_urlsafe(SECRET_BYTES))
+
+
+def joined(cookie: str, page_key: str) -> str:
+    """The secret of a session, from its halves: what the cookie holds, and what pages of one origin know."""
+    return f"{cookie}.{page_key}"
+
+
+def halves(secret: str) -> tuple[str, str]:
+    """The cookie's half of a session's secret, and the page's."""
+    cookie, _, page_key = secret.partition(".")
+    return cookie, page_key
 
 
 def _row(token: Token, secret: str) -> dict[str, str | int | None]:

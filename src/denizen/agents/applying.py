@@ -19,6 +19,7 @@ from denizen.agents.differences import Change, FieldChange, difference
 from denizen.agents.documents import AgentDocument, Aim, Document, Intent, PersonDocument, Place, SpaceDocument
 from denizen.agents.files import Declared
 from denizen.agents.registry import Agent
+from denizen.agents.restrictions import DefinitionPolicy
 from denizen.clock import SECOND, instant, moment
 from denizen.errors import DefinitionsInvalid, InvalidInput, NotFound
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
@@ -42,13 +43,19 @@ _one_at_a_time = statement(
 
 
 class Guard(Protocol):
-    """What whoever applies documents may do with them. Each raises what is to be told where it is not for them."""
+    """What whoever applies documents may see and do."""
 
-    def define(self, before: AgentDefinition | None, after: AgentDefinition) -> None: ...
+    def meant(self, tx: Tx, spaces: Sequence[Space]) -> Sequence[Space]:
+        """Those spaces of one name that the person can mean. One that is hidden from them is not among these."""
+        ...
 
-    def enter(self, tx: Tx, space: Space) -> None: ...
+    def enter(self, tx: Tx, space: Space) -> None:
+        """Raises what is to be told if the person may not change the space."""
+        ...
 
-    def attend(self, member: Entity) -> None: ...
+    def attend(self, member: Entity) -> None:
+        """Raises what is to be told if the person may not say what the member attends to."""
+        ...
 
 
 class Rehearsed(Exception):
@@ -61,6 +68,7 @@ class Rehearsed(Exception):
 
 def apply(
     tx: Tx,
+    policy: DefinitionPolicy,
     organization_id: OrganizationId,
     declared: Sequence[Declared],
     creator: EntityId | None = None,
@@ -68,10 +76,11 @@ def apply(
 ) -> list[Change]:
     """What the documents say is so; what changed, in their order. Raises `DefinitionsInvalid` with all that is wrong.
 
-    Whoever is the `creator` is in every space that is made here. Without a `guard` everything may be done.
+    Whoever is the `creator` is in every space that is made here. Without a `guard` every space and member may be
+    changed. Raises `NotAllowed` if the policy refuses a definition.
     """
     tx.one(_one_at_a_time, id=organization_id)
-    work = _Work(tx, organization_id, creator, guard)
+    work = _Work(tx, policy, organization_id, creator, guard)
     order = list(_FIRST)  # members of spaces come before them, and spaces before those who shall be in them
     for each in sorted(declared, key=lambda each: order.index(type(each.document))):
         work.attempt(each, _FIRST[type(each.document)])
@@ -93,13 +102,14 @@ def definition_of(tx: Tx, organization_id: OrganizationId, handle: str) -> Agent
 
 def rehearse(
     tx: Tx,
+    policy: DefinitionPolicy,
     organization_id: OrganizationId,
     declared: Sequence[Declared],
     creator: EntityId | None = None,
     guard: Guard | None = None,
 ) -> NoReturn:
     """Apply, and undo it by raising `Rehearsed` with what changed."""
-    raise Rehearsed(apply(tx, organization_id, declared, creator, guard))
+    raise Rehearsed(apply(tx, policy, organization_id, declared, creator, guard))
 
 
 @dataclass(slots=True)
@@ -121,8 +131,16 @@ class _Made:
 class _Work:
     """One application: what was done so far, and what could not be."""
 
-    def __init__(self, tx: Tx, organization_id: OrganizationId, creator: EntityId | None, guard: Guard | None) -> None:
+    def __init__(
+        self,
+        tx: Tx,
+        policy: DefinitionPolicy,
+        organization_id: OrganizationId,
+        creator: EntityId | None,
+        guard: Guard | None,
+    ) -> None:
         self.tx = tx
+        self.policy = policy
         self.organization_id = organization_id
         self.creator = creator
         self.guard = guard
@@ -151,6 +169,8 @@ class _Work:
     def space(self, name: str, **settings: Any) -> tuple[Space, bool]:
         """The space of that name, and whether it was made just now."""
         found = directory.find_spaces(self.tx, self.organization_id, name)
+        if self.guard is not None:
+            found = self.guard.meant(self.tx, found)
         if len(found) > 1:
             raise InvalidInput(f"There are {len(found)} spaces named {name!r}: a file cannot say which one it means.")
         if found:
@@ -206,25 +226,28 @@ def _agent(work: _Work, declared: Declared) -> None:
     document = declared.document
     assert isinstance(document, AgentDocument)
     found, definition = work.find(document.handle, "agent"), document.definition
-    if work.guard is not None:
-        work.guard.define(None if found is None else registry.get(work.tx, found.id).definition, definition)
     if found is None:
         made = registry.create(
-            work.tx, work.organization_id, name=document.name, handle=document.handle, definition=definition
+            work.tx,
+            work.policy,
+            work.organization_id,
+            name=document.name,
+            handle=document.handle,
+            definition=definition,
         )
         fields = [FieldChange("name", None, document.name), *difference(_UNDEFINED, definition)]
         work.made[declared.place] = _Made(Change("agent", document.handle, "created"), fields, made.id)
         return
     if registry.status(work.tx, found.id) == "dead":
         raise InvalidInput(f"The agent @{document.handle} was deleted: choose another handle.")
-    fields = _redefined(work.tx, registry.get(work.tx, found.id), document.name, definition)
+    fields = _redefined(work, registry.get(work.tx, found.id), document.name, definition)
     work.made[declared.place] = _Made(Change("agent", document.handle, "unchanged"), fields, found.id)
 
 
-def _redefined(tx: Tx, agent: Agent, name: str, definition: AgentDefinition) -> list[FieldChange]:
-    fields = _renamed(tx, agent.entity, name) + difference(agent.definition, definition)
+def _redefined(work: _Work, agent: Agent, name: str, definition: AgentDefinition) -> list[FieldChange]:
+    fields = _renamed(work.tx, agent.entity, name) + difference(agent.definition, definition)
     if fields:
-        registry.edit(tx, agent.id, definition)
+        registry.edit(work.tx, work.policy, agent.id, definition)
     return fields
 
 
@@ -369,17 +392,27 @@ def missing_tools(declared: Sequence[Declared], known: Container[str]) -> list[s
 # An agent as a document
 
 
-def document_of(tx: Tx, organization_id: OrganizationId, handle: str) -> AgentDocument:
-    """A document that says what the agent is, where it is, and what it means to do. Its timers are no part of it."""
+def document_of(
+    tx: Tx, organization_id: OrganizationId, handle: str, *, reader: EntityId | None = None
+) -> AgentDocument:
+    """A document that says what the agent is, where it is, and what it means to do. Its timers are no part of it.
+
+    For a reader, private spaces that they are not in are left out.
+    """
     entity = directory.find_entity(tx, organization_id, handle)
     if entity.kind != "agent" or registry.status(tx, entity.id) == "dead":
         raise NotFound("living agent", handle)
     agent = registry.get(tx, entity.id)
+    spaces = [
+        each
+        for each in directory.spaces_of(tx, agent.id)
+        if reader is None or not each.private or directory.is_member(tx, each.id, reader)
+    ]
     return AgentDocument(
         **{name: getattr(agent.definition, name) for name in AgentDefinition.model_fields},
         name=entity.name,
         handle=entity.handle,
-        spaces=tuple(_place(tx, space, agent.id) for space in directory.spaces_of(tx, agent.id)),
+        spaces=tuple(_place(tx, space, agent.id) for space in spaces),
         goals=tuple(_aim_of(goal) for goal in sorted(goals.goals_of(tx, agent.id), key=lambda each: each.number)),
         notes={note.key: note.text for note in notes.notes_of(tx, agent.id)},
         plans=tuple(

@@ -129,6 +129,8 @@ class Answer:
     """Why there is no more, in a sentence for people."""
     cause: Cause | Literal["queued"] | None = None
     """The cause of the status that the note comes from."""
+    agent_id: AgentId | None = None
+    """Whose answer it is: the agent that was asked, or the one to which the floor has passed the message."""
 
     @property
     def over(self) -> bool:
@@ -136,8 +138,25 @@ class Answer:
         return self.outcome != "working"
 
 
+_awaited = statement(
+    select(events.c.agent_id, events.c.number)
+    .where(events.c.message_id == bindparam("message_id"), events.c.waits == 1)
+    .order_by(events.c.number)
+)
+
+
+def awaited_of(tx: Tx, asked: Asked) -> list[Asked]:
+    """The same message, asked of each agent whose answer its author waits for: the floor may have passed it on."""
+    rows = tx.all(_awaited, message_id=asked.message_id)
+    return [replace(asked, agent_id=AgentId(agent_id), event=number) for agent_id, number in rows]
+
+
 def answer_to(tx: Tx, asked: Asked) -> Answer:
-    """What has become of the message by now."""
+    """What has become of the message by now, in the hands of the agent that it names."""
+    return replace(_answer_to(tx, asked), agent_id=asked.agent_id)
+
+
+def _answer_to(tx: Tx, asked: Asked) -> Answer:
     row = None if asked.event is None else tx.one(_event, number=asked.event)
     if row is None:
         return Answer("unheard", note="The agent does not attend to this: mention it, or have it attend to the space.")
@@ -153,16 +172,17 @@ def answer_to(tx: Tx, asked: Asked) -> Answer:
             return _held_up(tx, asked.agent_id, Answer("working"))
 
 
-def with_costs(tx: Tx, asked: Asked, answer: Answer) -> Answer:
+def with_costs(tx: Tx, answer: Answer) -> Answer:
     """The same with what its cycle has used. Asked once, at the end: who waits looks often, and this takes longer."""
-    if answer.cycle_id is None:
+    agent_id = answer.agent_id
+    if answer.cycle_id is None or agent_id is None:
         return answer
     cycle = records.ended(tx, answer.cycle_id)
     if cycle is None:
-        end = ledger.end_of(tx, asked.agent_id, answer.cycle_id) if answer.outcome == "skipped" else None
+        end = ledger.end_of(tx, agent_id, answer.cycle_id) if answer.outcome == "skipped" else None
         up_to = ledger.LAST if end is None else end.number
-        return replace(answer, spent=ledger.spent(tx, asked.agent_id, answer.cycle_id, up_to=up_to))
-    used = usage_of_cycles(tx, asked.agent_id, cycle.number, cycle.number).get(cycle.number, Usage())
+        return replace(answer, spent=ledger.spent(tx, agent_id, answer.cycle_id, up_to=up_to))
+    used = usage_of_cycles(tx, agent_id, cycle.number, cycle.number).get(cycle.number, Usage())
     spent = Charge(
         None, cycle.input_tokens, cycle.output_tokens, used.cache_read, used.cache_write, cost_micros=cycle.cost_micros
     )

@@ -15,7 +15,7 @@ from denizen.agents import registry
 from denizen.agents.definition import AgentDefinition
 from denizen.agents.outlook import Outlook
 from denizen.agents.registry import Agent
-from denizen.agents.reserved import may_be_sent, sendings
+from denizen.agents.restrictions import DefinitionPolicy, may_be_sent, not_allowed_here, sendings
 from denizen.bus.port import Bus
 from denizen.clock import Clock
 from denizen.consciousness.window import Budget, budget
@@ -37,6 +37,7 @@ from denizen.models.prices import Price, Usage, expected_cost
 from denizen.profiles.choosing import Profiling
 from denizen.reflection.claims import Claimant
 from denizen.reflection.thinking import NamedModel, Reflector
+from denizen.spaces import directory
 from denizen.storage.database import Database, Tx
 from denizen.telemetry.telemetry import OFF, Telemetry
 from denizen.tools.asking import ask_tool
@@ -66,6 +67,7 @@ class Equipment:
     routes: Mapping[str, Choose]
     triages: Mapping[str, Judge]
     vault: Vault
+    policy: DefinitionPolicy
     embedder: Embedder | None
     errands: Errands
     outside: Outside
@@ -112,8 +114,9 @@ class Equipment:
     async def check(self, agent: Agent) -> tuple[dict[str, Model], Sieve | None, Allowance | None]:
         """The models, the triage and the limits of this agent. Raises where something is missing, as far as that is
         known without asking another machine."""
-        self._check_names(agent)
         definition = agent.definition
+        await self._check_host_access(agent)
+        self._check_names(agent)
         routed = [name for route in definition.cycle.routing for name in route.models]
         models = await self._resolve_all(agent, [definition.model, *routed])
         sieve = await self._sieve(agent)
@@ -164,6 +167,13 @@ class Equipment:
 
     def _named(self, model: str) -> str:
         return self.default_model if model == "default" else model
+
+    async def _check_host_access(self, agent: Agent) -> None:
+        """Raises `InvalidInput` if the agent reaches the host in a way that its organization may not, however it came
+        to be defined so."""
+        refused = self.policy.only_for_operators(agent.definition)
+        if refused and await self.db.read(directory.first_organization) != agent.entity.organization_id:
+            raise InvalidInput(f"{'; '.join(map(not_allowed_here, refused))}.")
 
     def _check_names(self, agent: Agent) -> None:
         """Everything that the definition names is registered here."""
@@ -263,7 +273,7 @@ class Equipment:
                 tools.append(await self.outside.http_tool(each, for_host(values, hosts, each.url)))
         taken = [each.name for each in (*PREBUILT, *tools)]
         servers = self._servers(agent, hosts)
-        return [*tools, *(await self.outside.mcp_tools(servers, values.get, taken))]
+        return [*tools, *(await self.outside.mcp_tools(servers, values.get, taken, home))]
 
     def _servers(self, agent: Agent, hosts: Mapping[str, Sequence[str]]) -> dict[str, McpServer]:
         """The MCP servers of the agent, without those to which one of their secrets may not be sent."""

@@ -30,7 +30,29 @@ _OUTCOMES: Final[dict[str, Outcome]] = {
 
 
 def answer_so_far(tx: Tx, asked: Asked) -> Answer:
-    """What has become of the message by now and, where there is no answer, why."""
+    """What has become of the message by now and, where there is no answer, why.
+
+    Where the agent that was asked does not answer and the floor has passed the message to another one, that one's.
+    """
+    answer = _answer_of_one(tx, asked)
+    if answer.outcome == "unheard" or _goes_on(answer):
+        return answer
+    awaited = chatting.awaited_of(tx, asked)
+    others = [_answer_of_one(tx, each) for each in awaited if each.agent_id != asked.agent_id]
+    for other in others:
+        if _goes_on(other):
+            return other
+    # Nobody answers: the space says so of the one who is still awaited.
+    still_awaited = any(each.agent_id == asked.agent_id for each in awaited)
+    return answer if still_awaited or not others else others[-1]
+
+
+def _goes_on(answer: Answer) -> bool:
+    """Whether there is an answer, or a question in its place, or one may still come by itself."""
+    return bool(answer.messages) or answer.outcome in ("working", "paused") or not answer.note
+
+
+def _answer_of_one(tx: Tx, asked: Asked) -> Answer:
     answer = chatting.answer_to(tx, asked)
     if answer.outcome in ("paused", "unheard") or (answer.outcome == "acted" and answer.messages):
         return answer

@@ -16,6 +16,7 @@ from sqlalchemy import FromClause, Table, Text, bindparam, cast, func, insert, s
 
 from denizen.agents import registry
 from denizen.agents.registry import Agent
+from denizen.agents.restrictions import DefinitionPolicy
 from denizen.consciousness import lease as leases
 from denizen.consciousness.recall import settling
 from denizen.consciousness.recall.passages import RECALLABLE, VECTORS_IN_A_ROW
@@ -93,6 +94,7 @@ _copy_layers = _of_agent(layers, layers.c.level == bindparam("level"), layers.c.
 @long_running
 def fork(
     tx: Tx,
+    policy: DefinitionPolicy,
     agent_id: AgentId,
     *,
     handle: str | None = None,
@@ -102,14 +104,15 @@ def fork(
 ) -> Agent:
     """A new agent, asleep and in no space, that has lived the cycles of this one up to `at`; without it, all of them.
 
-    Without a handle it gets that of this one and a number. Raises `InvalidInput` where it has not lived so many.
+    Without a handle it gets that of this one and a number. Raises `InvalidInput` where it has not lived so many, and
+    `NotAllowed` where the policy would refuse its definition for a new agent.
     """
     original = registry.get(tx, agent_id)
     handle = handle or directory.free_handle(tx, original.entity.organization_id, original.entity.handle)
     state = _state_after(tx, original, at)
     definition = original.definition.model_copy(update={"heartbeat": None})
     home = original.entity.organization_id
-    made = registry.create(tx, home, name=name or original.name, handle=handle, definition=definition, id=id)
+    made = registry.create(tx, policy, home, name=name or original.name, handle=handle, definition=definition, id=id)
     whose = {"agent": agent_id, "fork": made.id}
     for each in _copied:
         tx.run(each, **whose, last=state.cycle)

@@ -10,6 +10,7 @@ from pydantic_ai.messages import ModelRequest, UserPromptPart
 from sqlalchemy import bindparam, func, select, update
 
 from denizen.agents.definition import AgentDefinition
+from denizen.agents.restrictions import DefinitionPolicy
 from denizen.bus.streams import WAKE, AgentStatus, agent_topic, wake_payload
 from denizen.clock import SECOND, Instant
 from denizen.consciousness import lease as leases
@@ -25,14 +26,13 @@ from denizen.cycles.troubles import classify
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
 from denizen.inbox import delivery, parking, statuses
-from denizen.inbox.delivery import BACK_OFF_SECONDS, Delivery
-from denizen.inbox.events import ABOUT
+from denizen.inbox.delivery import BACK_OFF_SECONDS
 from denizen.inbox.parking import PROBE_SECONDS
-from denizen.inbox.statuses import PARKING_CAUSES, SET_ASIDE
+from denizen.inbox.statuses import PARKING_CAUSES
 from denizen.models.prices import Usage, usage_of
 from denizen.plans import agenda
 from denizen.reflection import records as reflection
-from denizen.spaces import directory, floor
+from denizen.spaces import ask_again, directory, floor
 from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx, insert_into, statement
 from denizen.storage.schema import (
@@ -44,15 +44,9 @@ from denizen.storage.schema import (
     minds,
     organizations,
     reflecting,
-    space_statuses,
 )
 from denizen.storage.schema import leases as leases_table
 from denizen.tools import calls
-
-ASKED_AGAIN: Final = (
-    "A person asks you again to answer a message here: the cycle that read it was cut short before you had answered."
-)
-"""What an agent is told of a message that its log has already."""
 
 Status = Literal["sleeping", "alive", "paused", "suspended", "dead"]
 
@@ -123,7 +117,7 @@ _set_status = statement(
     update(agents)
     .where(agents.c.id == bindparam("agent"), agents.c.status != "dead")
     # Whoever says how an agent is to be says it instead of its budget.
-    .values(status=bindparam("new"), held_by=None, held_until=None, held_told=None)
+    .values(status=bindparam("new"), held_by=None, held_until=None)
 )
 
 _interrupt = statement(
@@ -134,6 +128,7 @@ _interrupt = statement(
 
 def create(
     tx: Tx,
+    policy: DefinitionPolicy,
     organization_id: OrganizationId,
     *,
     name: str,
@@ -141,7 +136,8 @@ def create(
     definition: AgentDefinition,
     id: AgentId | None = None,
 ) -> Agent:
-    """A new agent, asleep, in no space."""
+    """A new agent, asleep, in no space. Raises `NotAllowed` if the policy refuses the definition."""
+    policy.check(tx, organization_id, None, definition)
     entity = directory.create_entity(tx, organization_id, "agent", name=name, handle=handle, id=id)
     tx.run(
         _add,
@@ -197,10 +193,14 @@ def life(tx: Tx, agent_id: AgentId) -> Life:
     return Life(Instant(row[0]), row[1])
 
 
-def edit(tx: Tx, agent_id: AgentId, definition: AgentDefinition) -> Agent:
-    """The agent is defined anew; a new era begins with its next cycle. One whose budget is raised goes on."""
+def edit(tx: Tx, policy: DefinitionPolicy, agent_id: AgentId, definition: AgentDefinition) -> Agent:
+    """The agent is defined anew; a new era begins with its next cycle. One whose budget is raised goes on.
+
+    Raises `NotAllowed` if the policy refuses the change.
+    """
     agent = get(tx, agent_id)
     before = agent.definition
+    policy.check(tx, agent.entity.organization_id, before, definition)
     tx.run(
         _edit,
         agent=agent_id,
@@ -241,15 +241,6 @@ _hurry_cycle = statement(
     .where(cycles.c.agent_id == bindparam("agent"), cycles.c.number.is_(None), cycles.c.not_before > 0)
     .values(not_before=0, handed_back=1)
 )
-_ended_without_answer = statement(
-    select(events.c.space_id, events.c.message_id)
-    .join(
-        space_statuses,
-        (space_statuses.c.agent_id == events.c.agent_id) & (space_statuses.c.message_id == events.c.message_id),
-    )
-    .where(events.c.agent_id == bindparam("agent_id"), events.c.state == "done", space_statuses.c.cause.in_(SET_ASIDE))
-    .order_by(events.c.number)
-)
 
 
 def try_again(tx: Tx, agent_id: AgentId, space_id: SpaceId | None = None) -> None:
@@ -258,20 +249,7 @@ def try_again(tx: Tx, agent_id: AgentId, space_id: SpaceId | None = None) -> Non
     get(tx, agent_id)
     parking.retry(tx, agent_id)
     tx.run(_hurry_cycle, agent=agent_id)
-    asked = [
-        Delivery(
-            agent_id,
-            f"again:{message_id}:{tx.now}",
-            "notice",
-            tx.now,
-            waits=True,
-            space_id=where,
-            payload={"text": ASKED_AGAIN, ABOUT: message_id},
-        )
-        for where, message_id in tx.all(_ended_without_answer, agent_id=agent_id)
-        if space_id in (None, where)
-    ]
-    delivery.deliver(tx, asked)
+    ask_again.ask_about_cut_short(tx, agent_id, space_id)
     delivery.try_again(tx, agent_id, space_id)
 
 

@@ -30,7 +30,7 @@ from denizen.consciousness.mind import Mind
 from denizen.consciousness.selfhood import Identity
 from denizen.consciousness.window import Budget
 from denizen.cycles import alerts
-from denizen.cycles.budgets import look_after_resting
+from denizen.cycles.budgets import release_due
 from denizen.cycles.cycle import Faculties, think
 from denizen.cycles.opening import Opened, Stale, Waking, open_cycle, resume_cycle
 from denizen.cycles.outcome import Acted, Failed, Paused, Rested
@@ -249,7 +249,7 @@ class Residents:
         await self._take_over_from_gone()
         await self._alarm.ring()
         await self._attend_calls()
-        await look_after_resting(self._db)
+        await release_due(self._db)
         for each in await self._db.read(registry.due):
             if each.holder in (None, self._instance) and each.agent_id not in without:
                 self.wake(each.agent_id)

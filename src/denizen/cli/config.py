@@ -14,6 +14,11 @@ from denizen.settings.loading import DOTENV_NAME, TOML_NAME, Loaded, Source, Spe
 
 app = typer.Typer(add_completion=False)
 
+_RESTRICTIONS = """## Restricted parts of definitions
+
+The same for every way to define an agent: `POST` and `PATCH /api/agents`, `/api/apply`, `/api/import` and fork, the
+command line, and Python. Whoever may not add a part may leave it as it is, or remove it.
+"""
 _AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
@@ -48,17 +53,18 @@ def reference() -> None:
 
 @app.command()
 def access() -> None:
-    """Print the table of who may do what over HTTP, in Markdown."""
+    """Print the tables of who may do what over HTTP and in definitions, in Markdown."""
     typer.echo(render_access(), nl=False)
 
 
 def render_access() -> str:
-    """The table of docs/access.md, from the routes themselves."""
+    """The tables of docs/access.md, from the routes and the restrictions themselves."""
+    from denizen.agents import restrictions
     from denizen.app import Runtime
     from denizen.server.application import create_app
     from denizen.server.permissions import render
 
-    return render(create_app(Runtime()))
+    return f"{render(create_app(Runtime()))}\n{_RESTRICTIONS}\n{restrictions.render()}"
 
 
 @app.command()

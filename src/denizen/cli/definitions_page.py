@@ -79,13 +79,16 @@ members: [pat, noor]
   not touched: no new version, no new era. An agent that is living takes a new definition with its next cycle.
 - **An agent's document is its whole definition**: a key that you remove has its default again. Spaces, goals, notes and
   plans are different, because agents change them too: what the file names is set, and what it does not name is left.
-- **Spaces** are found by name. One that is missing is made, and whoever applies the file is in it.
+- **Spaces** are found by name. One that is missing is made, and whoever applies the file is in it. Over HTTP the name
+  means the space of that name that you are in; a private space that you are not in does not exist for you.
 - **Places and goals** may be written in short: a text alone is the name of a space, the text of a goal, the handle of
   a member. Tools that are texts are names of Python tools.
 - **Secrets do not belong in files.** Write `${NAME}` in headers and environments. What `--diff` shows is masked; what
   `--export` prints is not, as it has to say the same again.
 - **Folders** stand for every `.yaml`, `.yml` and `.json` in them, and `-` for standard input.
 - **Tools** that are Python functions are named here and loaded by `denizen up`: see `tools` in [settings](settings.md).
+- **Restricted parts**: not everyone may define programs, private addresses, Python tools, where secrets are sent, and
+  who pays. [Who may](access.md#restricted-parts-of-definitions) is the same for files as for every other way.
 - `denizen apply --export HANDLE` prints an agent as a file that applies to the same thing.
 
 From Python, `Runtime.apply` does the same and says what changed:

@@ -19,6 +19,7 @@ from denizen import __version__
 from denizen.access.vault import KEY_FILE
 from denizen.cli.console import print_json, stdout
 from denizen.cli.findings import LIMIT_SECONDS, Finding, Status, guarded, in_thread, is_there, may_write, size
+from denizen.cli.house import open_to_others
 from denizen.errors import InvalidInput, ModelError, SettingsError
 from denizen.masking import masked
 from denizen.settings.loading import Loaded, export_dotenv, load
@@ -89,7 +90,7 @@ def _import_what_checks_need() -> None:
 async def examine(settings: Settings, *, probe: bool = False) -> list[Finding]:
     """What all the checks of these settings find, in a fixed order. They run together."""
     checks = {
-        "Home": lambda: in_thread(lambda: _home(settings.home)),
+        "Home": lambda: in_thread(lambda: _home(settings)),
         "Database": lambda: in_thread(lambda: _database(settings)),
         "Redis": lambda: _redis(settings.redis_url),
         "Model": lambda: _model(settings),
@@ -121,7 +122,8 @@ def _settings(loaded: Loaded) -> Finding:
     return Finding("Settings", "ok", f"{said}; {f'read from {files}' if files else 'no files'}.")
 
 
-def _home(home: Path) -> list[Finding]:
+def _home(settings: Settings) -> list[Finding]:
+    home = settings.home
     if is_there(home) and not home.is_dir():
         return [Finding("Home", "problem", f"{home} is not a folder.", "Remove it, or set DENIZEN_HOME to a folder.")]
     nearest = next(each for each in (home, *home.parents) if is_there(each))
@@ -132,7 +134,7 @@ def _home(home: Path) -> list[Finding]:
         found = Finding("Home", "ok", f"{home}, writable.")
     else:
         found = Finding("Home", "note", f"{home} is not there yet.", "Nothing to do: the first `denizen up` makes it.")
-    return [found, *_key_file(home / KEY_FILE), _room(nearest)]
+    return [found, *_key_file(home / KEY_FILE), *_open_to_others(settings), _room(nearest)]
 
 
 def _key_file(path: Path) -> list[Finding]:
@@ -142,6 +144,15 @@ def _key_file(path: Path) -> list[Finding]:
     if path.stat().st_mode & 0o077:
         return [Finding("Secrets", "problem", f"Others on this machine may read {path}.", f"Run `chmod 600 {path}`.")]
     return [Finding("Secrets", "ok", f"Sealed with the key in {path}.")]
+
+
+def _open_to_others(settings: Settings) -> list[Finding]:
+    """Whether the folder and the other files are their owner's alone; nothing, if they are."""
+    found = [str(each) for each in open_to_others(settings) if each.name != KEY_FILE]
+    if not found:
+        return []
+    said = f"Others on this machine may read {', '.join(found)}."
+    return [Finding("Files", "problem", said, f"Run `chmod go-rwx {' '.join(found)}`; `denizen up` does it, too.")]
 
 
 def _room(folder: Path) -> Finding:

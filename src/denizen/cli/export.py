@@ -100,6 +100,7 @@ async def _write(lines: AsyncGenerator[str], path: Path) -> int:
     count = 0
     # For its owner only: it holds what others have said in private.
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        os.fchmod(file.fileno(), 0o600)  # one that was there kept its mode
         async for line in lines:
             file.write(line)
             count += 1

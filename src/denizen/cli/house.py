@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import getpass
 import os
+import stat
 from collections.abc import AsyncGenerator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +16,7 @@ from denizen.errors import SettingsError
 from denizen.settings.shape import Settings, TelemetrySettings
 
 if TYPE_CHECKING:
+    from denizen.agents.restrictions import HostAccess
     from denizen.app import Runtime
     from denizen.cycles.budgets import BudgetSettings
     from denizen.memory.settings import MemoryOptions
@@ -57,7 +59,7 @@ async def open_house(settings: Settings) -> AsyncGenerator[House]:
     """Inside, the house is open and there is a world in it; nobody lives yet."""
     from denizen.welcome import welcome
 
-    make_home(settings.home)
+    make_home(settings)
     telemetry = how_it_is_watched(settings.telemetry)
     runtime, choice = await runtime_of(settings, telemetry)
     async with aclosing(telemetry), runtime:
@@ -86,6 +88,7 @@ async def runtime_of(settings: Settings, telemetry: Telemetry | None = None) -> 
         memory=what_is_remembered(settings),
         server_budget=server_budget(settings),
         lock_folder=settings.home / LOCK_FOLDER,
+        host_access=host_access(settings),
         **how_secrets_are_kept(settings),
         **how_agents_reflect(settings),
     )
@@ -100,10 +103,15 @@ async def open_records(settings: Settings) -> AsyncGenerator[tuple[Runtime, Worl
     from denizen.app import Runtime
     from denizen.welcome import welcome
 
-    make_home(settings.home)
+    make_home(settings)
     public_url = settings.public_url or settings.address
-    kept = how_secrets_are_kept(settings)
-    async with Runtime(settings.database_url, public_url=public_url, prices=_prices(settings), **kept) as runtime:
+    async with Runtime(
+        settings.database_url,
+        public_url=public_url,
+        prices=_prices(settings),
+        host_access=host_access(settings),
+        **how_secrets_are_kept(settings),
+    ) as runtime:
         yield runtime, await welcome(runtime, owner_name())
 
 
@@ -129,6 +137,13 @@ def what_is_remembered(settings: Settings) -> MemoryOptions | None:
         retriever=memory.retriever,
         prompts=settings.profiles.prompts,
     )
+
+
+def host_access(settings: Settings) -> HostAccess:
+    """What organizations other than the first may use of this machine."""
+    from denizen.agents.restrictions import HostAccess
+
+    return HostAccess(**settings.organizations.model_dump())
 
 
 def server_budget(settings: Settings) -> BudgetSettings | None:
@@ -175,8 +190,9 @@ def how_agents_reflect(settings: Settings) -> dict[str, Any]:
     }
 
 
-def make_home(home: Path) -> None:
-    """The folder for our data is there, for its owner only, and can be written to."""
+def make_home(settings: Settings) -> None:
+    """The folder for our data is there and can be written to. It and the database's files are for their owner only."""
+    home = settings.home
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         probe = home / ".writable"
@@ -187,6 +203,36 @@ def make_home(home: Path) -> None:
             f"Denizen cannot write to its folder {home} ({error.strerror}). "
             "Make it writable, or choose another with DENIZEN_HOME."
         ) from error
+    for path in open_to_others(settings):
+        # A file of another user stays as it is; `denizen doctor` tells of it.
+        with suppress(PermissionError):
+            path.chmod(stat.S_IMODE(path.stat().st_mode) & 0o700)
+
+
+def open_to_others(settings: Settings) -> list[Path]:
+    """What others on this machine may read or write of what is kept here: the folder, and the files of the token, the
+    key and the database."""
+    from denizen.access.vault import KEY_FILE
+
+    home = settings.home
+    places = [home, home / TOKEN_FILE, home / KEY_FILE, *_database_files(settings.database_url)]
+    # Whoever keeps everything in their own home folder decides about that themselves.
+    return [each for each in places if each != Path.home() and _others_may(each)]
+
+
+def _database_files(url: str) -> list[Path]:
+    scheme, _, rest = url.partition("://")
+    name = rest.removeprefix("/")
+    if not scheme.startswith("sqlite") or name in ("", ":memory:"):
+        return []
+    return [Path(f"{name}{suffix}") for suffix in ("", "-wal", "-shm")]
+
+
+def _others_may(path: Path) -> bool:
+    try:
+        return bool(stat.S_IMODE(path.stat().st_mode) & 0o077)
+    except OSError:
+        return False
 
 
 def owner_name() -> str:

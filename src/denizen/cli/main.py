@@ -155,6 +155,8 @@ def start(
 
 def main() -> None:
     """Run the command line of this process, and exit."""
+    # What this process and its programs write is for its user only: conversations, exports, backups.
+    os.umask(0o077)
     try:
         try:
             typer.main.get_command(app).main(prog_name="denizen")

@@ -46,7 +46,7 @@ def migrate(
 
 async def _migrate(settings: Settings, check: bool) -> str | None:
     """The last step that the database had."""
-    make_home(settings.home)
+    make_home(settings)
     before = await opening.revision(settings.database_url)
     if before is not None and before not in REVISIONS:
         raise DatabaseNewer(

@@ -102,13 +102,22 @@ def _show(made: NewToken, as_json: bool) -> None:
 
 def _table(found: Sequence[Token]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in ("id", "of", "kind", "role", "name", "last used", ""):
+    for title in ("id", "of", "kind", "role", "name", "age", "last used", ""):
         table.add_column(title, overflow="fold")
+    now = datetime.now(UTC)
     for each in found:
         used = "never" if each.last_used_at is None else f"{each.last_used_at:%Y-%m-%d %H:%M} UTC"
-        cells = (f"@{each.handle}", each.kind, each.role, each.name, used, _state(each))
+        cells = (f"@{each.handle}", each.kind, each.role, each.name, age_of(now - each.created_at), used, _state(each))
         table.add_row(Text(each.id, style="cyan"), *map(Text, cells))
     return table
+
+
+def age_of(age: timedelta) -> str:
+    """An age in days, hours or minutes, whichever is the greatest that is not zero."""
+    if age.days:
+        return f"{age.days} d"
+    hours, rest = divmod(age.seconds, 3600)
+    return f"{hours} h" if hours else f"{rest // 60} min"
 
 
 def _state(token: Token) -> str:

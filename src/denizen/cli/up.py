@@ -6,9 +6,11 @@ import asyncio
 import os
 import shutil
 import signal
+import socket
 import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -26,12 +28,14 @@ from denizen.masking import masked
 from denizen.models.discovery import Choice
 from denizen.server.alerting import Receiver, keep_telling
 from denizen.server.application import create_app
+from denizen.server.connections import raise_descriptor_limit
 from denizen.server.context import Limits
 from denizen.server.reach import is_loopback, reach_of
 from denizen.server.serving import Tls, bind, check_tls, serve_on
 from denizen.settings.shape import Settings, address_of
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity
+from denizen.spaces.handles import MAX_NAME_CHARS
 from denizen.storage.database import Tx
 from denizen.welcome import World
 
@@ -54,6 +58,7 @@ async def _up(settings: Settings) -> None:
     if tls is not None:
         check_tls(tls)
     listener = bind(settings.host, settings.port, beyond_loopback=not is_loopback(settings.host))
+    raise_descriptor_limit()
     told, stop, ready = Told(), asyncio.Event(), asyncio.Event()
     async with AsyncExitStack() as stack:
         stack.callback(listener.close)
@@ -70,9 +75,9 @@ async def _up(settings: Settings) -> None:
         tasks.create_task(keep_telling(runtime, receiver, stop), name="alerts to owners")
         await ready.wait()
         address = settings.public_url or address_of(settings, listener.getsockname()[1])
-        _, secret = await runtime.db.write(tokens.create_login, house.world.owner.id)
-        link = tokens.login_url(address, secret)
-        _say_hello(settings, address, house.choice, await runtime.db.read(_residents, house.world.owner), token, link)
+        # Without a terminal the output ends in a journal, in Docker's logs or in a file: secrets stay out of it.
+        secrets = await _secrets(runtime, house.world, address, token) if sys.stdout.isatty() else None
+        _say_hello(settings, address, house.choice, await runtime.db.read(_residents, house.world.owner), secrets)
         await told.once.wait()
         stderr().print("Stopping: agents finish what they are doing. Once more hurries them.", style="dim")
         told.twice_calls(runtime.hurry)
@@ -106,15 +111,40 @@ class Told:
 
 
 async def _owners_token(runtime: Runtime, home: Path, world: World) -> str | None:
-    """A new token for the owner, if the house is new or its token was lost; None if there is one already."""
+    """A new token for the owner, if the house is new or its token was lost; None if there is one already.
+
+    A new one replaces the token that was made for this folder before.
+    """
     path = home / TOKEN_FILE
     if path.exists() and not world.new:
         return None
-    secret = await runtime.db.write(_create_token, world.owner.id)
+    secret = await runtime.db.write(_create_token, world.owner.id, token_name(home))
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(secret + "\n")
     return secret
+
+
+def token_name(home: Path) -> str:
+    """The name of the token that is kept in this folder. Instances with one database have folders of their own."""
+    place = "".join(char if char.isprintable() else "?" for char in f"{socket.gethostname()}:{home}")
+    prefix = "command line, "
+    room = MAX_NAME_CHARS - len(prefix)
+    return prefix + (place if len(place) <= room else f"…{place[1 - room :]}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Secrets:
+    """What only a terminal is shown."""
+
+    token: str | None
+    """Of the owner, if it was made just now."""
+    login_link: str
+
+
+async def _secrets(runtime: Runtime, world: World, address: str, token: str | None) -> _Secrets:
+    _, secret = await runtime.db.write(tokens.create_login, world.owner.id)
+    return _Secrets(token, tokens.login_url(address, secret))
 
 
 def _receiver_of_alerts(settings: Settings) -> Receiver | None:
@@ -129,8 +159,8 @@ def _tls(settings: Settings) -> Tls | None:
     return None if certificate is None or key is None else Tls(certificate, key)
 
 
-def _create_token(tx: Tx, owner: EntityId) -> str:
-    return tokens.create(tx, owner, "command line")[1]
+def _create_token(tx: Tx, owner: EntityId, name: str) -> str:
+    return tokens.replace_named(tx, owner, name)[1]
 
 
 def _residents(tx: Tx, owner: Entity) -> tuple[list[str], list[str]]:
@@ -143,8 +173,7 @@ def _say_hello(
     address: str,
     choice: Choice,
     residents: tuple[list[str], list[str]],
-    token: str | None,
-    link: str,
+    secrets: _Secrets | None,
 ) -> None:
     agents, spaces = residents
     lines = Table.grid(padding=(0, 2))
@@ -155,17 +184,24 @@ def _say_hello(
     lines.add_row("model", choice.reason)
     lines.add_row("agents", ", ".join(agents) or "none yet")
     lines.add_row("spaces", ", ".join(spaces) or "none yet")
-    if token is not None:
-        lines.add_row("token", f"[bold]{token}[/bold]")
-        lines.add_row("", f"shown this once; kept for this machine in {settings.home / TOKEN_FILE}")
+    kept_in = Text(str(settings.home / TOKEN_FILE))
+    if secrets is None:
+        lines.add_row("token", Text.assemble("kept in ", kept_in))
+    elif secrets.token is not None:
+        lines.add_row("token", Text(secrets.token, style="bold"))
+        lines.add_row("", Text.assemble("shown this once; kept for this machine in ", kept_in))
     lines.add_row("budget", Text(_budget(settings)))
     lines.add_row("talk", f"{_called()} chat")
     console = stdout()
     console.print(f"[bold]Denizen {__version__}[/bold] is up. Ctrl-C stops it.")
     console.print(lines)
-    # Not in the table, which would cut it: a link has to stay whole to be opened.
-    console.print(Text.assemble(("sign in  ", "dim"), link), soft_wrap=True)
-    console.print(f"         once, in the next ten minutes; `{_called()} login` makes another", style="dim")
+    if secrets is None:
+        # Not in the table, which would wrap the command.
+        console.print(Text.assemble(("sign in  ", "dim"), f"`{_called()} login` prints a link"), soft_wrap=True)
+    else:
+        # Not in the table, which would cut it: a link has to stay whole to be opened.
+        console.print(Text.assemble(("sign in  ", "dim"), secrets.login_link), soft_wrap=True)
+        console.print(f"         once, in the next ten minutes; `{_called()} login` makes another", style="dim")
     console.file.flush()  # under a supervisor, stdout is no terminal and would keep this to itself
 
 

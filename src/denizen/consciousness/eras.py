@@ -45,10 +45,11 @@ class Told:
 def find(tx: Tx, agent_id: AgentId, number: int) -> Era:
     """The era of that number."""
     row = tx.one(_self, agent_id=agent_id, era=number)
-    return Era(number, "") if row is None else Era(number, row[0], row[1], _numbers(row[2]))
+    return Era(number, "") if row is None else Era(number, row[0], row[1], shortened_of(row[2]))
 
 
-def _numbers(encoded: str | None) -> dict[int, int]:
+def shortened_of(encoded: str | None) -> dict[int, int]:
+    """By the number of an entry, to how many characters it was shortened."""
     found: dict[str, Any] = json.loads(encoded or "{}")
     return {int(seq): characters for seq, characters in found.items()}
 

@@ -23,7 +23,7 @@ from denizen.cycles.records import OpenCycle
 from denizen.ids import AgentId, CycleId, MessageId, SpaceId
 from denizen.inbox import statuses
 from denizen.inbox.events import ABOUT, ASKED_BY, Event
-from denizen.inbox.format import plain_name, quoted_name
+from denizen.inbox.format import plain_name, quoted_name, sender_name
 from denizen.inbox.statuses import Cause
 from denizen.spaces import directory, floor, posting
 from denizen.spaces.posting import Draft
@@ -62,7 +62,7 @@ class Waiting:
     space_id: SpaceId
     space_name: str
     who: tuple[str, ...]
-    """The names of those who wait, in the order in which they wrote."""
+    """The names of those who wait, as the agent reads them, in the order in which they wrote."""
     message_id: MessageId | None
     """The newest message that waits."""
 
@@ -72,7 +72,7 @@ class Waiting:
 
     @property
     def people(self) -> str:
-        names = [plain_name(name) for name in self.who] or ["Someone"]
+        names = self.who or ("Someone",)
         return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
@@ -83,7 +83,8 @@ def waiting_spaces(events: Sequence[Event]) -> list[Waiting]:
         if not event.waits or event.space_id is None:
             continue
         before = found.get(event.space_id)
-        name = event.sender_name or str(event.payload.get(ASKED_BY) or "")
+        asked_by = event.payload.get(ASKED_BY)
+        name = sender_name(event) if event.sender_name else plain_name(str(asked_by)) if asked_by else ""
         who = dict.fromkeys((*(before.who if before else ()), *((name,) if name else ())))
         message_id = event.message_id or event.payload.get(ABOUT)
         found[event.space_id] = Waiting(
@@ -306,7 +307,7 @@ def deliver_text(
     return EffectRecord(step, 0, SEND_MESSAGE, "done", True, result)
 
 
-_PASSED_ON: Final[frozenset[Cause]] = frozenset({"no_reply", "limit", "gave_up"})
+_PASSED_ON: Final[frozenset[Cause]] = frozenset({"no_reply", "limit", "gave_up", "budget"})
 """What another agent of the space may make good, where one of them is to answer."""
 Why = tuple[Cause, Mapping[str, JsonValue]]
 """Why somebody has no answer: the cause, and what its sentence names."""

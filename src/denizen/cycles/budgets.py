@@ -11,7 +11,7 @@ itself with the next day, or when the budget is raised.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from decimal import Decimal
@@ -33,16 +33,11 @@ from denizen.ids import AgentId, OrganizationId, SpaceId, new_id
 from denizen.inbox import delivery, parking, statuses
 from denizen.inbox.delivery import Delivery
 from denizen.plans import agenda
-from denizen.spaces import directory, posting
-from denizen.spaces.posting import HOP_BUDGET
+from denizen.spaces import floor
 from denizen.storage.database import Database, Tx, statement
 from denizen.storage.schema import (
     agents,
     call_reservations,
-    entities,
-    events,
-    memberships,
-    messages,
     organizations,
     panel_spending,
     replies,
@@ -444,29 +439,7 @@ _IS_HELD = agents.c.held_by.is_not(None)  # word for word the condition of the p
 _hold = statement(
     update(agents)
     .where(agents.c.id == bindparam("agent"), agents.c.status == "active")
-    .values(status="suspended", held_by=bindparam("by"), held_until=bindparam("until"), held_told="[]")
-)
-_held = statement(
-    select(agents.c.held_by, agents.c.held_told, agents.c.held_until)
-    .where(agents.c.id == bindparam("agent_id"), _IS_HELD)
-    .with_for_update(key_share=True)
-)
-_note_told = statement(update(agents).where(agents.c.id == bindparam("agent")).values(held_told=bindparam("told")))
-_waiting_people = (
-    events.join(messages, messages.c.id == events.c.message_id)
-    .join(entities, (entities.c.id == messages.c.author_id) & (entities.c.kind == "human"))
-    .join(
-        memberships,
-        (memberships.c.space_id == events.c.space_id) & (memberships.c.entity_id == events.c.agent_id),
-    )
-)
-_someone_waits = (events.c.state != "done", events.c.state == "pending", events.c.wakes == 1)
-_waited_in = statement(
-    select(events.c.space_id)
-    .select_from(_waiting_people)
-    .where(events.c.agent_id == bindparam("agent_id"), *_someone_waits)
-    .group_by(events.c.space_id)
-    .order_by(func.min(events.c.number))
+    .values(status="suspended", held_by=bindparam("by"), held_until=bindparam("until"))
 )
 
 
@@ -476,8 +449,8 @@ def undo_and_hold(tx: Tx, lease: Lease, cycle: OpenCycle, refusal: Refusal) -> N
     hold(tx, lease, refusal)
 
 
-def hold(tx: Tx, lease: Lease, refusal: Refusal, unanswered: Iterable[SpaceId] = ()) -> None:
-    """The agent is suspended by its budget, and says so wherever a person waits. The lease is no more.
+def hold(tx: Tx, lease: Lease, refusal: Refusal) -> None:
+    """The agent is suspended by its budget, and spaces in which a person waits for it show so. The lease is no more.
 
     If its owner has suspended it meanwhile, that stands.
     """
@@ -486,6 +459,7 @@ def hold(tx: Tx, lease: Lease, refusal: Refusal, unanswered: Iterable[SpaceId] =
     settle(tx, agent_id)
     if tx.run(_hold, agent=agent_id, by=refusal.scope, until=refusal.until) == 0:
         return
+    floor.hand_over(tx, agent_id)
     epoch = leases.seize(tx, agent_id)
     agenda.hold(tx, agent_id)
     notice = Delivery(
@@ -493,34 +467,10 @@ def hold(tx: Tx, lease: Lease, refusal: Refusal, unanswered: Iterable[SpaceId] =
     )
     delivery.deliver(tx, [notice])
     tx.announce(agent_topic(agent_id), AgentStatus(agent_id, "suspended", epoch).to_payload())
-    tell_waiting(tx, agent_id, [each for each in unanswered if directory.is_member(tx, each, agent_id)])
+    statuses.show_where_someone_waits(tx, agent_id, "budget", retry_at=refusal.until, scope=refusal.scope)
 
 
-def tell_waiting(tx: Tx, agent_id: AgentId, unanswered: Sequence[SpaceId] = ()) -> None:
-    """A resting agent has said that it rests in each space where a person waits for it: once, however many write."""
-    row = tx.one(_held, agent_id=agent_id)
-    if row is None:
-        return
-    told: list[str] = json.loads(row[1] or "[]")
-    waited_in = [*unanswered, *(space_id for (space_id,) in tx.all(_waited_in, agent_id=agent_id))]
-    new = [SpaceId(each) for each in dict.fromkeys(waited_in) if each not in told]
-    for space_id in new:
-        # Past the hop budget: nobody has to think because this one cannot.
-        posting.post(tx, space_id, agent_id, posting.draft(_WORDS[row[0]]), hop=HOP_BUDGET + 1)
-    if new:
-        tx.run(_note_told, agent=agent_id, told=json.dumps([*told, *new]))
-    statuses.show_where_someone_waits(tx, agent_id, "budget", retry_at=row[2])
-
-
-_KEPT: Final = "What you write is kept; I will read it then."
-_WORDS: Final[dict[Scope, str]] = {
-    "agent:day": f"I have used up my budget for today and rest until 00:00 UTC. {_KEPT}",
-    "agent:total": f"I have used up my budget and rest until it is raised. {_KEPT}",
-    "organization:day": f"The budget of our organization for today is used up, and I rest until 00:00 UTC. {_KEPT}",
-    "organization:total": f"The budget of our organization is used up, and I rest until it is raised. {_KEPT}",
-    "server:day": f"The daily limit of this server is used up, and I rest until 00:00 UTC. {_KEPT}",
-}
-_MEANWHILE: Final = "Whoever wrote to you meanwhile was told so in your name."
+_MEANWHILE: Final = "The spaces in which somebody wrote to you meanwhile showed so."
 _NOTICES: Final[dict[Scope, str]] = {
     "agent:day": f"Your budget for the day was used up, so you rested. {_MEANWHILE}",
     "agent:total": f"Your budget was used up, so you rested. {_MEANWHILE}",
@@ -554,36 +504,22 @@ def resting(tx: Tx, agent_id: AgentId) -> Resting | None:
 _go_on = (
     update(agents)
     .where(agents.c.id == bindparam("agent"), _IS_HELD, agents.c.status == "suspended")
-    .values(status="active", held_by=None, held_until=None, held_told=None)
+    .values(status="active", held_by=None, held_until=None)
 )
 _release = statement(_go_on)
 _release_due = statement(_go_on.where(agents.c.held_until <= bindparam("now")))
 # Not in the order of their ids: the partial index has the few that rest, the order would read all agents.
 _all_held = statement(select(agents.c.id, agents.c.held_until).where(_IS_HELD))
-_unheard = statement(
-    select(agents.c.id, agents.c.held_told, events.c.space_id)
-    .select_from(_waiting_people.join(agents, agents.c.id == events.c.agent_id))
-    .where(_IS_HELD, *_someone_waits)
-    .distinct()
-)
 
 
-async def look_after_resting(db: Database) -> None:
-    """Agents whose day has come go on, and people who wrote to the others have been told. Mostly one read."""
-    due, unheard = await db.read(_look)
-    for agent_id in due:
+async def release_due(db: Database) -> None:
+    """Agents whose day has come go on. Mostly one read."""
+    for agent_id in await db.read(_due):
         await db.write(go_on_if_due, agent_id)
-    for agent_id in unheard:
-        await db.write(tell_waiting, agent_id)
 
 
-def _look(tx: Tx) -> tuple[list[AgentId], list[AgentId]]:
-    held = tx.all(_all_held)
-    if not held:
-        return [], []
-    due = [agent_id for agent_id, until in held if until is not None and until <= tx.now]
-    waited_for = {agent_id for agent_id, told, space_id in tx.all(_unheard) if space_id not in json.loads(told or "[]")}
-    return due, sorted(waited_for - set(due))
+def _due(tx: Tx) -> list[AgentId]:
+    return [agent_id for agent_id, until in tx.all(_all_held) if until is not None and until <= tx.now]
 
 
 def go_on_if_due(tx: Tx, agent_id: AgentId) -> None:

@@ -14,7 +14,6 @@ from math import ceil
 from typing import Final, Literal, cast
 
 import structlog
-from pydantic import JsonValue
 from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, UserPromptPart
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
@@ -31,7 +30,7 @@ from denizen.consciousness.mind import Mind
 from denizen.consciousness.summary import Effect, derived_summary, last_words
 from denizen.consciousness.window import result_characters
 from denizen.cycles import alerts, answering, awareness, budgets, calling, ending
-from denizen.cycles.answering import LAST_STEP, LAST_STEP_TOKENS, Outgoing, Waiting, Words
+from denizen.cycles.answering import LAST_STEP, LAST_STEP_TOKENS, Outgoing, Waiting, Why, Words
 from denizen.cycles.budgets import Allowance, Amount, Refusal
 from denizen.cycles.calling import Finished, Progress, Step
 from denizen.cycles.ending import Ending
@@ -57,9 +56,8 @@ from denizen.errors import (
     RequestTooLarge,
     StorageError,
 )
-from denizen.ids import CallId, SpaceId
+from denizen.ids import CallId
 from denizen.inbox.delivery import DEAD_AFTER
-from denizen.inbox.statuses import Cause
 from denizen.memory.reminding import Reminder
 from denizen.models import caching, forcing, request
 from denizen.models.embedders import Embedder
@@ -395,10 +393,9 @@ class _Thinking:
         if self._steps == 0:
             await self._with.db.write(budgets.undo_and_hold, lease, cycle, refused)
         else:
-            await self._end("budget", sending=await self._written())
-            people = [event.space_id for event in cycle.events if event.sender_kind == "human" and event.wakes]
-            unheard = [] if self._sent_to else [SpaceId(each) for each in people if each is not None]
-            await self._with.db.write(budgets.hold, lease, refused, unheard)
+            why: Why = ("budget", {"scope": refused.scope})
+            await self._end("budget", sending=await self._written(), unanswered=why, retry_at=refused.until)
+            await self._with.db.write(budgets.hold, lease, refused)
         log_line.info("budget used up", agent=lease.agent_id, scope=refused.scope)
         return Rested(refused.scope)
 
@@ -832,7 +829,8 @@ class _Thinking:
         entries: tuple[Entry, ...] = (),
         sending: Outgoing | None = None,
         outcome: Literal["acted", "failed"] = "acted",
-        unanswered: tuple[Cause, Mapping[str, JsonValue]] | None = None,
+        unanswered: Why | None = None,
+        retry_at: int | None = None,
         summary: str = "",
     ) -> Acted:
         """The cycle is part of the agent's life. Its summary is its last words, else `summary`, else what it did."""
@@ -852,6 +850,7 @@ class _Thinking:
             window_from=self._mind.window_from,
             sending=sending,
             unanswered=unanswered,
+            retry_at=retry_at,
         )
         whole = replace(self._cycle, entries=tuple(self._mind.present), effects=tuple(self._effects.values()))
         number = await self._with.db.write(ending.end_cycle, self._mind.lease, whole, how)

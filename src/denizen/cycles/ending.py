@@ -20,14 +20,14 @@ from denizen.consciousness.lease import Lease, fence
 from denizen.consciousness.log import Entry
 from denizen.consciousness.recall.passages import remember_next
 from denizen.cycles import answering, ledger
-from denizen.cycles.answering import Outgoing
+from denizen.cycles.answering import Outgoing, Why
 from denizen.cycles.ledger import NOTHING, Charge
 from denizen.cycles.records import OpenCycle
 from denizen.cycles.remembering import delivered_texts, own_words_of, pieces_of
 from denizen.ids import AgentId, CycleId
 from denizen.inbox import delivery, parking, statuses
 from denizen.inbox.delivery import DEAD_AFTER, back_off
-from denizen.inbox.statuses import Cause, EventCause, ParkingCause
+from denizen.inbox.statuses import EventCause, ParkingCause
 from denizen.profiles import choosing
 from denizen.spaces import floor
 from denizen.storage.database import Tx, statement
@@ -56,8 +56,10 @@ class Ending:
     """Where the window begins from now on, if it has moved."""
     sending: Outgoing | None = None
     """A text of the model, to be sent in its name where a person waits."""
-    unanswered: tuple[Cause, Mapping[str, JsonValue]] | None = None
+    unanswered: Why | None = None
     """What is shown where a person still waits, if that does not follow from the stop reason."""
+    retry_at: int | None = None
+    """When the agent goes on by itself, to be shown there too."""
 
 
 _end = statement(
@@ -118,7 +120,7 @@ def close_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -> int:
         calls.release(tx, agent_id)
     if cycle.troubled:
         parking.recover(tx, agent_id)
-    answering.tell_unanswered(tx, agent_id, cycle, ending.stop_reason, ending.unanswered)
+    answering.tell_unanswered(tx, agent_id, cycle, ending.stop_reason, ending.unanswered, retry_at=ending.retry_at)
     delivery.finish(tx, agent_id, cycle.id)
     counted = tx.one(_live_on, agent=agent_id, at=tx.now)
     assert counted is not None

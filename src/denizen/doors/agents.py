@@ -22,6 +22,7 @@ from denizen.agents.documents import AgentDocument
 from denizen.agents.files import Declared
 from denizen.agents.fitness import Fitness, Unable
 from denizen.agents.registry import Agent, Status
+from denizen.agents.restrictions import Author
 from denizen.cycles import budgets
 from denizen.cycles.budgets import BudgetSettings, Resting, Spending
 from denizen.cycles.troubles import classify
@@ -62,7 +63,8 @@ class Agents(Wiring):
         names = [self._register_tool(each) for each in tools]
         defined = registry.define(model=model, instructions=instructions, tools=names, **definition)
         await self.check_prices(home, defined)
-        return await self.db.write(registry.create, home, name=name, handle=handle, definition=defined)
+        policy = self.definition_policy()
+        return await self.db.write(registry.create, policy, home, name=name, handle=handle, definition=defined)
 
     def _register_tool(self, given: str | OutsideTool | ToolSettings) -> str | ToolSettings:
         if not isinstance(given, OutsideTool):
@@ -77,7 +79,7 @@ class Agents(Wiring):
         fields = current.definition.model_dump(exclude_defaults=True) | changes
         defined = registry.define(**fields)
         await self.check_prices(current.entity.organization_id, defined, before=current.definition)
-        return await self.db.write(registry.edit, agent_id, defined)
+        return await self.db.write(registry.edit, self.definition_policy(), agent_id, defined)
 
     async def check_prices(
         self, organization_id: OrganizationId, definition: AgentDefinition, *, before: AgentDefinition | None = None
@@ -111,19 +113,21 @@ class Agents(Wiring):
         dry_run: bool = False,
         creator: Who | EntityId | None = None,
         guard: applying.Guard | None = None,
+        author: Author | None = None,
         organization: Organization | OrganizationId | None = None,
     ) -> list[Change]:
         """What the documents of definition files say is so, all of it or nothing; what changed, in their order.
 
         The `creator` is put into every space that is made. A dry run does it all and undoes it again. Where a `guard`
-        is given, it says what of it is not to be done.
+        is given, it says which spaces and members are not to be touched. With an `author`, raises `NotAllowed` if that
+        person may not define such agents.
         """
         home, declared = await self._organization(organization), list(definitions)
         who = None if creator is None else id_of(creator)
         await self._check_declared_prices(home, declared)
         try:
             do = applying.rehearse if dry_run else applying.apply
-            return await self.db.write(do, home, declared, who, guard)
+            return await self.db.write(do, self.definition_policy(author), home, declared, who, guard)
         except applying.Rehearsed as rehearsed:
             return rehearsed.changes
 
@@ -263,7 +267,9 @@ class Agents(Wiring):
         self, agent: Agent | AgentId, *, handle: str | None = None, at: int | None = None, name: str | None = None
     ) -> Agent:
         """A new agent with the past of this one up to cycle `at`, in no space; this one is not touched."""
-        return await self.db.write(forking.fork, id_of(agent), handle=handle, at=at, name=name)
+        return await self.db.write(
+            forking.fork, self.definition_policy(), id_of(agent), handle=handle, at=at, name=name
+        )
 
 
 def _trigger(tx: Tx, agent_id: AgentId, id: str, payload: Mapping[str, JsonValue], urgent: bool) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from denizen.access import secrets
 from denizen.access.secrets import Place, Secret
 from denizen.agents.registry import Agent
+from denizen.agents.restrictions import Author
 from denizen.doors.wiring import Who, Wiring, id_of
 from denizen.forgetting import forgetting
 from denizen.forgetting.erasing import empty_write_ahead_log
@@ -144,10 +145,15 @@ class Custody(Wiring):
         handle: str | None = None,
         name: str | None = None,
         organization: Organization | OrganizationId | None = None,
+        author: Author | None = None,
     ) -> Imported:
-        """What the file holds is here, all of it or, with an error, nothing. An agent is suspended until resumed."""
+        """What the file holds is here, all of it or, with an error, nothing. An agent is suspended until resumed.
+
+        With an `author`, raises `NotAllowed` if that person may not define such an agent.
+        """
         home = await self._organization(organization)
-        made = await importing.take_in(self.db, home, path, handle=handle, name=name)
+        policy = self.definition_policy(author)
+        made = await importing.take_in(self.db, policy, home, path, handle=handle, name=name)
         if made.kind != "agent":
             return made
         # Not refused: a file of another house cannot be changed. The agent is parked when it is to think.

@@ -48,9 +48,13 @@ class Minds(Wiring):
         """Answer what an agent has asked. The first answer stands: a second one raises `AlreadySettled`."""
         return await self.db.write(calls.answer_as, id_of(call), as_text(result), id_of(by))
 
+    async def is_answer_address(self, call_id: str, key: str) -> bool:
+        """Whether this is the key of the address at which a service may answer the call."""
+        return await asyncio.to_thread(self.vault.signed, call_id, ANSWERING, key)
+
     async def answer_from_service(self, call_id: str, key: str, result: JsonValue) -> Call:
         """A service that was told `answer_address` answers. Raises `NotFound` where the key is not the address's."""
-        if not await asyncio.to_thread(self.vault.signed, call_id, ANSWERING, key):
+        if not await self.is_answer_address(call_id, key):
             raise NotFound("call", call_id)
         return await self.db.write(calls.answer, call_id, as_text(result))
 

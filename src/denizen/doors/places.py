@@ -16,7 +16,7 @@ from denizen.errors import OutcomeUnknown
 from denizen.forgetting import changing
 from denizen.ids import AgentId, EntityId, MessageId, OrganizationId, SpaceId, new_id
 from denizen.panel import rounds
-from denizen.spaces import ask_again, directory, posting, reading, searching
+from denizen.spaces import ask_again, directory, leaving, posting, reading, searching
 from denizen.spaces import floor as floor_rule
 from denizen.spaces.directory import Attention, Entity, Floor, Member, Organization, Space, SpaceKind
 from denizen.spaces.handles import handle_from
@@ -82,7 +82,7 @@ class Places(Wiring):
         await self.db.write(directory.join, id_of(space), id_of(who), attention=attention)
 
     async def leave(self, space: Space | SpaceId, who: Who | EntityId) -> None:
-        await self.db.write(directory.leave, id_of(space), id_of(who))
+        await self.db.write(leaving.leave, id_of(space), id_of(who))
 
     async def attend(self, space: Space | SpaceId, who: Who | EntityId, attention: Attention) -> None:
         """From now on this much of the space reaches the member: all, mentions, none."""

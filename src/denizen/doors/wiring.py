@@ -20,6 +20,7 @@ from denizen.agents.instance_lock import InstanceLock
 from denizen.agents.outlook import Outlook
 from denizen.agents.registry import Agent
 from denizen.agents.residents import Pace, Residents
+from denizen.agents.restrictions import NO_ACCESS, Author, DefinitionPolicy, HostAccess
 from denizen.bus.local import LocalBus
 from denizen.bus.port import Bus
 from denizen.bus.streams import PANEL, WAKE, woken
@@ -102,6 +103,7 @@ class Wiring:
         classifier: Classifier | None = None,
         server_budget: BudgetSettings | None = None,
         lock_folder: Path | None = None,
+        host_access: HostAccess = NO_ACCESS,
     ) -> None:
         self.clock: Clock = clock or SystemClock()
         self.models = Models(models)
@@ -110,6 +112,8 @@ class Wiring:
         self.instance = new_id()
         self._lock = None if lock_folder is None else InstanceLock(lock_folder, self.instance)
         """By which others on this machine know whether this process is alive."""
+        self._policy = DefinitionPolicy(host_access)
+        """What organizations other than the first may use of this machine."""
         self._database_url = database_url
         self._bus: Bus = _make_bus(redis_url, self.clock)
         self._shared_bus = redis_url is not None
@@ -221,6 +225,16 @@ class Wiring:
     def tools(self) -> list[OutsideTool]:
         """The same, each with what it is for, by name."""
         return [self._tools[name] for name in sorted(self._tools)]
+
+    async def tools_for(self, organization_id: OrganizationId) -> list[OutsideTool]:
+        """Those that agents of this organization can be given by name."""
+        if await self.db.read(directory.first_organization) == organization_id:
+            return self.tools
+        return [each for each in self.tools if each.name in self._policy.access.tools]
+
+    def definition_policy(self, author: Author | None = None) -> DefinitionPolicy:
+        """What may be said in definitions here: by that person or, without one, by this program."""
+        return self._policy if author is None else self._policy.by(author)
 
     @property
     def lease_seconds(self) -> float:
@@ -421,6 +435,7 @@ class Wiring:
             routes=self._routes,
             triages=self._triages,
             vault=self.vault,
+            policy=self._policy,
             embedder=self.embedder,
             errands=self._errands,
             outside=self._outside,

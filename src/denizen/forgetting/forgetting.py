@@ -33,13 +33,13 @@ from denizen.forgetting.redacting import Redactor, each_once
 from denizen.ids import AgentId, EntityId, MessageId, OrganizationId, SpaceId, new_id
 from denizen.inbox import statuses
 from denizen.inbox.events import ABOUT, BEFORE
-from denizen.inbox.format import one_line, plain_name, quote
+from denizen.inbox.format import one_line, quote, speaker
 from denizen.memory import access, items, rolling
 from denizen.memory.access import Visitor
 from denizen.memory.items import Remembered
 from denizen.models import codec
 from denizen.models.tokens import estimate_message
-from denizen.spaces import directory, editing, posting
+from denizen.spaces import directory, editing, leaving, posting
 from denizen.spaces.markdown import render
 from denizen.spaces.posting import Message
 from denizen.spaces.quotes import FORGOTTEN, Quotes, said
@@ -205,7 +205,7 @@ def forget_person(
     new_handle = f"forgotten-{person_id[-12:]}"
     work.rename_in_definitions(person.handle, new_handle)
     for each in directory.spaces_of(tx, person_id):
-        directory.leave(tx, each.id, person_id)
+        leaving.leave(tx, each.id, person_id)
         work.removed["memberships"] += 1
         work.concern(row[0] for row in tx.all(_agents_in, space_id=each.id))
     work.forget_memories(items.of_person(tx, person_id))
@@ -898,11 +898,13 @@ def _apply(redactor: Redactor, how: str, stored: str | None) -> str | None:
 
 def _as_shown(message: Message) -> Iterator[tuple[str, str]]:
     """How agents read the message, in the inbox and in a transcript: for one too short to be known by its words."""
-    who = f"{plain_name(message.author_name)} ({message.author_kind}):"
     text = quote(message.text)
-    yield f"{who} {text}", f'{who} "{FORGOTTEN}"'
-    if text.startswith("\n"):
-        yield f"{who}{text}", f'{who} "{FORGOTTEN}"'
+    # With the handle, where it is shown, and without it, as it was in older entries.
+    for handle in dict.fromkeys((message.author_handle, None)):
+        who = f"{speaker(message.author_name, message.author_kind, handle)}:"
+        yield f"{who} {text}", f'{who} "{FORGOTTEN}"'
+        if text.startswith("\n"):
+            yield f"{who}{text}", f'{who} "{FORGOTTEN}"'
 
 
 def _glance(text: str) -> str:

@@ -110,6 +110,7 @@ _columns = (
     messages.c.text,
     events.c.waits,
     events.c.interruptions,
+    entities.c.handle,
 )
 
 _joined = (
@@ -228,7 +229,7 @@ def pending(tx: Tx, agent_id: AgentId, *, limit: int = LOOKED_AT) -> list[Event]
     rows = tx.all(_pending, agent_id=agent_id, limit=limit)
     found, held_up = list[Event](), set[str]()
     for row in rows:
-        event, not_before = _event(row), row[18]
+        event, not_before = _event(row), row[19]
         urgent = event.lane == "urgent"
         if not_before > tx.now:
             held_up.update([event.space_id] if event.space_id is not None and not urgent else [])
@@ -284,7 +285,7 @@ def listed(
     for name, behind in lanes:
         where = {"state": state, "lane": int(name == "normal"), "after": behind, "limit": limit - len(rows)}
         rows += tx.all(_in_lane, agent_id=agent_id, **where)
-    return [Listed(_event(row), row[18], row[19], row[20]) for row in rows]
+    return [Listed(_event(row), row[19], row[20], row[21]) for row in rows]
 
 
 def taken(tx: Tx, agent_id: AgentId, cycle_id: CycleId) -> list[Event]:
@@ -314,6 +315,7 @@ def _event(row: tuple[Any, ...]) -> Event:
         payload=payload,
         waits=bool(row[16]),
         interruptions=row[17],
+        sender_handle=row[18],
     )
 
 

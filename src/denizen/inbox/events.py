@@ -52,5 +52,7 @@ class Event:
     `call_id`, `data`."""
     waits: bool = False
     """Whether a person waits for this agent's answer to it."""
+    sender_handle: str | None = None
+    """By which two senders of the same name are told apart."""
     interruptions: int = 0
     """How often a process died over it before the first answer: not its fault, and counted apart from `attempts`."""

@@ -20,6 +20,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from denizen.clock import SECOND, moment, zone_or_utc
+from denizen.folding import fold
 from denizen.inbox.events import Event, EventType
 
 MID_CYCLE_UPDATE = "MID-CYCLE UPDATE"
@@ -163,6 +164,21 @@ def plain_name(name: str) -> str:
     return _cut_name(name) if _is_words(name) else quoted_name(name)
 
 
+_NOT_IN_HANDLE = re.compile(r"[^a-z0-9]+")
+
+
+@lru_cache(maxsize=4096)
+def speaker(name: str, kind: str | None, handle: str | None) -> str:
+    """Who speaks, so that nobody reads like somebody else: `Noor (human)`, or `Noor (human, @noor-2)`.
+
+    The handle is left out only if it is the one that follows from the name as it looks. Handles are unique, so of all
+    whose names look the same, one at most is named without it. The form depends on nothing but these three.
+    """
+    usual = handle is None or _NOT_IN_HANDLE.sub("-", fold(name)).strip("-") == handle
+    about = [each for each in (kind, None if usual else f"@{handle}") if each]
+    return f"{plain_name(name)} ({', '.join(about)})" if about else plain_name(name)
+
+
 @lru_cache(maxsize=4096)
 def quoted_name(name: str) -> str:
     """A name on one line in quotation marks, with none inside."""
@@ -249,12 +265,16 @@ def _sender(event: Event) -> str:
     """Who says it, for messages; what plans, timers and notices say has no speaker."""
     if not _is_message(event):
         return ""
-    kind = f" ({event.sender_kind})" if event.sender_kind else ""
-    return f" {_sender_name(event)}{kind}:"
+    return f" {speaker(*_sender_of(event), event.sender_handle)}:"
 
 
-def _sender_name(event: Event) -> str:
-    return plain_name(event.sender_name or event.sender_id or "someone")
+def _sender_of(event: Event) -> tuple[str, str | None]:
+    return event.sender_name or event.sender_id or "someone", event.sender_kind
+
+
+def sender_name(event: Event) -> str:
+    """The name of who sent the message, with the handle where it does not follow from the name."""
+    return speaker(_sender_of(event)[0], None, event.sender_handle)
 
 
 def _is_message(event: Event) -> bool:
@@ -293,7 +313,7 @@ def _preview_line(event: Event) -> str:
 
 def _preview_source(event: Event) -> tuple[str, str]:
     if _is_message(event):
-        return plain_name(event.space_name or event.space_id or "Space"), _sender_name(event)
+        return plain_name(event.space_name or event.space_id or "Space"), sender_name(event)
     origin = _ORIGINS[event.type]
     name = _text_of(event, origin.name_key)
     return origin.title, plain_name(name) if name else ""

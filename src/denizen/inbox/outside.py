@@ -12,7 +12,7 @@ from denizen.storage.database import storable
 
 NESTING: Final = 100
 """How deep data may be nested. Deeper ones could be read and not be written again."""
-_WALKED: Final = 2 * NESTING
+MAX_NESTING: Final = 2 * NESTING
 """How deep anything of ours may be nested: such data, and what is around them."""
 
 
@@ -50,7 +50,7 @@ def parsed(text: str) -> JsonValue:
         data: JsonValue = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return None if is_deep(data, _WALKED) else data
+    return None if is_deep(data, MAX_NESTING) else data
 
 
 def is_deep(data: JsonValue, levels: int = NESTING) -> bool:

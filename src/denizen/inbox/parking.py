@@ -16,7 +16,7 @@ from sqlalchemy import bindparam, exists, or_, select, update
 
 from denizen.bus.streams import WAKE, wake_payload
 from denizen.clock import SECOND, Instant
-from denizen.ids import AgentId, OrganizationId
+from denizen.ids import AgentId, MessageId, OrganizationId, SpaceId
 from denizen.inbox import statuses
 from denizen.inbox.statuses import PARKING_CAUSES, Cause, ParkingCause
 from denizen.storage.database import Tx, statement
@@ -110,6 +110,31 @@ def recover(tx: Tx, agent_id: AgentId) -> None:
     """The agent has thought a cycle to its end: what kept it from that is over."""
     unpark(tx, agent_id)
     statuses.clear_failing(tx, agent_id)
+
+
+def show_if_unable(
+    tx: Tx,
+    agent_id: AgentId,
+    space_id: SpaceId,
+    message_id: MessageId | None,
+    *,
+    status: str,
+    held_by: str | None,
+    held_until: int | None,
+) -> bool:
+    """Whether the agent cannot think now, by its status or because it is parked; if so, the space shows why."""
+    if status == "dead":
+        statuses.show(tx, agent_id, space_id, "deleted", message_id=message_id)
+    elif status == "suspended" and held_by is None:
+        statuses.show(tx, agent_id, space_id, "suspended", message_id=message_id)
+    elif status == "suspended":
+        statuses.show(tx, agent_id, space_id, "budget", message_id=message_id, retry_at=held_until, scope=held_by)
+    elif (parked := get(tx, agent_id)) is not None:
+        cause, until = parked.cause, parked.until
+        statuses.show(tx, agent_id, space_id, cause, message_id=message_id, retry_at=until, **parked.detail)
+    else:
+        return False
+    return True
 
 
 _has_trouble = statement(select(agents.c.id).where(agents.c.id == bindparam("id"), HAS_TROUBLE))

@@ -127,6 +127,16 @@ _NO_KEY: Final = _Wording(
     ("try_again", "settings"),
 )
 """Of the cause `key`, where the detail `missing` says that there is none."""
+_NEXT_DAY: Final = "Your message is kept. {agent} answers after 00:00 UTC, or when the limit is raised."
+_RAISED: Final = "Your message is kept. {agent} answers when the limit is raised."
+_BUDGETS: Final[Mapping[str, _Wording]] = {
+    "agent:day": _Wording("The budget of {agent} for today is used up.", _NEXT_DAY, ("budget",)),
+    "agent:total": _Wording("The budget of {agent} is used up.", _RAISED, ("budget",)),
+    "organization:day": _Wording("The organization's budget for today is used up.", _NEXT_DAY, ("budget",)),
+    "organization:total": _Wording("The organization's budget is used up.", _RAISED, ("budget",)),
+    "server:day": _Wording("The daily limit of this server is used up.", _NEXT_DAY, ("budget",)),
+}
+"""Of the cause `budget`, by the detail `scope`: which budget it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +158,7 @@ class SpaceStatus:
     @property
     def text(self) -> str:
         """What prevents the answer, what happens next and who can mend it, for the person who waits."""
-        wording = _NO_KEY if self.cause == "key" and self.detail.get("missing") else _WORDINGS[self.cause]
+        wording = _wording(self.cause, self.detail)
         words = _Words(self.detail, agent=self.agent_name)
         said = " ".join(part.format_map(words) for part in (wording.trouble, wording.then) if part)
         return said[0].upper() + said[1:]
@@ -156,6 +166,14 @@ class SpaceStatus:
     @property
     def actions(self) -> tuple[Action, ...]:
         return _WORDINGS[self.cause].actions
+
+
+def _wording(cause: Cause, detail: Mapping[str, JsonValue]) -> _Wording:
+    if cause == "key" and detail.get("missing"):
+        return _NO_KEY
+    if cause == "budget" and (budget := _BUDGETS.get(str(detail.get("scope")))) is not None:
+        return budget
+    return _WORDINGS[cause]
 
 
 class _Words(dict[str, str]):
@@ -188,6 +206,11 @@ def _upsert(insert: Any) -> Any:
 
 
 _show = Statement(_upsert(sqlite.insert), _upsert(postgresql.insert))
+_is_member = statement(
+    select(memberships.c.entity_id).where(
+        memberships.c.space_id == bindparam("space_id"), memberships.c.entity_id == bindparam("agent_id")
+    )
+)
 
 
 def show(
@@ -200,7 +223,12 @@ def show(
     retry_at: int | None = None,
     **detail: JsonValue,
 ) -> None:
-    """The space shows this status of the agent, in place of an older one with the same cause."""
+    """The space shows this status of the agent, in place of an older one with the same cause.
+
+    Of an agent that is not in the space any more it shows nothing.
+    """
+    if tx.one(_is_member, space_id=space_id, agent_id=agent_id) is None:
+        return
     tx.run(
         _show,
         space_id=space_id,
@@ -252,75 +280,22 @@ def show_for(
         show(tx, agent_id, space_id, cause, message_id=about, retry_at=retry_at, **detail)
 
 
-_clear_in_space = statement(
-    delete(space_statuses)
-    .where(
-        space_statuses.c.space_id == bindparam("space"),
-        space_statuses.c.agent_id == bindparam("agent"),
-        space_statuses.c.cause.not_in(SET_ASIDE),
-    )
-    .returning(space_statuses.c.space_id)
-)
-_clear_for_now = statement(
-    delete(space_statuses)
-    .where(
-        space_statuses.c.space_id == bindparam("space"),
-        space_statuses.c.agent_id == bindparam("agent"),
-        space_statuses.c.cause.in_(("failing", "no_reply", "limit")),
-    )
-    .returning(space_statuses.c.space_id)
-)
-_clear_one = statement(
-    delete(space_statuses)
-    .where(
-        space_statuses.c.agent_id == bindparam("agent"),
-        space_statuses.c.cause == bindparam("why"),
-    )
-    .returning(space_statuses.c.space_id)
-)
-_clear_one_in_space = statement(
-    delete(space_statuses)
-    .where(
-        space_statuses.c.space_id == bindparam("space"),
-        space_statuses.c.agent_id == bindparam("agent"),
-        space_statuses.c.cause == bindparam("why"),
-    )
-    .returning(space_statuses.c.space_id)
-)
+_here = space_statuses.c.space_id == bindparam("space")
+_cause = space_statuses.c.cause
 
 
-def clear_in_space(tx: Tx, agent_id: AgentId, space_id: SpaceId, *, thinking: bool) -> None:
-    """The agent has spoken in the space: by itself, or somebody in its name, which does not mean that it can think.
-
-    What the space shows of messages that were set aside stays: those have no answer.
-    """
-    _announce(tx, agent_id, tx.all(_clear_in_space if thinking else _clear_for_now, agent=agent_id, space=space_id))
+def _clearing(*which: Any) -> Statement:
+    """Deletes these statuses of an agent, and gives the spaces that showed them."""
+    of_agent = space_statuses.c.agent_id == bindparam("agent")
+    return statement(delete(space_statuses).where(of_agent, *which).returning(space_statuses.c.space_id))
 
 
-_clear_earlier = statement(
-    delete(space_statuses)
-    .where(
-        space_statuses.c.space_id == bindparam("space"),
-        space_statuses.c.agent_id == bindparam("agent"),
-        or_(
-            space_statuses.c.cause.in_(("no_reply", "limit")),
-            space_statuses.c.cause.in_(SET_ASIDE)
-            & space_statuses.c.message_id.in_(select(messages.c.id).where(messages.c.author_id == bindparam("person"))),
-        ),
-    )
-    .returning(space_statuses.c.space_id)
-)
 _still_set_aside = exists().where(
     events.c.agent_id == space_statuses.c.agent_id,
     events.c.state != "done",
     events.c.state == "dead",
     events.c.waits == 1,
     events.c.space_id == space_statuses.c.space_id,
-)
-_clear_tried_again = statement(
-    delete(space_statuses)
-    .where(space_statuses.c.agent_id == bindparam("agent"), space_statuses.c.cause.in_(SET_ASIDE), ~_still_set_aside)
-    .returning(space_statuses.c.space_id)
 )
 _still_failing = exists().where(
     events.c.agent_id == space_statuses.c.agent_id,
@@ -330,26 +305,57 @@ _still_failing = exists().where(
     events.c.attempts > 0,
     events.c.space_id == space_statuses.c.space_id,
 )
-_clear_failing = statement(
-    delete(space_statuses)
-    .where(space_statuses.c.agent_id == bindparam("agent"), space_statuses.c.cause == "failing", ~_still_failing)
-    .returning(space_statuses.c.space_id)
-)
+_by_person = space_statuses.c.message_id.in_(select(messages.c.id).where(messages.c.author_id == bindparam("person")))
+_clear_after_answer = _clearing(_here, _cause.not_in(SET_ASIDE))
+_clear_after_words = _clearing(_here, _cause.in_(("failing", "no_reply", "limit")))
+_clear_earlier = _clearing(_here, or_(_cause.in_(("no_reply", "limit")), _cause.in_(SET_ASIDE) & _by_person))
+_clear_tried_again = _clearing(_cause.in_(SET_ASIDE), ~_still_set_aside)
+_clear_failing = _clearing(_cause == "failing", ~_still_failing)
+_clear_cause = _clearing(_cause == bindparam("why"))
+_clear_cause_in_space = _clearing(_here, _cause == bindparam("why"))
+_clear_agent_in_space = _clearing(_here)
+
+
+def _clear(tx: Tx, which: Statement, agent_id: AgentId, **where: str) -> None:
+    for space in {row[0] for row in tx.all(which, agent=agent_id, **where)}:
+        tx.announce(space_topic(space), StatusChanged(space, agent_id).to_payload())
+
+
+def clear(tx: Tx, agent_id: AgentId, causes: Iterable[Cause], space_id: SpaceId | None = None) -> None:
+    """These causes are over, in that space or everywhere."""
+    for cause in causes:
+        if space_id is None:
+            _clear(tx, _clear_cause, agent_id, why=cause)
+        else:
+            _clear(tx, _clear_cause_in_space, agent_id, why=cause, space=space_id)
+
+
+def clear_in_space(tx: Tx, agent_id: AgentId, space_id: SpaceId, *, thinking: bool) -> None:
+    """The agent has spoken in the space: by itself, or somebody in its name, which does not mean that it can think.
+
+    What the space shows of messages that were set aside stays: those have no answer.
+    """
+    _clear(tx, _clear_after_answer if thinking else _clear_after_words, agent_id, space=space_id)
 
 
 def clear_earlier(tx: Tx, agent_id: AgentId, space_id: SpaceId, author_id: EntityId) -> None:
     """A person speaks to the agent again: what the space showed of their earlier messages is over."""
-    _announce(tx, agent_id, tx.all(_clear_earlier, agent=agent_id, space=space_id, person=author_id))
+    _clear(tx, _clear_earlier, agent_id, space=space_id, person=author_id)
 
 
 def clear_tried_again(tx: Tx, agent_id: AgentId) -> None:
     """Messages of this agent that were set aside may have been taken up again: no space shows what is over."""
-    _announce(tx, agent_id, tx.all(_clear_tried_again, agent=agent_id))
+    _clear(tx, _clear_tried_again, agent_id)
 
 
 def clear_failing(tx: Tx, agent_id: AgentId) -> None:
     """The agent thinks again: it has trouble only where a message still waits to be tried again."""
-    _announce(tx, agent_id, tx.all(_clear_failing, agent=agent_id))
+    _clear(tx, _clear_failing, agent_id)
+
+
+def clear_agent_in_space(tx: Tx, agent_id: EntityId, space_id: SpaceId) -> None:
+    """The agent has left the space, which shows no status of it any more."""
+    _clear(tx, _clear_agent_in_space, agent_id, space=space_id)
 
 
 _of_message = statement(
@@ -373,11 +379,7 @@ _newest_held_up = statement(_newest_waiting.where(events.c.state.in_(("pending",
 _newest_set_aside = statement(_newest_waiting.where(events.c.state == "dead"))
 _point_at = statement(
     update(space_statuses)
-    .where(
-        space_statuses.c.space_id == bindparam("space"),
-        space_statuses.c.agent_id == bindparam("agent"),
-        space_statuses.c.cause == bindparam("why"),
-    )
+    .where(_here, space_statuses.c.agent_id == bindparam("agent"), _cause == bindparam("why"))
     .values(message_id=bindparam("other"))
 )
 
@@ -394,28 +396,12 @@ def leave_out(tx: Tx, space_id: SpaceId, message_id: MessageId) -> None:
             tx.announce(space_topic(space_id), StatusChanged(space_id, agent_id).to_payload())
 
 
+_clear_space = statement(delete(space_statuses).where(_here))
+
+
 def clear_space(tx: Tx, space_id: SpaceId) -> None:
     """The space shows no status any more."""
     tx.run(_clear_space, space=space_id)
-
-
-_clear_space = statement(delete(space_statuses).where(space_statuses.c.space_id == bindparam("space")))
-
-
-def clear(tx: Tx, agent_id: AgentId, causes: Iterable[Cause], space_id: SpaceId | None = None) -> None:
-    """These causes are over, in that space or everywhere."""
-    for cause in causes:
-        rows = (
-            tx.all(_clear_one, agent=agent_id, why=cause)
-            if space_id is None
-            else tx.all(_clear_one_in_space, agent=agent_id, why=cause, space=space_id)
-        )
-        _announce(tx, agent_id, rows)
-
-
-def _announce(tx: Tx, agent_id: AgentId, rows: Iterable[tuple[Any, ...]]) -> None:
-    for space in {row[0] for row in rows}:
-        tx.announce(space_topic(space), StatusChanged(space, agent_id).to_payload())
 
 
 _statuses = select(

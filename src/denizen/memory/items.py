@@ -23,7 +23,7 @@ from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId, new_id
 from denizen.memory.audience import Owner
 from denizen.memory.likeness import contradiction
 from denizen.memory.policy import Scope
-from denizen.spaces.quotes import said
+from denizen.spaces.quotes import spelled
 from denizen.storage.database import Tx, insert_ignore, statement, storable
 from denizen.storage.schema import kept_out, memories, memory_owners, memory_sources, memory_terms
 
@@ -126,7 +126,7 @@ def as_remembered(row: tuple[Any, ...]) -> Remembered:
 
 def hash_of(owner: str, text: str) -> str:
     """By what the same words of the same owner are known. Who does not know the words cannot tell them from it."""
-    words = " ".join(said(text)) or " ".join(text.split())
+    words = " ".join(spelled(text)) or " ".join(text.split())
     return hashlib.blake2b(words.encode(), digest_size=16, key=owner[-64:].encode()[-64:]).hexdigest()
 
 

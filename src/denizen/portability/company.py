@@ -8,6 +8,7 @@ from sqlalchemy import bindparam, select
 
 from denizen.agents import registry
 from denizen.agents.definition import AgentDefinition
+from denizen.agents.restrictions import UNRESTRICTED_PARTS_ONLY
 from denizen.ids import EntityId, OrganizationId
 from denizen.portability.lines import EntityLine
 from denizen.spaces import directory
@@ -70,7 +71,14 @@ class Company:
             self.people.append(handle)
             return directory.create_entity(self._tx, self._home, line.kind, name=line.name, handle=handle, id=id).id
         self.absent.append(handle)
-        definition = AgentDefinition()
-        made = registry.create(self._tx, self._home, name=line.name, handle=handle, definition=definition, id=id)
+        made = registry.create(
+            self._tx,
+            UNRESTRICTED_PARTS_ONLY,
+            self._home,
+            name=line.name,
+            handle=handle,
+            definition=AgentDefinition(),
+            id=id,
+        )
         registry.delete(self._tx, made.id)
         return made.id

@@ -3,6 +3,9 @@
 The file is read twice. The first time every line is checked, outside any transaction; the second time one transaction
 writes it. Identifiers stay as they are where nobody has them, so that an agent and its spaces, each from its own file,
 find each other again; else new ones are made.
+
+An id in a file means something in that file or something of the organization that takes it in, and never anything of
+another organization.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from denizen.agents.restrictions import DefinitionPolicy
 from denizen.consciousness.recall import settling
 from denizen.errors import InvalidInput
 from denizen.ids import AgentId, OrganizationId
@@ -21,7 +25,13 @@ from denizen.storage.database import Database
 
 
 async def take_in(
-    db: Database, organization_id: OrganizationId, path: Path, *, handle: str | None = None, name: str | None = None
+    db: Database,
+    policy: DefinitionPolicy,
+    organization_id: OrganizationId,
+    path: Path,
+    *,
+    handle: str | None = None,
+    name: str | None = None,
 ) -> Imported:
     """What the file holds is here, all of it or, with an error, nothing."""
     source = Source(path)
@@ -29,10 +39,10 @@ async def take_in(
     if header.kind == "space":
         if handle is not None:
             raise InvalidInput("A space has no handle: this file holds a space.")
-        await asyncio.to_thread(check_space, source)
-        return await db.write(import_space, organization_id, source, name=name)
-    await asyncio.to_thread(check_agent, source)
-    made = await db.write(import_agent, organization_id, source, handle=handle, name=name)
+        ids = await asyncio.to_thread(check_space, source)
+        return await db.write(import_space, organization_id, source, ids, name=name)
+    toolsets = await asyncio.to_thread(check_agent, source)
+    made = await db.write(import_agent, policy, organization_id, source, toolsets, handle=handle, name=name)
     # What it can recall is found without much searching; lives in the house would see to it as well.
     await settling.settle(db, AgentId(made.id))
     return made

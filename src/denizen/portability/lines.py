@@ -43,6 +43,7 @@ def _checked_document(document: dict[str, JsonValue]) -> dict[str, JsonValue]:
 Text = Annotated[str, AfterValidator(_checked)]
 Document = Annotated[dict[str, JsonValue], AfterValidator(_checked_document)]
 Id = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[\w:.@-]+$"), AfterValidator(_checked)]
+IdOrEmpty = Annotated[str, Field(max_length=200, pattern=r"^[\w:.@-]*$"), AfterValidator(_checked)]
 Number = Annotated[int, Field(ge=0, le=2**62)]
 Time = Annotated[int, Field(ge=0, le=LATEST)]
 """One that can be told: what an agent is told of its plans, its past and its inbox has times in it."""
@@ -244,7 +245,7 @@ class PassageLine(_Line):
     number: Number
     cycle: Number
     kind: Literal["heard", "said", "did", "summary", "forgotten"]
-    space_id: Text
+    space_id: IdOrEmpty
     speaker_id: Id | None
     speaker: Text | None
     message_id: Id | None
@@ -431,7 +432,7 @@ class RollingLine(_Line):
     """What the conversation came to, up to a message."""
 
     row: Literal["rolling"] = "rolling"
-    reader_id: Text
+    reader_id: IdOrEmpty
     """Empty: the conversation's own; else the advisor's whose it is."""
     summary: Text
     memory: Document

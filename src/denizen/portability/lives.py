@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Collection
 from typing import Any
+from uuid import NAMESPACE_OID, uuid5
 
 from pydantic import ValidationError
 from sqlalchemy import bindparam, select, update
 
 from denizen.agents import registry
 from denizen.agents.definition import AgentDefinition
-from denizen.agents.reserved import new_dangers
+from denizen.agents.restrictions import DefinitionPolicy, dangerous_parts
+from denizen.consciousness import eras
+from denizen.consciousness import layers as layering
 from denizen.consciousness import lease as leases
 from denizen.consciousness.recall.passages import RECALLABLE
 from denizen.errors import HandleTaken, InvalidInput
@@ -49,7 +53,7 @@ from denizen.portability.lines import (
     ToolsetLine,
 )
 from denizen.portability.memories import Remembering
-from denizen.portability.reading import Fault, Source, first_line, require
+from denizen.portability.reading import Fault, Source, first_line, require, require_valid
 from denizen.portability.rows import Rows, into, values
 from denizen.portability.standing import Conversations
 from denizen.reflection import records
@@ -76,18 +80,19 @@ from denizen.storage.schema import (
     spaces,
     toolsets,
 )
+from denizen.tools.tool import digest_of
 
 # Checking
 
 
-def check_agent(source: Source) -> AgentLine:
-    """The agent of the file, every line of which can be taken in. Raises `ImportInvalid` where one cannot."""
+def check_agent(source: Source) -> frozenset[str]:
+    """The digests of the tools that are in the file. Raises `ImportInvalid` where a line cannot be taken in."""
     source.check("agent")
     first, life = first_line(source, AgentLine), _Life(source.fault)
     for number, line in source.lines():
         life.check(number, line)
     life.end(first)
-    return first
+    return frozenset(life.toolsets)
 
 
 def _checked_definition(line: AgentLine, fault: Fault) -> AgentDefinition:
@@ -113,6 +118,7 @@ class _Life:
         self._eras: set[int] = set()
         self._keys: set[tuple[Any, ...]] = set()
         self._conversations = Conversations(fault)
+        self.toolsets: set[str] = set()
 
     def check(self, number: int, line: Line) -> None:
         match line:
@@ -134,8 +140,11 @@ class _Life:
             case SelfLine():
                 self._eras.add(line.era)
                 self._unique(number, "self", line.era)
+                otherwise = "what it was shortened to cannot be read"
+                require_valid(self._fault, number, lambda: _check_shortened(line.shortened), otherwise)
             case LayerLine():
                 self._unique(number, "layer", line.level, line.first)
+                require_valid(self._fault, number, lambda: layering.load(line.digest), "its digest cannot be read")
             case GoalLine():
                 self._unique(number, "goal", line.number)
             case NoteLine():
@@ -147,7 +156,10 @@ class _Life:
             case MemoryLine() | KeptOutLine():
                 self._conversations.check(number, line)
             case ToolsetLine():
-                pass
+                # Kept once for the whole server: nobody may put other tools under the digest of somebody's.
+                known = digest_of(line.tools) == line.digest
+                self._require(number, known, "its digest is not that of its tools")
+                self.toolsets.add(line.digest)
             case _:
                 raise self._fault(number, f"a line {line.row!r} does not belong here")
 
@@ -186,6 +198,7 @@ class _Life:
         if line.kind == "response":
             # Without these a request cannot be built again, nor the life copied.
             known = isinstance(made_of, dict) and {"era", "from", "tools", "settings", "model"} <= made_of.keys()
+            known = known and isinstance(made_of["tools"], str)
             self._require(number, known, "it does not say what its request was made of")
 
     def _check_detail(self, number: int, line: EffectLine | LongTextLine | EventLine) -> None:
@@ -201,6 +214,7 @@ class _Life:
                 self._unique(number, "long_text", line.id)
 
     def _check_plan(self, number: int, line: PlanLine) -> None:
+        self._unique(number, "plan id", line.id)
         self._unique(number, "plan", line.name if line.kind == "plan" else line.id, line.kind)
         try:
             when = schedule.load(line.schedule)
@@ -210,6 +224,11 @@ class _Life:
             raise self._fault(number, "its schedule cannot be read") from error
         except InvalidInput as error:
             raise self._fault(number, str(error).rstrip(".")) from error
+
+
+def _check_shortened(encoded: str | None) -> None:
+    if not all(type(each) is int for each in eras.shortened_of(encoded).values()):
+        raise TypeError("characters")
 
 
 # Writing
@@ -263,12 +282,22 @@ _set_mind = statement(
 
 @long_running
 def import_agent(
-    tx: Tx, organization_id: OrganizationId, source: Source, *, handle: str | None = None, name: str | None = None
+    tx: Tx,
+    policy: DefinitionPolicy,
+    organization_id: OrganizationId,
+    source: Source,
+    toolsets: Collection[str],
+    *,
+    handle: str | None = None,
+    name: str | None = None,
 ) -> Imported:
-    """The agent of the file, which has been checked, is here with its whole life: suspended, and in no space."""
+    """The agent of the file, which has been checked, is here with its whole life: suspended, and in no space.
+
+    `toolsets` are the digests of the tools in the file. Raises `NotAllowed` if the policy refuses its definition.
+    """
     first = first_line(source, AgentLine)
-    agent_id = _admit(tx, organization_id, first, handle, name, source.fault)
-    arriving = _Arriving(tx, organization_id, first.id, agent_id)
+    agent_id = _admit(tx, policy, organization_id, first, handle, name, source.fault)
+    arriving = _Arriving(tx, organization_id, first.id, agent_id, toolsets)
     for _, line in source.lines():
         arriving.add(line)
     counts = arriving.finish()
@@ -292,28 +321,37 @@ def import_agent(
         made.entity.handle,
         counts,
         secrets=first.secrets,
-        dangers=tuple(new_dangers(None, made.definition)),
+        dangers=tuple(dangerous_parts(made.definition)),
         people=tuple(arriving.company.people),
     )
 
 
 def _admit(
-    tx: Tx, home: OrganizationId, line: AgentLine, handle: str | None, name: str | None, fault: Fault
+    tx: Tx,
+    policy: DefinitionPolicy,
+    home: OrganizationId,
+    line: AgentLine,
+    handle: str | None,
+    name: str | None,
+    fault: Fault,
 ) -> AgentId:
     """An agent of that definition that thinks nothing yet; where a space came before it, the one in whose name it is
     kept there."""
     definition, called = _checked_definition(line, fault), name or line.name
+    policy.check(tx, home, None, definition)
     shell = tx.one(_shell, id=line.id, organization_id=home)
     if shell is not None and handle in (None, shell[0]):
         agent_id = AgentId(line.id)
         tx.run(_revive, agent=agent_id)
         directory.rename(tx, agent_id, called)
-        registry.edit(tx, agent_id, definition)
+        registry.edit(tx, policy, agent_id, definition)
     else:
         free = tx.one(company.entity, id=line.id) is None
         wanted, chosen = handle or line.handle, AgentId(line.id) if free else None
         try:
-            agent_id = registry.create(tx, home, name=called, handle=wanted, definition=definition, id=chosen).id
+            agent_id = registry.create(
+                tx, policy, home, name=called, handle=wanted, definition=definition, id=chosen
+            ).id
         except HandleTaken as error:
             raise HandleTaken(f"{error} Give the agent another one with --handle.") from error
         registry.suspend(tx, agent_id)
@@ -325,11 +363,13 @@ def _admit(
 class _Arriving:
     """A life on its way into the tables, under the id that it has here."""
 
-    def __init__(self, tx: Tx, home: OrganizationId, old: str, agent_id: AgentId) -> None:
+    def __init__(self, tx: Tx, home: OrganizationId, old: str, agent_id: AgentId, toolsets: Collection[str]) -> None:
         self._tx = tx
         self._home = home
         self._old = old
         self._agent_id = agent_id
+        self._toolsets = toolsets
+        self._space_ids: dict[str, str] = {}
         self._rows = Rows(tx)
         self._counts: Counter[str] = Counter()
         self._forgotten = 0
@@ -387,9 +427,11 @@ class _Arriving:
             case ToolsetLine():
                 self._rows.add(_add_toolset, values(line))
             case CycleLine():
-                self._rows.add(_add_cycle, values(line) | me | {"id": self._cycle(line.number)})
+                own = {"id": self._cycle(line.number), "active_space_id": self._space(line.active_space_id)}
+                self._rows.add(_add_cycle, values(line) | me | own)
             case EntryLine():
-                self._rows.add(_add_entry, _of_cycle(line, self._cycle(line.cycle)) | me)
+                own = {"request": self._request(line)}
+                self._rows.add(_add_entry, _of_cycle(line, self._cycle(line.cycle)) | me | own)
             case EffectLine():
                 self._rows.add(_add_effect, _of_cycle(line, self._cycle(line.cycle)))
             case LongTextLine():
@@ -402,6 +444,26 @@ class _Arriving:
     def _cycle(self, number: int) -> str:
         """As a fork has it: so it is known that another has said and paid for what was said then."""
         return f"{self._agent_id}-{number}"
+
+    def _space(self, old: str | None) -> str | None:
+        """The id of the space here. One that is another organization's becomes an id that means nothing. One that is
+        nowhere yet stays: this organization may take it in later, and no other can have it then."""
+        if not old:
+            return old
+        if old in self._places:
+            return self._places[old]
+        if old not in self._space_ids:
+            foreign = standing.is_elsewhere(self._tx, self._home, old)
+            self._space_ids[old] = str(uuid5(NAMESPACE_OID, f"{self._agent_id} {old}")) if foreign else old
+        return self._space_ids[old]
+
+    def _request(self, line: EntryLine) -> str | None:
+        """What a request was made of, without tools that the file does not hold: others may have tools of that
+        digest."""
+        if line.request is None or line.kind != "response":
+            return line.request
+        made_of: dict[str, Any] = json.loads(line.request)
+        return line.request if made_of["tools"] in self._toolsets else json.dumps(made_of | {"tools": ""})
 
     def _between(self, line: OfMemory) -> tuple[Owner, Owner]:
         """Whose the memory is here, and whose it was."""
@@ -434,7 +496,7 @@ class _Arriving:
             "wakes": line.wakes,
             "hop": line.hop,
             "attempts": line.attempts,
-            "space_id": line.space_id,
+            "space_id": self._space(line.space_id),
             "message_id": said.id if said is not None and here else None,
             "payload": json.dumps(payload) if payload else None,
             "created_at": line.created_at,
@@ -445,6 +507,7 @@ class _Arriving:
         speaker = self._agent_id if line.speaker_id == self._old else self._entity(line.speaker_id)
         return values(line) | {
             "agent_id": self._agent_id,
+            "space_id": self._space(line.space_id),
             "speaker_id": speaker,
             "speaker": None if speaker else line.speaker,
             "message_id": line.message_id if here else None,

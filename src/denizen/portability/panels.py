@@ -137,6 +137,11 @@ class Board:
         """Turns that each voice has reflected on."""
         self._feelings: set[tuple[str, str]] = set()
 
+    @property
+    def ids(self) -> frozenset[str]:
+        """Those of the advisors and rounds of the file."""
+        return frozenset(self._voices - {*VOICES} | self._rounds)
+
     def check(self, number: int, line: OfPanel, said: Collection[str], people: Collection[str]) -> None:
         """`said` and `people` are the messages and those of the file."""
         match line:

@@ -31,7 +31,7 @@ def require_valid(fault: Fault, number: int, check: Callable[[], object], otherw
     """Raises the line's fault, in the words of `otherwise` or else in those of the check, where a check fails."""
     try:
         check()
-    except (DenizenError, ValueError, KeyError, TypeError) as error:
+    except (DenizenError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise fault(number, otherwise or str(error).rstrip(".")) from error
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Collection
+from typing import Final
 from uuid import NAMESPACE_OID, uuid5
 
 from sqlalchemy import bindparam, select, update
 
-from denizen.ids import OrganizationId, SpaceId, new_id
+from denizen.ids import OrganizationId, SpaceId
 from denizen.memory import documents
 from denizen.memory.audience import Owner
 from denizen.memory.policy import Policy
@@ -34,20 +36,21 @@ from denizen.portability.rows import Rows, into, values
 from denizen.spaces import directory
 from denizen.spaces.handles import check_handle, check_name
 from denizen.storage.database import Params, Tx, insert_ignore, insert_into, long_running, statement
-from denizen.storage.schema import memberships, memory_policies, messages, rollings, spaces
+from denizen.storage.schema import advisors, memberships, memory_policies, messages, rollings, rounds, spaces
 
 # Checking
 
 
-def check_space(source: Source) -> SpaceLine:
-    """The space of the file, every line of which can be taken in. Raises `ImportInvalid` where one cannot."""
+def check_space(source: Source) -> frozenset[str]:
+    """The ids of the messages, advisors and rounds of the file. Raises `ImportInvalid` where a line cannot be taken
+    in."""
     source.check("space")
     first, room = first_line(source, SpaceLine), _Room(source)
     for number, line in source.lines():
         room.check(number, line)
     if room.said != first.messages:
         raise source.fault(2, f"it speaks of {first.messages:,} messages, and there are {room.said:,}")
-    return first
+    return room.ids
 
 
 class _Room:
@@ -61,6 +64,10 @@ class _Room:
         self._messages: set[str] = set()
         self._keys: set[tuple[str, str]] = set()
         self._board = Board(source.fault)
+
+    @property
+    def ids(self) -> frozenset[str]:
+        return frozenset(self._messages) | self._board.ids
 
     def check(self, number: int, line: Line) -> None:
         match line:
@@ -116,7 +123,6 @@ class _Room:
 
 # Writing
 
-_taken = statement(select(spaces.c.id).where(spaces.c.id == bindparam("id")))
 _take_place = statement(
     update(spaces)
     .where(spaces.c.id == bindparam("space"))
@@ -128,7 +134,9 @@ _take_place = statement(
         agent_run_limit=bindparam("new_limit"),
     )
 )
-_message = statement(select(messages.c.id).where(messages.c.id == bindparam("id")))
+_TAKEN: Final = tuple(
+    statement(select(table.c.id).where(table.c.id == bindparam("id"))) for table in (messages, advisors, rounds)
+)
 _add_message = into(messages, MessageLine, "space_id")
 _add_policy = insert_ignore(memory_policies)
 _add_rolling = into(rollings, RollingLine, "space_id")
@@ -143,11 +151,16 @@ _newest = statement(
 
 
 @long_running
-def import_space(tx: Tx, organization_id: OrganizationId, source: Source, *, name: str | None = None) -> Imported:
-    """The space of the file, which has been checked, is here with everything that was said in it and who was there."""
+def import_space(
+    tx: Tx, organization_id: OrganizationId, source: Source, ids: Collection[str], *, name: str | None = None
+) -> Imported:
+    """The space of the file, which has been checked, is here with everything that was said in it and who was there.
+
+    `ids` are those of its messages, advisors and rounds.
+    """
     first = first_line(source, SpaceLine)
     space_id = _admit(tx, organization_id, first, check_name(name or first.name))
-    filling = _Filling(tx, organization_id, first.id, space_id)
+    filling = _Filling(tx, organization_id, first.id, space_id, ids)
     for _, line in source.lines():
         filling.add(line)
     counts = filling.finish()
@@ -171,7 +184,6 @@ def _admit(tx: Tx, home: OrganizationId, line: SpaceLine, name: str) -> SpaceId:
         settings = {"of_kind": line.kind, "is_private": int(private), "new_limit": line.agent_run_limit}
         tx.run(_take_place, space=line.id, called=name, new_floor=line.floor, **settings)
         return SpaceId(line.id)
-    chosen = SpaceId(new_id() if tx.one(_taken, id=line.id) is not None else line.id)
     return directory.create_space(
         tx,
         home,
@@ -180,7 +192,7 @@ def _admit(tx: Tx, home: OrganizationId, line: SpaceLine, name: str) -> SpaceId:
         private=private,
         floor=line.floor,
         agent_run_limit=line.agent_run_limit,
-        id=chosen,
+        id=standing.free_id(tx, home, line.id),
     ).id
 
 
@@ -196,10 +208,12 @@ def _seat(tx: Tx, space_id: SpaceId, company: Company, last: int) -> None:
 class _Filling:
     """A space on its way into the tables, under the id that it has here."""
 
-    def __init__(self, tx: Tx, home: OrganizationId, old: str, space_id: SpaceId) -> None:
+    def __init__(self, tx: Tx, home: OrganizationId, old: str, space_id: SpaceId, ids: Collection[str]) -> None:
         self._tx = tx
         self._old = old
         self._space_id = space_id
+        self._of_file = ids
+        self._new_ids: dict[str, str] = {}
         self._rows = Rows(tx)
         self._counts: Counter[str] = Counter()
         self.company = Company(tx, home)
@@ -222,7 +236,7 @@ class _Filling:
             case RollingLine():
                 self._rows.add(_add_rolling, values(line) | here | {"reader_id": self._own(line.reader_id)})
             case MemoryLine() | KeptOutLine():
-                self._memories.add(line, self._space_id, self._own)
+                self._memories.add(line, self._space_id, self._in_file)
             case _:
                 pass
 
@@ -232,19 +246,27 @@ class _Filling:
         return dict(self._counts)
 
     def _own(self, old: str) -> str:
-        # The same space again: what is in it has ids of its own, by which its parts know each other.
-        same = self._space_id == self._old or not old or old in panels.VOICES
-        return old if same else str(uuid5(NAMESPACE_OID, f"{self._space_id} {old}"))
+        """The id that something of the file has here. What is not in the file gets one that means nothing."""
+        if not old or old in panels.VOICES:
+            return old
+        if old not in self._new_ids:
+            stays = self._space_id == self._old and old in self._of_file and not self._is_taken(old)
+            # The same space again: what is in it has ids of its own, by which its parts know each other.
+            self._new_ids[old] = old if stays else str(uuid5(NAMESPACE_OID, f"{self._space_id} {old}"))
+        return self._new_ids[old]
+
+    def _is_taken(self, id: str) -> bool:
+        return any(self._tx.one(each, id=id) is not None for each in _TAKEN)
+
+    def _in_file(self, old: str) -> str | None:
+        return self._own(old) if old in self._of_file else None
 
     def _message(self, line: MessageLine) -> dict[str, Params]:
-        id = self._own(line.id)
-        if self._tx.one(_message, id=id) is not None:
-            id = new_id()
         return values(line) | {
-            "id": id,
+            "id": self._own(line.id),
             "space_id": self._space_id,
             "author_id": self.company[line.author_id],
             "mentions": json.dumps(line.mentions) if line.mentions else None,
-            "reply_to": None if line.reply_to is None else self._own(line.reply_to),
+            "reply_to": None if line.reply_to is None else self._in_file(line.reply_to),
             "metadata": json.dumps(line.metadata) if line.metadata else None,
         }

@@ -36,10 +36,14 @@ from denizen.spaces import directory
 from denizen.spaces.handles import check_handle, check_name
 from denizen.storage.database import Statement, Tx, insert_ignore, statement
 from denizen.storage.schema import (
+    agents,
+    cycles,
     entities,
+    events,
     feelings,
     memberships,
     panels,
+    passages,
     reflections,
     signals,
     spaces,
@@ -166,6 +170,19 @@ _ADD: Final[Mapping[type[OfStanding], Statement]] = {
     ReflectionLine: into(reflections, ReflectionLine, "agent_id"),
 }
 _home_of = statement(select(spaces.c.organization_id).where(spaces.c.id == bindparam("id")))
+_NAMED_BY_OTHERS: Final = tuple(
+    statement(
+        select(agents.c.id)
+        .join(table, table.c.agent_id == agents.c.id)
+        .where(column == bindparam("id"), agents.c.organization_id != bindparam("home"))
+        .limit(1)
+    )
+    for table, column in (
+        (events, events.c.space_id),
+        (cycles, cycles.c.active_space_id),
+        (passages, passages.c.space_id),
+    )
+)
 _nobody_is_in = (
     spaces.c.last_seq == 0,
     ~exists().where(memberships.c.space_id == spaces.c.id),
@@ -179,12 +196,26 @@ _kept_place = statement(
 
 
 def find_place(tx: Tx, home: OrganizationId, line: PlaceLine) -> SpaceId:
-    """The space, if it is here; else one that keeps its place."""
+    """The space, if it is this organization's; otherwise a space with nobody in it that keeps its place."""
     row = tx.one(_home_of, id=line.id)
     if row is not None and row[0] == home:
         return SpaceId(line.id)
-    id = SpaceId(line.id if row is None else new_id())
+    id = free_id(tx, home, line.id)
     return directory.create_space(tx, home, name=line.name, kind=line.kind, private=bool(line.private), id=id).id
+
+
+def is_elsewhere(tx: Tx, home: OrganizationId, space_id: str) -> bool:
+    """Whether the space is another organization's."""
+    row = tx.one(_home_of, id=space_id)
+    return row is not None and row[0] != home
+
+
+def free_id(tx: Tx, home: OrganizationId, old: str) -> SpaceId:
+    """The id for a space that comes in: its old one, unless there is a space of that id, or agents of another
+    organization speak of one. They would be shown its name."""
+    taken = tx.one(_home_of, id=old) is not None
+    named_by_others = any(tx.one(each, id=old, home=home) is not None for each in _NAMED_BY_OTHERS)
+    return SpaceId(new_id() if taken or named_by_others else old)
 
 
 def is_kept_place(tx: Tx, home: OrganizationId, space_id: str) -> bool:

@@ -29,7 +29,7 @@ from denizen.bus.streams import (
     wanted_payload,
 )
 from denizen.clock import SECOND
-from denizen.ids import MessageId
+from denizen.ids import AgentId, MessageId
 from denizen.server.context import Context
 from denizen.server.live import Live
 from denizen.server.sse import Ear, hearing, left
@@ -54,10 +54,10 @@ async def wait(
     context: Context, asked: Asked, seconds: float, pass_on: Pass | None = None, last_words: LastWords | None = None
 ) -> Answer:
     """What has become of the message when that is settled, when the time is over, or when the server ends."""
-    waiting = _Waiting(context, asked, pass_on)
     until = context.runtime.clock.now() + int(seconds * SECOND)
     async with listening(context, {space_topic(asked.space_id), agent_topic(asked.agent_id)}) as ear:
-        answer = await waiting.until(ear, until)
+        waiting = _Waiting(context, asked, ear, pass_on)
+        answer = await waiting.until(until)
         await waiting.end("" if last_words is None else await last_words(answer))
         return answer
 
@@ -115,17 +115,20 @@ def _stopped(answer: Answer) -> Answer:
 class _Waiting:
     """One message being answered."""
 
-    def __init__(self, context: Context, asked: Asked, pass_on: Pass | None) -> None:
+    def __init__(self, context: Context, asked: Asked, ear: Ear, pass_on: Pass | None) -> None:
         self._context = context
         self._asked = asked
+        self._ear = ear
+        self._heard_of: set[AgentId] = {asked.agent_id}
+        """The agents whose topics are listened to."""
         self._pass_on = pass_on
         self._live = Live(asked.space_id)
         self._telling = Telling()
         self._its: set[MessageId] = set()
         """The texts that the cycle is writing which took the message: no other is part of the answer."""
 
-    async def until(self, ear: Ear, deadline: int) -> Answer:
-        clock, limits = self._context.runtime.clock, self._context.limits
+    async def until(self, deadline: int) -> Answer:
+        ear, clock, limits = self._ear, self._context.runtime.clock, self._context.limits
         answer = await self._look()
         if answer.cycle_id is not None and not answer.over:
             # It is being answered already: what is being written is heard from its beginning.
@@ -143,7 +146,7 @@ class _Waiting:
             return _stopped(answer)  # where the bus is closed, neither is the database there
         # What came last may not have been looked at.
         answer = answer if answer.over else await self._look()
-        answer = await self._context.runtime.db.read(chatting.with_costs, self._asked, answer)
+        answer = await self._context.runtime.db.read(chatting.with_costs, answer)
         return _stopped(answer) if self._context.ending.is_set() else answer
 
     async def end(self, note: str) -> None:
@@ -158,13 +161,14 @@ class _Waiting:
                 answer = await self._look()
                 self._context.runtime.bus.publish(WANTED, wanted_payload([self._asked.space_id]))
             case StreamStarted():
-                if item.agent == self._asked.agent_id:
-                    answer = await self._look()
+                # The agent that was asked, or the one to which the floor has passed the message.
+                answer = await self._look()
+                if item.agent == answer.agent_id:
                     if answer.cycle_id is not None:
                         self._its.add(item.id)
                     await self._follow(item)
             case StreamDelta() | StreamAborted():
-                if item.agent == self._asked.agent_id:
+                if item.agent == answer.agent_id:
                     await self._follow(item)
             case CallStarted() | CallDelta():
                 pass
@@ -188,6 +192,11 @@ class _Waiting:
 
     async def _look(self) -> Answer:
         answer = await self._context.runtime.db.read(explaining.answer_so_far, self._asked)
+        while answer.agent_id is not None and answer.agent_id not in self._heard_of:
+            # The floor has passed the message on. Looked at again, because the agent may have ended meanwhile.
+            self._heard_of.add(answer.agent_id)
+            await self._ear.follow({space_topic(self._asked.space_id), *map(agent_topic, self._heard_of)})
+            answer = await self._context.runtime.db.read(explaining.answer_so_far, self._asked)
         for message in answer.messages:
             self._live.said(message.id)
             await self._pass(self._telling.say(message.id, message.text))

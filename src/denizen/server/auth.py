@@ -17,6 +17,7 @@ from denizen.access import identities, roles, tokens
 from denizen.access.oidc import Claims, looks_like_jwt
 from denizen.access.roles import Role
 from denizen.access.tokens import Kind, Token
+from denizen.agents.restrictions import Author
 from denizen.app import Runtime
 from denizen.errors import StorageError, TokenNotBelieved
 from denizen.ids import OrganizationId
@@ -32,6 +33,8 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
+PAGE_KEY_HEADER: Final = "Denizen-Page-Key"
+"""With the half of a session's secret that only pages of one origin know. Cookies go to every port of a host."""
 _READING: Final = ("GET", "HEAD", "OPTIONS")
 
 
@@ -43,16 +46,20 @@ class Caller:
     token: Token
     role: Role
 
+    @property
+    def author(self) -> Author:
+        """The caller as someone who defines agents."""
+        return Author(self.entity.handle, self.role)
+
 
 async def authenticate(context: Context, visit: Visit, connection: HTTPConnection) -> Caller:
     """The caller that the request's token or session stands for. Raises `Problem` if there is none."""
     scheme, _, bearer = connection.headers.get("authorization", "").partition(" ")
-    session = connection.cookies.get(cookie_name(visit))
     if scheme:
         secret = bearer.strip() if scheme.lower() == "bearer" else ""
         find = _by_token if not _is_of_issuer(context, secret) else _by_issuer
     else:
-        secret, find = session or "", _by_session
+        secret, find = _session_secret(visit, connection), _by_session
     if not secret:
         raise Problem("unauthorized", "Send your access token: `Authorization: Bearer dz_…`.", headers=_CHALLENGE)
     if find is _by_session:
@@ -87,10 +94,26 @@ def cookie_name(visit: Visit) -> str:
     return "__Host-denizen" if visit.secure else f"denizen-{visit.port}"
 
 
+def _session_secret(visit: Visit, connection: HTTPConnection) -> str:
+    """The cookie is one half of it: browsers send it to every port of the host. The page has to show the other half."""
+    value, page_key = connection.cookies.get(cookie_name(visit)), connection.headers.get(PAGE_KEY_HEADER)
+    if not value:
+        return ""
+    if not page_key:
+        raise Problem(
+            "unauthorized",
+            f"A session needs the key of its page: `{PAGE_KEY_HEADER}: dzp_…`. Sign in again.",
+            headers=_CHALLENGE,
+        )
+    return tokens.joined(value, page_key)
+
+
 def cookie(visit: Visit, secret: str, seconds: int) -> str:
     """The header that gives a browser its session; with 0 seconds, that takes it away."""
     secure = "; Secure" if visit.secure else ""
-    return f"{cookie_name(visit)}={secret}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
+    return (
+        f"{cookie_name(visit)}={tokens.halves(secret)[0]}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
+    )
 
 
 def check_same_site(context: Context, visit: Visit, connection: HTTPConnection) -> None:
@@ -184,7 +207,12 @@ async def note_use(runtime: Runtime, token: Token) -> None:
 _described = HTTPBearer(auto_error=False, description="An access token: `dz_…`. `denizen up` shows one at first start.")
 
 
-_session = APIKeyCookie(name="__Host-denizen", auto_error=False, description="The session of a browser.")
+_session = APIKeyCookie(
+    name="__Host-denizen",
+    auto_error=False,
+    description=f"The session of a browser, with the header `{PAGE_KEY_HEADER}`. Over plain HTTP the cookie is "
+    "named `denizen-` and the port.",
+)
 
 
 async def who_asks(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -38,6 +38,18 @@ class Limits:
     """Of one token; 0 is as many as it likes."""
     failed_logins_per_minute: int = 60
     """From one address."""
+    connections: int = 2_000
+    """At the same time; 0, or more than there are descriptors for: as many as there are."""
+    connections_per_address: int = 200
+    """At the same time, from one address that is no trusted proxy; 0 is as many as it likes."""
+    streams_per_person: int = 64
+    """At the same time, of one person, agent or service; 0 is as many as they like."""
+    header_seconds: float = 10
+    """How long a connection may take to send the headers of a request."""
+    body_seconds: float = 30
+    """How long the body may take, besides the time that it needs at the slowest rate allowed."""
+    send_seconds: float = 60
+    """How long a client may take no byte of its answer."""
     completion_seconds: float = 300
     """How long a client of OpenAI's API waits for an agent's answer: it has no way to say it itself."""
 
@@ -61,6 +73,8 @@ class Context:
     """Of each token."""
     failures: Rates = field(init=False)
     """Of each address: secrets that were not good."""
+    streams: Counter[str] = field(default_factory=lambda: Counter[str]())
+    """How many each entity has open."""
     known: OrderedDict[bytes, None] = field(default_factory=lambda: OrderedDict[bytes, None]())
     """The hashes of secrets that were good when they were last used."""
 

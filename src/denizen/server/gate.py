@@ -9,7 +9,7 @@ from email.utils import formatdate
 from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import HTTPConnection
+from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -72,6 +72,8 @@ class Gate:
             await response(scope, receive, answering)
         except DenizenError as error:
             await _answer(answering, scope, receive, problem_of(error))
+        except ClientDisconnect:
+            pass  # there is nobody to tell
         except Exception as error:  # noqa: BLE001  a defect: the caller is told so, and nothing more
             await _answer(answering, scope, receive, internal_response(error))
 
@@ -80,7 +82,7 @@ class Gate:
         visit = scope["visit"] = visit_of(self._context.reach, scope, headers)
         send.visit = visit
         if scope["path"].startswith(WEBHOOKS):
-            await self._app(scope, _limited(receive, headers, self._context.limits.webhook_bytes), send)
+            await self._let_in_service(scope, _limited(receive, headers, self._context.limits.webhook_bytes), send)
             return
         _check_host(self._context.reach, headers, visit)
         page = self._context.web.answer(scope["method"], scope["path"], headers)
@@ -103,6 +105,20 @@ class Gate:
         if caller is not None:
             await note_use(self._context.runtime, caller.token)
 
+    async def _let_in_service(self, scope: Scope, receive: Receive, send: _Answering) -> None:
+        """Services have no token: their requests are counted by their address, and what was wrong of them by address
+        and path, so that one with a wrong secret keeps nobody else behind the same address out."""
+        assert send.visit is not None
+        address = send.visit.address
+        sender = f"{address} {scope['path']}"
+        if wait := self._context.requests.take(f"{WEBHOOKS} {address}"):
+            raise too_often(wait, "Too many requests came from your address.")
+        if wait := self._context.failures.wait(sender):
+            raise too_often(wait, "Too many requests with a wrong signature or key came from your address.")
+        await self._app(scope, receive, send)
+        if send.status in (401, 404):
+            self._context.failures.take(sender)
+
     async def _authenticate(self, scope: Scope, visit: Visit, answering: _Answering) -> Caller:
         """Whoever asks, if it may ask again so soon; a session that is used lasts longer."""
         runtime, connection = self._context.runtime, HTTPConnection(scope)
@@ -121,6 +137,7 @@ class _Answering:
 
     def __init__(self, scope: Scope, send: Send, context: Context) -> None:
         self.started = False
+        self.status: int | None = None
         self.visit: Visit | None = None
         self.cookie: str | None = None
         """To be set, if the answer does not set one itself."""
@@ -131,6 +148,7 @@ class _Answering:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.started = True
+            self.status = message["status"]
             headers = MutableHeaders(scope=message)
             headers["Date"] = formatdate(self._context.runtime.clock.now() / SECOND, usegmt=True)
             for name, value in _HEADERS.items():

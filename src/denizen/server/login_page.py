@@ -23,6 +23,8 @@ const say = (text) => { part("said").textContent = text; };
 
 async function ask(method, path, body) {
   const options = { method, credentials: "same-origin", headers: { "Content-Type": "application/json" } };
+  const key = localStorage.getItem("page key");
+  if (key) options.headers["Denizen-Page-Key"] = key;
   if (body !== undefined) options.body = JSON.stringify(body);
   const answer = await fetch(path, options);
   const told = answer.status === 204 ? {} : await answer.json();
@@ -40,7 +42,8 @@ async function show() {
 async function signIn(secret) {
   say("Signing in …");
   try {
-    await ask("POST", "/api/session", { secret });
+    const session = await ask("POST", "/api/session", { secret });
+    localStorage.setItem("page key", session.page_key);
     await show();
   } catch (error) {
     say(secret.startsWith("dzl_") ? "This link was used already, or it is older than ten minutes. Ask for a new one."
@@ -57,6 +60,7 @@ part("in").addEventListener("submit", (event) => {
 });
 part("out").addEventListener("click", async () => {
   await ask("DELETE", "/api/session");
+  localStorage.removeItem("page key");
   part("out").hidden = true;
   part("in").hidden = false;
   say("You are signed out.");

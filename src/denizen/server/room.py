@@ -6,6 +6,7 @@ from fastapi import APIRouter
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
+from denizen.server.bodies import BoundedRoute
 from denizen.server.schemas import Problem
 
 
@@ -16,6 +17,7 @@ def room(prefix: str = "", *, problem: type[BaseModel] = Problem) -> APIRouter:
     """
     return APIRouter(
         prefix=prefix,
+        route_class=BoundedRoute,
         responses={"default": {"model": problem, "description": "What went wrong."}},
         generate_unique_id_function=_operation_id,
     )

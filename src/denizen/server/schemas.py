@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from datetime import datetime
 from typing import Annotated, Final, Literal
 
@@ -18,13 +18,13 @@ from denizen.agents.registry import Agent, Status
 from denizen.agents.space_statuses import Queued, ShownStatus
 from denizen.clock import Instant, moment
 from denizen.errors import InvalidInput
-from denizen.ids import AgentId
+from denizen.ids import AgentId, EntityId
 from denizen.inbox.outside import check_data
 from denizen.inbox.statuses import Action, Cause
 from denizen.panel.unanswered import PanelStatus
 from denizen.server.auth import Caller
 from denizen.server.shapes.examples import ADA, KITCHEN, NOOR, THING, given
-from denizen.spaces.directory import Attention, EntityKind, Floor, Member, Organization, SpaceKind
+from denizen.spaces.directory import Attention, EntityKind, Floor, Member, Organization, SpaceKind, namesakes
 from denizen.spaces.handles import check_name
 from denizen.spaces.posting import MESSAGE_CHARACTERS, Message
 from denizen.spaces.reading import LOOKED_AT, Place
@@ -201,7 +201,9 @@ class AgentTrouble(BaseModel):
 class MemberOut(BaseModel):
     """Someone in a space."""
 
-    model_config = given(id=ADA, kind="agent", handle="ada", name="Ada", role="member", attention="all", trouble=None)
+    model_config = given(
+        id=ADA, kind="agent", handle="ada", name="Ada", role="member", attention="all", trouble=None, namesake=False
+    )
 
     id: str
     kind: EntityKind
@@ -210,9 +212,14 @@ class MemberOut(BaseModel):
     role: str
     attention: Attention
     trouble: Annotated[AgentTrouble | None, Field(description="Why an agent cannot think; null: it can.")]
+    namesake: Annotated[
+        bool, Field(description="Whether the name looks like that of another member: tell them apart by the handle.")
+    ] = False
 
     @classmethod
-    def of(cls, member: Member, unable: Mapping[AgentId, Unable] | None = None) -> MemberOut:
+    def of(
+        cls, member: Member, unable: Mapping[AgentId, Unable] | None = None, namesakes: Container[EntityId] = ()
+    ) -> MemberOut:
         who = member.entity
         return cls(
             id=who.id,
@@ -222,6 +229,7 @@ class MemberOut(BaseModel):
             role=member.role,
             attention=member.attention,
             trouble=AgentTrouble.of((unable or {}).get(AgentId(who.id))),
+            namesake=who.id in namesakes,
         )
 
 
@@ -336,7 +344,7 @@ class SpaceOut(BaseModel):
         statuses: Iterable[ShownStatus],
         unable: Mapping[AgentId, Unable] | None = None,
     ) -> SpaceOut:
-        space = place.space
+        space, alike = place.space, namesakes(members)
         return cls(
             id=space.id,
             kind=space.kind,
@@ -350,7 +358,7 @@ class SpaceOut(BaseModel):
             read_seq=place.read_seq,
             unread=place.unread,
             unread_mentions=place.unread_mentions,
-            members=[MemberOut.of(each, unable) for each in members],
+            members=[MemberOut.of(each, unable, alike) for each in members],
             statuses=[StatusOut.of(each) for each in statuses],
         )
 

@@ -9,8 +9,9 @@ import os
 import socket
 import ssl
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import uvicorn
 from fastapi import FastAPI
@@ -18,6 +19,7 @@ from starlette.types import Scope
 from uvicorn.server import ServerState
 
 from denizen.errors import InvalidInput, PortTaken
+from denizen.server.connections import ACCEPTED_AT_ONCE, LimitedProtocol, Places, QuietAccepting
 from denizen.server.context import Context
 from denizen.server.reach import is_loopback
 
@@ -97,8 +99,12 @@ async def serve_on(
     context: Context = app.state.context
     server = _server(app, tls)
     context.hang_up = lambda scope: _hang_up(server.server_state, scope)
+    loop = asyncio.get_running_loop()
+    handler = loop.get_exception_handler()
+    loop.set_exception_handler(QuietAccepting(context.runtime.clock))
     try:
         await server.startup(sockets=[listener])
+        listener.listen(_BACKLOG)  # asyncio has set it to as many as it accepts at once
         ready.set()
         # Instead of uvicorn's own loop, which takes over signals and looks ten times a second whether to stop.
         await stop.wait()
@@ -110,11 +116,17 @@ async def serve_on(
             await asyncio.sleep(0)
         for connection in list(server.server_state.connections):
             connection.transport.abort()
+        loop.set_exception_handler(handler)
 
 
 def _server(app: FastAPI, tls: Tls | None) -> uvicorn.Server:
+    context: Context = app.state.context
+    places = Places(context.limits, context.reach.trusts)
     config = uvicorn.Config(
         app,
+        # A factory of protocols is all that it is used as.
+        http=cast("type[LimitedProtocol]", partial(LimitedProtocol, limits=context.limits, places=places)),
+        backlog=ACCEPTED_AT_ONCE,
         lifespan="off",
         ws="none",
         log_config=None,

@@ -24,6 +24,7 @@ from denizen.bus.streams import MessageCreated, StreamFrame, from_payload
 from denizen.errors import DenizenError, NotAMember, NotFound, SubscriberTooSlow
 from denizen.ids import EntityId
 from denizen.server.context import Context
+from denizen.server.problems import Problem
 from denizen.storage.database import Tx
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
@@ -229,6 +230,23 @@ class EventStream(Response):
         self._has_last_words = has_last_words
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        reader, streams = scope["caller"].entity.id, self._context.streams
+        most = self._context.limits.streams_per_person
+        if most and streams[reader] >= most:
+            raise Problem(
+                "too_many_streams",
+                f"You have {most} streams open, which is as many as you may. Close some, then try again.",
+                headers={"Retry-After": "5"},
+            )
+        streams[reader] += 1
+        try:
+            await self._answer(scope, receive, send)
+        finally:
+            streams[reader] -= 1
+            if not streams[reader]:
+                del streams[reader]
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         if await self._tell(receive, send) is _CutOff:
             # What is still to be sent would wait for the reader for ever.

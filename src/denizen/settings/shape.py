@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 from dataclasses import dataclass
 from decimal import Decimal
 from ipaddress import ip_address, ip_network
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -92,6 +95,22 @@ def _host_names(names: tuple[str, ...]) -> tuple[str, ...]:
     if any(not name or any(character in name for character in "/@* ") for name in names):
         raise ValueError("no host names")
     return tuple(name.lower() for name in names)
+
+
+def program_of(text: str) -> tuple[frozenset[str], tuple[str, ...]]:
+    """The variables that may be set for a program, written `NAME=` before it, and its command with its arguments."""
+    words = shlex.split(text)
+    variables = list(takewhile(re.compile(r"[A-Za-z_][A-Za-z0-9_]*=").fullmatch, words))
+    command = tuple(words[len(variables) :])
+    if not command:
+        raise ValueError("no command")
+    return frozenset(each.removesuffix("=") for each in variables), command
+
+
+def _programs(texts: tuple[str, ...]) -> tuple[str, ...]:
+    for each in texts:
+        program_of(each)
+    return texts
 
 
 def _several(value: object) -> object:
@@ -223,11 +242,43 @@ class AlertsSettings(BaseModel):
     """Hosts of that address that may be in a private network."""
 
 
+class OrganizationsSettings(BaseModel):
+    """What organizations other than the first may use of this machine. The first may use everything."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+
+    programs: Annotated[
+        tuple[str, ...],
+        BeforeValidator(_several),
+        AfterValidator(_programs),
+        Expects(
+            'a list of exact commands, such as ["GITHUB_TOKEN= npx -y @modelcontextprotocol/server-github"] '
+            "(NAME= before a command lets agents set that variable for it)"
+        ),
+    ] = ()
+    """Programs that agents of every organization may start as MCP servers, with exactly these arguments."""
+
+    private_hosts: Annotated[
+        tuple[str, ...],
+        BeforeValidator(_several),
+        AfterValidator(_host_names),
+        Expects('a list of hosts, such as ["wiki.lan", "10.0.0.5:9000"] (in the environment with commas between)'),
+    ] = ()
+    """Hosts with private addresses that tools of every organization may reach."""
+
+    tools: Annotated[
+        tuple[str, ...],
+        BeforeValidator(_several),
+        Expects('a list of names, such as ["weather"] (in the environment with commas between)'),
+    ] = ()
+    """Python tools of the setting `tools` that agents of every organization may be given."""
+
+
 _Rate = Annotated[int, BeforeValidator(_no_truth), Field(ge=0)]
 
 
 class LimitSettings(BaseModel):
-    """How often one may ask. Each process counts for itself."""
+    """How often one may ask, and how much one may hold open. Each process counts for itself."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
 
@@ -236,6 +287,15 @@ class LimitSettings(BaseModel):
 
     failed_logins_per_minute: Annotated[_Rate, Expects("a whole number, such as 60 (0: as many as one likes)")] = 60
     """How many wrong tokens and login links one address may show in a minute, before it is not listened to."""
+
+    connections: Annotated[_Rate, Expects("a whole number, such as 2000 (0: as many as files may be open)")] = 2_000
+    """How many connections may be open at the same time. Never more than the limit of open files allows."""
+
+    connections_per_address: Annotated[_Rate, Expects("a whole number, such as 200 (0: as many as one likes)")] = 200
+    """How many connections one address may have open at the same time. A trusted proxy may have any number."""
+
+    streams_per_person: Annotated[_Rate, Expects("a whole number, such as 64 (0: as many as one likes)")] = 64
+    """How many streams one person, agent or service may have open at the same time."""
 
 
 class BudgetLimits(BaseModel):
@@ -487,6 +547,8 @@ class Settings(BaseModel):
     oidc: OidcSettings = OidcSettings()
 
     limits: LimitSettings = LimitSettings()
+
+    organizations: OrganizationsSettings = OrganizationsSettings()
 
     alerts: AlertsSettings = AlertsSettings()
 

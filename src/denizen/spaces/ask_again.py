@@ -11,17 +11,22 @@ from denizen.ids import AgentId, EntityId, MessageId, SpaceId, new_id
 from denizen.inbox import delivery, parking, statuses
 from denizen.inbox.delivery import Delivery
 from denizen.inbox.events import ABOUT, ASKED_BY, BEFORE
-from denizen.inbox.format import plain_name
-from denizen.inbox.statuses import Cause, SpaceStatus
+from denizen.inbox.format import speaker
+from denizen.inbox.statuses import SET_ASIDE, Cause, SpaceStatus
 from denizen.spaces import directory, posting
+from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx, statement
-from denizen.storage.schema import agents
+from denizen.storage.schema import agents, events, space_statuses
 
 _state = statement(
     select(agents.c.status, agents.c.held_by, agents.c.held_until).where(agents.c.id == bindparam("agent_id"))
 )
 _ANSWERABLE: Final[tuple[Cause, ...]] = ("no_reply", "limit")
 """The statuses that go when somebody asks for an answer."""
+CUT_SHORT: Final = (
+    "A person asks you again to answer a message here: the cycle that read it was cut short before you had answered."
+)
+"""What an agent is told of a message that its log has already."""
 
 
 def ask_for_answer(tx: Tx, space_id: SpaceId, agent_id: AgentId, by: EntityId) -> None:
@@ -36,14 +41,34 @@ def ask_for_answer(tx: Tx, space_id: SpaceId, agent_id: AgentId, by: EntityId) -
         raise NotFound("agent", agent_id)
     if person.kind != "human":
         raise InvalidInput("Only people ask an agent for an answer. Write to it instead.")
+    if not directory.is_member(tx, space_id, agent_id):
+        raise InvalidInput(f"{agent.name} is not in the space {space.name} any more. Add it to the space, then ask.")
     owed = _owed(tx, space_id, agent_id)
     if owed is None or state[0] == "dead":
         raise InvalidInput(f"{agent.name} owes no answer in this space. Write a message to it instead.")
-    if not directory.is_member(tx, space_id, agent_id):
-        raise InvalidInput(f"{agent.name} is not in the space {space.name} any more. Add it to the space, then ask.")
     statuses.clear(tx, agent_id, _ANSWERABLE, space_id)
-    _show_why_not(tx, agent_id, owed, *state)
-    delivery.deliver(tx, [_notice(tx, owed, person.name)])
+    parking.show_if_unable(
+        tx, agent_id, space_id, owed.message_id, status=state[0], held_by=state[1], held_until=state[2]
+    )
+    delivery.deliver(tx, [_for_answer(tx, owed, person)])
+
+
+_ended_without_answer = statement(
+    select(events.c.space_id, events.c.message_id)
+    .join(
+        space_statuses,
+        (space_statuses.c.agent_id == events.c.agent_id) & (space_statuses.c.message_id == events.c.message_id),
+    )
+    .where(events.c.agent_id == bindparam("agent_id"), events.c.state == "done", space_statuses.c.cause.in_(SET_ASIDE))
+    .order_by(events.c.number)
+)
+
+
+def ask_about_cut_short(tx: Tx, agent_id: AgentId, space_id: SpaceId | None = None) -> None:
+    """The agent is asked again for what a cycle that was cut short left unanswered, in that space or everywhere."""
+    found = tx.all(_ended_without_answer, agent_id=agent_id)
+    again = [_notice(tx, agent_id, where, CUT_SHORT, message) for where, message in found if space_id in (None, where)]
+    delivery.deliver(tx, again)
 
 
 def _owed(tx: Tx, space_id: SpaceId, agent_id: AgentId) -> SpaceStatus | None:
@@ -51,31 +76,28 @@ def _owed(tx: Tx, space_id: SpaceId, agent_id: AgentId) -> SpaceStatus | None:
     return next((each for each in shown if each.cause in _ANSWERABLE), None)
 
 
-def _notice(tx: Tx, owed: SpaceStatus, name: str) -> Delivery:
-    text, payload = f"{plain_name(name)} asks you for an answer.", {ASKED_BY: name}
-    if owed.message_id is not None:
-        message = posting.get_message(tx, MessageId(owed.message_id))
-        asks = f"{plain_name(name)} asks you for an answer to what {plain_name(message.author_name)} wrote:"
-        text = f"{asks}\n{message.text}"
-        payload |= {ABOUT: message.id, BEFORE: message.text}
-    return Delivery(
-        owed.agent_id,
-        f"ask:{new_id()}",
-        "notice",
-        tx.now,
-        waits=True,
-        space_id=owed.space_id,
-        payload={"text": text, **payload},
-    )
+def _for_answer(tx: Tx, owed: SpaceStatus, person: Entity) -> Delivery:
+    name = person.name
+    asks = f"{speaker(name, None, person.handle)} asks you for an answer"
+    if owed.message_id is None:
+        return _notice(tx, owed.agent_id, owed.space_id, f"{asks}.", asked_by=name)
+    message = posting.get_message(tx, MessageId(owed.message_id))
+    wrote = speaker(message.author_name, None, message.author_handle)
+    text = f"{asks} to what {wrote} wrote:\n{message.text}"
+    return _notice(tx, owed.agent_id, owed.space_id, text, message.id, asked_by=name, before=message.text)
 
 
-def _show_why_not(
-    tx: Tx, agent_id: AgentId, owed: SpaceStatus, status: str, held_by: str | None, held_until: int | None
-) -> None:
-    """Where the agent cannot answer now, the space shows why, as for a new message."""
-    where = (agent_id, owed.space_id)
-    if status == "suspended":
-        cause = "suspended" if held_by is None else "budget"
-        statuses.show(tx, *where, cause, message_id=owed.message_id, retry_at=held_until)
-    elif (parked := parking.get(tx, agent_id)) is not None:
-        statuses.show(tx, *where, parked.cause, message_id=owed.message_id, retry_at=parked.until, **parked.detail)
+def _notice(
+    tx: Tx,
+    agent_id: AgentId,
+    space_id: SpaceId,
+    text: str,
+    about: MessageId | None = None,
+    *,
+    asked_by: str | None = None,
+    before: str | None = None,
+) -> Delivery:
+    """A notice that somebody waits for the agent's answer in the space, to a message that it has read already."""
+    known = {ABOUT: about, ASKED_BY: asked_by, BEFORE: before}
+    payload = {"text": text, **{name: value for name, value in known.items() if value is not None}}
+    return Delivery(agent_id, f"ask:{new_id()}", "notice", tx.now, waits=True, space_id=space_id, payload=payload)

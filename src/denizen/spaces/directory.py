@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -13,7 +13,8 @@ from pydantic import JsonValue
 from sqlalchemy import bindparam, delete, func, select, update
 
 from denizen.bus.streams import MembershipChanged, SpaceChanged, entity_topic, space_topic
-from denizen.errors import HandleTaken, InvalidInput, NotAMember, NotFound
+from denizen.errors import HandleTaken, InvalidInput, NotFound
+from denizen.folding import fold
 from denizen.ids import EntityId, OrganizationId, SpaceId, new_id
 from denizen.spaces.handles import MAX_HANDLE_CHARS, check_handle, check_name
 from denizen.storage.database import Conflict, Statement, Tx, insert_ignore, insert_into, statement
@@ -89,6 +90,13 @@ class Member:
     entity: Entity
     role: str
     attention: Attention
+
+
+def namesakes(members: Sequence[Member]) -> frozenset[EntityId]:
+    """Those whose names look like that of another member. Pure."""
+    names = {each.entity.id: fold(each.entity.name) for each in members}
+    how_many = Counter(names.values())
+    return frozenset(id for id, name in names.items() if how_many[name] > 1)
 
 
 _add_organization = insert_into(organizations, "id", "name", "created_at")
@@ -469,16 +477,14 @@ def role_in(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> str | None:
 
 
 def require_member(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> Space:
-    """The space, if this entity may read it and speak in it. Every tool, route and screen comes through here."""
+    """The space, if this entity may read it and speak in it. Every tool, route and screen comes through here.
+
+    Raises the same `NotFound` for a space that does not exist and for one that the entity is not in.
+    """
     row = tx.one(_space_and_role, id=space_id, entity_id=entity_id)
-    if row is None:
+    if row is None or row[-1] is None:
         raise NotFound("space", space_id)
-    space = as_space(row)
-    if row[-1] is None:
-        if space.private:
-            raise NotFound("space", space_id)
-        raise NotAMember(f'Only members of the space "{space.name}" may read it or speak in it.')
-    return space
+    return as_space(row)
 
 
 def join(tx: Tx, space_id: SpaceId, entity_id: EntityId, *, role: str = "member", attention: Attention = "all") -> None:
@@ -500,8 +506,8 @@ def join(tx: Tx, space_id: SpaceId, entity_id: EntityId, *, role: str = "member"
     tx.announce(entity_topic(entity_id), MembershipChanged(entity_id, space_id).to_payload())
 
 
-def leave(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> None:
-    """The entity is not in the space any more; the agents there hear of it."""
+def end_membership(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> None:
+    """The entity is not in the space any more; the agents there hear of it. To be called by `leaving.leave` only."""
     _locked(tx, space_id)
     tx.run(_tell_members, space=space_id)
     if tx.run(_leave, space=space_id, entity=entity_id):

@@ -16,7 +16,7 @@ from denizen.bus.streams import MessageDeleted, MessageEdited, space_topic
 from denizen.errors import InvalidInput, NotAllowed
 from denizen.ids import EntityId, MessageId
 from denizen.inbox import delivery, statuses
-from denizen.spaces import directory, posting
+from denizen.spaces import posting
 from denizen.spaces.posting import Draft, Message, Said
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import entities, events, memberships, messages, spaces
@@ -146,8 +146,7 @@ def empty(tx: Tx, message: Message, text: str) -> None:
 
 def _changeable(tx: Tx, message_id: MessageId, by: EntityId) -> Message:
     """The message, if this entity may change it, with its space locked: nobody posts or changes anything meanwhile."""
-    space_id = posting.get_message(tx, message_id).space_id
-    directory.require_member(tx, space_id, by)
+    space_id = posting.get_readable(tx, message_id, by).space_id
     tx.one(_lock, space_id=space_id)
     message = posting.get_message(tx, message_id)
     role = tx.one(_role, space_id=space_id, entity_id=by)

@@ -200,14 +200,15 @@ def pass_on(tx: Tx, agent_id: AgentId, skipped: Iterable[Event]) -> list[Event]:
     return left
 
 
-def hand_over(tx: Tx, agent_id: AgentId) -> None:
-    """The agent cannot think any more, as when it is parked or suspended: the next one that can takes over.
+def hand_over(tx: Tx, agent_id: AgentId, only_in: SpaceId | None = None) -> None:
+    """The agent cannot answer any more, in this space or anywhere: it is parked, suspended or removed. The next one
+    that can takes over.
 
     What addresses this agent itself stays its own as well. To be called before spaces are told why it does not answer,
     and when its status says that it cannot.
     """
     for number, kind, space_id, message_id in tx.all(_awaited, agent_id=agent_id):
-        if _goes_on(tx, agent_id, space_id, message_id) and kind != "mention":
+        if only_in in (None, space_id) and _goes_on(tx, agent_id, space_id, message_id) and kind != "mention":
             tx.run(_leave, event_number=number)
 
 

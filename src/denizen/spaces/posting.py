@@ -17,7 +17,7 @@ from denizen.inbox import delivery, parking, statuses
 from denizen.inbox.delivery import Delivery
 from denizen.inbox.urgency import rule_from
 from denizen.spaces import floor
-from denizen.spaces.directory import Floor
+from denizen.spaces.directory import Floor, is_member
 from denizen.spaces.floor import Takers
 from denizen.spaces.markdown import Rendered, render
 from denizen.storage.database import Tx, insert_into, statement, storable
@@ -321,17 +321,16 @@ def _takers(
 def _show_why_not(tx: Tx, said: Said, listener: _Listener) -> None:
     """The space shows why the agent cannot answer now, if it cannot; what it showed of earlier silence is over."""
     statuses.clear_earlier(tx, listener.id, said.space_id, said.author_id)
-    if listener.status == "dead":
-        statuses.show(tx, listener.id, said.space_id, "deleted", message_id=said.id)
-    elif listener.status == "suspended":
-        cause = "suspended" if listener.held_by is None else "budget"
-        statuses.show(tx, listener.id, said.space_id, cause, message_id=said.id, retry_at=listener.held_until)
-    elif listener.parked is not None:
-        parked = parking.get(tx, listener.id)
-        if parked is not None:
-            statuses.show(
-                tx, listener.id, said.space_id, parked.cause, message_id=said.id, retry_at=parked.until, **parked.detail
-            )
+    if not listener.able:
+        parking.show_if_unable(
+            tx,
+            listener.id,
+            said.space_id,
+            said.id,
+            status=listener.status,
+            held_by=listener.held_by,
+            held_until=listener.held_until,
+        )
     elif (again_at := max(listener.cycle_goes_on_at or 0, listener.space_goes_on_at or 0)) > tx.now:
         statuses.show(tx, listener.id, said.space_id, "failing", message_id=said.id, retry_at=again_at)
 
@@ -355,6 +354,7 @@ class Message:
     cycle_id: str | None
     created_at: int
     edited_at: int | None = None
+    author_handle: str | None = None
     deleted_at: int | None = None
     """Its text is gone since then, deleted or forgotten; its place stays."""
 
@@ -376,6 +376,7 @@ _message = (
     messages.c.created_at,
     messages.c.edited_at,
     messages.c.deleted_at,
+    entities.c.handle,
 )
 _after = statement(
     select(*_message)
@@ -474,6 +475,14 @@ def get_message(tx: Tx, message_id: MessageId) -> Message:
     return _as_message(row)
 
 
+def get_readable(tx: Tx, message_id: MessageId, reader: EntityId) -> Message:
+    """The message, if the reader is in its space. Raises the same `NotFound` if not, or if it does not exist."""
+    message = get_message(tx, message_id)
+    if not is_member(tx, message.space_id, reader):
+        raise NotFound("message", message_id)
+    return message
+
+
 def _as_message(row: tuple[Any, ...]) -> Message:
     return Message(
         *row[:7],
@@ -486,4 +495,5 @@ def _as_message(row: tuple[Any, ...]) -> Message:
         created_at=row[13],
         edited_at=row[14],
         deleted_at=row[15],
+        author_handle=row[16],
     )

@@ -1,14 +1,20 @@
-"""Which words of one text stand in another: quotations, however they are punctuated. Pure.
+"""Which words of one text stand in another: quotations, however they are punctuated, spelled or spaced. Pure.
 
-Words are compared without case, punctuation and markup. In scripts that put no space between words, each letter is one.
+Words are compared as `denizen.folding` has them: without case, punctuation, markup, invisible characters and accents,
+and with letters that look alike made one. In scripts that put no space between words, each letter is one. Letters with
+a space between each two are one word; and a quotation is also found by its letters alone, wherever the spaces stand.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Final, NamedTuple
+
+from denizen.folding import fold_word, hidden_letters, seen, seen_with_places, visible, without_hidden_letters
 
 QUOTED_WORDS: Final = 8
 """So many words in a row are a quotation: hardly anybody finds the same ones by chance."""
@@ -22,6 +28,12 @@ _WORD = re.compile(f"[{_UNSPACED}]|[^\\W_{_UNSPACED}]+(?:['’][^\\W_{_UNSPACED}
 
 _PLAIN_WORD = re.compile("[a-z0-9]+(?:'[a-z0-9]+)*")
 """The same for what is written in small Latin letters, several times as fast."""
+_SPACED_LETTERS = re.compile(r"(?<![^\W_])[^\W_](?:[\W_]{1,2}[^\W_]){2}(?![^\W_])")
+"""Where three words of one letter follow each other, at least."""
+_SPACED_AT_LEAST: Final = 3
+_SPACE_BETWEEN: Final = 2
+"""So many characters may stand between letters that are one word."""
+_UNSPACED_LETTER = re.compile(f"[{_UNSPACED}]")
 _BETWEEN_LETTERS = re.compile(f"(?<=[{_UNSPACED}]) (?=[{_UNSPACED}])")
 
 Gram = tuple[str, ...]
@@ -39,18 +51,66 @@ class Word(NamedTuple):
 
 def words(text: str) -> list[Word]:
     """The words of `text`, in order."""
-    return [Word(_folded(match[0]), match.start(), match.end()) for match in _WORD.finditer(text)]
+    if text.isascii() and seen(text) == text:
+        return _found_in(text)
+    plain, places = seen_with_places(text)
+    return [Word(word.said, places[word.start], places[word.end - 1] + 1) for word in _found_in(plain)]
+
+
+def _found_in(plain: str) -> list[Word]:
+    """The words of a text that was `seen`, or of one in plain letters."""
+    found = [Word(_folded(match[0]), match.start(), match.end()) for match in _WORD.finditer(plain)]
+    return _joined(found) if _SPACED_LETTERS.search(plain) else found
 
 
 def _folded(word: str) -> str:
-    return word.lower() if word.isascii() else unicodedata.normalize("NFKC", word).casefold().replace("’", "'")
+    return fold_word(word.replace("’", "'"))
+
+
+def _joined(found: Sequence[Word]) -> list[Word]:
+    """The same words; but letters that stand one by one, three or more of them, are one word."""
+    joined: list[Word] = []
+    at = 0
+    while at < len(found):
+        end = at + 1
+        while end < len(found) and _is_letter(found[end - 1]) and _follows(found[end - 1], found[end]):
+            end += 1
+        if end - at >= _SPACED_AT_LEAST:
+            said = "".join(word.said for word in found[at:end])
+            joined.append(Word(said, found[at].start, found[end - 1].end))
+        else:
+            joined += found[at:end]
+        at = end
+    return joined
+
+
+def _follows(before: Word, word: Word) -> bool:
+    return _is_letter(word) and word.start - before.end <= _SPACE_BETWEEN
+
+
+def _is_letter(word: Word) -> bool:
+    return word.end - word.start == 1 and not _UNSPACED_LETTER.match(word.said)
 
 
 def said(text: str) -> list[str]:
     """The words of `text` as they are compared."""
-    if text.isascii():
-        return _PLAIN_WORD.findall(text.lower())
-    return [_folded(word) for word in _WORD.findall(text)]
+    plain = seen(text)
+    if _SPACED_LETTERS.search(plain):
+        return [word.said for word in words(text)]
+    if plain.isascii():
+        return _PLAIN_WORD.findall(plain.lower())
+    return [_folded(word) for word in _WORD.findall(plain)]
+
+
+def spelled(text: str) -> list[str]:
+    """The words of `text` without case, punctuation and what is invisible: as an index or a hash knows them.
+
+    This form is stored as hashes, so it stays as it is.
+    """
+    plain = visible(text)
+    if plain.isascii():
+        return _PLAIN_WORD.findall(plain.lower())
+    return [unicodedata.normalize("NFKC", word).casefold().replace("’", "'") for word in _WORD.findall(plain)]
 
 
 def grams(said: Sequence[str], length: int) -> Iterator[Gram]:
@@ -64,6 +124,46 @@ def spelt(gram: Gram) -> str:
     return _BETWEEN_LETTERS.sub("", " ".join(gram))
 
 
+LETTERS: Final = 16
+"""A run of words with fewer letters is found by its words only."""
+MANY_LETTERS: Final = 24
+"""A text of fewer than eight words that has so many letters is found by them as well."""
+
+
+class Lettered:
+    """A text in which quotations are looked for by their letters alone, wherever its spaces stand."""
+
+    def __init__(self, said: Iterable[str]) -> None:
+        self._letters = "".join(said)
+        self._first: dict[str, int] = {}
+        for at in range(len(self._letters) - LETTERS + 1):
+            self._first.setdefault(self._letters[at : at + LETTERS], at)
+
+    def holds(self, letters: str, start: int, end: int) -> bool:
+        """Whether these letters, from `start` to `end`, stand in it, in a row."""
+        at = self._first.get(letters[start : start + LETTERS])
+        return at is not None and self._letters.find(letters[start:end], at) >= 0
+
+
+def quoted_grams(source: Sequence[str], length: int, wanted: set[Gram], written: Sequence[Lettered]) -> set[Gram]:
+    """The runs of so many words of the source that stand in one of the texts, wherever its spaces are.
+
+    `wanted` are the runs of the texts, for those that have too few letters to be known by them.
+    """
+    found: set[Gram] = set()
+    letters = "".join(source)
+    starts = [0, *accumulate(map(len, source))]
+    for at in range(len(source) - length + 1):
+        start, end = starts[at], starts[at + length]
+        # What stands in a text word for word stands there by its letters as well.
+        if end - start < LETTERS:
+            if (gram := tuple(source[at : at + length])) in wanted:
+                found.add(gram)
+        elif any(each.holds(letters, start, end) for each in written):
+            found.add(tuple(source[at : at + length]))
+    return found
+
+
 class Quotes:
     """Texts that are looked for in others: a long one by any eight words in a row of it, a short one as a whole."""
 
@@ -72,16 +172,19 @@ class Quotes:
         """A text of fewer words says nothing by itself."""
         self._grams: dict[Gram, tuple[set[str], set[str]]] = {}
         """Of the long texts, each with the words that come before it and after it."""
+        self._letters: dict[str, set[str]] = {}
+        """The letters of each run of words, and of each text that has many letters, by the first of them."""
         self._short: dict[str, set[tuple[Gram, str]]] = {}
         """By their first word; with the exact spelling, where only that counts."""
 
     def __bool__(self) -> bool:
-        return bool(self._grams or self._short)
+        return bool(self._grams or self._short or self._letters)
 
     def copy(self) -> Quotes:
         """The same texts, to which more can be added."""
         other = Quotes(least=self._least)
         other._grams = {gram: (set(before), set(after)) for gram, (before, after) in self._grams.items()}
+        other._letters = {first: set(found) for first, found in self._letters.items()}
         other._short = {word: set(found) for word, found in self._short.items()}
         return other
 
@@ -90,8 +193,10 @@ class Quotes:
         found = said(text)
         if len(found) >= QUOTED_WORDS:
             self._add_long(found)
-        elif len(found) >= self._least:
+            return
+        if len(found) >= self._least:
             self._short.setdefault(found[0], set()).add((tuple(found), ""))
+        self._add_letters(found, least=MANY_LETTERS)
 
     def add_long(self, text: str) -> None:
         """Look for what quotes this text, unless it is short."""
@@ -108,15 +213,27 @@ class Quotes:
     def _add_long(self, found: Sequence[str]) -> None:
         for at, gram in enumerate(grams(found, QUOTED_WORDS)):
             before, after = self._grams.setdefault(gram, (set(), set()))
+            self._add_letters(gram, least=LETTERS)
             before.update(found[at - 1 : at] if at else ())
             after.update(found[at + QUOTED_WORDS : at + QUOTED_WORDS + 1])
 
+    def _add_letters(self, found: Sequence[str], *, least: int) -> None:
+        letters = "".join(found)
+        if len(letters) >= least:
+            self._letters.setdefault(letters[:LETTERS], set()).add(letters)
+
     def occur_in(self, text: str) -> bool:
         """Whether anything of what is looked for stands in `text`."""
-        return next(self._spans(text), None) is not None
+        return next(self._spans(text), None) is not None or self._is_hidden_in(text)
+
+    def _is_hidden_in(self, text: str) -> bool:
+        hidden = hidden_letters(text)
+        return hidden != "" and next(self._spans(hidden), None) is not None
 
     def redacted(self, text: str) -> str:
         """`text` with `[forgotten]` in the place of each quotation; the very same text if there is none."""
+        if self._is_hidden_in(text):
+            text = without_hidden_letters(text)
         pieces: list[str] = []
         end = 0
         for start, stop in _merged(self._spans(text)):
@@ -138,6 +255,17 @@ class Quotes:
             if known is not None:
                 first, last = _with_cut_words(compared, at, known)
                 yield found[first].start, found[last].end
+        if self._letters:
+            yield from self._spans_of_letters(found)
+
+    def _spans_of_letters(self, found: Sequence[Word]) -> Iterator[tuple[int, int]]:
+        letters = "".join(word.said for word in found)
+        ends = list(accumulate(len(word.said) for word in found))
+        for at in range(len(letters) - LETTERS + 1):
+            for run in self._letters.get(letters[at : at + LETTERS], ()):
+                if letters.startswith(run, at):
+                    first, last = bisect_right(ends, at), bisect_left(ends, at + len(run))
+                    yield found[first].start, found[last].end
 
 
 def _with_cut_words(compared: Sequence[str], at: int, around: tuple[set[str], set[str]]) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from typing import Final
 
 from denizen.clock import moment
 from denizen.ids import EntityId
-from denizen.inbox.format import plain_name, quote, quoted_name
+from denizen.inbox.format import quote, quoted_name, speaker
 from denizen.spaces.directory import Space
 from denizen.spaces.posting import Message
 
@@ -35,5 +35,6 @@ def shown_page(text: str) -> tuple[str, int] | None:
 
 
 def _line(message: Message, reader: EntityId) -> str:
-    who = "You" if message.author_id == reader else f"{plain_name(message.author_name)} ({message.author_kind})"
+    by = (message.author_name, message.author_kind, message.author_handle)
+    who = "You" if message.author_id == reader else speaker(*by)
     return f"{message.seq}. {moment(message.created_at):%Y-%m-%d %H:%M} {who}: {quote(message.text)}"

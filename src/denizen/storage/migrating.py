@@ -7,8 +7,9 @@ A database that is up to date, the usual case, is recognised by a query, and Ale
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,10 @@ def migrate_sqlite(path: Path, to: str = HEAD) -> None:
     """The database in the file, made where it is missing, has the schema of `to` or of a later step."""
     from denizen.storage.sqlite import connect
 
+    if not path.exists():
+        with suppress(OSError):  # where it cannot be made, SQLite says why
+            # For its owner only. SQLite gives the files that it makes beside this one the same mode.
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     with closing(connect(path)) as connection:
         revision = _revision(connection, _SQLITE_TABLE)
     if not _is_current(revision, str(path)):

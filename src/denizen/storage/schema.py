@@ -108,7 +108,7 @@ agents = Table(
     Column("zone", Text),  # its time zone, for its plans; NULL is UTC
     Column("held_by", Text),  # why it is suspended, where not by its owner: the budget that is used up
     Column("held_until", BigInteger),  # when it goes on by itself; NULL: not by itself
-    Column("held_told", Text),  # the spaces in which it has said so
+    Column("held_told", Text),  # not used any more; older instances write it
     Column("parked_cause", Text),  # why it cannot think until something changes; NULL: it can
     Column("parked_detail", Text),  # what that needs to be told: JSON
     Column("parked_until", BigInteger),  # when it tries again by itself

@@ -7,6 +7,7 @@ machine, private networks, the metadata services of clouds, and IPv6 addresses t
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
@@ -56,6 +57,9 @@ _EMBEDDING: Final = (
 )
 
 
+_WITH_PORT: Final = re.compile(r"(\[[^\]]*\]|[^:]*):([0-9]+)")
+
+
 def is_public(address: Address) -> bool:
     """Whether an address belongs to a host of the public internet."""
     if isinstance(address, IPv4Address):
@@ -71,6 +75,21 @@ def is_allowed(host: str, port: int, allow_private: Iterable[str]) -> bool:
     name = _plain(host)
     accepted = {name, f"{name}:{port}", f"[{name}]", f"[{name}]:{port}"}
     return any(_plain(each) in accepted for each in allow_private)
+
+
+def is_listed(entry: str, listed: Iterable[str]) -> bool:
+    """Whether an entry of `allow_private` (`name` or `name:port`) is covered by a list of such entries.
+
+    A listed name covers each of its ports; a listed port covers no other port and not the name alone.
+    """
+    wanted = _host_and_port(entry)
+    return any(each in (wanted, (wanted[0], "")) for each in map(_host_and_port, listed))
+
+
+def _host_and_port(entry: str) -> tuple[str, str]:
+    found = _WITH_PORT.fullmatch(entry.strip())
+    host, port = (found[1], found[2]) if found else (entry, "")
+    return _plain(host).removeprefix("[").removesuffix("]"), port
 
 
 def check(host: str, addresses: Sequence[Address]) -> None:

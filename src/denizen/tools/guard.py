@@ -26,6 +26,7 @@ from denizen.consciousness.recall import settling
 from denizen.consciousness.recall.fetching import said as text_of_passage
 from denizen.consciousness.recall.full_text import lists, numbers_of
 from denizen.consciousness.recall.terms import count_terms
+from denizen.folding import hidden_letters
 from denizen.ids import AgentId, CycleId, SpaceId
 from denizen.inbox.events import Event
 from denizen.inbox.format import quoted_name
@@ -35,7 +36,7 @@ from denizen.memory.audience import audience
 from denizen.memory.items import Remembered
 from denizen.spaces.markdown import render
 from denizen.spaces.posting import Draft, draft
-from denizen.spaces.quotes import Gram, grams, said, spelt
+from denizen.spaces.quotes import LETTERS, Gram, Lettered, grams, quoted_grams, said, spelled, spelt
 from denizen.storage.database import Tx, insert_into, statement
 from denizen.storage.schema import (
     agents,
@@ -54,6 +55,8 @@ MOST_WORDS: Final = 20_000
 MOST_POSTINGS: Final = 200_000
 MOST_TEXTS: Final = 300
 """Passages whose text is compared with a message, those that share most with it first."""
+NEWEST: Final = 40
+"""The passages that an agent heard or said last, which are compared with every message that is looked at."""
 _AT_ONCE: Final = 50
 
 
@@ -203,8 +206,8 @@ def crossing_of_call(
 
 
 def _forms(what: Draft) -> tuple[str, ...]:
-    # Both as it is written and as it is read: markup may part words, and may hide them.
-    return what.rendered.plain, what.text
+    # Both as it is written and as it is read: markup may part words, and may hide them. And what nobody sees.
+    return what.rendered.plain, what.text, hidden_letters(what.text)
 
 
 def _forms_of_call(arguments: str) -> tuple[str, ...]:
@@ -212,7 +215,7 @@ def _forms_of_call(arguments: str) -> tuple[str, ...]:
     data = parsed(arguments)
     said_in = arguments if data is None else data
     values = " ".join(_texts_in(said_in, keys=False))
-    return render(values).plain, values, " ".join(_texts_in(said_in, keys=True))
+    return render(values).plain, values, " ".join(_texts_in(said_in, keys=True)), hidden_letters(arguments)
 
 
 def _texts_in(value: Any, *, keys: bool) -> Iterator[str]:
@@ -311,7 +314,8 @@ def _quoted_memory(
     tx: Tx, forms: Sequence[str], length: int, closed: Sequence[Remembered]
 ) -> tuple[str, str, int, bool] | None:
     """The first of these memories that is repeated: a short one as a whole, a longer one in part."""
-    written = [said(form)[:MOST_WORDS] for form in dict.fromkeys(forms)]
+    written = [said(form)[:MOST_WORDS] for form in dict.fromkeys(forms)] if closed else []
+    lettered = [Lettered(form) for form in written]
     for memory in closed:
         words = said(memory.text)
         many = min(length, len(words))
@@ -319,6 +323,7 @@ def _quoted_memory(
             continue
         held = set(grams(words, many))
         longest = max((_longest(form, held, many) for form in written), default=0)
+        longest = longest or (many if quoted_grams(words, many, set(), lettered) else 0)
         if longest:
             row = tx.one(_space, id=memory.space_id)
             return row[0] if row else "", memory.space_id, longest, True
@@ -442,8 +447,8 @@ class _Search:
         self._cycle_id = cycle_id
         self._events = events
 
-    def sources(self, words: Sequence[str], closed: Container[str]) -> Iterator[_Text]:
-        """Texts that may hold runs of these words: of this cycle, of the window, and of the whole life."""
+    def sources(self, forms: Iterable[str], closed: Container[str]) -> Iterator[_Text]:
+        """Texts that may hold runs of their words: of this cycle, of the window, the newest, and of the whole life."""
         for event in self._events:
             if event.space_id is not None:
                 yield _Text(event.space_id, event.text)
@@ -454,11 +459,17 @@ class _Search:
         # Once for all of them: whoever serves many has a private space with each.
         for (encoded,) in self.tx.all(_read_in_window, agent_id=self._agent_id, mark="%spaceId: %"):
             yield from _transcripts(encoded, closed)
-        yield from self._recalled(words)
+        # Words that are run together are in no index: what the agent heard last is looked at whatever it is.
+        for space_id, text in self.tx.all(_newest, agent_id=self._agent_id):
+            yield _Text(space_id, text or "")
+        for form in forms:
+            yield from self._recalled(form)
 
-    def _recalled(self, words: Sequence[str]) -> Iterator[_Text]:
+    def _recalled(self, form: str) -> Iterator[_Text]:
         """Passages that hold all the terms of some run: none that quotes is missed, long texts are cut apart."""
-        runs = {frozenset(count_terms(spelt(gram))) for gram in grams(words, self.length)}
+        # As they are spelled, which is what the index knows, and as they look, where letters of other scripts stand in.
+        ways = {tuple(spelled(form)[:MOST_WORDS]), tuple(said(form)[:MOST_WORDS])}
+        runs = {frozenset(count_terms(spelt(gram))) for words in ways for gram in grams(words, self.length)}
         wanted = {term for run in runs for term in run}
         holding = self._holding(wanted)
         shared: defaultdict[int, int] = defaultdict(int)
@@ -504,6 +515,13 @@ _read_in_window = statement(
         log.c.message.like(bindparam("mark")),
     )
 )
+_newest = statement(
+    select(passages.c.space_id, func.coalesce(messages.c.text, text_of_passage, literal("")))
+    .select_from(passages.outerjoin(messages, messages.c.id == passages.c.message_id))
+    .where(passages.c.agent_id == bindparam("agent_id"), passages.c.kind.in_(("heard", "said")))
+    .order_by(passages.c.number.desc())
+    .limit(NEWEST)
+)
 _NUMBERS = [bindparam(f"n{at}", type_=passages.c.number.type) for at in range(_AT_ONCE)]
 _texts = statement(
     # Whole messages: a run of words may go over the end of a passage.
@@ -547,14 +565,16 @@ def _worst(
     search: _Search, written: Sequence[str], to_space_id: str, closed: set[str], readers: set[str]
 ) -> tuple[str, str, int] | None:
     """The longest run of words from a private space that the readers do not know: the space's name and id, how many."""
-    forms = [said(form)[:MOST_WORDS] for form in dict.fromkeys(written)]
-    wanted = {gram for form in forms for gram in grams(form, search.length)}
-    if not wanted:
+    texts = list(dict.fromkeys(written))
+    forms = [said(form)[:MOST_WORDS] for form in texts]
+    if all(sum(map(len, form)) < LETTERS and len(form) < search.length for form in forms):
         return None
-    held, known = _whereabouts(search, forms, wanted, to_space_id, closed, readers)
+    held, known = _whereabouts(search, texts, forms, to_space_id, closed, readers)
+    # A run that was found by its letters alone is so long at least.
     runs = [
-        (_longest(form, grams_there - known, search.length), space)
+        (max(_longest(form, left, search.length), search.length), space)
         for space, grams_there in held.items()
+        if (left := grams_there - known)
         for form in forms
     ]
     longest, space_id = max(runs, default=(0, ""))
@@ -566,8 +586,8 @@ def _worst(
 
 def _whereabouts(
     search: _Search,
+    texts: Sequence[str],
     forms: Sequence[Sequence[str]],
-    wanted: set[Gram],
     to_space_id: str,
     closed: set[str],
     readers: set[str],
@@ -576,15 +596,16 @@ def _whereabouts(
     held: defaultdict[str, set[Gram]] = defaultdict(set)
     known: set[Gram] = set()
     free: dict[str, bool] = {to_space_id: True, "": False}
-    for form in forms:
-        for source in search.sources(form, closed):
-            there = wanted.intersection(grams(said(source.text), search.length))
-            if not there:
-                continue
-            if source.space_id in closed:
-                held[source.space_id] |= there
-            elif free.setdefault(source.space_id, _may_know(search.tx, source.space_id, readers)):
-                known |= there
+    wanted = {gram for form in forms for gram in grams(form, search.length)}
+    written = [Lettered(form) for form in {tuple(form) for form in forms}]
+    for source in search.sources(texts, closed):
+        there = quoted_grams(said(source.text), search.length, wanted, written)
+        if not there:
+            continue
+        if source.space_id in closed:
+            held[source.space_id] |= there
+        elif free.setdefault(source.space_id, _may_know(search.tx, source.space_id, readers)):
+            known |= there
     return held, known
 
 

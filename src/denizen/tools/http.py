@@ -1,7 +1,8 @@
 """HTTP requests as tools, by configuration: what an owner writes down is all that a model can reach with them.
 
-Arguments are put into the URL so that they stay what they are, one value in one place. Secrets stand in headers only;
-they go to the origin that was configured and to no other, and are taken out of whatever comes back.
+Arguments are put into the URL so that they stay what they are, one value in one place. Secrets stand in headers only.
+Headers of the definition go to the origin that was configured and to no other; secrets are taken out of whatever comes
+back.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from denizen.errors import InvalidInput, ToolFailed
 from denizen.masking import masked, without
 from denizen.telemetry.traces import passed_on
 from denizen.tools.outbound import Outbound
-from denizen.tools.references import Secret, filled, refers
+from denizen.tools.references import Secret, filled
 from denizen.tools.schemas import checker
 from denizen.tools.settings import PLACE, HttpTool
 from denizen.tools.tool import Occasion, OutsideTool
@@ -36,8 +37,6 @@ _SLACK: Final = 8_192
 """Read beyond the limit, so that a secret at the cut is whole and can be found."""
 _BEGINNING: Final = 2_000
 """Characters of the body of an answer that is no success."""
-_KEPT_AT_HOME: Final = ("authorization", "cookie", "proxy-authorization")
-"""Headers that do not follow a redirect to another origin, with those that hold secrets."""
 _TEXTUAL: Final = re.compile(r"text/|[^;]*[/+](?:json|xml|javascript|yaml|x-yaml|x-ndjson|x-www-form-urlencoded)\b")
 
 
@@ -81,8 +80,8 @@ class _Request:
     method: str
     url: httpx2.URL
     headers: Mapping[str, str]
-    homely: frozenset[str]
-    """The headers that are for the configured origin alone."""
+    for_any_origin: Mapping[str, str]
+    """The headers that follow a redirect to another origin: none that the definition sets or that tell of the call."""
     content: bytes | None
 
 
@@ -94,9 +93,8 @@ def _request(
     url = _address(settings, arguments, rest if body == "none" else {})
     content, content_type = _content(body, rest)
     _check_headers(fixed)
-    headers = {"user-agent": "denizen", "accept-encoding": "gzip", **content_type, **_lowered(fixed), **own}
-    homely = {name.lower() for name, value in settings.headers.items() if refers(value)}
-    return _Request(settings.method, url, headers, frozenset(homely | {*own, *_KEPT_AT_HOME}), content)
+    plain = {"user-agent": "denizen", "accept-encoding": "gzip", **content_type}
+    return _Request(settings.method, url, {**plain, **_lowered(fixed), **own}, plain, content)
 
 
 def _own_headers(settings: HttpTool, occasion: Occasion, answer_to: AnswerTo | None) -> dict[str, str]:
@@ -211,15 +209,15 @@ def _onward(request: _Request, answer: httpx2.Response) -> _Request | None:
         raise ToolFailed("The service redirects to something that is no address.") from error
     if url.scheme not in ("http", "https"):
         raise ToolFailed(f"The service redirects to {url.scheme}, which is not HTTP.")
-    headers = dict(request.headers)
-    if _origin(url) != _origin(request.url):
-        headers = {name: value for name, value in headers.items() if name not in request.homely}
+    stays = _origin(url) == _origin(request.url)
+    headers = dict(request.headers if stays else request.for_any_origin)
     to_get = answer.status_code == 303 or (answer.status_code in (301, 302) and request.method == "POST")
     if not to_get or request.method == "GET":
         return replace(request, url=url, headers=headers)
     for name in ("content-type", "idempotency-key"):
         headers.pop(name, None)
-    return replace(request, method="GET", url=url, headers=headers, content=None)
+    plain = {name: value for name, value in request.for_any_origin.items() if name != "content-type"}
+    return replace(request, method="GET", url=url, headers=headers, for_any_origin=plain, content=None)
 
 
 def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:

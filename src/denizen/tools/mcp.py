@@ -1,8 +1,9 @@
 """Servers of the Model Context Protocol, and what they offer as tools.
 
-Whoever configures the same server shares one connection to it, made when it is first needed and closed when it has
-been idle. Each connection lives in a task of its own, which opens and closes it. A server that cannot be reached does
-not keep an agent from living: the agent has the tools that the server offered last, or goes without.
+Agents of one organization that configure the same server share one connection to it, made when it is first needed and
+closed when it has been idle. Each connection lives in a task of its own, which opens and closes it. A server that
+cannot be reached does not keep an agent from living: the agent has the tools that the server offered last, or goes
+without.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from denizen.errors import AddressRefused, ToolFailed
 from denizen.masking import without
 from denizen.tools.outbound import Outbound
 from denizen.tools.references import Secret, filled
-from denizen.tools.schemas import checker, schema_problem
+from denizen.tools.schemas import UnusableSchema, checker, compile_schema
 from denizen.tools.settings import McpServer
 from denizen.tools.tool import Occasion, OutsideTool
 
@@ -75,13 +76,14 @@ class McpConnections:
         await asyncio.gather(*(each.close() for each in self._servers.values()))
 
     async def tools(
-        self, servers: Mapping[str, McpServer], secret: Secret, taken: Collection[str] = ()
+        self, servers: Mapping[str, McpServer], secret: Secret, taken: Collection[str] = (), *, shared_by: str = ""
     ) -> list[OutsideTool]:
         """What these servers offer, as far as it is allowed and its name is not taken.
 
-        What a server that cannot be reached offers is what it last offered to this process.
+        Agents with the same `shared_by` share connections: a server may tell one what it heard from another. What a
+        server that cannot be reached offers is what it last offered to this process.
         """
-        found = await asyncio.gather(*(self._offers(name, each, secret) for name, each in servers.items()))
+        found = await asyncio.gather(*(self._offers(name, each, secret, shared_by) for name, each in servers.items()))
         used = set(taken)
         tools: list[OutsideTool] = []
         for (name, settings), (server, offers) in zip(servers.items(), found, strict=True):
@@ -92,7 +94,9 @@ class McpConnections:
                     tools.append(tool)
         return tools
 
-    async def _offers(self, name: str, settings: McpServer, secret: Secret) -> tuple[_Server | None, Sequence[Tool]]:
+    async def _offers(
+        self, name: str, settings: McpServer, secret: Secret, shared_by: str
+    ) -> tuple[_Server | None, Sequence[Tool]]:
         try:
             env, of_env = filled(settings.env, secret)
             headers, of_headers = filled(settings.headers, secret)
@@ -100,7 +104,7 @@ class McpConnections:
             self._warn(name, "mcp server left out", str(error))
             return None, ()
         where = (settings.command, settings.args, settings.url, settings.allow_private)
-        key = (where, tuple(env.items()), tuple(headers.items()))
+        key = (shared_by, where, tuple(env.items()), tuple(headers.items()))
         if key not in self._servers:
             reach = _Reach(name, settings, env, headers, (*of_env, *of_headers), self._outbound)
             self._servers[key] = _Server(reach, self._clock)
@@ -123,9 +127,14 @@ class McpConnections:
         if server is None or called in used:
             self._warn(name, "mcp tool left out: its name is taken", called)
             return None
-        if problem := schema_problem(offer.input_schema):
-            self._warn(name, "mcp tool left out: its schema cannot be used", f"{called}: {problem}")
+        try:
+            schema = compile_schema(offer.input_schema, patterns_are_optional=True)
+        except UnusableSchema as error:
+            self._warn(name, "mcp tool left out: its schema cannot be used", f"{called}: {error}")
             return None
+        # The server checks what it is sent anyway. Generators of schemas write look-ahead for e-mail addresses.
+        for place in schema.unusable_patterns:
+            self._warn(name, "mcp tool: a pattern cannot be used and is not checked", f"{called}: {place}")
 
         async def call(arguments: Mapping[str, Any], _: Occasion) -> str:
             return await server.call(offer.name, arguments, again=settings.on_crash == "retry")
@@ -136,7 +145,7 @@ class McpConnections:
                 description=offer.description or offer.title or offer.name,
                 parameters_json_schema=offer.input_schema,
             ),
-            check=checker(called, offer.input_schema),
+            check=checker(called, schema),
             call=call,
             on_crash=settings.on_crash,
             seconds=settings.seconds,

@@ -37,9 +37,10 @@ class Outside:
         return http_tool(settings, secret=secret, outbound=await self._open(), answer_to=self._answer_to)
 
     async def mcp_tools(
-        self, servers: Mapping[str, McpServer], secret: Secret, taken: Collection[str]
+        self, servers: Mapping[str, McpServer], secret: Secret, taken: Collection[str], shared_by: str
     ) -> list[OutsideTool]:
-        """The tools that these servers offer, but for those whose names are taken."""
+        """The tools that these servers offer, but for those whose names are taken. Agents with the same `shared_by`
+        share connections."""
         if not servers:
             return []
         if self._mcp is None:
@@ -47,7 +48,7 @@ class Outside:
 
             connections = McpConnections(await self._open(), self._clock)
             self._mcp = await self._closing.enter_async_context(connections)
-        return await self._mcp.tools(servers, secret, taken=taken)
+        return await self._mcp.tools(servers, secret, taken=taken, shared_by=shared_by)
 
     async def _open(self) -> Outbound:
         if self._outbound is None:

@@ -63,7 +63,7 @@ def enter_space(tx: Tx, hand: Hand, arguments: EnterSpace) -> Done:
 def send_message(tx: Tx, hand: Hand, arguments: SendMessage) -> Done:
     """The message stands in the active space, or in the one it names, unless it would carry private words there."""
     what = posting.draft(arguments.text)
-    space_id = SpaceId(arguments.space_id) if arguments.space_id else _active(hand)
+    space_id = SpaceId(arguments.space_id) if arguments.space_id else _active(tx, hand)
     space = directory.require_member(tx, space_id, hand.agent_id)
     stopped = guard.crossing(tx, hand.agent_id, hand.cycle_id, space.id, what, hand.events, hand.remembered)
     if stopped is not None:
@@ -83,7 +83,7 @@ def send_message(tx: Tx, hand: Hand, arguments: SendMessage) -> Done:
 
 def read_messages(tx: Tx, hand: Hand, arguments: ReadMessages) -> Done:
     """A page of what was said in a space."""
-    space_id = SpaceId(arguments.space_id) if arguments.space_id else _active(hand)
+    space_id = SpaceId(arguments.space_id) if arguments.space_id else _active(tx, hand)
     space = directory.require_member(tx, space_id, hand.agent_id)
     # Models write numbers that no database takes.
     if arguments.after is not None:
@@ -114,9 +114,7 @@ def _whole_text(tx: Tx, hand: Hand, pointer: str) -> str:
     elif kind == "log":
         text = _logged(tx, hand, id)
     elif kind == "message":
-        message = posting.get_message(tx, MessageId(id))
-        directory.require_member(tx, message.space_id, hand.agent_id)
-        text = message.text
+        text = posting.get_readable(tx, MessageId(id), hand.agent_id).text
     elif kind == "event":
         event = delivery.find(tx, hand.agent_id, id)
         text = None if event is None else entry_text(event)
@@ -139,12 +137,21 @@ def skip(_tx: Tx, _hand: Hand, _arguments: Skip) -> Done:
     raise InvalidInput("skip ends a cycle; it cannot be carried out.")
 
 
-def _active(hand: Hand) -> SpaceId:
-    if hand.active_space_id is None:
-        several = any(event.space_id is not None for event in hand.events)
-        where = "several" if several else "none"
-        raise InvalidInput(f"You are in no space: the events come from {where}. Call enter_space first.")
-    return hand.active_space_id
+def _active(tx: Tx, hand: Hand) -> SpaceId:
+    if hand.active_space_id is not None:
+        return hand.active_space_id
+    if directory.count_spaces(tx, hand.agent_id) == 0:
+        raise InvalidInput(
+            "You are not a member of any space, so you cannot send or read messages. Somebody has to add you to one."
+        )
+    match len({event.space_id for event in hand.events if event.space_id is not None}):
+        case 0:
+            why = "the events come from no space"
+        case 1:
+            why = "you are no longer a member of the space that the events come from"
+        case _:
+            why = "the events come from several spaces"
+    raise InvalidInput(f"No space is active: {why}. Call enter_space first, or name one of your spaces in space_id.")
 
 
 def _told(**fields: object) -> str:

@@ -16,11 +16,6 @@ Secret = Callable[[str], str | None]
 _REFERENCE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
-def refers(text: str) -> bool:
-    """Whether a secret stands in this text."""
-    return _REFERENCE.search(text) is not None
-
-
 def filled(texts: Mapping[str, str], secret: Secret) -> tuple[dict[str, str], tuple[str, ...]]:
     """The texts with secrets in the place of their names, and these secrets, to be hidden from whatever comes back.
 

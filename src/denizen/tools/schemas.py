@@ -1,69 +1,194 @@
-"""Arguments checked by JSON Schema, for tools that are not Python functions: providers do not check them for us."""
+"""Arguments checked by JSON Schema, for tools that are not Python functions: providers do not check them for us.
+
+Schemas come from those who define tools and from the vendors of MCP servers, arguments from models, and no other work
+is done meanwhile. So the work is bounded before it begins: patterns match in linear time, and schemas and arguments
+have limits of size, of depth and of how often one value is looked at.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from denizen.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from jsonschema import ValidationError
+    from jsonschema_rs import Draft202012Validator
 
+MAX_SCHEMA_CHARACTERS: Final = 262_144
+MAX_CHARACTERS: Final = 262_144
+"""Of arguments, as JSON."""
+MAX_DEPTH: Final = 64
+"""How deeply objects and lists may be nested, in schemas and in arguments."""
+MAX_PATTERNS: Final = 50
+MAX_PATTERN_BYTES: Final = 2**15
+"""Of one compiled pattern. What matching a character costs grows with it, up to some ten microseconds."""
+MAX_MATCHING: Final = 100_000
+"""Characters of arguments times patterns in the schema: a second, if all of them are the worst there are."""
+MAX_VISITS: Final = 1_000
+"""How many parts of a schema may apply to one value. Nested references multiply: thirty lines can make a billion."""
+MAX_WORK: Final = 2_000_000
+"""How many values times how many visits: a tenth of a second."""
+_EXPLAINED: Final = 4_000
+"""Characters of arguments of which every problem is told: the library copies the arguments for each that it finds."""
 _SHOWN: Final = 5
 """How many problems are told at once."""
 _LONGEST: Final = 300
 """Characters of one: it may quote the whole of what was wrong."""
 
+Check = Callable[[str | Mapping[str, Any] | None], Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledSchema:
+    """The schema of a tool's arguments, ready to check calls."""
+
+    validator: Draft202012Validator
+    without_patterns: Draft202012Validator | None
+    """What long arguments are checked with; None: they are refused."""
+    visits: int
+    """How often one value is looked at, at most."""
+    patterns: int
+    unusable_patterns: tuple[str, ...]
+    """Where patterns stand that cannot be matched in linear time. They are not checked."""
+
+
+class UnusableSchema(InvalidInput):
+    """No arguments can be checked by this schema. Its message says why."""
+
 
 def schema_problem(schema: Mapping[str, Any]) -> str | None:
     """What is wrong with a schema of arguments, or None."""
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import SchemaError
-
-    if schema.get("type") != "object":
-        return 'parameters must be the schema of an object: `{"type": "object", "properties": {…}}`'
     try:
-        Draft202012Validator.check_schema(dict(schema))
-    except SchemaError as error:
-        where = ".".join(str(part) for part in error.absolute_path)
-        return f"parameters is no valid JSON Schema{f' at {where}' if where else ''}: {error.message}"
+        compiled = compile_schema(schema)
+    except UnusableSchema as error:
+        return str(error)
+    if compiled.unusable_patterns:
+        return (
+            f"the pattern at {compiled.unusable_patterns[0]} cannot be used. Patterns are matched in linear time: "
+            "rewrite it without look-around, back-references and very large repetitions"
+        )
     return None
 
 
-def checker(name: str, schema: Mapping[str, Any]) -> Callable[[str | Mapping[str, Any] | None], Mapping[str, Any]]:
-    """A function that gives a call's arguments if they fit the schema, and raises `InvalidInput` if they do not."""
-    from jsonschema import Draft202012Validator
-    from referencing import Registry
+def compile_schema(schema: Mapping[str, Any], *, patterns_are_optional: bool = False) -> CompiledSchema:
+    """The schema without the patterns that cannot be used. Raises `UnusableSchema` if it cannot be used at all.
 
-    # A registry of nothing: by default a `$ref` to an address would be fetched from there.
-    validator = Draft202012Validator(dict(schema), registry=Registry())  # pyright: ignore[reportUnknownArgumentType]
+    Patterns are optional where the one who carries out the call checks them as well: arguments that are too long to be
+    matched pass.
+    """
+    from jsonschema_rs import Draft202012Validator, ReferencingError, RegexOptions, ValidationError
+
+    if schema.get("type") != "object":
+        raise UnusableSchema('parameters must be the schema of an object: `{"type": "object", "properties": {…}}`')
+    measured = _measure(schema)
+    if measured.depth > MAX_DEPTH or measured.characters > MAX_SCHEMA_CHARACTERS:
+        raise UnusableSchema(
+            f"parameters is too large. A schema may be nested {MAX_DEPTH} deep and have {MAX_SCHEMA_CHARACTERS:,} "
+            "characters"
+        )
+    try:
+        usable = json.loads(json.dumps(schema, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise UnusableSchema(f"parameters is not JSON: {error}") from error
+    if measured.patterns > MAX_PATTERNS:
+        raise UnusableSchema(f"parameters has more than {MAX_PATTERNS} patterns. Use fewer")
+    try:
+        visits = _visits(usable)
+    except RecursionError as error:
+        raise UnusableSchema("parameters is too complex: its references lead through too many others") from error
+    unusable: list[str] = []
+    options = RegexOptions(size_limit=MAX_PATTERN_BYTES)
+    while True:
+        try:
+            validator = Draft202012Validator(usable, pattern_options=options, offline=True)
+            if not patterns_are_optional:
+                return CompiledSchema(validator, None, visits, measured.patterns, tuple(unusable))
+            _remove_patterns(usable)
+            bare = Draft202012Validator(usable, pattern_options=options, offline=True)
+            return CompiledSchema(validator, bare, visits, measured.patterns, tuple(unusable))
+        except ValidationError as error:
+            where = ".".join(map(str, error.instance_path))
+            if error.kind.as_dict() != {"format": "regex"}:
+                at = f" at {where}" if where else ""
+                raise UnusableSchema(f"parameters is not a valid JSON Schema{at}: {_short(error.message)}") from error
+            _remove(usable, error.instance_path)
+            unusable.append(where)
+        except (ReferencingError, ValueError) as error:
+            raise UnusableSchema(f"parameters is not a valid JSON Schema: {_short(str(error))}") from error
+
+
+def checker(name: str, schema: Mapping[str, Any] | CompiledSchema) -> Check:
+    """A function that gives a call's arguments if they fit the schema, and raises `InvalidInput` if they do not.
+
+    A schema that was stored before the limits were what they are may be unusable: then every call is refused.
+    """
+    try:
+        compiled = schema if isinstance(schema, CompiledSchema) else compile_schema(schema)
+    except UnusableSchema as error:
+        compiled = error
 
     def check(arguments: str | Mapping[str, Any] | None) -> Mapping[str, Any]:
+        if isinstance(compiled, UnusableSchema):
+            raise InvalidInput(f"{name} was not called, because its schema cannot be used: {compiled}.") from compiled
         given = _parsed(name, arguments)
-        problems = _problems(name, validator.iter_errors(given))  # pyright: ignore[reportUnknownMemberType]
-        if problems:
+        if problems := _problems(name, compiled, given):
             raise InvalidInput(f"{name} was not called, because its arguments are wrong: {'; '.join(problems)}.")
         return given
 
     return check
 
 
-def _problems(name: str, errors: Iterable[ValidationError]) -> list[str]:
+def _problems(name: str, compiled: CompiledSchema, given: Mapping[str, Any]) -> list[str]:
     """The first of what is wrong, in words."""
-    from referencing.exceptions import Unresolvable
-
+    measured = _measure(given)
+    if measured.depth > MAX_DEPTH:
+        return [f"they are nested more than {MAX_DEPTH} deep"]
+    too_long_to_match = measured.characters * compiled.patterns > MAX_MATCHING
+    validator = compiled.without_patterns if too_long_to_match else compiled.validator
+    too_large = measured.characters > MAX_CHARACTERS or measured.values * compiled.visits > MAX_WORK
+    if too_large or validator is None:
+        return [f"they are too large, with {measured.characters:,} characters. Send less at once"]
     try:
-        return [
-            f"{'.'.join(str(part) for part in error.absolute_path) or 'arguments'}: {_short(error.message)}"
-            for error in islice(errors, _SHOWN)
+        if validator.is_valid(given):
+            return []
+        if measured.characters <= _EXPLAINED:
+            return _in_words(validator, given)
+        return _surely_wrong(validator, given) or [
+            f"a value does not fit the schema. With {measured.characters:,} characters they are too long for details"
         ]
-    except (Unresolvable, RecursionError) as error:
-        raise InvalidInput(
-            f"{name} was not called, because the schema of its arguments cannot be used: {type(error).__name__}."
-        ) from error
+    except ValueError as error:  # a lone surrogate in a name
+        raise InvalidInput(f"{name} was not called, because its arguments cannot be checked: {error}.") from error
+
+
+def _in_words(validator: Draft202012Validator, given: Any, keywords: Iterable[str] | None = None) -> list[str]:
+    errors = (each for each in validator.iter_errors(given) if keywords is None or each.kind.name in keywords)
+    return [
+        f"{'.'.join(map(str, each.instance_path)) or 'arguments'}: {_short(each.message)}"
+        for each in islice(errors, _SHOWN)
+    ]
+
+
+def _surely_wrong(validator: Draft202012Validator, given: Mapping[str, Any]) -> list[str]:
+    """Problems of long arguments that are problems of their beginning as well."""
+    beginning = _cut(given)
+    if _measure(beginning).characters > _EXPLAINED:
+        return []
+    return _in_words(validator, beginning, ("required", "type", "additionalProperties"))
+
+
+def _cut(value: Any) -> Any:
+    """The value with long strings and lists cut short. No member of an object is left out."""
+    if isinstance(value, str):
+        return value[:50]
+    if isinstance(value, list):
+        return [_cut(each) for each in cast("list[Any]", value)[:5]]
+    if isinstance(value, dict):
+        return {name: _cut(each) for name, each in cast("dict[str, Any]", value).items()}
+    return value
 
 
 def _short(message: str) -> str:
@@ -80,3 +205,165 @@ def _parsed(name: str, arguments: str | Mapping[str, Any] | None) -> Mapping[str
     if not isinstance(given, dict):
         raise InvalidInput(f"{name} was not called, because its arguments are not a JSON object.")
     return given  # pyright: ignore[reportUnknownVariableType]
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """How large a JSON value is."""
+
+    depth: int
+    values: int
+    characters: int
+    patterns: int
+    """If it is a schema."""
+
+
+def _measure(value: object) -> _Measured:
+    """Without recursion, and no deeper than is allowed."""
+    depth = values = characters = patterns = 0
+    level: list[Any] = [value]
+    while level and depth <= MAX_DEPTH:
+        below: list[Any] = []
+        for each in level:
+            values += 1
+            if isinstance(each, Mapping):
+                members = cast("Mapping[str, Any]", each)
+                characters += 2 + sum(len(str(name)) + 4 for name in members)
+                below.extend(members.values())
+                by_pattern = members.get("patternProperties")
+                patterns += isinstance(members.get("pattern"), str)
+                patterns += len(cast("dict[str, Any]", by_pattern)) if isinstance(by_pattern, dict) else 0
+            elif isinstance(each, (list, tuple)):
+                items = cast("list[Any]", each)
+                characters += 2 + len(items)
+                below.extend(items)
+            else:
+                characters += len(each) if isinstance(each, str) else 5
+        level = below
+        depth += 1
+    return _Measured(depth, values, characters, patterns)
+
+
+def _remove(schema: Any, path: list[str | int]) -> None:
+    """What stands at this place of the schema is gone."""
+    for part in path[:-1]:
+        schema = schema[part]
+    del schema[path[-1]]
+
+
+def _remove_patterns(schema: Any) -> None:
+    """No part of the schema has a pattern. Names of members are still matched: they are short."""
+    if not isinstance(schema, dict):
+        return
+    part = cast("dict[str, Any]", schema)
+    part.pop("pattern", None)
+    for keyword in (*_SAME_VALUE, *_MEMBERS, *_ITEMS, "properties", "prefixItems", "$defs", "definitions"):
+        for each in _schemas(part, keyword):
+            _remove_patterns(each)
+
+
+# How often one value is looked at
+
+_SAME_VALUE: Final = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies")
+"""Keywords whose schemas apply to the value itself."""
+_MEMBERS: Final = ("patternProperties", "additionalProperties", "unevaluatedProperties", "propertyNames")
+"""Keywords whose schemas apply to members of an object, any number of them to the same one. `properties` is not among
+them: of these at most one applies to a member."""
+_ITEMS: Final = ("items", "contains", "unevaluatedItems")
+"""The same for lists; of `prefixItems` at most one applies to an item."""
+_KEYED: Final = ("properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions")
+"""Keywords with schemas by name."""
+_Kind = Literal["any", "object", "list"]
+_UNDER_WAY: Final = -1
+_UNSUPPORTED: Final = ("$dynamicRef", "$recursiveRef", "$anchor", "$dynamicAnchor")
+
+
+def _visits(root: dict[str, Any]) -> int:
+    """How many parts of the schema apply to one value, at most. Raises `UnusableSchema` if they are too many."""
+    counted = _Visits(root)
+    most = 0
+    for depth in range(MAX_DEPTH + 1):
+        at_depth = counted.at(root, depth)
+        if at_depth == 0:
+            break
+        most = max(most, at_depth)
+    return most
+
+
+class _Visits:
+    """Counts, for values a number of levels below the one that a schema is applied to, how many parts of the schema
+    apply to each of them, references followed."""
+
+    def __init__(self, root: dict[str, Any]) -> None:
+        self._root = root
+        self._known: dict[tuple[int, int, _Kind], int] = {}
+
+    def at(self, schema: Any, depth: int) -> int:
+        """At most this many parts apply to a value that many levels below."""
+        if depth == 0:
+            return self._for(schema, 0, "any")
+        return max(self._for(schema, depth, "object"), self._for(schema, depth, "list"))
+
+    def _for(self, schema: Any, depth: int, kind: _Kind) -> int:
+        """The same if the schema applies to a value of this kind: alternatives for lists and objects do not add up."""
+        if not isinstance(schema, dict):
+            return int(depth == 0)
+        part = cast("dict[str, Any]", schema)
+        key = (id(part), depth, kind)
+        if key not in self._known:
+            self._known[key] = _UNDER_WAY
+            self._look_at(part)
+            same = [each for keyword in _SAME_VALUE for each in _schemas(part, keyword)]
+            if "$ref" in part:
+                same.append(self._referred(str(part["$ref"])))
+            self._known[key] = self._below(part, depth, kind) + sum(self._for(each, depth, kind) for each in same)
+            if self._known[key] > MAX_VISITS:
+                raise UnusableSchema(
+                    f"parameters is too complex: more than {MAX_VISITS:,} parts of it apply to one value. "
+                    "Use fewer nested alternatives and references"
+                )
+        if self._known[key] == _UNDER_WAY:
+            raise UnusableSchema("parameters has a part that refers to itself for the same value, without end")
+        return self._known[key]
+
+    def _below(self, part: dict[str, Any], depth: int, kind: _Kind) -> int:
+        """What the part itself says of values below, or of the value itself: that is one."""
+        if depth == 0:
+            return 1
+        one_of, all_of = ("properties", _MEMBERS) if kind == "object" else ("prefixItems", _ITEMS)
+        first = max((self.at(each, depth - 1) for each in _schemas(part, one_of)), default=0)
+        return first + sum(self.at(each, depth - 1) for keyword in all_of for each in _schemas(part, keyword))
+
+    def _referred(self, target: str) -> Any:
+        found: Any = self._root
+        try:
+            for name in target.removeprefix("#").split("/")[1:]:
+                plain = name.replace("~1", "/").replace("~0", "~")
+                place = cast("list[Any] | dict[str, Any]", found)
+                found = place[int(plain)] if isinstance(place, list) else place[plain]
+        except (KeyError, IndexError, ValueError, TypeError):
+            found = None
+        if found is None or not (target == "#" or target.startswith("#/")) or "%" in target:
+            raise UnusableSchema(
+                f"parameters refers to {_short(target)!r}, which cannot be used. "
+                "References lead to places in the same schema, as `#/$defs/name` does"
+            )
+        return found
+
+    def _look_at(self, part: dict[str, Any]) -> None:
+        for keyword in _UNSUPPORTED:
+            if keyword in part:
+                raise UnusableSchema(f"parameters uses {keyword}, which is not supported. Use `$ref`")
+        if part is not self._root and isinstance(part.get("$id"), str):
+            raise UnusableSchema("parameters has a part with an `$id` of its own. Only the whole schema may have one")
+
+
+def _schemas(part: dict[str, Any], keyword: str) -> Iterator[Any]:
+    """The schemas under a keyword: one, a list of them, or some by name."""
+    given = part.get(keyword)
+    if isinstance(given, list):
+        yield from cast("list[Any]", given)
+    elif isinstance(given, dict) and keyword in _KEYED:
+        yield from cast("dict[str, Any]", given).values()
+    elif given is not None:
+        yield given

@@ -11,11 +11,13 @@ from pydantic import (
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
+    ValidationInfo,
     field_validator,
     model_serializer,
     model_validator,
 )
 
+from denizen.plans.settings import was_stored
 from denizen.tools.tool import OnCrash
 
 NAME: Final = r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$"
@@ -45,9 +47,11 @@ class _Defined(_Settings):
 
     @field_validator("parameters")
     @classmethod
-    def _is_a_schema(cls, schema: dict[str, Any]) -> dict[str, Any]:
+    def _is_a_schema(cls, schema: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
         from denizen.tools.schemas import schema_problem
 
+        if was_stored(info):
+            return schema
         if problem := schema_problem(schema):
             raise ValueError(problem)
         return schema

@@ -176,6 +176,11 @@ CustomTool = OutsideTool | AskTool
 Tool = OwnTool[Any] | CustomTool
 
 
+def digest_of(encoded: str) -> str:
+    """The digest by which requests name these tools."""
+    return hashlib.sha256(encoded.encode()).hexdigest()[:32]
+
+
 class Toolbox:
     """The tools of one agent, in a fixed order, so that the prompt's prefix stays the same."""
 
@@ -199,7 +204,7 @@ class Toolbox:
 
     @cached_property
     def digest(self) -> str:
-        return hashlib.sha256(self.encoded.encode()).hexdigest()[:32]
+        return digest_of(self.encoded)
 
     @cached_property
     def tokens(self) -> int:

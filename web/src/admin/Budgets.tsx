@@ -34,7 +34,12 @@ export default function Budgets(): ReactNode {
   return (
     <>
       <Loaded query={budget} lines={4}>
-        {(told) => <Whole limits={told.limits} used={told.today} />}
+        {(told) => (
+          <>
+            <Whole limits={told.limits} used={told.today} />
+            <Server limits={told.server ?? null} used={told.server_today ?? null} />
+          </>
+        )}
       </Loaded>
       <Section title="Each agent" about="Whichever limit is reached first lets an agent rest. What is written meanwhile is kept.">
         <Loaded query={agents}>
@@ -88,6 +93,34 @@ function Whole({ limits, used }: { limits: Limits; used: Used }): ReactNode {
             say("The budget is changed.");
           }}
         />
+      )}
+    </Section>
+  );
+}
+
+function Server({ limits, used }: { limits: Limits | null; used: Schemas["ServerUsed"] | null }): ReactNode {
+  const change = (
+    <>
+      Change it under <code>[budget]</code> in <code>denizen.toml</code> (<code>dollars_per_day</code>, <code>tokens_per_day</code>; 0 is no limit), then restart the server.
+    </>
+  );
+  if (!limits || !(limits.dollars_per_day || limits.tokens_per_day))
+    return (
+      <Section title="This server" about={<>All organizations of this server together have no daily limit. {change}</>}>
+        {null}
+      </Section>
+    );
+  return (
+    <Section title="This server" about={<>The daily limit of all organizations of this server together. {change}</>}>
+      {used ? (
+        <div className={css.meters}>
+          {limits.dollars_per_day && (
+            <Gauge label="Dollars today, whole server" value={used.dollars} max={limits.dollars_per_day} text={`${dollars(used.dollars)} of ${dollars(limits.dollars_per_day)}`} />
+          )}
+          {limits.tokens_per_day && <Gauge label="Tokens today, whole server" value={used.tokens} max={limits.tokens_per_day} />}
+        </div>
+      ) : (
+        <p className={css.faint}>{inWordsOf(limits)}</p>
       )}
     </Section>
   );

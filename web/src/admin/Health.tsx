@@ -1,15 +1,18 @@
-import { useQuery } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { CircleCheck, TriangleAlert } from "lucide-react";
-import type { ReactNode } from "react";
+import { type ReactNode, useState } from "react";
 import { Link } from "wouter";
-import { get, type Schemas } from "../denizen/api";
+import { get, post, type Schemas } from "../denizen/api";
 import { Badge } from "../ui/Badge";
+import { Button } from "../ui/Button";
+import { classes } from "../ui/classes";
 import { Loaded } from "../ui/States";
 import { Time } from "../ui/Time";
 import css from "./admin.module.css";
-import { Section } from "./parts";
+import { Fault, Section, useAct } from "./parts";
 
 type Told = Schemas["HealthOut"];
+const FEW = 20;
 
 /** How the house is, looked at again every few seconds. */
 export default function Health(): ReactNode {
@@ -19,6 +22,7 @@ export default function Health(): ReactNode {
       {(told) => (
         <>
           <Alerts told={told} />
+          <AgentsHealth told={told} />
           {told.dead.length > 0 && <Troubles title="Given up" about="After five attempts an event is left alone until a person looks at it." state="dead" troubles={told.dead} />}
           {told.late.length > 0 && <Troubles title="Waiting" about="These agents could think, and have not for more than ten minutes." state="pending" troubles={told.late} />}
           <Section title="Instances" about="Processes that think for the agents. Several share one database, and take over from each other.">
@@ -68,6 +72,70 @@ function Alerts({ told }: { told: Told }): ReactNode {
         ))
       )}
     </section>
+  );
+}
+
+/** Can each agent think, how long people have waited for it, what it set aside, and what to do. */
+function AgentsHealth({ told }: { told: Told }): ReactNode {
+  const [most, setMost] = useState(FEW);
+  const able = told.agents.filter((each) => each.can_think).length;
+  const all = told.agents_checked === told.agents.length;
+  const about = all ? `${able} of ${told.agents.length} can think here and now.` : `Looked at ${told.agents_checked}; these are the first, those that need a person before others.`;
+  return (
+    <Section title="Agents" about={told.agents.length === 0 ? "There are no agents yet." : about}>
+      <ul className={css.rows} aria-label="Agents">
+        {told.agents.slice(0, most).map((each) => (
+          <AgentHealth key={each.agent_id} agent={each} />
+        ))}
+      </ul>
+      {told.agents.length > most && (
+        <Button small onClick={() => setMost(most + 50)}>
+          Show more
+        </Button>
+      )}
+    </Section>
+  );
+}
+
+function AgentHealth({ agent }: { agent: Told["agents"][number] }): ReactNode {
+  const client = useQueryClient();
+  const act = useAct();
+  const retryable = agent.dead > 0 || agent.trouble?.actions.includes("try_again");
+  const again = (): void =>
+    void act.run(async () => {
+      await post("/api/agents/{agent_id}/try-again", { path: { agent_id: agent.agent_id }, body: { space: null } });
+      await client.invalidateQueries({ queryKey: ["health"] });
+    });
+  return (
+    <li className={classes(css.row, css.wrapping)}>
+      <span className={css.words}>
+        <Link href={`/agents/${agent.agent_id}/${agent.trouble?.actions.includes("settings") ? "settings" : "now"}`} className={css.name}>
+          {agent.name}
+        </Link>
+        <span className={css.facts}>
+          <span>@{agent.handle}</span>
+          {agent.waiting_since && (
+            <span>
+              {agent.waiting === 1 ? "1 message waits" : `${agent.waiting} messages wait`}, the oldest came <Time value={agent.waiting_since} form="ago" />
+            </span>
+          )}
+          {agent.dead > 0 && <span>{agent.dead === 1 ? "1 message set aside" : `${agent.dead} messages set aside`}</span>}
+          {agent.trouble?.retry_at && (
+            <span>
+              next try <Time value={agent.trouble.retry_at} form="short" />
+            </span>
+          )}
+        </span>
+        {agent.trouble && <span className={css.remedy}>{agent.trouble.text}</span>}
+        <Fault error={act.error} />
+      </span>
+      <Badge tone={agent.needs_a_person ? "bad" : agent.can_think ? "good" : "warn"}>{agent.can_think ? "Can think" : "Cannot think"}</Badge>
+      {retryable && (
+        <Button small busy={act.busy} aria-label={`Have ${agent.name} try again`} onClick={again}>
+          Try again
+        </Button>
+      )}
+    </li>
   );
 }
 

@@ -1,4 +1,5 @@
 /** Requests to the HTTP API, typed by its own description. Errors are `ApiError`: decide by `code`, show `detail`. */
+import { pageKeyHeader } from "./pageKey.ts";
 import type { components, paths } from "./schema";
 
 export type Schemas = components["schemas"];
@@ -109,7 +110,7 @@ interface Loose {
 
 async function ask(method: string, path: string, given: unknown): Promise<unknown> {
   const { path: parts, query, body, key, signal } = (given ?? {}) as Loose;
-  const headers: Record<string, string> = { Accept: "application/json" };
+  const headers: Record<string, string> = { Accept: "application/json", ...pageKeyHeader() };
   // Bodies are JSON, and a request that changes something has one, however little it says.
   const sent = method === "GET" || method === "DELETE" ? undefined : JSON.stringify(body ?? {});
   if (sent !== undefined) headers["Content-Type"] = "application/json";

@@ -156,6 +156,10 @@ export const NAMES = [
   "metadata.update",
 ] as const;
 
+export function isName(name: string): name is (typeof NAMES)[number] {
+  return (NAMES as readonly string[]).includes(name);
+}
+
 /** An event of the stream from its name and its data. */
 export function parse(name: (typeof NAMES)[number], data: string): StreamEvent {
   const told = JSON.parse(data);

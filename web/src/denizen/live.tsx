@@ -5,9 +5,11 @@
  */
 import { createContext, type ReactNode, useContext, useEffect, useState, useSyncExternalStore } from "react";
 import { get, type Me, type Space } from "./api";
-import { NAMES, parse } from "./events";
+import { isName, parse } from "./events";
+import { adopt, keep, kept } from "./outbox";
 import { sendWaiting } from "./send";
-import { type Action, EMPTY, type Pending, reduce, type State } from "./store";
+import { openStream } from "./stream";
+import { type Action, EMPTY, reduce, type State } from "./store";
 
 const TEXT_MILLISECONDS = 60;
 
@@ -95,7 +97,7 @@ const LONGEST_WAIT = 15_000;
 
 /** Be connected until the returned function is called. */
 export function connect(store: Store): () => void {
-  let source: EventSource | null = null;
+  let close: () => void = () => undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let failures = 0;
   let ended = false;
@@ -103,29 +105,29 @@ export function connect(store: Store): () => void {
 
   const open = (): void => {
     clearTimeout(timer);
-    source?.close();
+    close();
     isReady = false;
-    source = new EventSource("/api/stream");
-    for (const name of NAMES) {
-      source.addEventListener(name, (event) => {
-        const told = parse(name, (event as MessageEvent<string>).data);
+    close = openStream("/api/stream", {
+      onEvent: ({ name, data }) => {
+        if (!isName(name)) return;
+        const told = parse(name, data);
         store.enqueue(told);
         if (told.type === "ready") {
           failures = 0;
           isReady = true;
           void look();
+          adopt(store, store.getState().me!.id);
           sendWaiting(store);
         }
         // What the event does not tell: who is in the space, and how far it was read. Before `ready`, all are looked at.
         if (isReady && (told.type === "space.changed" || told.type === "space.joined")) void lookAt(told.space);
-      });
-    }
-    source.onerror = () => {
-      isReady = false;
-      store.dispatch({ type: "connection", connection: "lost" });
-      // The browser tries again by itself unless the server has refused.
-      if (source?.readyState === EventSource.CLOSED) again();
-    };
+      },
+      onLost: (refused) => {
+        isReady = false;
+        store.dispatch({ type: "connection", connection: "lost" });
+        if (refused) again();
+      },
+    });
   };
   const again = (): void => {
     if (ended) return;
@@ -173,35 +175,8 @@ export function connect(store: Store): () => void {
   return () => {
     ended = true;
     clearTimeout(timer);
-    source?.close();
+    close();
     window.removeEventListener("offline", gone);
     window.removeEventListener("online", back);
   };
-}
-
-// What was said and not confirmed outlives the page: it is sent again under the same key, and so not twice.
-
-function kept(me: string): Pending[] {
-  try {
-    const found: Pending[] = JSON.parse(localStorage.getItem(`outbox ${me}`) ?? "[]");
-    // What the server had refused stays so; the rest is sent as soon as there is a connection.
-    return found.map((each) => (each.state === "failed" ? each : { ...each, state: "waiting" }));
-  } catch {
-    return [];
-  }
-}
-
-function keep(store: Store, me: string): () => void {
-  let last = store.getState().pending;
-  return store.subscribe(() => {
-    const { pending } = store.getState();
-    if (pending === last) return;
-    last = pending;
-    try {
-      if (pending.length) localStorage.setItem(`outbox ${me}`, JSON.stringify(pending));
-      else localStorage.removeItem(`outbox ${me}`);
-    } catch {
-      // No room, or not allowed: then it lives as long as the page.
-    }
-  });
 }

@@ -20,7 +20,8 @@ export interface paths {
         /**
          * Make an agent
          * @description It is asleep, in the spaces that are named. What starts programs or reaches private addresses is for owners, and
-         *     so is where a secret is sent, but for hosts that they named in `secret_hosts`.
+         *     so is where a secret is sent, but for hosts that they named in `secret_hosts`. In another organization than the
+         *     first, the settings of the server have to allow programs, private addresses and Python tools.
          */
         post: operations["create_agent"];
         delete?: never;
@@ -172,7 +173,8 @@ export interface paths {
         };
         /**
          * An agent as a document
-         * @description What it is, where it is, and what it means to do, as a definition file says it.
+         * @description What it is, where it is, and what it means to do, as a definition file says it, without private spaces that you
+         *     are not in.
          *
          *     Where someone has written a secret into it, the name of one stands in its place, such as `${WEATHER_AUTHORIZATION}`.
          */
@@ -787,7 +789,8 @@ export interface paths {
          * Make agents, spaces and people what documents say
          * @description All of it or, if anything is wrong, nothing. What the documents do not name is left alone.
          *
-         *     You are in the spaces that are made. Those that are there you have to be in.
+         *     You are in the spaces that are made. Those that are there you have to be in; a private space that you are not in is
+         *     treated as if it did not exist.
          */
         post: operations["apply"];
         delete?: never;
@@ -1895,6 +1898,9 @@ export interface paths {
         /**
          * Sign in; no token needed
          * @description The browser has a session, as a cookie that no script can read. A login link is used up by this.
+         *
+         *     Browsers send cookies to every port of the host, so that the cookie counts only together with the `page_key` of the
+         *     answer: send it with each request, as the header `Denizen-Page-Key`.
          */
         post: operations["open_session"];
         /**
@@ -2310,7 +2316,8 @@ export interface paths {
         };
         /**
          * The tools that agents can be given by name
-         * @description Those of this server, beside what every agent has. HTTP requests, questions and MCP are part of a definition.
+         * @description Those of this server that your organization may use, beside what every agent has. HTTP requests, questions and
+         *     MCP are part of a definition.
          */
         get: operations["list_tools"];
         put?: never;
@@ -3180,6 +3187,10 @@ export interface components {
          *         "dollars_per_day": 10,
          *         "tokens_per_day": 10000000
          *       },
+         *       "server_today": {
+         *         "dollars": 1.25,
+         *         "tokens": 420000
+         *       },
          *       "today": {
          *         "cache_read_tokens": 150000,
          *         "cache_write_tokens": 12000,
@@ -3195,6 +3206,8 @@ export interface components {
             limits: components["schemas"]["Limits"];
             /** @description What all organizations of the server may use in a day; null: that is not limited. */
             server?: components["schemas"]["Limits"] | null;
+            /** @description What they used today, for the organization that was made first; null for others. */
+            server_today?: components["schemas"]["ServerUsed"] | null;
             today: components["schemas"]["UsedOut"];
         };
         /**
@@ -6118,6 +6131,7 @@ export interface components {
          *       "id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
          *       "kind": "agent",
          *       "name": "Ada",
+         *       "namesake": false,
          *       "role": "member",
          *       "trouble": null
          *     }
@@ -6139,6 +6153,12 @@ export interface components {
             kind: "human" | "agent" | "service";
             /** Name */
             name: string;
+            /**
+             * Namesake
+             * @description Whether the name looks like that of another member: tell them apart by the handle.
+             * @default false
+             */
+            namesake: boolean;
             /** Role */
             role: string;
             /** @description Why an agent cannot think; null: it can. */
@@ -7949,6 +7969,74 @@ export interface components {
              * @default 0.3
              */
             satisfaction_threshold: number;
+        };
+        /**
+         * ServerUsed
+         * @description What all organizations of the server used today, as far as its daily limit counts it.
+         * @example {
+         *       "dollars": 1.25,
+         *       "tokens": 420000
+         *     }
+         */
+        ServerUsed: {
+            /** Dollars */
+            dollars: number;
+            /** Tokens */
+            tokens: number;
+        };
+        /**
+         * SessionOpened
+         * @description The session, and the half of its secret that is not in the cookie.
+         * @example {
+         *       "created_at": "2026-01-05T09:00:00Z",
+         *       "entity_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+         *       "expires_at": null,
+         *       "id": "019b8d40-1100-7e35-9c4d-6f7a8b9c0d1e",
+         *       "kind": "session",
+         *       "last_used_at": null,
+         *       "name": "browser",
+         *       "page_key": "dzp_…",
+         *       "revoked_at": null,
+         *       "role": "member"
+         *     }
+         */
+        SessionOpened: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Entity Id */
+            entity_id: string;
+            /** Expires At */
+            expires_at: string | null;
+            /** Id */
+            id: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "token" | "session" | "login" | "jwt";
+            /**
+             * Last Used At
+             * @description To the minute.
+             */
+            last_used_at: string | null;
+            /** Name */
+            name: string;
+            /**
+             * Page Key
+             * @description Send it as `Denizen-Page-Key` with every request of the session.
+             */
+            page_key: string;
+            /** Revoked At */
+            revoked_at: string | null;
+            /**
+             * Role
+             * @description At most this much it may do, and never more than its entity.
+             * @enum {string}
+             */
+            role: "owner" | "admin" | "member" | "agent" | "service";
         };
         /**
          * SetKey
@@ -14169,7 +14257,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["KnownToken"];
+                    "application/json": components["schemas"]["SessionOpened"];
                 };
             };
             /** @description What went wrong. */

@@ -49,10 +49,9 @@ function deliver(store: Store, pending: Pending): void {
 async function attempt(store: Store, { key, space, text, replyTo }: Pending): Promise<void> {
   // One that was written before it could not be sent: it waits with it, so that the order stays.
   const line = store.getState().pending.filter((each) => each.space === space);
-  const before = line.slice(
-    0,
-    line.findIndex((each) => each.key === key),
-  );
+  const place = line.findIndex((each) => each.key === key);
+  if (place < 0) return; // another tab has sent it meanwhile
+  const before = line.slice(0, place);
   if (before.some((each) => each.state === "waiting")) {
     store.dispatch({ type: "waiting", key });
     return;

@@ -72,9 +72,9 @@ export const SECTIONS: Section[] = [
         kind: "choice",
         normal: "nudge",
         choices: [
-          ["nudge", "Remind it once"],
-          ["deliver", "Send its last words"],
-          ["ignore", "Leave it"],
+          ["nudge", "Remind it once, then send what it wrote"],
+          ["deliver", "Send what it wrote at once"],
+          ["ignore", "Do nothing"],
         ],
       },
       { path: "cycle.max_steps", label: "Most steps", kind: "integer", normal: "20", least: 1, hint: "Model calls in one cycle." },

@@ -1,6 +1,7 @@
 /** The stream of the agent whose mind is looked into. It is open while the page is looked at, and closed behind it. */
 import { createContext, useContext, useEffect, useReducer, useState } from "react";
 import type { Schemas } from "../denizen/api";
+import { openStream } from "../denizen/stream";
 import { LIFE_EVENTS, type LifeEvent, UNSEEN, watch, type Watched } from "./watching";
 
 export type AgentDetail = Schemas["AgentDetail"];
@@ -26,30 +27,29 @@ export function useWatching(agent: string, since: number): Watched {
   const [watched, tell] = useReducer(watch, UNSEEN);
   const [first] = useState(since);
   useEffect(() => {
-    let source: EventSource | null = null;
+    let end: () => void = () => undefined;
     let timer: ReturnType<typeof setTimeout> | undefined;
     let before = false;
 
     const close = (): void => {
       clearTimeout(timer);
-      source?.close();
-      source = null;
+      end();
     };
     const open = (): void => {
       close();
       // Later on everything is asked for anew, and what was missed need not be told one by one.
-      source = new EventSource(`/api/agents/${encodeURIComponent(agent)}/stream${before ? "" : `?after=${first}`}`);
-      source.onopen = () => {
-        if (before) tell({ type: "again" });
-        before = true;
-      };
-      for (const name of LIFE_EVENTS) {
-        source.addEventListener(name, (event) => tell({ ...JSON.parse((event as MessageEvent<string>).data), type: name } as LifeEvent));
-      }
-      source.onerror = () => {
-        // The browser tries again by itself unless the server has refused.
-        if (source?.readyState === EventSource.CLOSED) timer = setTimeout(open, AGAIN_MILLISECONDS);
-      };
+      end = openStream(`/api/agents/${encodeURIComponent(agent)}/stream${before ? "" : `?after=${first}`}`, {
+        onOpen: () => {
+          if (before) tell({ type: "again" });
+          before = true;
+        },
+        onEvent: ({ name, data }) => {
+          if ((LIFE_EVENTS as readonly string[]).includes(name)) tell({ ...JSON.parse(data), type: name } as LifeEvent);
+        },
+        onLost: (refused) => {
+          if (refused) timer = setTimeout(open, AGAIN_MILLISECONDS);
+        },
+      });
     };
     // Browsers allow a server few connections: a page that nobody looks at needs none.
     const looked = (): void => (document.hidden ? close() : open());

@@ -1,5 +1,6 @@
 import { type FormEvent, type ReactNode, useEffect, useRef, useState } from "react";
 import { get, inWords, type Me, post } from "../denizen/api";
+import { keepPageKey } from "../denizen/pageKey";
 import { Button } from "../ui/Button";
 import { TextField } from "../ui/Field";
 import css from "./shell.module.css";
@@ -17,7 +18,8 @@ export function SignIn({ onSignedIn }: { onSignedIn: (me: Me) => void }): ReactN
     setBusy(true);
     setError(null);
     try {
-      await post("/api/session", { body: { secret: given } });
+      const session = await post("/api/session", { body: { secret: given } });
+      keepPageKey(session.page_key);
       onSignedIn(await get("/api/me"));
     } catch (problem) {
       setError(given.startsWith("dzl_") ? USED : inWords(problem));

@@ -1,10 +1,12 @@
 import { remove } from "../denizen/api";
+import { keepPageKey } from "../denizen/pageKey";
 
 /** The session is over; the page begins anew, and holds nothing of who was here. */
 export async function signOut(): Promise<void> {
   try {
     await remove("/api/session");
   } finally {
+    keepPageKey(null);
     location.assign("/login");
   }
 }

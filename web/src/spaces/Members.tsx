@@ -40,6 +40,7 @@ export function Members({ space, onClose }: { space: SpaceState; onClose: () => 
                 @{each.handle}
                 {each.role !== "member" && ` · ${each.role}`}
               </span>
+              {each.namesake && <span className={css.namesake}>Same name as another member</span>}
             </span>
             {each.kind === "agent" && (
               <Attention

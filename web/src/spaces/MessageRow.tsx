@@ -93,6 +93,11 @@ function Said({ message, continued, pointedAt }: { message: Message; continued: 
         {!continued && (
           <header className={css.byline}>
             <span className={css.author}>{author.name}</span>
+            {around.members.get(author.id)?.namesake && (
+              <span className={css.handle} title="Another member has the same name.">
+                @{around.members.get(author.id)!.handle}
+              </span>
+            )}
             {author.kind !== "human" && <span className={css.kind}>{author.kind}</span>}
             <span className={css.when}>
               <Time value={message.created_at} form="clock" />

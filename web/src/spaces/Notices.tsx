@@ -119,6 +119,8 @@ function Open({ to }: { to: string }): ReactNode {
   );
 }
 
+const USED_UP: Record<string, string> = { agent: "its budget", organization: "the organization's budget", server: "the daily limit of this server" };
+
 /** Agents that are suspended, or whose budget is used up, where nobody has waited for them yet. */
 function Resting({ space, told }: { space: SpaceState; told: (string | null)[] }): ReactNode {
   const presence = useLive((state) => state.presence);
@@ -143,7 +145,7 @@ function RestingNotice({ agent }: { agent: Schemas["AgentDetail"] }): ReactNode 
         <span>{agent.name} is suspended: it reads this when an admin lets it go on.</span>
       ) : (
         <span>
-          {agent.name} has used up {resting.scope.startsWith("agent") ? "its budget" : "the budget of all agents"} and rests{" "}
+          {agent.name} rests because {USED_UP[resting.scope.split(":")[0]!] ?? "a budget"} is used up,{" "}
           {resting.until ? (
             <>
               until <Time value={resting.until} />.

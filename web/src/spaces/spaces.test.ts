@@ -89,7 +89,7 @@ test("what was looked for is marked, in a piece of the text around it", () => {
 });
 
 test("one line says who thinks, writes, uses something or did not reply", () => {
-  const member = (id: string): Member => ({ id, kind: "agent", handle: id, name: id.toUpperCase(), role: "member", attention: "all", trouble: null });
+  const member = (id: string): Member => ({ id, kind: "agent", handle: id, name: id.toUpperCase(), role: "member", attention: "all", trouble: null, namesake: false });
   const space = { info: { id: "s", last_seq: 4, members: ["a", "b", "c"].map(member), statuses: [] }, passed: { c: 4, b: 3 }, window: [message(4, "2026-01-05T09:00:00Z")] } as unknown as SpaceState;
   const alive = (doing: string | null) => ({ status: "alive" as const, doing, epoch: 1 });
   const writing = { id: "m", agent: "a", space: "s", replyTo: null, text: "", length: 0 };
@@ -102,7 +102,7 @@ test("one line says who thinks, writes, uses something or did not reply", () => 
 });
 
 test("whoever speaks first is told who hears it, and how one of them is addressed", () => {
-  const member = (name: string, attention: Member["attention"] = "all"): Member => ({ id: name, kind: "agent", handle: name.toLowerCase(), name, role: "member", attention, trouble: null });
+  const member = (name: string, attention: Member["attention"] = "all"): Member => ({ id: name, kind: "agent", handle: name.toLowerCase(), name, role: "member", attention, trouble: null, namesake: false });
   assert.match(invitation([]), /^Say hello: whoever is in this space sees it\./);
   assert.equal(invitation([member("Ada")]), "Say hello: Ada hears it.");
   assert.equal(invitation([member("Ada"), member("Bo")]), "Say hello: Ada and Bo hear it. With @ada you address one of them.");

@@ -460,7 +460,8 @@ class Talk:
         fitting = {
             each.agent_id: each.name
             for each in self.state.statuses
-            if action in each.actions
+            if each.agent_id is not None
+            and action in each.actions
             and wanted in ("", each.name.casefold(), handles.get(each.agent_id, "").casefold())
         }
         if self.space is None or not fitting:

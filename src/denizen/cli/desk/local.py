@@ -19,6 +19,7 @@ from denizen.agents.definition import AgentDefinition
 from denizen.agents.documents import plain
 from denizen.agents.files import declare
 from denizen.agents.inspection import inspect, standings
+from denizen.agents.restrictions import DefinitionPolicy
 from denizen.agents.revising import revised
 from denizen.app import Runtime
 from denizen.cli.desk.telling import message_from, space_from, spaces_from, told
@@ -48,7 +49,7 @@ from denizen.server.shapes.minds import MindOut, RequestOut
 from denizen.server.shapes.people import EntityOut
 from denizen.server.shapes.portability import ImportedOut
 from denizen.server.shapes.stances import RunOut, SignalOut, StanceOut, StandingOut, TriedOut
-from denizen.spaces import directory, floor, posting, reading
+from denizen.spaces import directory, floor, leaving, posting, reading
 from denizen.spaces.directory import ATTENTIONS, Attention, Entity, MemberRole
 from denizen.spaces.handles import handle_from
 from denizen.storage.database import Tx, statement
@@ -86,11 +87,12 @@ class LocalDesk:
         handle, joining = given.pop("handle", None), given.pop("spaces", ())
         defined = registry.define(**given)
         chosen = handle or handle_from(name)
-        made = await self._runtime.db.write(_create_agent, self._home, name, chosen, defined, list(joining))
+        policy = self._runtime.definition_policy()
+        made = await self._runtime.db.write(_create_agent, policy, self._home, name, chosen, defined, list(joining))
         return await self.agent(made)
 
     async def edit_agent(self, agent: str, changes: Mapping[str, JsonValue]) -> AgentDetail:
-        await self._runtime.db.write(_edit_agent, self._home, agent, changes)
+        await self._runtime.db.write(_edit_agent, self._runtime.definition_policy(), self._home, agent, changes)
         return await self.agent(agent)
 
     async def suspend_agent(self, agent: str) -> Agent:
@@ -411,15 +413,23 @@ def _mind(tx: Tx, agent_id: AgentId) -> Mind:
 
 
 def _create_agent(
-    tx: Tx, home: OrganizationId, name: str, handle: str, definition: AgentDefinition, joining: list[str]
+    tx: Tx,
+    policy: DefinitionPolicy,
+    home: OrganizationId,
+    name: str,
+    handle: str,
+    definition: AgentDefinition,
+    joining: list[str],
 ) -> str:
-    made = registry.create(tx, home, name=name, handle=handle, definition=definition)
+    made = registry.create(tx, policy, home, name=name, handle=handle, definition=definition)
     for space_id in joining:
         _join(tx, home, space_id, made.id, "all", "member")
     return made.id
 
 
-def _edit_agent(tx: Tx, home: OrganizationId, named: str, changes: Mapping[str, JsonValue]) -> None:
+def _edit_agent(
+    tx: Tx, policy: DefinitionPolicy, home: OrganizationId, named: str, changes: Mapping[str, JsonValue]
+) -> None:
     agent = registry.get(tx, _find_agent(tx, home, named))
     fields = dict(changes)
     name = fields.pop("name", None)
@@ -432,7 +442,7 @@ def _edit_agent(tx: Tx, home: OrganizationId, named: str, changes: Mapping[str, 
         directory.rename(tx, agent.id, name)
     # Its name is part of its self as well.
     if name is not None or definition != agent.definition:
-        registry.edit(tx, agent.id, definition)
+        registry.edit(tx, policy, agent.id, definition)
 
 
 # Spaces
@@ -517,7 +527,7 @@ def _leave(tx: Tx, home: OrganizationId, space_id: str, named: str) -> None:
     space, who = _own(tx, home, space_id), _find(tx, home, named)
     if not directory.is_member(tx, space.id, who.id):
         raise NotFound("member", named)
-    directory.leave(tx, space.id, who.id)
+    leaving.leave(tx, space.id, who.id)
 
 
 def _messages(

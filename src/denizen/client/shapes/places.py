@@ -29,6 +29,8 @@ class Member(Value):
     role: str = "member"
     trouble: AgentTrouble | None = None
     """Why an agent cannot think; None: it can."""
+    namesake: bool = False
+    """Whether the name looks like that of another member: the handle tells them apart."""
 
 
 class SpaceStatus(Value):

@@ -27,7 +27,7 @@ Kind = Literal["human", "agent", "service"]
 
 _NAME = r'"[^"]*"|[^"(),:|\[\]]+?'
 _ID = r'(?P<id>"[^"]*"|[^"|\]]+?)'
-_SPEAKER = rf"(?P<sender>{_NAME})(?: \((?P<kind>human|agent|service)\))?:(?P<said>.*)"
+_SPEAKER = rf"(?P<sender>{_NAME})(?: \((?P<kind>human|agent|service)(?:, @[^)]+)?\))?:(?P<said>.*)"
 _IDENTITY = re.compile(rf"\AIDENTITY:\n  name: (?P<name>{_NAME})\n  handle: @(?P<handle>\S+)")
 _ROLE = re.compile(r"\n\nYOUR ROLE:\n(.*)\Z", re.DOTALL)
 _NOTES = re.compile(r"\n\n(?:YOUR )?(?:NOTES|MEMORIES):\n((?:  - .*\n?)+)")

@@ -15,9 +15,9 @@ from denizen.access import roles, secrets
 from denizen.agents import chatting, fitness, forking, registry
 from denizen.agents.definition import AgentDefinition
 from denizen.agents.registry import Agent
-from denizen.agents.reserved import new_dangers, new_payer, new_sendings
+from denizen.agents.restrictions import DefinitionPolicy
 from denizen.agents.revising import revised
-from denizen.cycles import budgets, organization
+from denizen.cycles import budgets
 from denizen.errors import HandleTaken, InvalidInput, NotAllowed, NotAMember, NotFound
 from denizen.ids import AgentId
 from denizen.models import catalog
@@ -46,7 +46,6 @@ from denizen.server.shapes.agents import (
 )
 from denizen.spaces import directory
 from denizen.storage.database import Tx, storable
-from denizen.tools.addresses import is_allowed
 
 router = room()
 
@@ -102,28 +101,30 @@ async def list_models(request: Request, caller: Person) -> ModelList:
 
 
 @router.get("/api/tools", summary="The tools that agents can be given by name")
-async def list_tools(request: Request, _: Person) -> ToolList:
-    """Those of this server, beside what every agent has. HTTP requests, questions and MCP are part of a definition."""
-    found = context_of(request).runtime.tools
+async def list_tools(request: Request, caller: Person) -> ToolList:
+    """Those of this server that your organization may use, beside what every agent has. HTTP requests, questions and
+    MCP are part of a definition."""
+    found = await context_of(request).runtime.tools_for(caller.entity.organization_id)
     return ToolList(tools=[ToolOut(name=each.name, description=each.definition.description or "") for each in found])
 
 
 @router.post("/api/agents", status_code=201, summary="Make an agent")
 async def create_agent(request: Request, caller: Admin, wanted: CreateAgent, key: IdempotencyKey = None) -> AgentDetail:
     """It is asleep, in the spaces that are named. What starts programs or reaches private addresses is for owners, and
-    so is where a secret is sent, but for hosts that they named in `secret_hosts`.
+    so is where a secret is sent, but for hosts that they named in `secret_hosts`. In another organization than the
+    first, the settings of the server have to allow programs, private addresses and Python tools.
     """
     runtime = context_of(request).runtime
-    allow(caller, None, wanted.definition)
-    _check_tools(wanted.definition, runtime.tool_names)
+    policy = runtime.definition_policy(caller.author)
+    tools = frozenset(each.name for each in await runtime.tools_for(caller.entity.organization_id))
     await runtime.check_prices(caller.entity.organization_id, wanted.definition)
     try:
-        return await runtime.db.write(_create, caller, wanted, key)
+        return await runtime.db.write(_create, policy, caller, wanted, key, tools)
     except HandleTaken:
         if key is None:
             raise
         # Perhaps by the same request, which was made twice at once: then the agent is there now.
-        return await runtime.db.write(_create, caller, wanted, key)
+        return await runtime.db.write(_create, policy, caller, wanted, key, tools)
 
 
 def _made_with(tx: Tx, caller: Caller, what: str, key: str | None) -> tuple[AgentId | None, Agent | None]:
@@ -137,18 +138,20 @@ def _made_with(tx: Tx, caller: Caller, what: str, key: str | None) -> tuple[Agen
         return id, None
 
 
-def _create(tx: Tx, caller: Caller, wanted: CreateAgent, key: str | None) -> AgentDetail:
+def _create(
+    tx: Tx, policy: DefinitionPolicy, caller: Caller, wanted: CreateAgent, key: str | None, tools: frozenset[str]
+) -> AgentDetail:
     id, made = _made_with(tx, caller, "agent", key)
     if made is not None:
         same = (wanted.name, wanted.chosen_handle, wanted.definition)
         if (made.name, made.entity.handle, made.definition) != same:
             raise _reused()
         return _detail(tx, made, caller)
-    allow_sending(tx, caller, None, wanted.definition)
     home = caller.entity.organization_id
     agent = registry.create(
-        tx, home, name=wanted.name, handle=wanted.chosen_handle, definition=wanted.definition, id=id
+        tx, policy, home, name=wanted.name, handle=wanted.chosen_handle, definition=wanted.definition, id=id
     )
+    _check_tools(wanted.definition, tools)
     for space_id in dict.fromkeys(wanted.spaces):
         try:
             directory.join(tx, enter(tx, space_id, caller.entity.id).id, agent.id)
@@ -203,7 +206,9 @@ async def edit_agent(request: Request, caller: Admin, agent_id: str, changes: Ed
         if "budget" in changes.root:
             before, after = await runtime.db.read(_before_and_after, agent_id, caller, changes.root)
             await runtime.check_prices(caller.entity.organization_id, after, before=before)
-        return await runtime.db.write(_edit, agent_id, caller, changes.root, runtime.tool_names)
+        policy = runtime.definition_policy(caller.author)
+        tools = frozenset(each.name for each in await runtime.tools_for(caller.entity.organization_id))
+        return await runtime.db.write(_edit, policy, agent_id, caller, changes.root, tools)
     except ValidationError as error:
         found = [{**each, "loc": ("body", *each["loc"])} for each in error.errors(include_url=False)]
         raise RequestValidationError(found) from None
@@ -217,21 +222,24 @@ def _before_and_after(
 
 
 def _edit(
-    tx: Tx, agent_id: str, caller: Caller, changes: Mapping[str, JsonValue], tools: frozenset[str]
+    tx: Tx,
+    policy: DefinitionPolicy,
+    agent_id: str,
+    caller: Caller,
+    changes: Mapping[str, JsonValue],
+    tools: frozenset[str],
 ) -> AgentDetail:
     registry.lock(tx, find_agent(tx, agent_id, caller).id)
     agent = find_agent(tx, agent_id, caller)
     fields = dict(changes)
     name = _new_name(fields, agent)
     definition = revised(agent.definition, fields)
-    allow(caller, agent.definition, definition)
-    allow_sending(tx, caller, agent.definition, definition)
-    _check_tools(definition, tools | set(_named_tools(agent.definition)))
     if name != agent.name:
         directory.rename(tx, agent.id, name)
     # Its name is part of its self as well.
     if name != agent.name or definition != agent.definition:
-        registry.edit(tx, agent.id, definition)
+        registry.edit(tx, policy, agent.id, definition)
+    _check_tools(definition, tools | set(_named_tools(agent.definition)))
     return _detail(tx, registry.get(tx, agent.id), caller)
 
 
@@ -242,36 +250,6 @@ def _new_name(fields: dict[str, JsonValue], agent: Agent) -> str:
     if not isinstance(name, str):
         raise InvalidInput("name: it has to be a text.")
     return name.strip()
-
-
-def allow(caller: Caller, before: AgentDefinition | None, after: AgentDefinition) -> None:
-    """Raises `Problem` if something of the definition is not for this caller to say."""
-    dangers = new_dangers(before, after)
-    if dangers and not roles.reaches(caller.role, "owner"):
-        raise Problem(
-            "not_allowed",
-            f"{', '.join(dangers)}: to let agents start programs or reach private addresses is for owners of the "
-            f"organization; you came as {caller.role}. Leave these parts as they are, or remove them.",
-        )
-    payer = new_payer(before, after)
-    if payer is not None and payer != f"@{caller.entity.handle}":
-        raise Problem("not_allowed", f"pays: only {payer} can say that they pay for an agent.")
-
-
-def allow_sending(tx: Tx, caller: Caller, before: AgentDefinition | None, after: AgentDefinition) -> None:
-    """Raises `Problem` if a secret would go to a host to which it may not be sent by this caller's word."""
-    if roles.reaches(caller.role, "owner"):
-        return
-    hosts = organization.settings_of(tx, caller.entity.organization_id).secret_hosts
-    wrong = [
-        each for each in new_sendings(before, after) if not is_allowed(each.host, each.port, hosts.get(each.secret, ()))
-    ]
-    if wrong:
-        raise Problem(
-            "not_allowed",
-            f"{'; '.join(map(str, wrong))}: where a secret is sent is for owners of the organization to say; you came "
-            f"as {caller.role}. An owner can define this, or name the host in the organization's `secret_hosts`.",
-        )
 
 
 def _check_tools(definition: AgentDefinition, known: Iterable[str]) -> None:
@@ -351,21 +329,23 @@ async def fork_agent(
 ) -> AgentDetail:
     """It is asleep and in no space; this one is not touched. What is for owners to define is for owners to fork."""
     runtime = context_of(request).runtime
+    policy = runtime.definition_policy(caller.author)
     try:
-        return await runtime.db.write(_fork, agent_id, caller, wanted, key)
+        return await runtime.db.write(_fork, policy, agent_id, caller, wanted, key)
     except HandleTaken:
         if key is None:
             raise
-        return await runtime.db.write(_fork, agent_id, caller, wanted, key)
+        return await runtime.db.write(_fork, policy, agent_id, caller, wanted, key)
 
 
-def _fork(tx: Tx, agent_id: str, caller: Caller, wanted: ForkAgent, key: str | None) -> AgentDetail:
+def _fork(
+    tx: Tx, policy: DefinitionPolicy, agent_id: str, caller: Caller, wanted: ForkAgent, key: str | None
+) -> AgentDetail:
     original = find_agent(tx, agent_id, caller, also_dead=True)
-    allow(caller, None, original.definition)
     id, made = _made_with(tx, caller, f"fork of {original.id}", key)
     if made is not None:
         if (made.entity.handle, made.name) != (wanted.handle or made.entity.handle, wanted.name or original.name):
             raise _reused()
         return _detail(tx, made, caller)
-    made = forking.fork(tx, original.id, handle=wanted.handle, at=wanted.at, name=wanted.name, id=id)
+    made = forking.fork(tx, policy, original.id, handle=wanted.handle, at=wanted.at, name=wanted.name, id=id)
     return _detail(tx, made, caller)

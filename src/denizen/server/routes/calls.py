@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Final
 
 from fastapi import Query, Request
 from pydantic import JsonValue
 
+from denizen.errors import NotFound
 from denizen.ids import EntityId
 from denizen.server.auth import Authenticated
+from denizen.server.bodies import parse_json
 from denizen.server.context import context_of
 from denizen.server.room import room
 from denizen.server.routes.spaces import enter
@@ -73,13 +74,16 @@ async def answer_by_address(
     request: Request, call_id: str, key: Annotated[str, Query(description="Of the address that it was told.")]
 ) -> CallOut:
     """The body is the result: JSON as data, anything else as text. The first answer stands."""
-    body = await request.body()
     runtime = context_of(request).runtime
-    return CallOut.of(await runtime.answer_from_service(storable(call_id), storable(key), _result(body)))
+    called, signed = storable(call_id), storable(key)
+    # Before the body is read: that is work, which nobody without the key may cause.
+    if not await runtime.is_answer_address(called, signed):
+        raise NotFound("call", call_id)
+    return CallOut.of(await runtime.answer_from_service(called, signed, _result(await request.body())))
 
 
 def _result(body: bytes) -> JsonValue:
     try:
-        return json.loads(body)
+        return parse_json(body)
     except ValueError:
         return body.decode(errors="replace")

@@ -16,7 +16,7 @@ from denizen.agents.outlook import Outlook
 from denizen.agents.registry import Agent
 from denizen.app import Runtime
 from denizen.errors import NotFound, OutcomeUnknown
-from denizen.ids import MessageId, SpaceId, new_id
+from denizen.ids import AgentId, MessageId, SpaceId, new_id
 from denizen.memory import reminding, rolling, settled
 from denizen.memory.policy import Policy
 from denizen.reflection.books import AGENTS
@@ -104,7 +104,7 @@ def _remembered(tx: Tx, asked: Asked, answer: Answer) -> dict[str, JsonValue]:
             "upto": state.upto,
         }
     if answer.cycle_id is not None:
-        retrieval = reminding.retrieval_of(tx, asked.agent_id, answer.cycle_id)
+        retrieval = reminding.retrieval_of(tx, answer.agent_id or asked.agent_id, answer.cycle_id)
         if retrieval is not None:
             told["long_term_memory"] = retrieval
     return told
@@ -162,12 +162,12 @@ def _seen(
 ) -> tuple[list[Call], dict[str, JsonValue]]:
     # Where neither profiles nor reflection are wanted, nothing more is read.
     tells = answer.cycle is not None and (asked.reflects or outlook.presets() is not None)
-    return seen_by(tx, caller, answer), _outlook(tx, asked) if tells else {}
+    return seen_by(tx, caller, answer), _outlook(tx, answer.agent_id or asked.agent_id, asked.space_id) if tells else {}
 
 
-def _outlook(tx: Tx, asked: Asked) -> dict[str, JsonValue]:
+def _outlook(tx: Tx, agent_id: AgentId, space_id: SpaceId) -> dict[str, JsonValue]:
     """The profile and the state of mind that the agent has there."""
-    stance = AGENTS.stance(tx, asked.agent_id, asked.space_id)
+    stance = AGENTS.stance(tx, agent_id, space_id)
     return {
         "prompt_profile": {"id": stance.preset, "reason": stance.preset_reason},
         "state_of_mind": {**stance.state.as_dict()},

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from fastapi import Request
 
 from denizen.agents import applying
-from denizen.agents.definition import AgentDefinition
 from denizen.agents.documents import plain
 from denizen.agents.files import declare
 from denizen.errors import InvalidInput
@@ -16,7 +15,6 @@ from denizen.portability.hiding import Hidden
 from denizen.server.auth import Admin, Caller
 from denizen.server.context import context_of
 from denizen.server.room import room
-from denizen.server.routes.agents import allow
 from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.definitions import Applied, Apply, DocumentOut
 from denizen.spaces import directory
@@ -29,12 +27,13 @@ router = room()
 @router.post(
     "/api/apply",
     summary="Make agents, spaces and people what documents say",
-    openapi_extra={"x-who": "admins and owners; what starts programs or reaches private addresses: owners"},
+    openapi_extra={"x-who": "admins and owners; some parts of definitions: see below"},
 )
 async def apply(request: Request, caller: Admin, wanted: Apply) -> Applied:
     """All of it or, if anything is wrong, nothing. What the documents do not name is left alone.
 
-    You are in the spaces that are made. Those that are there you have to be in.
+    You are in the spaces that are made. Those that are there you have to be in; a private space that you are not in is
+    treated as if it did not exist.
     """
     runtime = context_of(request).runtime
     declared = declare((each.place, each.document) for each in wanted.documents)
@@ -43,6 +42,7 @@ async def apply(request: Request, caller: Admin, wanted: Apply) -> Applied:
         dry_run=wanted.dry_run,
         creator=caller.entity,
         guard=_Guard(caller),
+        author=caller.author,
         organization=caller.entity.organization_id,
     )
     return Applied.of(changes, declared, runtime.tool_names, dry_run=wanted.dry_run)
@@ -54,8 +54,9 @@ class _Guard:
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
 
-    def define(self, before: AgentDefinition | None, after: AgentDefinition) -> None:
-        allow(self._caller, before, after)
+    def meant(self, tx: Tx, spaces: Sequence[Space]) -> Sequence[Space]:
+        own = [each for each in spaces if directory.is_member(tx, each.id, self._caller.entity.id)]
+        return own or [each for each in spaces if not each.private]
 
     def enter(self, tx: Tx, space: Space) -> None:
         if not directory.is_member(tx, space.id, self._caller.entity.id):
@@ -68,7 +69,8 @@ class _Guard:
 
 @router.get("/api/agents/{agent_id}/document", summary="An agent as a document")
 async def get_document(request: Request, caller: Admin, agent_id: str) -> DocumentOut:
-    """What it is, where it is, and what it means to do, as a definition file says it.
+    """What it is, where it is, and what it means to do, as a definition file says it, without private spaces that you
+    are not in.
 
     Where someone has written a secret into it, the name of one stands in its place, such as `${WEATHER_AUTHORIZATION}`.
     """
@@ -77,6 +79,7 @@ async def get_document(request: Request, caller: Admin, agent_id: str) -> Docume
 
 def _document(tx: Tx, agent_id: str, caller: Caller) -> Mapping[str, Any]:
     agent = find_agent(tx, agent_id, caller)
-    document = applying.document_of(tx, caller.entity.organization_id, agent.entity.handle)
+    reader = caller.entity
+    document = applying.document_of(tx, reader.organization_id, agent.entity.handle, reader=reader.id)
     hidden = Hidden(agent.definition).definition
     return {name: hidden.get(name, each) for name, each in cast("dict[str, Any]", plain(document)).items()}

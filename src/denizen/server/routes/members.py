@@ -15,7 +15,7 @@ from denizen.server.routes.entities import find_present
 from denizen.server.routes.spaces import enter
 from denizen.server.schemas import MemberOut
 from denizen.server.shapes.places import MemberAdd, MemberChange
-from denizen.spaces import directory
+from denizen.spaces import directory, leaving
 from denizen.spaces.directory import Entity
 from denizen.storage.database import Tx
 
@@ -83,7 +83,7 @@ def _remove(tx: Tx, caller: Caller, space_id: str, named: str) -> None:
     entity = _member(tx, space.id, named)
     if entity.kind == "human" and entity.id != caller.entity.id:
         _require_running(tx, space.id, caller, "remove another person")
-    directory.leave(tx, space.id, entity.id)
+    leaving.leave(tx, space.id, entity.id)
 
 
 def _member(tx: Tx, space_id: SpaceId, named: str) -> Entity:
@@ -100,5 +100,6 @@ def _require_running(tx: Tx, space_id: SpaceId, caller: Caller, what: str) -> No
 
 
 def _shown(tx: Tx, space_id: SpaceId, entity: Entity) -> MemberOut:
-    found = next(each for each in directory.members(tx, space_id) if each.entity.id == entity.id)
-    return MemberOut.of(found, fitness.unable_in_space(tx, space_id))
+    members = directory.members(tx, space_id)
+    found = next(each for each in members if each.entity.id == entity.id)
+    return MemberOut.of(found, fitness.unable_in_space(tx, space_id), directory.namesakes(members))

@@ -97,7 +97,11 @@ async def import_file(
         file = Path(folder) / "body"
         await _keep(request.stream(), file)
         made = await runtime.import_file(
-            file, handle=chosen[0], name=chosen[1], organization=caller.entity.organization_id
+            file,
+            handle=chosen[0],
+            name=chosen[1],
+            organization=caller.entity.organization_id,
+            author=caller.author,
         )
     return ImportedOut.of(made)
 

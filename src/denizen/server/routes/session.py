@@ -13,7 +13,7 @@ from denizen.server.login_page import CONTENT_SECURITY_POLICY, PAGE
 from denizen.server.reach import Visit
 from denizen.server.room import room
 from denizen.server.routes.tokens import let_in, scope_for
-from denizen.server.shapes.access import CreateLogin, KnownToken, LoginCreated, OpenSession
+from denizen.server.shapes.access import CreateLogin, KnownToken, LoginCreated, OpenSession, SessionOpened
 from denizen.storage.database import Tx
 
 router = room()
@@ -36,15 +36,19 @@ async def create_login(request: Request, caller: Person, wanted: CreateLogin) ->
 
 
 @router.post("/api/session", status_code=201, summary="Sign in; no token needed")
-async def open_session(request: Request, response: Response, given: OpenSession) -> KnownToken:
-    """The browser has a session, as a cookie that no script can read. A login link is used up by this."""
+async def open_session(request: Request, response: Response, given: OpenSession) -> SessionOpened:
+    """The browser has a session, as a cookie that no script can read. A login link is used up by this.
+
+    Browsers send cookies to every port of the host, so that the cookie counts only together with the `page_key` of the
+    answer: send it with each request, as the header `Denizen-Page-Key`.
+    """
     context, visit = context_of(request), _visit(request)
     if "origin" in request.headers or "sec-fetch-site" in request.headers:
         check_same_site(context, visit, request)
     db = context.runtime.db
     session, secret = await guarded(context, visit, given.secret, lambda: db.write(tokens.open_session, given.secret))
     response.headers["Set-Cookie"] = cookie(visit, secret, _seconds(session, context.runtime.clock.now()))
-    return KnownToken.of(session)
+    return SessionOpened(**KnownToken.of(session).model_dump(), page_key=tokens.halves(secret)[1])
 
 
 @router.delete("/api/session", status_code=204, summary="Sign out")

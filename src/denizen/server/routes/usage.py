@@ -11,13 +11,14 @@ from denizen.clock import moment
 from denizen.cycles import budgets
 from denizen.cycles.accounting import MOST_DAYS, Account, By, account
 from denizen.cycles.budgets import BudgetSettings
-from denizen.cycles.server_budget import ServerBudget
+from denizen.cycles.server_budget import ServerBudget, used_today
 from denizen.errors import InvalidInput
 from denizen.server.auth import Admin, Caller
 from denizen.server.context import context_of
 from denizen.server.room import room
 from denizen.server.routes.triggers import find_agent
-from denizen.server.shapes.usage import BudgetOut, Limits, UsageOut, UsedOut
+from denizen.server.shapes.usage import BudgetOut, Limits, ServerUsed, UsageOut, UsedOut
+from denizen.spaces import directory
 from denizen.storage.database import Tx
 
 router = room()
@@ -72,10 +73,14 @@ async def put_budget(request: Request, caller: Admin, wanted: Limits) -> BudgetO
 
 def _budget(tx: Tx, caller: Caller, server: ServerBudget | None) -> BudgetOut:
     home, today = caller.entity.organization_id, moment(tx.now).date()
+    # What others use is for those who look after the server, as with /metrics.
+    shows_used = server is not None and directory.first_organization(tx) == home
+    used = used_today(tx) if shows_used else None
     return BudgetOut(
         limits=Limits.of(budgets.organization_budget(tx, home)),
         today=UsedOut.of(account(tx, home, today, today).total),
         server=None if server is None else Limits.of(server.limits),
+        server_today=None if used is None else ServerUsed(dollars=used.micros / 1_000_000, tokens=used.tokens),
     )
 
 

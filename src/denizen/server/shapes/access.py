@@ -98,6 +98,14 @@ class KnownToken(BaseModel):
         )
 
 
+class SessionOpened(KnownToken):
+    """The session, and the half of its secret that is not in the cookie."""
+
+    model_config = _answered(**_SHOWN_TOKEN | {"kind": "session", "name": "browser", "page_key": "dzp_…"})
+
+    page_key: Annotated[str, Field(description="Send it as `Denizen-Page-Key` with every request of the session.")]
+
+
 class ListedToken(KnownToken):
     """A token among others."""
 

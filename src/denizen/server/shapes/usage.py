@@ -139,6 +139,15 @@ class Limits(BaseModel):
         )
 
 
+class ServerUsed(BaseModel):
+    """What all organizations of the server used today, as far as its daily limit counts it."""
+
+    model_config = given(dollars=1.25, tokens=420_000)
+
+    dollars: float
+    tokens: int
+
+
 class BudgetOut(BaseModel):
     """What may be used, and what was used today."""
 
@@ -146,6 +155,7 @@ class BudgetOut(BaseModel):
         limits={"dollars_per_day": 5, "tokens_per_day": None, "dollars": None, "tokens": None},
         today=_USED,
         server={"dollars_per_day": 10, "tokens_per_day": 10_000_000, "dollars": None, "tokens": None},
+        server_today={"dollars": 1.25, "tokens": 420_000},
     )
 
     limits: Limits
@@ -153,4 +163,8 @@ class BudgetOut(BaseModel):
     server: Annotated[
         Limits | None,
         Field(description="What all organizations of the server may use in a day; null: that is not limited."),
+    ] = None
+    server_today: Annotated[
+        ServerUsed | None,
+        Field(description="What they used today, for the organization that was made first; null for others."),
     ] = None

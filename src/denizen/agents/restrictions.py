@@ -1,0 +1,334 @@
+"""What of a definition only some may say, and who: one table for every way in which an agent is defined.
+
+Creating, editing, applying, importing and forking all end in `registry.create` or `registry.edit`, which check the
+policy. What reaches the host (programs, private addresses, Python tools of the server) is checked again before it is
+used, because a definition can be older than the settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal, TypeAlias
+
+from denizen.access import roles
+from denizen.access.roles import Role
+from denizen.access.secrets import names_in
+from denizen.agents.definition import AgentDefinition
+from denizen.agents.differences import safe
+from denizen.cycles import organization
+from denizen.errors import NotAllowed
+from denizen.ids import OrganizationId
+from denizen.settings.shape import program_of
+from denizen.spaces import directory
+from denizen.storage.database import Tx
+from denizen.tools.addresses import is_allowed, is_listed
+from denizen.tools.settings import HttpTool, McpServer, destination
+
+# What reaches the host
+
+
+@dataclass(frozen=True, slots=True)
+class HostAccess:
+    """What organizations other than the first may use of the host. The first may use everything."""
+
+    programs: tuple[str, ...] = ()
+    """Exact commands with their arguments, as in a shell; `NAME=` before one lets that variable be set."""
+    private_hosts: tuple[str, ...] = ()
+    """Hosts (`name` or `name:port`) with private addresses."""
+    tools: tuple[str, ...] = ()
+    """Names of Python tools of the server."""
+
+    def allows_program(self, server: McpServer) -> bool:
+        """Whether the command is listed with exactly these arguments, and every variable that is set with it."""
+        wanted = (server.command, *server.args)
+        return any(
+            wanted == command and server.env.keys() <= variables
+            for variables, command in map(program_of, self.programs)
+        )
+
+    def allows_hosts(self, hosts: Sequence[str]) -> bool:
+        return all(is_listed(each, self.private_hosts) for each in hosts)
+
+
+NO_ACCESS: Final = HostAccess()
+
+HostUseKind = Literal["program", "private_host", "tool"]
+_SETTINGS: Final[Mapping[HostUseKind, tuple[str, str]]] = {
+    "program": ("starts a program", "organizations.programs"),
+    "private_host": ("reaches a private address", "organizations.private_hosts"),
+    "tool": ("is a Python tool of the server", "organizations.tools"),
+}
+"""By kind, what a part does and which setting allows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostUse:
+    """A part of a definition that reaches the host."""
+
+    kind: HostUseKind
+    part: str
+    """Where it stands, such as `mcp.files`."""
+    text: str = field(repr=False)
+    """The part to the letter: a change of anything in it makes it another one."""
+    allowed: bool
+    """Whether the settings of the server allow it to every organization."""
+
+
+def host_uses(definition: AgentDefinition, access: HostAccess) -> list[HostUse]:
+    """Every part that starts a program, reaches private addresses or is a Python tool of the server."""
+    found: list[HostUse] = []
+    for name, server in definition.mcp.items():
+        part, text = f"mcp.{name}", server.model_dump_json()
+        if server.command is not None:
+            found.append(HostUse("program", part, text, access.allows_program(server)))
+        if server.allow_private:
+            found.append(HostUse("private_host", part, text, access.allows_hosts(server.allow_private)))
+    for tool in definition.tools:
+        if isinstance(tool, str):
+            found.append(HostUse("tool", f"tools.{tool}", tool, tool in access.tools))
+        elif isinstance(tool, HttpTool) and tool.allow_private:
+            allowed = access.allows_hosts(tool.allow_private)
+            found.append(HostUse("private_host", f"tools.{tool.name}", tool.model_dump_json(), allowed))
+    return found
+
+
+def new_host_uses(before: AgentDefinition | None, after: AgentDefinition, access: HostAccess) -> list[HostUse]:
+    """Those parts that were added or changed."""
+    known = {(each.kind, each.text) for each in (host_uses(before, access) if before is not None else ())}
+    return [each for each in host_uses(after, access) if (each.kind, each.text) not in known]
+
+
+def dangerous_parts(definition: AgentDefinition) -> list[str]:
+    """The names of the parts that start programs or reach private addresses."""
+    uses = host_uses(definition, NO_ACCESS)
+    return list(dict.fromkeys(each.part for each in uses if each.kind != "tool"))
+
+
+# Where secrets go
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """That a part of a definition sends a secret to a host."""
+
+    part: str
+    secret: str
+    """Its name; empty for one that somebody wrote into a header."""
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.part} sends {self.secret or 'a header that is not shown'} to {self.host}"
+
+
+def sendings(definition: AgentDefinition) -> list[Sending]:
+    """Every secret that goes out in a header, and where to. What programs do with theirs nobody can say."""
+    return [
+        Sending(part, name, host, port)
+        for part, (host, port), headers in _going_out(definition)
+        for name in sorted(names_in("\n".join(headers.values())))
+    ]
+
+
+def may_be_sent(sending: Sending, hosts: Mapping[str, Sequence[str]]) -> bool:
+    """Whether the secret may go there, as far as it is said where it may go."""
+    return sending.secret not in hosts or is_allowed(sending.host, sending.port, hosts[sending.secret])
+
+
+def new_sendings(before: AgentDefinition | None, after: AgentDefinition) -> list[Sending]:
+    """Secrets that go to a host to which they did not go before; those too that were written into a header."""
+    known = {(each.secret, each.host, each.port) for each in (sendings(before) if before is not None else ())}
+    named = [each for each in sendings(after) if (each.secret, each.host, each.port) not in known]
+    written = [] if before is None else _written(before)
+    values, places = {value for _, value in written}, {(*where, value) for (_, *where), value in written}
+    moved = [
+        Sending(part, "", host, port)
+        for (part, host, port), value in _written(after)
+        if value in values and (host, port, value) not in places
+    ]
+    return [*named, *dict.fromkeys(moved)]
+
+
+def _going_out(definition: AgentDefinition) -> Iterator[tuple[str, tuple[str, int], Mapping[str, str]]]:
+    for tool in definition.tools:
+        if isinstance(tool, HttpTool):
+            yield f"tools.{tool.name}", destination(tool.url), tool.headers
+    for name, server in definition.mcp.items():
+        if server.url is not None:
+            yield f"mcp.{name}", destination(server.url), server.headers
+
+
+def _written(definition: AgentDefinition) -> list[tuple[tuple[str, str, int], str]]:
+    """What stands in headers and is not shown to those who may change the definition."""
+    return [
+        ((part, host, port), value)
+        for part, (host, port), headers in _going_out(definition)
+        for name, value in headers.items()
+        if not names_in(value) and safe((part.partition(".")[0], "headers", name), value) != value
+    ]
+
+
+# Who pays
+
+
+def new_payer(before: AgentDefinition | None, after: AgentDefinition) -> str | None:
+    """The `@handle` of a person who is to pay and did not before."""
+    known = "" if before is None else before.pays
+    return after.pays if after.pays not in ("", known) else None
+
+
+# The table
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """The person who defines an agent over HTTP."""
+
+    handle: str
+    role: Role
+    """What they may do with the token that they came with."""
+
+
+@dataclass(frozen=True, slots=True)
+class DefinitionChange:
+    """What is new in a definition, who wants it and where."""
+
+    author: Author | None
+    """None: a program on the server itself, which may do what an owner may."""
+    in_first_organization: bool
+    host_uses: Sequence[HostUse]
+    sendings: Sequence[Sending]
+    secret_hosts: Mapping[str, Sequence[str]]
+    payer: str | None
+
+    @property
+    def by_owner(self) -> bool:
+        return self.author is None or roles.reaches(self.author.role, "owner")
+
+    @property
+    def role(self) -> str:
+        return "owner" if self.author is None else self.author.role
+
+
+Refusals: TypeAlias = Callable[[DefinitionChange], Iterator[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Restriction:
+    """Something that not everyone who defines agents may say."""
+
+    what: str
+    who: str
+    refusals: Refusals
+    """Why a change is refused; nothing where it is allowed."""
+
+
+def _host_refusals(kind: HostUseKind, *, owners_only: bool) -> Refusals:
+    def refusals(change: DefinitionChange) -> Iterator[str]:
+        does, _ = _SETTINGS[kind]
+        for use in change.host_uses:
+            if use.kind != kind:
+                continue
+            if owners_only and not change.by_owner:
+                yield (
+                    f"{use.part} {does}, which is for owners of the organization; you came as {change.role}. "
+                    "Leave it as it is, or remove it."
+                )
+            elif not change.in_first_organization and not use.allowed:
+                yield f"{not_allowed_here(use)}."
+
+    return refusals
+
+
+def not_allowed_here(use: HostUse) -> str:
+    """What to say of a part that the organization may not use."""
+    does, setting = _SETTINGS[use.kind]
+    return (
+        f"{use.part} {does}, which this server does not allow to your organization "
+        f"(its operator can list it in `{setting}`)"
+    )
+
+
+def _secret_refusals(change: DefinitionChange) -> Iterator[str]:
+    if change.by_owner:
+        return
+    for sending in change.sendings:
+        if not is_allowed(sending.host, sending.port, change.secret_hosts.get(sending.secret, ())):
+            yield (
+                f"{sending}, and where a secret is sent is for owners of the organization to say; you came as "
+                f"{change.role}. An owner can define this, or name the host in the organization's `secret_hosts`."
+            )
+
+
+def _payer_refusals(change: DefinitionChange) -> Iterator[str]:
+    if change.payer is not None and change.author is not None and change.payer != f"@{change.author.handle}":
+        yield f"pays: only {change.payer} can say that they pay for an agent."
+
+
+RESTRICTIONS: Final[Mapping[str, Restriction]] = {
+    "program": Restriction(
+        "Start a program (`command` of an MCP server)",
+        "owners of the first organization; owners of another one if `organizations.programs` lists the exact command",
+        _host_refusals("program", owners_only=True),
+    ),
+    "private_host": Restriction(
+        "Reach a private address (`allow_private` of an HTTP tool or MCP server)",
+        "owners of the first organization; owners of another one if `organizations.private_hosts` lists the host",
+        _host_refusals("private_host", owners_only=True),
+    ),
+    "tool": Restriction(
+        "Use a Python tool of the server (a name in `tools`)",
+        "admins and owners of the first organization; of another one if `organizations.tools` lists the tool",
+        _host_refusals("tool", owners_only=False),
+    ),
+    "secret": Restriction(
+        "Send a secret to a host (`${NAME}`, or a header that is not shown, of an HTTP tool or MCP server)",
+        "owners; admins if the organization's `secret_hosts` lists the host for that secret",
+        _secret_refusals,
+    ),
+    "payer": Restriction("Make a person pay (`pays`)", "that person", _payer_refusals),
+}
+
+
+def render() -> str:
+    """The table in Markdown, for docs/access.md."""
+    rows = [f"| {each.what} | {each.who} |" for each in RESTRICTIONS.values()]
+    return "\n".join(["| part of a definition | who may add or change it |", "|---|---|", *rows]) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class DefinitionPolicy:
+    """Decides whether somebody may define an agent in a certain way."""
+
+    access: HostAccess = NO_ACCESS
+    author: Author | None = None
+
+    def by(self, author: Author) -> DefinitionPolicy:
+        """The same policy for what this person defines."""
+        return replace(self, author=author)
+
+    def check(
+        self, tx: Tx, organization_id: OrganizationId, before: AgentDefinition | None, after: AgentDefinition
+    ) -> None:
+        """Raises `NotAllowed`, with everything that the author may not say, if there is any."""
+        uses, sent = new_host_uses(before, after, self.access), new_sendings(before, after)
+        change = DefinitionChange(
+            self.author,
+            not uses or directory.first_organization(tx) == organization_id,
+            uses,
+            sent,
+            organization.settings_of(tx, organization_id).secret_hosts if sent else {},
+            new_payer(before, after),
+        )
+        refused = [text for each in RESTRICTIONS.values() for text in each.refusals(change)]
+        if refused:
+            raise NotAllowed(" ".join(refused))
+
+    def only_for_operators(self, definition: AgentDefinition) -> list[HostUse]:
+        """The parts that only agents of the first organization may use."""
+        return [each for each in host_uses(definition, self.access) if not each.allowed]
+
+
+UNRESTRICTED_PARTS_ONLY: Final = DefinitionPolicy()
+"""For agents that the server makes itself, whose definitions hold nothing of the table."""

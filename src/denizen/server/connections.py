@@ -1,0 +1,219 @@
+"""How many connections there may be, and how long each may take to say what it wants.
+
+Uvicorn waits for the headers and the body of a request for ever, and takes as many connections as come. This protocol
+around its own gives each a deadline and each address a number of places. A client that is turned away is told so, as a
+problem with `Retry-After`, and its request is not read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import resource
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Any, Final, Literal, cast
+
+import h11
+import structlog
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from denizen.clock import SECOND, Clock
+from denizen.server.context import Limits
+from denizen.server.problems import KINDS, MEDIA_TYPE
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+ACCEPTED_AT_ONCE: Final = 100
+"""How many connections are taken before those that were taken are looked at."""
+RESERVED_DESCRIPTORS: Final = 256
+"""Open files for everything but connections that have a place: databases, providers, programs of MCP servers."""
+WANTED_DESCRIPTORS: Final = 65_536
+SLOWEST_BYTES: Final = 1_024
+"""A second, that a body has to arrive with."""
+_FAREWELL_SECONDS: Final = 1.0
+"""How long one who was turned away may take to read why. Closed at once, its unread request would take the answer with
+it."""
+_FAREWELLS: Final = 100
+"""So many at a time; the others are closed at once."""
+_WARNED_SECONDS: Final = 60
+"""How often it is logged that descriptors have run out."""
+
+
+def raise_descriptor_limit() -> None:
+    """The process may open as many files as it wants to, or as many as it is allowed to."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = WANTED_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, WANTED_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        with suppress(OSError, ValueError):  # a supervisor may forbid it
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+class Places:
+    """Who is connected. A connection takes a place and leaves it."""
+
+    def __init__(self, limits: Limits, is_proxy: Callable[[str], bool]) -> None:
+        self._most = _at_most(limits.connections)
+        self._per_address = limits.connections_per_address
+        self._is_proxy = is_proxy
+        self._taken: Counter[str] = Counter()
+        self._count = 0
+        self.farewells = 0
+
+    def take(self, address: str) -> Literal["too_many_connections", "overloaded"] | None:
+        """A place is taken, whatever comes of it; the reason why there should not have been one, or None."""
+        self._count += 1
+        self._taken[address] += 1
+        # Everyone behind a proxy has its address.
+        if self._per_address and self._taken[address] > self._per_address and not self._is_proxy(address):
+            return "too_many_connections"
+        return "overloaded" if self._count > self._most else None
+
+    def leave(self, address: str) -> None:
+        self._count -= 1
+        self._taken[address] -= 1
+        if not self._taken[address]:
+            del self._taken[address]
+
+
+def _at_most(wanted: int) -> int:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    possible = WANTED_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
+    most = max(possible - RESERVED_DESCRIPTORS - ACCEPTED_AT_ONCE - _FAREWELLS, 10)
+    return min(wanted, most) if wanted else most
+
+
+class LimitedProtocol(H11Protocol):
+    """One connection, with a place and with deadlines."""
+
+    def __init__(self, *, limits: Limits, places: Places, **given: Any) -> None:
+        super().__init__(**given)
+        self._limits = limits
+        self._places = places
+        self._address = ""
+        self._turned_away = False
+        self._says_farewell = False
+        self._waiting_for: Literal["headers", "body"] | None = None
+        self._since = 0.0
+        self._received = 0
+        self._deadline: asyncio.TimerHandle | None = None
+        self._send_deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        super().connection_made(transport)
+        self._address = self.client[0] if self.client else ""
+        refused = self._places.take(self._address)
+        if refused == "too_many_connections":
+            self._turn_away(refused, "Too many connections are open from your address. Close some, then try again.")
+        elif refused == "overloaded":
+            self._turn_away(refused, "The server has as many connections as it can take. Try again later.")
+        else:
+            self._wait_for("headers")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self._turned_away:
+            self._places.leave(self._address)
+        self._places.farewells -= self._says_farewell
+        for timer in (self._deadline, self._send_deadline):
+            if timer is not None:
+                timer.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._turned_away:
+            return
+        super().data_received(data)
+        state = self.conn.their_state
+        waiting_for = "headers" if state is h11.IDLE else "body" if state is h11.SEND_BODY else None
+        if waiting_for != self._waiting_for:
+            self._wait_for(waiting_for)
+        self._received += len(data)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._send_deadline = self.loop.call_later(self._limits.send_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        if self._send_deadline is not None:
+            self._send_deadline.cancel()
+        super().resume_writing()
+
+    def _wait_for(self, what: Literal["headers", "body"] | None) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._waiting_for, self._since, self._received = what, self.loop.time(), 0
+        seconds = self._limits.header_seconds if what == "headers" else self._limits.body_seconds
+        self._deadline = None if what is None else self.loop.call_later(seconds, self._on_deadline)
+
+    def _on_deadline(self) -> None:
+        if self.transport.is_closing():
+            return
+        if self._waiting_for == "body":
+            if self.flow.read_paused:
+                self._wait_for("body")  # we do not read: that is not the sender's fault
+                return
+            left = self._since + self._limits.body_seconds + self._received / SLOWEST_BYTES - self.loop.time()
+            if left > 0:
+                self._deadline = self.loop.call_later(left, self._on_deadline)
+                return
+        cycle = cast("Any", self.cycle)
+        if self._waiting_for == "headers" and not self.conn.trailing_data[0]:
+            self.transport.close()  # it has said nothing, so that there is nothing to answer
+        elif cycle is not None and cycle.response_started and not cycle.response_complete:
+            self.transport.abort()
+        else:
+            if cycle is not None:
+                cycle.disconnected = True
+                cycle.message_event.set()
+            what = "The headers" if self._waiting_for == "headers" else "The body"
+            self._turn_away("request_timeout", f"{what} of the request did not arrive in time. Send it again.")
+
+    def _turn_away(self, code: str, why: str) -> None:
+        """The client is told, whatever it still sends is not read, and the connection ends."""
+        self._turned_away = True
+        self._places.leave(self._address)
+        self.transport.write(_answer(code, why))
+        if self._places.farewells >= _FAREWELLS:
+            self.transport.close()
+            return
+        self._places.farewells += 1
+        self._says_farewell = True
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = self.loop.call_later(_FAREWELL_SECONDS, self.transport.close)
+
+
+def _answer(code: str, why: str) -> bytes:
+    kind = KINDS[code]
+    body = json.dumps({"type": "about:blank", "title": kind.title, "status": kind.status, "code": code, "detail": why})
+    lines = [
+        f"HTTP/1.1 {kind.status} {HTTPStatus(kind.status).phrase}",
+        f"Content-Type: {MEDIA_TYPE}",
+        f"Content-Length: {len(body)}",
+        "Retry-After: 5",
+        "Cache-Control: no-store",
+        "Connection: close",
+    ]
+    return "\r\n".join([*lines, "", body]).encode()
+
+
+class QuietAccepting:
+    """A handler for errors of the event loop: that descriptors have run out is one line a minute, not a traceback for
+    every try to accept a connection."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._warned = 0
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if not str(context.get("message", "")).startswith("socket.accept() out of system resource"):
+            loop.default_exception_handler(context)
+            return
+        now = self._clock.now()
+        if now - self._warned >= _WARNED_SECONDS * SECOND:
+            self._warned = now
+            log.error("no connection can be accepted: too many open files", error=str(context.get("exception")))

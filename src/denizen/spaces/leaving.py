@@ -1,0 +1,34 @@
+"""Leaving a space: what ends with a membership beside the membership itself."""
+
+from __future__ import annotations
+
+from sqlalchemy import bindparam, update
+
+from denizen.ids import EntityId, SpaceId
+from denizen.inbox import statuses
+from denizen.spaces import directory, floor
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import events
+
+_wait_no_more = statement(
+    update(events)
+    .where(
+        events.c.agent_id == bindparam("agent"),
+        events.c.state != "done",  # word for word the condition of the partial index
+        events.c.space_id == bindparam("space"),
+        events.c.waits == 1,
+    )
+    .values(waits=0)
+)
+
+
+def leave(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> None:
+    """The entity is not in the space any more; the agents there hear of it.
+
+    What an agent was to answer there goes to the next agent, where the floor of the space passes it on; nobody waits
+    for this one any more, and the space shows no status of it.
+    """
+    directory.end_membership(tx, space_id, entity_id)
+    floor.hand_over(tx, entity_id, space_id)
+    tx.run(_wait_no_more, agent=entity_id, space=space_id)
+    statuses.clear_agent_in_space(tx, entity_id, space_id)
