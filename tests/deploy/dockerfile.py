@@ -53,9 +53,11 @@ def _unknown(found: list[Instruction]) -> Iterator[str]:
 
 
 def _images(found: list[Instruction]) -> Iterator[str]:
+    arguments = dict(each.rest.split("=", 1) for each in found if each.name == "ARG" and "=" in each.rest)
     for each in found:
         if each.name == "FROM":
-            _, _, tag = each.words[0].partition(":")
+            image = re.sub(r"\$\{(\w+)\}", lambda name: arguments.get(name[1], ""), each.words[0])
+            _, _, tag = image.partition(":")
             if tag in ("", "latest"):
                 yield f"the image {each.words[0]} has no version"
 
