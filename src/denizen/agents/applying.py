@@ -20,6 +20,7 @@ from denizen.agents.documents import AgentDocument, Aim, Document, Intent, Perso
 from denizen.agents.files import Declared
 from denizen.agents.registry import Agent
 from denizen.clock import SECOND, instant, moment
+from denizen.consciousness import privacy
 from denizen.errors import DefinitionsInvalid, InvalidInput, NotFound
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
 from denizen.masking import masked
@@ -361,21 +362,36 @@ def missing_tools(declared: Sequence[Declared], known: Container[str]) -> list[s
 # An agent as a document
 
 
-def document_of(tx: Tx, organization_id: OrganizationId, handle: str) -> AgentDocument:
-    """A document that says what the agent is, where it is, and what it means to do. Its timers are no part of it."""
+def document_of(tx: Tx, organization_id: OrganizationId, handle: str, person: EntityId | None = None) -> AgentDocument:
+    """A document that says what the agent is, where it is, and what it means to do. Its timers are no part of it.
+
+    Without what this person may not read; None: whoever runs the server, everything.
+    """
     entity = directory.find_entity(tx, organization_id, handle)
     if entity.kind != "agent" or registry.status(tx, entity.id) == "dead":
         raise NotFound("living agent", handle)
     agent = registry.get(tx, entity.id)
+    reader = privacy.reader(tx, agent.id, person)
+    hidden = reader.hidden_facts()
     return AgentDocument(
         **{name: getattr(agent.definition, name) for name in AgentDefinition.model_fields},
         name=entity.name,
         handle=entity.handle,
-        spaces=tuple(_place(tx, space, agent.id) for space in directory.spaces_of(tx, agent.id)),
-        goals=tuple(_aim_of(goal) for goal in sorted(goals.goals_of(tx, agent.id), key=lambda each: each.number)),
-        notes={note.key: note.text for note in notes.notes_of(tx, agent.id)},
+        spaces=tuple(
+            _place(tx, space, agent.id)
+            for space in directory.spaces_of(tx, agent.id)
+            if not reader.hides_space(space.id)
+        ),
+        goals=tuple(
+            _aim_of(goal)
+            for goal in sorted(goals.goals_of(tx, agent.id), key=lambda each: each.number)
+            if goals.fact(goal)[0] not in hidden
+        ),
+        notes={note.key: note.text for note in notes.notes_of(tx, agent.id) if notes.fact(note)[0] not in hidden},
         plans=tuple(
-            _intent_of(plan, agent.definition.zone) for plan in agenda.plans_of(tx, agent.id) if plan.kind == "plan"
+            _intent_of(plan, agent.definition.zone)
+            for plan in agenda.plans_of(tx, agent.id)
+            if plan.kind == "plan" and f"plan:{plan.id}" not in hidden
         ),
     )
 

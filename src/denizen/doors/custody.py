@@ -128,9 +128,12 @@ class Custody(Wiring):
             return Place(person.organization_id, name, person.id)
         return Place(await self._organization(organization), name, None if person is None else id_of(person))
 
-    def export_agent(self, agent: Agent | AgentId) -> AsyncGenerator[str]:
-        """The lines of a file that holds the agent with its whole life. Secrets are not in it."""
-        return exporting.agent_lines(self.db, id_of(agent))
+    def export_agent(self, agent: Agent | AgentId, *, reader: Entity | EntityId | None = None) -> AsyncGenerator[str]:
+        """The lines of a file that holds the agent with its whole life. Secrets are not in it.
+
+        For a `reader`, what comes from private spaces that they are not in is left out.
+        """
+        return exporting.agent_lines(self.db, id_of(agent), None if reader is None else id_of(reader))
 
     def export_space(self, space: Space | SpaceId) -> AsyncGenerator[str]:
         """The lines of a file that holds the space with everything that was said in it."""

@@ -135,6 +135,8 @@ export interface paths {
         /**
          * What another model would have answered
          * @description The model is asked the same requests. No tool is run and nothing is written; the calls cost what they cost.
+         *
+         *     What comes from private spaces that you are not in is left out. A cycle that was in such a space is not asked again.
          */
         post: operations["rethink"];
         delete?: never;
@@ -194,7 +196,8 @@ export interface paths {
         };
         /**
          * An agent with its whole life, as a file
-         * @description Keys, tokens and secrets are not in it. Its last line says that it is whole: without that, ask again.
+         * @description Keys, tokens and secrets are not in it, nor what comes from private spaces that you are not in: stand-ins say how
+         *     much that is. Its last line says that it is whole: without that, ask again.
          */
         get: operations["export_agent"];
         put?: never;
@@ -4190,6 +4193,12 @@ export interface components {
              */
             people: string[];
             /**
+             * Private
+             * @description How many of its entries are not shown: they come from a private space that you are not in.
+             * @default 0
+             */
+            private: number;
+            /**
              * Reason
              * @description Why it ended; of a skipped or undone one, why it came to nothing.
              */
@@ -4293,6 +4302,12 @@ export interface components {
              * @default []
              */
             people: string[];
+            /**
+             * Private
+             * @description How many of its entries are not shown: they come from a private space that you are not in.
+             * @default 0
+             */
+            private: number;
             /**
              * Reason
              * @description Why it ended; of a skipped or undone one, why it came to nothing.
@@ -5873,6 +5888,7 @@ export interface components {
          *           }
          *         ]
          *       },
+         *       "private": 0,
          *       "seq": 41,
          *       "tokens": 96
          *     }
@@ -5890,13 +5906,16 @@ export interface components {
             cycle: number | null;
             /** Cycle Id */
             cycle_id: string;
-            /**
-             * Kind
-             * @enum {string}
-             */
-            kind: "inbox" | "recalled" | "remembered" | "update" | "response" | "results" | "nudge" | "note";
-            /** @description In the form of Pydantic AI. */
+            /** Kind */
+            kind: ("inbox" | "recalled" | "remembered" | "update" | "response" | "results" | "nudge" | "note") | "private";
+            /** @description In the form of Pydantic AI; null where it is private. */
             message: components["schemas"]["JsonValue"];
+            /**
+             * Private
+             * @description How many entries this one stands for, itself among them: they come from a private space that you are not in. 0: it is an entry itself.
+             * @default 0
+             */
+            private: number;
             /**
              * Seq
              * @description Its place in the agent's life: 1, 2, 3, without holes.
@@ -7607,6 +7626,12 @@ export interface components {
              * @description As which it was asked.
              */
             model: string;
+            /**
+             * Private
+             * @description Whether something from private spaces that you are not in is left out.
+             * @default false
+             */
+            private: boolean;
             response: components["schemas"]["JsonValue"];
             /** @description What the calls of the response gave; null: it made none. */
             results: components["schemas"]["JsonValue"];
@@ -10495,6 +10520,7 @@ export interface operations {
                      *               }
                      *             ]
                      *           },
+                     *           "private": 0,
                      *           "seq": 41,
                      *           "tokens": 96
                      *         }

@@ -77,6 +77,6 @@ async def get_document(request: Request, caller: Admin, agent_id: str) -> Docume
 
 def _document(tx: Tx, agent_id: str, caller: Caller) -> Mapping[str, Any]:
     agent = find_agent(tx, agent_id, caller)
-    document = applying.document_of(tx, caller.entity.organization_id, agent.entity.handle)
+    document = applying.document_of(tx, caller.entity.organization_id, agent.entity.handle, caller.entity.id)
     hidden = Hidden(agent.definition).definition
     return {name: hidden.get(name, each) for name, each in cast("dict[str, Any]", plain(document)).items()}

@@ -40,10 +40,11 @@ _ANSWER: Final = text_answer(MEDIA_TYPE, "JSON Lines.", _FILE)
     responses=_ANSWER,
 )
 async def export_agent(request: Request, caller: Admin, agent_id: str) -> Response:
-    """Keys, tokens and secrets are not in it. Its last line says that it is whole: without that, ask again."""
+    """Keys, tokens and secrets are not in it, nor what comes from private spaces that you are not in: stand-ins say how
+    much that is. Its last line says that it is whole: without that, ask again."""
     runtime = context_of(request).runtime
     agent = await runtime.db.read(find_agent, agent_id, caller, also_dead=True)
-    return _file(runtime.export_agent(agent))
+    return _file(runtime.export_agent(agent, reader=caller.entity))
 
 
 @router.get(
