@@ -11,8 +11,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NoReturn, Protocol
 
+from pydantic import JsonValue
 from sqlalchemy import bindparam, select
 
+from denizen.access import audit
+from denizen.access.audit import OPERATOR, Actor
 from denizen.agents import registry
 from denizen.agents.definition import AgentDefinition
 from denizen.agents.differences import Change, FieldChange, difference
@@ -66,6 +69,7 @@ def apply(
     declared: Sequence[Declared],
     creator: EntityId | None = None,
     guard: Guard | None = None,
+    by: Actor = OPERATOR,
 ) -> list[Change]:
     """What the documents say is so; what changed, in their order. Raises `DefinitionsInvalid` with all that is wrong.
 
@@ -81,7 +85,12 @@ def apply(
             work.attempt(each, _settle)
     if work.problems:
         raise DefinitionsInvalid(*work.problems)
-    return [change for each in declared for change in work.made[each.place].changes()]
+    found = [change for each in declared for change in work.made[each.place].changes()]
+    changed = [each for each in found if each.action != "unchanged"]
+    if changed:
+        named: list[JsonValue] = [each.name for each in changed if each.kind == "agent"]
+        audit.record(tx, organization_id, by, "apply", changes=len(changed), agents=named)
+    return found
 
 
 def rehearse(
@@ -90,9 +99,10 @@ def rehearse(
     declared: Sequence[Declared],
     creator: EntityId | None = None,
     guard: Guard | None = None,
+    by: Actor = OPERATOR,
 ) -> NoReturn:
     """Apply, and undo it by raising `Rehearsed` with what changed."""
-    raise Rehearsed(apply(tx, organization_id, declared, creator, guard))
+    raise Rehearsed(apply(tx, organization_id, declared, creator, guard, by))
 
 
 @dataclass(slots=True)

@@ -155,6 +155,10 @@ class Reader:
             self._known[cycle_id] = not may_read(sources_of(self.tx, cycle_id), self.closed)
         return self._known[cycle_id]
 
+    def closed_sources(self, cycle_id: str) -> list[str]:
+        """The private spaces because of which a cycle may not be read: those that an owner could open."""
+        return sorted((sources_of(self.tx, cycle_id) & self.closed) - {ELSEWHERE}) if self.hides_cycle(cycle_id) else []
+
     def hides_event(self, event: Event) -> bool:
         return not may_read(sources_of_event(event), self.closed)
 

@@ -7,7 +7,8 @@ from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
 
-from denizen.access import secrets
+from denizen.access import audit, secrets
+from denizen.access.audit import OPERATOR, Actor
 from denizen.access.secrets import Place, Secret
 from denizen.agents.registry import Agent
 from denizen.doors.wiring import Who, Wiring, id_of
@@ -21,6 +22,7 @@ from denizen.portability import exporting, importing
 from denizen.portability.imported import Imported
 from denizen.spaces.directory import Entity, Organization, Space
 from denizen.spaces.posting import Message, Posted
+from denizen.storage.database import Tx
 
 
 class Custody(Wiring):
@@ -99,11 +101,12 @@ class Custody(Wiring):
         *,
         person: Entity | EntityId | None = None,
         organization: Organization | OrganizationId | None = None,
+        by: Actor = OPERATOR,
     ) -> Secret:
         """The secret is kept, instead of one of that name that was: the organization's, or a person's own."""
         place = await self._place(secrets.check_name(name), person, organization)
         sealed = await asyncio.to_thread(self.vault.seal, secrets.check_value(value), place.purpose)
-        return await self.db.write(secrets.put, place, sealed, secrets.hint(value))
+        return await self.db.write(_put_secret, place, sealed, secrets.hint(value), by)
 
     async def secrets(self, *, organization: Organization | OrganizationId | None = None) -> list[Secret]:
         """The secrets of the organization and of its people, without their values."""
@@ -115,8 +118,9 @@ class Custody(Wiring):
         *,
         person: Entity | EntityId | None = None,
         organization: Organization | OrganizationId | None = None,
+        by: Actor = OPERATOR,
     ) -> None:
-        await self.db.write(secrets.remove, await self._place(name, person, organization))
+        await self.db.write(_remove_secret, await self._place(name, person, organization), by)
 
     async def _place(
         self,
@@ -146,7 +150,23 @@ class Custody(Wiring):
         handle: str | None = None,
         name: str | None = None,
         organization: Organization | OrganizationId | None = None,
+        by: Actor = OPERATOR,
     ) -> Imported:
         """What the file holds is here, all of it or, with an error, nothing. An agent is suspended until resumed."""
         home = await self._organization(organization)
-        return await importing.take_in(self.db, home, path, handle=handle, name=name)
+        return await importing.take_in(self.db, home, path, handle=handle, name=name, by=by)
+
+
+def _put_secret(tx: Tx, place: Place, sealed: str, hint: str, by: Actor) -> Secret:
+    _record(tx, place, by, "set_key")
+    return secrets.put(tx, place, sealed, hint)
+
+
+def _remove_secret(tx: Tx, place: Place, by: Actor) -> None:
+    secrets.remove(tx, place)
+    _record(tx, place, by, "delete_key")
+
+
+def _record(tx: Tx, place: Place, by: Actor, action: str) -> None:
+    whose = "organization" if place.owner_id is None else "own"
+    audit.record(tx, place.organization_id, by, action, place.owner_id, name=place.name, whose=whose)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from denizen.access.audit import OPERATOR, Actor
 from denizen.consciousness.recall import settling
 from denizen.errors import InvalidInput
 from denizen.ids import AgentId, OrganizationId
@@ -21,7 +22,13 @@ from denizen.storage.database import Database
 
 
 async def take_in(
-    db: Database, organization_id: OrganizationId, path: Path, *, handle: str | None = None, name: str | None = None
+    db: Database,
+    organization_id: OrganizationId,
+    path: Path,
+    *,
+    handle: str | None = None,
+    name: str | None = None,
+    by: Actor = OPERATOR,
 ) -> Imported:
     """What the file holds is here, all of it or, with an error, nothing."""
     source = Source(path)
@@ -30,9 +37,9 @@ async def take_in(
         if handle is not None:
             raise InvalidInput("A space has no handle: this file holds a space.")
         await asyncio.to_thread(check_space, source)
-        return await db.write(import_space, organization_id, source, name=name)
+        return await db.write(import_space, organization_id, source, name=name, by=by)
     await asyncio.to_thread(check_agent, source)
-    made = await db.write(import_agent, organization_id, source, handle=handle, name=name)
+    made = await db.write(import_agent, organization_id, source, handle=handle, name=name, by=by)
     # What it can recall is found without much searching; lives in the house would see to it as well.
     await settling.settle(db, AgentId(made.id))
     return made

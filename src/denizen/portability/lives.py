@@ -10,6 +10,8 @@ from typing import Any
 from pydantic import ValidationError
 from sqlalchemy import bindparam, select, update
 
+from denizen.access import audit
+from denizen.access.audit import OPERATOR, Actor
 from denizen.agents import registry
 from denizen.agents.definition import AgentDefinition
 from denizen.agents.reserved import new_dangers
@@ -273,7 +275,13 @@ _set_mind = statement(
 
 @long_running
 def import_agent(
-    tx: Tx, organization_id: OrganizationId, source: Source, *, handle: str | None = None, name: str | None = None
+    tx: Tx,
+    organization_id: OrganizationId,
+    source: Source,
+    *,
+    handle: str | None = None,
+    name: str | None = None,
+    by: Actor = OPERATOR,
 ) -> Imported:
     """The agent of the file, which has been checked, is here with its whole life: suspended, and in no space."""
     first = first_line(source, AgentLine)
@@ -295,6 +303,7 @@ def import_agent(
     records.leave_past(tx, agent_id)
     # Somebody has thought for it, if elsewhere: the next holder is not the first.
     leases.seize(tx, agent_id)
+    audit.record(tx, organization_id, by, "import_file", agent_id, kind="agent", cycles=first.cycles)
     return Imported(
         "agent",
         agent_id,
@@ -418,9 +427,7 @@ class _Arriving:
         kept = ELSEWHERE if private and not here else space_id
         if private or (row is not None and here and row[1]):
             self._private.add(kept)
-        self._rows.add(
-            _add_cycle_space, {"cycle_id": self._cycle(cycle), "space_id": kept, "agent_id": self._agent_id}
-        )
+        self._rows.add(_add_cycle_space, {"cycle_id": self._cycle(cycle), "space_id": kept, "agent_id": self._agent_id})
 
     def _add_lived(self, line: Line) -> None:
         me = {"agent_id": self._agent_id}

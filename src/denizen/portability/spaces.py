@@ -8,6 +8,8 @@ from uuid import NAMESPACE_OID, uuid5
 
 from sqlalchemy import bindparam, select, update
 
+from denizen.access import audit
+from denizen.access.audit import OPERATOR, Actor
 from denizen.ids import OrganizationId, SpaceId, new_id
 from denizen.memory import documents
 from denizen.memory.audience import Owner
@@ -143,7 +145,9 @@ _newest = statement(
 
 
 @long_running
-def import_space(tx: Tx, organization_id: OrganizationId, source: Source, *, name: str | None = None) -> Imported:
+def import_space(
+    tx: Tx, organization_id: OrganizationId, source: Source, *, name: str | None = None, by: Actor = OPERATOR
+) -> Imported:
     """The space of the file, which has been checked, is here with everything that was said in it and who was there."""
     first = first_line(source, SpaceLine)
     space_id = _admit(tx, organization_id, first, check_name(name or first.name))
@@ -153,6 +157,7 @@ def import_space(tx: Tx, organization_id: OrganizationId, source: Source, *, nam
     counts = filling.finish()
     tx.run(_set_last, space=space_id, last=first.messages)
     _seat(tx, space_id, filling.company, first.messages)
+    audit.record(tx, organization_id, by, "import_file", space_id, kind="space", messages=first.messages)
     return Imported(
         "space",
         space_id,

@@ -11,9 +11,9 @@ from fastapi import Query, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import JsonValue, ValidationError
 
-from denizen.access import roles, secrets
+from denizen.access import audit, roles, secrets
 from denizen.agents import chatting, fitness, forking, registry
-from denizen.agents.definition import AgentDefinition
+from denizen.agents.definition import AgentDefinition, changed_fields
 from denizen.agents.registry import Agent
 from denizen.agents.reserved import new_dangers, new_payer, new_sendings
 from denizen.agents.revising import revised
@@ -154,6 +154,7 @@ def _create(tx: Tx, caller: Caller, wanted: CreateAgent, key: str | None) -> Age
             directory.join(tx, enter(tx, space_id, caller.entity.id).id, agent.id)
         except (NotFound, NotAMember) as error:
             raise InvalidInput(f"spaces: you are in no space {space_id!r}.") from error
+    audit.record(tx, home, caller.actor, "create_agent", agent.id)
     return _detail(tx, agent, caller)
 
 
@@ -232,6 +233,11 @@ def _edit(
     # Its name is part of its self as well.
     if name != agent.name or definition != agent.definition:
         registry.edit(tx, agent.id, definition)
+        changed: list[JsonValue] = [
+            *changed_fields(agent.definition, definition),
+            *(["name"] if name != agent.name else []),
+        ]
+        audit.record(tx, caller.entity.organization_id, caller.actor, "edit_agent", agent.id, fields=changed)
     return _detail(tx, registry.get(tx, agent.id), caller)
 
 
@@ -326,12 +332,14 @@ def _try_again(tx: Tx, agent_id: str, caller: Caller, space_id: str | None) -> A
 def _suspend(tx: Tx, agent_id: str, caller: Caller) -> AgentOut:
     agent = find_agent(tx, agent_id, caller)
     registry.suspend(tx, agent.id)
+    audit.record(tx, caller.entity.organization_id, caller.actor, "suspend_agent", agent.id)
     return AgentOut.of(agent, registry.status(tx, agent.id), fitness.unable(tx, agent.id))
 
 
 def _resume(tx: Tx, agent_id: str, caller: Caller) -> AgentOut:
     agent = find_agent(tx, agent_id, caller)
     registry.resume(tx, agent.id)
+    audit.record(tx, caller.entity.organization_id, caller.actor, "resume_agent", agent.id)
     return AgentOut.of(agent, registry.status(tx, agent.id), fitness.unable(tx, agent.id))
 
 
@@ -342,7 +350,9 @@ async def delete_agent(request: Request, caller: Admin, agent_id: str) -> None:
 
 
 def _delete(tx: Tx, agent_id: str, caller: Caller) -> None:
-    registry.delete(tx, find_agent(tx, agent_id, caller).id)
+    agent = find_agent(tx, agent_id, caller)
+    registry.delete(tx, agent.id)
+    audit.record(tx, caller.entity.organization_id, caller.actor, "delete_agent", agent.id)
 
 
 @router.post("/api/agents/{agent_id}/fork", status_code=201, summary="Make an agent with the past of this one")
@@ -368,4 +378,5 @@ def _fork(tx: Tx, agent_id: str, caller: Caller, wanted: ForkAgent, key: str | N
             raise _reused()
         return _detail(tx, made, caller)
     made = forking.fork(tx, original.id, handle=wanted.handle, at=wanted.at, name=wanted.name, id=id)
+    audit.record(tx, caller.entity.organization_id, caller.actor, "fork_agent", original.id, fork=made.id)
     return _detail(tx, made, caller)

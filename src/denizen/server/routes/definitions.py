@@ -44,6 +44,7 @@ async def apply(request: Request, caller: Admin, wanted: Apply) -> Applied:
         creator=caller.entity,
         guard=_Guard(caller),
         organization=caller.entity.organization_id,
+        by=caller.actor,
     )
     return Applied.of(changes, declared, runtime.tool_names, dry_run=wanted.dry_run)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import Query, Request
 
+from denizen.access import audit
 from denizen.access.roles import reaches
 from denizen.errors import InvalidInput
 from denizen.ids import SpaceId
@@ -14,6 +15,7 @@ from denizen.memory import access, hygiene, items, rolling, settled, sinks
 from denizen.memory.access import Correction, Visitor
 from denizen.memory.audience import Owner
 from denizen.memory.items import Remembered
+from denizen.memory.policy import OrganizationMemory
 from denizen.server.auth import Admin, Caller, Person
 from denizen.server.context import context_of
 from denizen.server.room import room
@@ -184,7 +186,10 @@ async def change_organization_memory(
 ) -> OrganizationMemoryOut:
     """It holds at once, for what is remembered and for what is brought back. What is not sent stays as it is."""
     changes = change.model_dump(exclude_unset=True)
+    return OrganizationMemoryOut.of(await context_of(request).runtime.db.write(_change_organization, caller, changes))
+
+
+def _change_organization(tx: Tx, caller: Caller, changes: dict[str, Any]) -> OrganizationMemory:
     home = caller.entity.organization_id
-    return OrganizationMemoryOut.of(
-        await context_of(request).runtime.db.write(settled.change_organization, home, changes)
-    )
+    audit.record(tx, home, caller.actor, "change_organization_memory", fields=[*sorted(changes)])
+    return settled.change_organization(tx, home, changes)

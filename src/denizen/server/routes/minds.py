@@ -8,6 +8,7 @@ from typing import Annotated, Final
 
 from fastapi import Path, Query, Request
 
+from denizen.access.roles import reaches
 from denizen.agents import registry
 from denizen.agents.inspection import inspect, readable_event, readable_record
 from denizen.consciousness import compaction, log, privacy, replay
@@ -156,7 +157,7 @@ def _cycles(tx: Tx, agent_id: str, caller: Caller, before: int | None, limit: in
     since = kept[-1].ended_at if more else registry.life(tx, agent).created_at
     came_to_nothing, complete = unkept(tx, agent, since, _until(tx, agent, before))
     reader = privacy.reader(tx, agent, caller.entity.id)
-    lived = _lived(tx, agent, kept, reader)
+    lived = _lived(tx, caller, agent, kept, reader)
     told = [*(CycleOut.of_unkept(_readable_unkept(each, reader)) for each in came_to_nothing), *lived]
     # Of those that ended in the same instant the kept one came first: what is undone is tried again later.
     told.sort(key=lambda each: each.ended_at.timestamp() if each.ended_at else 0.0, reverse=True)
@@ -170,14 +171,19 @@ def _readable_unkept(each: Unkept, reader: Reader) -> Unkept:
     return replace(each, reason=stand_in(1)) if each.reason and reader.hides_cycle(each.cycle_id) else each
 
 
-def _lived(tx: Tx, agent_id: AgentId, kept: list[CycleRecord], reader: Reader) -> list[CycleOut]:
+def _to_open(caller: Caller, reader: Reader, cycle_id: str) -> list[str]:
+    """Which spaces the caller could open to read the cycle."""
+    return reader.closed_sources(cycle_id) if reaches(caller.role, "owner") else []
+
+
+def _lived(tx: Tx, caller: Caller, agent_id: AgentId, kept: list[CycleRecord], reader: Reader) -> list[CycleOut]:
     if not kept:
         return []
     first, last = kept[-1].number, kept[0].number
     answers = answers_of_cycles(tx, agent_id, first, last)
     told = {each.number: each for each in compaction.lived(tx, agent_id, first, last)}
     return [
-        CycleOut.of(shown, answers.get(each.number), told.get(each.number), private)
+        CycleOut.of(shown, answers.get(each.number), told.get(each.number), private, _to_open(caller, reader, each.id))
         for each in kept
         for shown, private in [readable_record(tx, each, reader)]
     ]
@@ -205,7 +211,7 @@ def _cycle(tx: Tx, agent_id: str, caller: Caller, number: int) -> CycleDetail:
     answers = answers_of_cycles(tx, agent, number, number).get(number)
     told = next(iter(compaction.lived(tx, agent, number, number)), None)
     entries = [] if private else reader.entries(replay.entries_of_cycle(tx, agent, number))
-    return CycleDetail.made_of(record, entries, answers, told, private)
+    return CycleDetail.made_of(record, entries, answers, told, private, _to_open(caller, reader, record.id))
 
 
 @router.get("/api/agents/{agent_id}/cycles/{number}/steps/{step}", summary="One request to the model, exactly")

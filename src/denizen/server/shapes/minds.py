@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -187,12 +187,20 @@ class CycleOut(BaseModel):
         int,
         Field(description="How many of its entries are not shown: they come from a private space that you are not in."),
     ] = 0
+    private_spaces: Annotated[
+        list[str], Field(description="For owners: the ids of these spaces, which they can open for an hour.")
+    ] = []
 
     @classmethod
     def of(
-        cls, record: CycleRecord, answers: Answers | None = None, told: Told | None = None, private: int = 0
+        cls,
+        record: CycleRecord,
+        answers: Answers | None = None,
+        told: Told | None = None,
+        private: int = 0,
+        private_spaces: Sequence[str] = (),
     ) -> CycleOut:
-        return cls(**_cycle(record, answers, told, private))
+        return cls(**_cycle(record, answers, told, private), private_spaces=list(private_spaces))
 
     @classmethod
     def of_open(cls, record: OpenRecord) -> CycleOut:
@@ -336,10 +344,21 @@ class CycleDetail(CycleOut):
 
     @classmethod
     def made_of(
-        cls, record: CycleRecord, entries: list[Entry], answers: Answers | None, told: Told | None, private: int
+        cls,
+        record: CycleRecord,
+        entries: list[Entry],
+        answers: Answers | None,
+        told: Told | None,
+        private: int,
+        private_spaces: Sequence[str],
     ) -> CycleDetail:
         steps, rest = _steps(entries)
-        return cls(**_cycle(record, answers, told, private), each_step=steps, after=rest)
+        return cls(
+            **_cycle(record, answers, told, private),
+            private_spaces=list(private_spaces),
+            each_step=steps,
+            after=rest,
+        )
 
 
 def _steps(entries: list[Entry]) -> tuple[list[StepOut], list[Shown]]:

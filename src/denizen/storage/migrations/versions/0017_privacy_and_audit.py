@@ -41,6 +41,31 @@ _FACTS = (
 )
 
 
+_KEPT = {
+    "sqlite": (
+        """
+        CREATE TRIGGER audit_update BEFORE UPDATE ON audit
+        BEGIN SELECT RAISE(ABORT, 'audit rows are never changed'); END
+        """,
+        """
+        CREATE TRIGGER audit_delete BEFORE DELETE ON audit
+        BEGIN SELECT RAISE(ABORT, 'audit rows are never changed'); END
+        """,
+    ),
+    "postgresql": (
+        """
+        CREATE FUNCTION denizen_keep_audit() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'audit rows are never changed'; END $$
+        """,
+        """
+        CREATE TRIGGER audit_kept BEFORE UPDATE OR DELETE ON audit
+        FOR EACH ROW EXECUTE FUNCTION denizen_keep_audit()
+        """,
+    ),
+}
+"""Rows of the audit log are added, and that is all."""
+
+
 def upgrade() -> None:
     op.create_table(
         "cycle_spaces",
@@ -95,6 +120,8 @@ def upgrade() -> None:
     op.create_index("ix_audit_organization", "audit", ["organization_id", "number"])
     op.create_index("ix_audit_by", "audit", ["organization_id", "by_id", "number"])
     op.create_index("ix_audit_kind", "audit", ["organization_id", "kind", "number"])
+    for step in _KEPT[op.get_bind().dialect.name]:
+        op.execute(step)
     _fill()
 
 
