@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from sqlalchemy import func, select
 
@@ -80,8 +81,7 @@ BODIES: dict[str, Any] = {
 LAST = ("remove_entity", "delete_agent", "forget")
 
 
-@pytest.mark.parametrize("database", ["sqlite"])
-async def test_each_audited_operation_writes_one_entry(built: Built, tmp_path: Path, database: str) -> None:
+async def test_each_audited_operation_writes_one_entry(built: Built, tmp_path: Path) -> None:
     """Asked as the owner, with the ids of the town, one after the other; what takes something away comes last."""
     path = tmp_path / "denizen.db"
     path.write_bytes(built.database.read_bytes())
@@ -89,7 +89,7 @@ async def test_each_audited_operation_writes_one_entry(built: Built, tmp_path: P
     asked: Counter[str] = Counter()
     wrong: list[str] = []
     async with (
-        open_world(f"{database}:///{path}", secret_key=SEALED_WITH, pace=UNHURRIED) as world,
+        open_world(f"sqlite:///{path}", secret_key=SEALED_WITH, pace=UNHURRIED) as world,
         served(world) as house,
     ):
         order = sorted(
@@ -227,3 +227,13 @@ async def test_rows_cannot_be_changed_or_removed(ready_sqlite_url: str) -> None:
             with pytest.raises(sqlite3.IntegrityError, match="never changed"):
                 connection.execute(change)
         assert connection.execute("SELECT by_id, action FROM audit").fetchall() == [(None, "set_key")]
+
+
+async def test_nor_on_postgresql(ready_postgres_url: str) -> None:
+    async with open_world(ready_postgres_url, secret_key=SEALED_WITH) as world:
+        await world.person("Noor")
+        await world.denizen.set_secret("A_KEY", "v" * 20)
+    with psycopg.connect(ready_postgres_url, autocommit=True) as connection:
+        for change in ("UPDATE audit SET action = 'nothing'", "DELETE FROM audit"):
+            with pytest.raises(psycopg.errors.RaiseException, match="never changed"):
+                connection.execute(change)

@@ -13,13 +13,15 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from denizen import call, reply
 from denizen.access import roles
 from denizen.agents.registry import Agent
+from denizen.memory import items
+from denizen.memory.audience import Owner
+from denizen.memory.items import Candidate
 from denizen.models.scripted import Turn
 from denizen.spaces.directory import Entity, Space
 from denizen.tools.prebuilt import PREBUILT
@@ -101,6 +103,9 @@ async def club(world: World) -> AsyncGenerator[Club]:
         await world.say(olga, f"This is day {at}. " + "And it is a long one. " * 20, hall)
         await world.run()
     await denizen.set_state_of_mind(ada, den, mood="patient")
+    owner = Owner("persona", noor.organization_id, user_id=noor.id, agent_id=ada.id)
+    await denizen.db.write(items.remember, owner, den.id, [Candidate("facts", f"Noor knows {WORD}.", (said.id,))])
+    [memory] = await denizen.memories(owner=owner.key)
     await denizen.suspend_agent(ada)
     await world.say(noor, f"Do you still know {WORD}?", den)
     [waiting] = await denizen.inbox(ada)
@@ -128,13 +133,14 @@ async def club(world: World) -> AsyncGenerator[Club]:
                 "number": [str(each.number) for each in cycles],
                 "step": ["0", "1", "2"],
                 "model": ["ada"],
+                "memory_id": [memory.id],
             },
         )
 
 
 @pytest.fixture
-async def there(tmp_path: Any) -> AsyncGenerator[Club]:
-    async with open_world(f"sqlite:///{tmp_path / 'club.db'}", pace=UNHURRIED) as world, club(world) as found:
+async def there(ready_url: str) -> AsyncGenerator[Club]:
+    async with open_world(ready_url, pace=UNHURRIED) as world, club(world) as found:
         yield found
 
 
@@ -186,7 +192,18 @@ async def test_no_operation_that_reads_tells_of_a_private_space(there: Club) -> 
 async def test_a_member_still_reads_it(there: Club) -> None:
     """Noor becomes an admin: she is in the private space, and everything of it is hers to read."""
     await there.house.world.denizen.db.write(roles.set_role, there.noor.id, "admin")
-    for path in ("mind", "log?limit=200", "cycles", "cycles/1", "cycles/1/steps/0", "inbox", "notes", "goals", "plans"):
+    for path in (
+        "mind",
+        "log?limit=200",
+        "cycles",
+        "cycles/1",
+        "cycles/1/steps/0",
+        "inbox",
+        "notes",
+        "goals",
+        "plans",
+        "memories",
+    ):
         answer = await there.house.call("GET", f"/api/agents/{there.ada.id}/{path}", there.noor)
         assert WORD in answer.text, path
         assert "[private" not in answer.text, path

@@ -87,7 +87,20 @@ def require_reader(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> Space:
     try:
         return directory.require_member(tx, space_id, entity_id)
     except NotFound:
-        opened = tx.one(_open, space_id=space_id, by_id=entity_id, now=tx.now)
-        if opened is None or roles.role_of(tx, entity_id) != "owner":
+        if not _has_opened(tx, space_id, entity_id):
             raise
         return directory.get_space(tx, space_id)
+
+
+def may_read_what_came_from(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> bool:
+    """Whether this entity may read what others know from the space: it is not private, or theirs to read."""
+    try:
+        space = directory.get_space(tx, space_id)
+    except NotFound:
+        return False
+    return not space.private or directory.is_member(tx, space_id, entity_id) or _has_opened(tx, space_id, entity_id)
+
+
+def _has_opened(tx: Tx, space_id: SpaceId, entity_id: EntityId) -> bool:
+    opened = tx.one(_open, space_id=space_id, by_id=entity_id, now=tx.now)
+    return opened is not None and roles.role_of(tx, entity_id) == "owner"

@@ -76,7 +76,7 @@ def apply(
     Whoever is the `creator` is in every space that is made here. Without a `guard` everything may be done.
     """
     tx.one(_one_at_a_time, id=organization_id)
-    work = _Work(tx, organization_id, creator, guard)
+    work = _Work(tx, organization_id, creator, guard, by)
     order = list(_FIRST)  # members of spaces come before them, and spaces before those who shall be in them
     for each in sorted(declared, key=lambda each: order.index(type(each.document))):
         work.attempt(each, _FIRST[type(each.document)])
@@ -124,8 +124,11 @@ class _Made:
 class _Work:
     """One application: what was done so far, and what could not be."""
 
-    def __init__(self, tx: Tx, organization_id: OrganizationId, creator: EntityId | None, guard: Guard | None) -> None:
+    def __init__(
+        self, tx: Tx, organization_id: OrganizationId, creator: EntityId | None, guard: Guard | None, by: Actor
+    ) -> None:
         self.tx = tx
+        self.by = by
         self.organization_id = organization_id
         self.creator = creator
         self.guard = guard
@@ -278,7 +281,7 @@ def _settle(work: _Work, declared: Declared) -> None:
     for place in document.spaces:
         _be_in(work, made, place)
     made.fields += _aim(work.tx, agent_id, document.goals)
-    made.fields += _note(work.tx, agent_id, document)
+    made.fields += _note(work.tx, agent_id, document, work.by)
     made.fields += _plan(work.tx, agent_id, document)
 
 
@@ -309,13 +312,14 @@ def _standing(goal: Goal | None) -> str | None:
     return None if goal is None else f"{goal.status}, {goal.priority} priority"
 
 
-def _note(tx: Tx, agent_id: AgentId, document: AgentDocument) -> list[FieldChange]:
+def _note(tx: Tx, agent_id: AgentId, document: AgentDocument, by: Actor) -> list[FieldChange]:
+    hidden = privacy.reader(tx, agent_id, by.entity_id).hidden_facts()
     there = {note.key: note.text for note in notes.notes_of(tx, agent_id)}
     fields: list[FieldChange] = []
     for key, text in document.notes.items():
         if there.get(key) != text:
             from_outside.set_note(tx, agent_id, key, text)
-            old = there.get(key)
+            old = privacy.stand_in(1) if f"note:{key}" in hidden else there.get(key)
             fields.append(FieldChange(f"notes.{key}", None if old is None else masked(old), masked(text)))
     return fields
 

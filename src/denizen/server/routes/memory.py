@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import Query, Request
 
 from denizen.access import audit
 from denizen.access.roles import reaches
+from denizen.consciousness.privacy import stand_in
 from denizen.errors import InvalidInput
 from denizen.ids import SpaceId
 from denizen.memory import access, hygiene, items, rolling, settled, sinks
@@ -169,7 +171,9 @@ async def list_agent_memories(
 def _of_agent(tx: Tx, caller: Caller, agent_id: str, before: int | None, limit: int) -> list[Remembered]:
     agent = find_agent(tx, agent_id, caller)
     if reaches(caller.role, "admin"):
-        return items.of_agent(tx, agent.id, before=before, limit=limit)
+        visitor = _visitor(caller)
+        found = items.of_agent(tx, agent.id, before=before, limit=limit)
+        return [each if access.may_see(tx, each, visitor) else replace(each, text=stand_in(1)) for each in found]
     owner = Owner("persona", caller.entity.organization_id, user_id=caller.entity.id, agent_id=agent.id)
     return items.owned(tx, owner.key, before=before, limit=limit)
 
