@@ -183,9 +183,10 @@ def load(
     return mind
 
 
-def request(tx: Tx, agent_id: AgentId, made_of: Mapping[str, Any], reader: Reader) -> list[ModelMessage]:
+def request(tx: Tx, agent_id: AgentId, made_of: Mapping[str, Any], reader: Reader | None = None) -> list[ModelMessage]:
     """The messages of a request, from what is stored with the response to it: to the letter, as far as the reader may
-    read them."""
+    read them; without one, all of them."""
+    reader = reader or privacy.reader(tx, agent_id, None)
     era = eras.find(tx, agent_id, made_of["era"])
     entries = log.entries(tx, agent_id, made_of["from"], made_of["to"] + 1)
     views = {int(seq): characters for seq, characters in made_of.get("shortened", {}).items()}
