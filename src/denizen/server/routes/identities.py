@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Query, Request
 
-from denizen.access import identities
+from denizen.access import audit, identities
 from denizen.access.identities import Identity
 from denizen.errors import InvalidInput
 from denizen.server.auth import Admin, Caller
@@ -53,8 +53,12 @@ def _list(tx: Tx, caller: Caller, named: str) -> list[Identity]:
 
 
 def _link(tx: Tx, caller: Caller, named: str, issuer: str, subject: str) -> Identity:
-    return identities.link(tx, let_in(tx, caller, named).id, issuer, subject)
+    person = let_in(tx, caller, named).id
+    audit.record(tx, caller.entity.organization_id, caller.actor, "link_identity", person, issuer=issuer)
+    return identities.link(tx, person, issuer, subject)
 
 
 def _unlink(tx: Tx, caller: Caller, named: str, issuer: str, subject: str) -> None:
-    identities.unlink(tx, let_in(tx, caller, named).id, issuer, subject)
+    person = let_in(tx, caller, named).id
+    identities.unlink(tx, person, issuer, subject)
+    audit.record(tx, caller.entity.organization_id, caller.actor, "unlink_identity", person, issuer=issuer)
