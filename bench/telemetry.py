@@ -105,8 +105,8 @@ class AskManyTimes(Ask):
 MANY_TIMES = Telemetry()
 
 
-def _watch(telemetry: Telemetry, *of: Any) -> Watch:
-    return OffManyTimes(telemetry, *of) if telemetry is MANY_TIMES else Watch(telemetry, *of)
+def _watch(telemetry: Telemetry, *of: Any, content: bool) -> Watch:
+    return OffManyTimes(telemetry, *of) if telemetry is MANY_TIMES else Watch(telemetry, *of, content=content)
 
 
 async def measured(folder: Path, ways: dict[str, Telemetry], turns: int) -> dict[str, list[float]]:

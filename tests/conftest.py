@@ -42,6 +42,8 @@ ON_BOTH_DATABASES = (
     "plans",
     "properties",
     "scenarios",
+    "server/test_audit.py",
+    "server/test_openings.py",
     "server/test_statuses.py",
     "spaces",
     "storage",

@@ -63,6 +63,31 @@ async def test_an_agent_is_made_changed_and_deleted(desk: Desk, house: House) ->
     assert [each.handle for each in await desk.agents()] == ["ada", "bo"]
 
 
+async def test_who_changed_what_is_told(desk: Desk, house: House) -> None:
+    made = await desk.create_agent("Cleo", {"instructions": "You are terse."})
+    await desk.edit_agent("@cleo", {"name": "Cleo B"})
+    token = await desk.create_token("A token")
+    await desk.revoke_token(token.token.id)
+    page = await desk.audit(limit=3)
+    assert [each.action for each in page.entries] == ["revoke_token", "create_token", "edit_agent"]
+    [first] = (await desk.audit(before=page.next)).entries
+    assert (first.action, first.subject_id, first.subject and first.subject.name) == ("create_agent", made.id, "Cleo B")
+    # Whoever works on the database is nobody in particular; a server knows whose token it was.
+    assert {each.by and each.by.handle for each in page.entries} == {None if isinstance(desk, LocalDesk) else "noor"}
+    assert [each.kind for each in (await desk.audit(kind="agents")).entries] == ["agents", "agents"]
+
+
+async def test_an_owner_opens_a_private_space(desk: Desk, house: House) -> None:
+    sam = await house.runtime.create_person("Sam", organization=house.noor.organization_id)
+    den = await house.runtime.create_space("Den", [sam], private=True, organization=house.noor.organization_id)
+    opened = await desk.open_private_space(den.id, "A complaint has come.")
+    assert (opened.space_id, opened.reason) == (den.id, "A complaint has come.")
+    assert "A complaint has come." in (await house.runtime.transcript(den))[0]
+    with pytest.raises(DenizenError) as refused:
+        await desk.open_private_space(house.kitchen.id, "Why not?")
+    assert refusal(refused.value) == "invalid_input"
+
+
 async def test_an_agent_that_cannot_think_is_shown_and_tried_again(desk: Desk, house: House) -> None:
     def reject_key(tx: Tx) -> None:
         parking.park(tx, house.ada.id, "key", provider="OpenAI")

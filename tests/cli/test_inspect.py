@@ -20,7 +20,6 @@ from denizen.cli.house import make_home
 from denizen.cli.inspect import show
 from denizen.cli.main import app
 from denizen.client.shapes.minds import Mind
-from denizen.consciousness.selfhood import Era
 from denizen.cycles.budgets import BudgetSettings
 from denizen.models.prices import Price
 from denizen.models.tokens import estimate_message
@@ -35,7 +34,7 @@ Run = Callable[..., Result]
 
 def drawn(found: Inspection, width: int) -> list[str]:
     out = io.StringIO()
-    show(Console(width=width, file=out, highlight=False), told(Mind, MindOut.of(found, Era(0, ""))))
+    show(Console(width=width, file=out, highlight=False), told(Mind, MindOut.of(found)))
     return out.getvalue().splitlines()
 
 

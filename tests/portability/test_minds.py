@@ -265,5 +265,9 @@ async def test_files_from_before_still_come_in(small_world: World, name: str, tm
     before = parsed(old)
     for space in of(before, "space"):
         space |= {"floor": "all", "agent_run_limit": 12}
-    assert without_ids(parsed(await written(lines, tmp_path / "again.jsonl"))) == without_ids(before)
+    again = parsed(await written(lines, tmp_path / "again.jsonl"))
+    # Which spaces its cycles come from was not told then: its events say it. So the last line counts more of them.
+    told = [each for each in again if each.get("row") != "cycle_space"]
+    told[-1]["lines"] = len(told)
+    assert without_ids(told) == without_ids(before)
     assert await check_database(small_world.denizen.db) == []

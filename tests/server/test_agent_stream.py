@@ -99,7 +99,7 @@ async def test_what_it_writes_is_heard_wherever_it_writes_from_its_beginning(sma
     noor, sam = await admin(world), await world.person("Sam")
     hesitation = Hesitation()
     ada = await world.agent("Ada", model=scripted(reply("One two three four five six"), "Done.", pause=hesitation))
-    attic = await world.space("Attic", sam, ada, private=True)
+    attic = await world.space("Attic", sam, ada)
     async with world.denizen.living():
         await world.say(sam, "Count", attic)
         while hesitation.pieces != 4:  # noqa: ASYNC110

@@ -360,7 +360,9 @@ async def test_the_log_is_read_page_by_page_in_both_directions(house: House) -> 
 async def test_a_life_is_searched_and_private_words_only_by_naming_their_space(house: House) -> None:
     world = house.world
     cast = await cast_of(world, *["Heard it."] * 3, cycle={"silent_reply": "ignore"})
-    diary = await world.space("Diary", cast.mia, cast.ada, private=True, organization=cast.mia.organization_id)
+    diary = await world.space(
+        "Diary", cast.mia, cast.sam, cast.ada, private=True, organization=cast.mia.organization_id
+    )
     await world.say(cast.noor, "The lamp in the hall is broken.", cast.kitchen)
     await world.run()
     await world.say(cast.mia, "I broke the lamp, tell nobody.", diary)
@@ -398,7 +400,9 @@ async def test_what_was_stopped_is_listed_without_the_words(house: House) -> Non
 
     for page in (first, second):
         [crossing] = page["crossings"]
-        assert (crossing["from_space"], crossing["to_space_id"]) == ("Diary", cast.kitchen.id)
+        # Sam is not in the private space: neither its name nor its id is told.
+        assert (crossing["from_space"], crossing["from_space_id"]) == ("[private, 1 entry]", "")
+        assert crossing["to_space_id"] == cast.kitchen.id
         assert crossing["words"] >= 8
         assert "xylophone" not in json.dumps(page)
     assert second["next"] is None

@@ -49,7 +49,7 @@ CALLERS: Final[dict[str, Caller]] = {
     "owner with a member token": Caller("member", "owner"),
     "admin": Caller("admin", "admin"),
     "member": Caller("member", "member"),
-    "outsider": Caller("member", "outsider"),  # a member of the organization who is in no space
+    "outsider": Caller("member", "outsider"),  # a member of the organization who is in none of the town's spaces
     "agent": Caller("agent", "agent"),
     "service": Caller("service", "service"),
     "outside service": Caller("service", "outside service"),
@@ -164,6 +164,10 @@ CASES: Final[dict[str, tuple[Case, ...]]] = {
         Case(about="one's own", who=IN_SPACE),
         Case(about="the owner's", who=OWNER_IN_PERSON, path={"message_id": "{message}"}),
     ),
+    "POST /api/spaces/{space_id}/open": (
+        Case(about="a private one", path={"space_id": "{private space}"}),
+        Case(about="another", code="invalid_input"),
+    ),
     "POST /api/tokens": (
         Case(about="for oneself", who=PEOPLE),
         Case(about="for a member", who=ADMINS, body={"name": "x", "entity": "@max"}),
@@ -277,21 +281,25 @@ async def visit(built: Built, folder: Path) -> AsyncGenerator[Visit]:
         app = create_app(world.denizen, limits=limits, oidc=oidc)
         client = httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://127.0.0.1:8420")
         async with client:
-            secrets = await _secrets(world, client, built.town.secrets)
+            owner = await _me(client, built.town.secrets["owner"])
+            home = OrganizationId(owner["organization"]["id"])
+            secrets = await _secrets(world, home, EntityId(owner["id"]), built.town.secrets)
             mine = {name: await _me(client, secret) for name, secret in secrets.items()}
             own_ids = {name: each["id"] for name, each in mine.items()}
-            ids = {**built.town.home.ids, "diary": built.town.diary.ids["space"]}
+            private = await world.denizen.create_space(
+                "Zoe's", [await world.denizen.find("zoe", organization=home)], private=True, organization=home
+            )
+            ids = {**built.town.home.ids, "private space": private.id}
             ids |= {f"token of {name}": each["token"]["id"] for name, each in mine.items()}
             with closing(sqlite3.connect(file)) as database, closing(sqlite3.connect(":memory:")) as before:
                 database.backup(before)
                 yield Visit(client, built.town.home, secrets, ids, own_ids, database, before)
 
 
-async def _secrets(world: World, client: httpx2.AsyncClient, of_town: Mapping[str, str]) -> dict[str, str]:
-    owner = await _me(client, of_town["owner"])
-    home, write = OrganizationId(owner["organization"]["id"]), world.denizen.db.write
+async def _secrets(world: World, home: OrganizationId, owner: EntityId, of_town: Mapping[str, str]) -> dict[str, str]:
+    write = world.denizen.db.write
     people = {
-        "owner": EntityId(owner["id"]),
+        "owner": owner,
         "outsider": (await world.denizen.create_person("Zoe", organization=home)).id,
         "outside service": (await write(directory.create_entity, home, "service", name="Cron", handle="cron")).id,
     }

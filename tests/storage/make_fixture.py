@@ -1,4 +1,4 @@
-"""Writes fixtures/0016.jsonl: a small but complete life, one JSON object for each row, parents before children.
+"""Writes fixtures/0017.jsonl: a small but complete life, one JSON object for each row, parents before children.
 
     python -m tests.storage.make_fixture
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).parent / "fixtures" / "0016.jsonl"
+FILE = Path(__file__).parent / "fixtures" / "0017.jsonl"
 START = 1_767_603_600_000_000
 """Microseconds: Monday, 5 January 2026, nine o'clock, UTC."""
 SECOND = 1_000_000
@@ -43,6 +43,7 @@ def life() -> Iterator[Row]:
     yield from stances()
     yield from voices()
     yield from statuses()
+    yield from kept_watch()
 
 
 def people() -> Iterator[Row]:
@@ -548,6 +549,18 @@ def statuses() -> Iterator[Row]:
     yield "space_statuses", {**where, "message_id": "message-3", **when}
     told = {"agent_id": "entity-ada", "cause": "key", "detail": '{"provider": "OpenAI"}', "created_at": START}
     yield "alerts", {**told, "sent_at": START + SECOND, "tries": 1, "next_at": START + 60 * SECOND}
+
+
+def kept_watch() -> Iterator[Row]:
+    """What Ada read and wrote where; Noor has opened a private space, and that is in the audit log."""
+    yield "cycle_spaces", {"cycle_id": "cycle-1", "space_id": "space-room", "agent_id": "entity-ada"}
+    yield "fact_spaces", {"agent_id": "entity-ada", "fact": "goal:1", "space_id": "space-room"}
+    opened = {"id": "opening-1", "organization_id": "org-1", "space_id": "space-room", "by_id": "entity-noor"}
+    when = {"after_seq": 3, "created_at": START, "until": START + 3_600 * SECOND}
+    yield "openings", {**opened, "reason": "A complaint has come.", **when}
+    who = {"organization_id": "org-1", "created_at": START, "by_id": "entity-noor", "token_id": "token-1"}
+    what = {"kind": "private spaces", "action": "open_private_space", "subject_id": "space-room"}
+    yield "audit", {"number": 1, **who, **what, "detail": '{"opening": "opening-1"}'}
 
 
 if __name__ == "__main__":

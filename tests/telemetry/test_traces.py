@@ -245,6 +245,25 @@ async def test_content_is_told_where_it_is_wanted(ready_sqlite_url: str, collect
     assert not any(b"swordfish" in body for body in collector.bodies)
 
 
+async def test_content_is_not_told_of_an_agent_that_knows_a_private_space(
+    ready_sqlite_url: str, collector: Collector
+) -> None:
+    """Whoever reads the traces is not in the space."""
+    telemetry = watched(collector, content=True)
+    async with open_world(ready_sqlite_url, telemetry=telemetry) as world:
+        ada = await world.agent("Ada", reply("I keep the nightingale."), "Kept it.", reply("Hello."), "Greeted Noor.")
+        noor = await world.person("Noor")
+        den, hall = await world.space("Den", noor, ada, private=True), await world.space("Hall", noor, ada)
+        for text, where in (("Keep the nightingale.", den), ("Hello, Ada.", hall)):
+            await world.say(noor, text, where)
+            await world.run()
+    await telemetry.aclose()
+
+    assert len(collector.named("chat")) == 4
+    assert not any("gen_ai.input.messages" in attributes(each) for each in collector.named("chat"))
+    assert not any(b"nightingale" in body for body in collector.bodies)
+
+
 async def test_a_collector_that_is_gone_holds_nobody_up(
     ready_sqlite_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:

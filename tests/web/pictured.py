@@ -17,7 +17,8 @@ from typing import Any, Final
 from pydantic_ai.messages import ModelMessage
 
 from denizen import ManualClock, call, forever, reply, scripted, tool
-from denizen.access import roles, tokens
+from denizen.access import audit, roles, tokens
+from denizen.access.audit import Actor
 from denizen.access.vault import new_key
 from denizen.agents.registry import Agent
 from denizen.clock import SECOND, Instant, instant
@@ -30,6 +31,7 @@ from denizen.models.prices import Price
 from denizen.models.scripted import Info, Pause, ScriptedModel, Turn, think
 from denizen.panel.panels import Panel
 from denizen.spaces.directory import Entity, Space
+from denizen.storage.database import Tx
 from denizen.tools.settings import ClientTool
 from tests.memory.conftest import known, written
 from tests.server.conftest import House, served
@@ -188,11 +190,23 @@ _MOVED: Final = [
 ]
 
 
+def _change_things(tx: Tx, noor: Entity, sam: Entity, mia: Entity) -> None:
+    """What the audit log tells of how the house was set up."""
+    home, hers, mias = noor.organization_id, Actor(noor.id), Actor(mia.id)
+    audit.record(tx, home, hers, "create_entity", mia.id, kind="human", role="member")
+    audit.record(tx, home, hers, "change_entity", mia.id, renamed=False, role=["member", "admin"])
+    audit.record(tx, home, mias, "create_token", sam.id, role="member", kind="token")
+    audit.record(tx, home, mias, "change_organization", fields=["spaces_by"])
+    audit.record(tx, home, hers, "put_budget", before={"dollars_per_day": "2.00"}, after={"dollars_per_day": "5.00"})
+    audit.record(tx, home, hers, "apply", changes=3, agents=["ada", "bo", "vera"])
+
+
 async def _move_in(house: House) -> Pictured:
     world, models = house.world, house.world.denizen.models
     noor, sam, mia = [await world.person(name) for name in ("Noor", "Sam Okafor", "Mia")]
     await world.person("Zoë Brandt")
     await world.denizen.db.write(roles.set_role, mia.id, "admin")
+    await world.denizen.db.write(_change_things, noor, sam, mia)
 
     async def tick() -> None:
         world.clock.advance(0.4)  # thinking takes its time

@@ -133,5 +133,6 @@ SCREENS: Final[dict[str, Screen]] = {
     "admin-memory": Screen(_at("/admin/memory"), "contradiction"),
     "admin-health": Screen(_at("/admin/health"), "Instances"),
     "admin-settings": Screen(_at("/admin/settings"), "Who may open spaces"),
+    "admin-audit": Screen(_at("/admin/audit"), "created an access token for"),
     "admin-forgetting": Screen(_at("/admin/forgetting"), "Look at what would go"),
 }

@@ -12,6 +12,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, expect
 
 from denizen import reply
+from denizen.access import roles
 from denizen.access.vault import new_key
 from denizen.clock import moment
 from denizen.cycles.budgets import BudgetSettings
@@ -290,3 +291,63 @@ async def test_something_is_looked_at_then_forgotten_with_a_receipt(house: House
     await expect(page.get_by_role("list", name="Receipts")).to_contain_text("forgotten by Noor")
     assert not any("treasure" in line for line in await world.transcript(kitchen))
     await visitor.check_accessibility()
+
+
+async def test_the_audit_log_is_searched_by_person_kind_and_time(house: House, visit: Visit) -> None:
+    world = house.world
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    await world.denizen.db.write(roles.set_role, sam.id, "admin")
+    visitor = await visit(noor)
+    page = await visitor.open("/admin/audit")
+    changes = page.get_by_role("list", name="Changes")
+    # Signing in is the first thing that anybody did.
+    await expect(changes.get_by_role("listitem")).to_have_count(1)
+    await expect(changes).to_contain_text("Noor signed in")
+    await house.call("PATCH", f"/api/entities/{sam.id}", noor, json={"role": "member"})
+    await house.call("PUT", "/api/keys/A_KEY", noor, json={"value": "secret-value-of-a-key", "whose": "organization"})
+    await house.call("PUT", "/api/organization/budget", noor, json={"tokens_per_day": 50_000})
+    page = await visitor.open("/admin/audit")
+    await expect(changes).to_contain_text("Noor changed the name or role of Sam")
+    await expect(changes).to_contain_text("role: admin → member")
+    await expect(changes).to_contain_text("after: tokens per day 50,000")
+    await expect(page.get_by_text("secret-value")).to_have_count(0)
+    await visitor.check_accessibility()
+    # With the keyboard alone.
+    await page.get_by_label("Person").focus()
+    await page.keyboard.press("Tab")
+    await page.keyboard.type("Keys")
+    await expect(changes.get_by_role("listitem")).to_have_count(1)
+    await expect(changes).to_contain_text("Noor saved the key A_KEY")
+    await page.get_by_label("Person").select_option("Sam")
+    await expect(page.get_by_text("No changes match these filters.")).to_be_visible()
+    await visitor.check_accessibility()
+    await page.get_by_role("button", name="Clear filters").click()
+    await expect(changes.get_by_role("listitem")).to_have_count(4)
+    await page.get_by_label("From").fill("2099-01-01")
+    await expect(page.get_by_text("No changes match these filters.")).to_be_visible()
+    async with page.expect_download() as download:
+        await page.get_by_role("button", name="Clear filters").click()
+        await page.get_by_role("link", name="Export").click()
+    assert (await (await download.value).path()).read_text().count("\n") == 4
+
+
+async def test_an_owner_opens_a_private_space_where_its_cycle_is_shown(house: House, visit: Visit) -> None:
+    world = house.world
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    ada = await world.agent("Ada", reply("I keep it."), "Kept the nightingale.")
+    den = await world.space("Den", sam, ada, private=True)
+    await world.say(sam, "The word is nightingale.", den)
+    await world.run()
+    visitor = await visit(noor, size=PHONE)
+    page = await visitor.open(f"/agents/{ada.id}/life/1")
+    await expect(page.get_by_role("region", name="Private")).to_contain_text("Only its members can read it.")
+    await expect(page.get_by_text("nightingale")).to_have_count(0)
+    await visitor.check_accessibility()
+    await page.get_by_role("button", name="Open for an hour…").click()
+    await page.get_by_label("Reason").fill("A complaint has come.")
+    await visitor.check_accessibility()
+    await page.get_by_role("button", name="Open for an hour", exact=True).click()
+    await expect(page.get_by_text("The word is nightingale.").first).to_be_visible()
+    hers = await visit(sam)
+    theirs = await hers.open(f"/s/{den.id}")
+    await expect(theirs.get_by_text("Reason: A complaint has come.")).to_be_visible()

@@ -11,8 +11,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NoReturn, Protocol
 
+from pydantic import JsonValue
 from sqlalchemy import bindparam, select
 
+from denizen.access import audit
+from denizen.access.audit import OPERATOR, Actor
 from denizen.agents import registry
 from denizen.agents.definition import AgentDefinition
 from denizen.agents.differences import Change, FieldChange, difference
@@ -21,6 +24,7 @@ from denizen.agents.files import Declared
 from denizen.agents.registry import Agent
 from denizen.agents.restrictions import DefinitionPolicy
 from denizen.clock import SECOND, instant, moment
+from denizen.consciousness import privacy
 from denizen.errors import DefinitionsInvalid, InvalidInput, NotFound
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
 from denizen.masking import masked
@@ -73,6 +77,7 @@ def apply(
     declared: Sequence[Declared],
     creator: EntityId | None = None,
     guard: Guard | None = None,
+    by: Actor = OPERATOR,
 ) -> list[Change]:
     """What the documents say is so; what changed, in their order. Raises `DefinitionsInvalid` with all that is wrong.
 
@@ -80,7 +85,7 @@ def apply(
     changed. Raises `NotAllowed` if the policy refuses a definition.
     """
     tx.one(_one_at_a_time, id=organization_id)
-    work = _Work(tx, policy, organization_id, creator, guard)
+    work = _Work(tx, policy, organization_id, creator, guard, by)
     order = list(_FIRST)  # members of spaces come before them, and spaces before those who shall be in them
     for each in sorted(declared, key=lambda each: order.index(type(each.document))):
         work.attempt(each, _FIRST[type(each.document)])
@@ -89,7 +94,12 @@ def apply(
             work.attempt(each, _settle)
     if work.problems:
         raise DefinitionsInvalid(*work.problems)
-    return [change for each in declared for change in work.made[each.place].changes()]
+    found = [change for each in declared for change in work.made[each.place].changes()]
+    changed = [each for each in found if each.action != "unchanged"]
+    if changed:
+        named: list[JsonValue] = [each.name for each in changed if each.kind == "agent"]
+        audit.record(tx, organization_id, by, "apply", changes=len(changed), agents=named)
+    return found
 
 
 def definition_of(tx: Tx, organization_id: OrganizationId, handle: str) -> AgentDefinition | None:
@@ -107,9 +117,10 @@ def rehearse(
     declared: Sequence[Declared],
     creator: EntityId | None = None,
     guard: Guard | None = None,
+    by: Actor = OPERATOR,
 ) -> NoReturn:
     """Apply, and undo it by raising `Rehearsed` with what changed."""
-    raise Rehearsed(apply(tx, policy, organization_id, declared, creator, guard))
+    raise Rehearsed(apply(tx, policy, organization_id, declared, creator, guard, by))
 
 
 @dataclass(slots=True)
@@ -138,8 +149,10 @@ class _Work:
         organization_id: OrganizationId,
         creator: EntityId | None,
         guard: Guard | None,
+        by: Actor,
     ) -> None:
         self.tx = tx
+        self.by = by
         self.policy = policy
         self.organization_id = organization_id
         self.creator = creator
@@ -298,7 +311,7 @@ def _settle(work: _Work, declared: Declared) -> None:
     for place in document.spaces:
         _be_in(work, made, place)
     made.fields += _aim(work.tx, agent_id, document.goals)
-    made.fields += _note(work.tx, agent_id, document)
+    made.fields += _note(work.tx, agent_id, document, work.by)
     made.fields += _plan(work.tx, agent_id, document)
 
 
@@ -329,13 +342,14 @@ def _standing(goal: Goal | None) -> str | None:
     return None if goal is None else f"{goal.status}, {goal.priority} priority"
 
 
-def _note(tx: Tx, agent_id: AgentId, document: AgentDocument) -> list[FieldChange]:
+def _note(tx: Tx, agent_id: AgentId, document: AgentDocument, by: Actor) -> list[FieldChange]:
+    hidden = privacy.reader(tx, agent_id, by.entity_id).hidden_facts()
     there = {note.key: note.text for note in notes.notes_of(tx, agent_id)}
     fields: list[FieldChange] = []
     for key, text in document.notes.items():
         if there.get(key) != text:
             from_outside.set_note(tx, agent_id, key, text)
-            old = there.get(key)
+            old = privacy.stand_in(1) if f"note:{key}" in hidden else there.get(key)
             fields.append(FieldChange(f"notes.{key}", None if old is None else masked(old), masked(text)))
     return fields
 
@@ -392,31 +406,36 @@ def missing_tools(declared: Sequence[Declared], known: Container[str]) -> list[s
 # An agent as a document
 
 
-def document_of(
-    tx: Tx, organization_id: OrganizationId, handle: str, *, reader: EntityId | None = None
-) -> AgentDocument:
+def document_of(tx: Tx, organization_id: OrganizationId, handle: str, person: EntityId | None = None) -> AgentDocument:
     """A document that says what the agent is, where it is, and what it means to do. Its timers are no part of it.
 
-    For a reader, private spaces that they are not in are left out.
+    Without what this person may not read; None: whoever runs the server, everything.
     """
     entity = directory.find_entity(tx, organization_id, handle)
     if entity.kind != "agent" or registry.status(tx, entity.id) == "dead":
         raise NotFound("living agent", handle)
     agent = registry.get(tx, entity.id)
-    spaces = [
-        each
-        for each in directory.spaces_of(tx, agent.id)
-        if reader is None or not each.private or directory.is_member(tx, each.id, reader)
-    ]
+    reader = privacy.reader(tx, agent.id, person)
+    hidden = reader.hidden_facts()
     return AgentDocument(
         **{name: getattr(agent.definition, name) for name in AgentDefinition.model_fields},
         name=entity.name,
         handle=entity.handle,
-        spaces=tuple(_place(tx, space, agent.id) for space in spaces),
-        goals=tuple(_aim_of(goal) for goal in sorted(goals.goals_of(tx, agent.id), key=lambda each: each.number)),
-        notes={note.key: note.text for note in notes.notes_of(tx, agent.id)},
+        spaces=tuple(
+            _place(tx, space, agent.id)
+            for space in directory.spaces_of(tx, agent.id)
+            if not reader.hides_space(space.id)
+        ),
+        goals=tuple(
+            _aim_of(goal)
+            for goal in sorted(goals.goals_of(tx, agent.id), key=lambda each: each.number)
+            if goals.fact(goal)[0] not in hidden
+        ),
+        notes={note.key: note.text for note in notes.notes_of(tx, agent.id) if notes.fact(note)[0] not in hidden},
         plans=tuple(
-            _intent_of(plan, agent.definition.zone) for plan in agenda.plans_of(tx, agent.id) if plan.kind == "plan"
+            _intent_of(plan, agent.definition.zone)
+            for plan in agenda.plans_of(tx, agent.id)
+            if plan.kind == "plan" and f"plan:{plan.id}" not in hidden
         ),
     )
 

@@ -89,3 +89,8 @@ class AgentDefinition(BaseModel):
                 f"(window.max_tokens = {limit:,}) holds about {limit:,}. Shorten them or enlarge the window"
             )
         return self
+
+
+def changed_fields(before: AgentDefinition, after: AgentDefinition) -> list[str]:
+    """The names of the fields in which the two differ."""
+    return [name for name in AgentDefinition.model_fields if getattr(before, name) != getattr(after, name)]

@@ -28,9 +28,11 @@ from denizen.reflection import records
 from denizen.spaces import directory
 from denizen.storage.database import Statement, Tx, insert_into, long_running, statement
 from denizen.storage.schema import (
+    cycle_spaces,
     cycles,
     effects,
     events,
+    fact_spaces,
     goals,
     layers,
     log,
@@ -84,9 +86,11 @@ _copied: Final = (
     # What those cycles were woken by, so that it can be read, and found by whoever forgets.
     # Nobody waits for the fork.
     _of_cycles(events, agent_id=_fork, waits=0),
+    # Who may read it is who may read it of the other.
+    _of_cycles(cycle_spaces, agent_id=_fork),
     _of_agent(passages, passages.c.cycle <= bindparam("last")),
 )
-_kept_now: Final = (_of_agent(goals), _of_agent(notes))
+_kept_now: Final = (_of_agent(goals), _of_agent(notes), _of_agent(fact_spaces))
 _copy_selves = _of_agent(selves, selves.c.era <= bindparam("era"))
 _copy_layers = _of_agent(layers, layers.c.level == bindparam("level"), layers.c.first <= bindparam("latest"))
 

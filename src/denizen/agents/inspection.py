@@ -6,8 +6,8 @@ The one home of these facts: the command line, the API and the web draw what is 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import groupby
 from typing import Any, Final
@@ -17,8 +17,11 @@ from sqlalchemy import bindparam, func, select
 from denizen.agents import registry
 from denizen.agents.registry import Agent, Status
 from denizen.clock import Instant
-from denizen.consciousness import eras, log
+from denizen.consciousness import eras, log, privacy
 from denizen.consciousness.log import Entry, text_of
+from denizen.consciousness.privacy import Reader, stand_in
+from denizen.consciousness.recall.fetching import Found
+from denizen.consciousness.selfhood import Era
 from denizen.consciousness.window import budget, shown
 from denizen.cycles import budgets
 from denizen.cycles.accounting import Sums
@@ -26,7 +29,7 @@ from denizen.cycles.budgets import BudgetSettings, Resting, Spending
 from denizen.cycles.ledger import day_of
 from denizen.cycles.records import CycleRecord, cycles_of
 from denizen.cycles.usage import Answers, answers_of_cycles
-from denizen.ids import AgentId, CycleId
+from denizen.ids import AgentId, CycleId, EntityId, SpaceId
 from denizen.inbox import delivery
 from denizen.inbox.events import Event
 from denizen.models.prices import Usage
@@ -101,6 +104,8 @@ class Lived:
 
     record: CycleRecord
     answers: Answers
+    private: int = 0
+    """How many of its entries the reader may not see."""
 
     @property
     def usage(self) -> Usage:
@@ -149,6 +154,8 @@ class Inspection:
     """The same by day and model."""
     cycles: tuple[Lived, ...]
     """The last ones, the newest first."""
+    era: Era
+    """The self that is in force, and what stands before the window."""
 
 
 _lease = statement(select(leases.c.holder, leases.c.until).where(leases.c.agent_id == bindparam("agent_id")))
@@ -159,14 +166,18 @@ _waiting_calls = statement(
 )
 
 
-def inspect(tx: Tx, agent_id: AgentId) -> Inspection:
-    """The agent as it is now, on one snapshot. Raises `NotFound` where there is none."""
+def inspect(tx: Tx, agent_id: AgentId, person: EntityId | None = None) -> Inspection:
+    """The agent as it is now, on one snapshot, as far as this person may read it; None: whoever runs the server.
+
+    Raises `NotFound` where there is none.
+    """
     agent = registry.get(tx, agent_id)
+    reader = privacy.reader(tx, agent_id, person)
     lease = tx.one(_lease, agent_id=agent_id)
     holder, until = lease if lease is not None and lease[1] >= tx.now else (None, None)
     spent = tuple(budgets.spending_of_agent(tx, agent_id, days=DAYS))
     today = date(1970, 1, 1) + timedelta(days=day_of(tx.now))
-    window, count = _window(tx, agent)
+    window, era, count = _window(tx, agent, reader)
     return Inspection(
         agent=agent,
         at=tx.now,
@@ -176,32 +187,104 @@ def inspect(tx: Tx, agent_id: AgentId) -> Inspection:
         resting=budgets.resting(tx, agent_id),
         cycle_count=count,
         window=window,
-        lanes=_lanes(tx, agent_id),
-        dead=tuple(delivery.dead(tx, agent_id, limit=DEAD_SHOWN)),
-        goals=tuple(goals.goals_of(tx, agent_id)),
-        notes=tuple(notes.notes_of(tx, agent_id)),
-        plans=tuple(agenda.plans_of(tx, agent_id)),
-        standings=tuple(standings(tx, agent_id, limit=STANDINGS_SHOWN)),
-        calls=tuple(calls.get(tx, row[0]) for row in tx.all(_waiting_calls, agent_id=agent_id)),
+        lanes=_lanes(tx, agent_id, reader),
+        dead=tuple(readable_event(each, reader) for each in delivery.dead(tx, agent_id, limit=DEAD_SHOWN)),
+        goals=tuple(readable_goals(goals.goals_of(tx, agent_id), reader)),
+        notes=tuple(readable_notes(notes.notes_of(tx, agent_id), reader)),
+        plans=tuple(readable_plans(agenda.plans_of(tx, agent_id), reader)),
+        standings=tuple(standings(tx, agent_id, reader, limit=STANDINGS_SHOWN)),
+        calls=tuple(_call(calls.get(tx, row[0]), reader) for row in tx.all(_waiting_calls, agent_id=agent_id)),
         budget=agent.definition.budget,
         shared_budget=agent.shared_budget,
         today=_sum(each for each in spent if each.day == today),
         week=_sum(spent),
         spending=spent,
-        cycles=_last_cycles(tx, agent_id),
+        cycles=_last_cycles(tx, agent_id, reader),
+        era=era,
     )
 
 
-def standings(tx: Tx, agent_id: AgentId, *, limit: int = 100) -> list[Standing]:
-    """How the agent stands to its conversations and why, those that changed last first."""
-    return [
+def standings(tx: Tx, agent_id: AgentId, reader: Reader, *, limit: int = 100) -> list[Standing]:
+    """How the agent stands to its conversations and why, those that changed last first. One stands for all that may
+    not be read."""
+    found = AGENTS.stances_of(tx, agent_id, limit=limit)
+    shown = [
         Standing(
             each,
             directory.get_space(tx, each.space_id).name,
             next(iter(AGENTS.runs_of(tx, agent_id, each.space_id, limit=1)), None),
         )
-        for each in AGENTS.stances_of(tx, agent_id, limit=limit)
+        for each in found
+        if not reader.hides_space(each.space_id)
     ]
+    left_out = len(found) - len(shown)
+    nowhere = Stance(SpaceId(""), None, "", 0)
+    return [*shown, Standing(nowhere, stand_in(left_out), None)] if left_out else shown
+
+
+# What a reader may see of it
+
+
+def readable_event(event: Event, reader: Reader) -> Event:
+    """The event, or what stands for it."""
+    if not reader.hides_event(event):
+        return event
+    nobody = {"space_id": None, "space_name": None, "sender_id": None, "sender_name": None, "sender_kind": None}
+    return replace(event, text=stand_in(1), message_id=None, payload={}, **nobody)
+
+
+def readable_goals(found: Iterable[Goal], reader: Reader) -> list[Goal]:
+    hidden = reader.hidden_facts()
+    return [replace(each, text=stand_in(1)) if goals.fact(each)[0] in hidden else each for each in found]
+
+
+def readable_notes(found: Sequence[Note], reader: Reader) -> list[Note]:
+    """Those that may be read; one stands for all the others, because their keys say something as well."""
+    hidden = reader.hidden_facts()
+    shown = [each for each in found if notes.fact(each)[0] not in hidden]
+    left_out = len(found) - len(shown)
+    return [*shown, Note(stand_in(left_out), "")] if left_out else shown
+
+
+def readable_plans(found: Iterable[Plan], reader: Reader) -> list[Plan]:
+    hidden = reader.hidden_facts()
+    return [
+        replace(each, name=stand_in(1), instruction=stand_in(1)) if f"plan:{each.id}" in hidden else each
+        for each in found
+    ]
+
+
+def _call(call: Call, reader: Reader) -> Call:
+    if not reader.hides_space(call.space_id) and not reader.hides_cycle(call.cycle_id):
+        return call
+    return replace(call, space_id=None, arguments=json.dumps(stand_in(1)), result=None)
+
+
+def readable_record(tx: Tx, record: CycleRecord, reader: Reader) -> tuple[CycleRecord, int]:
+    """The cycle, and how many entries of it may not be read; then its summary says so."""
+    if not reader.hides_cycle(record.id):
+        return record, 0
+    count = log.count_of_cycle(tx, reader.agent_id, record.number)
+    return replace(record, summary=stand_in(count)), count
+
+
+_id_of_number = statement(
+    select(cycles.c.id).where(cycles.c.agent_id == bindparam("agent_id"), cycles.c.number == bindparam("number"))
+)
+
+
+def readable_passages(tx: Tx, found: Iterable[Found], reader: Reader) -> list[Found]:
+    """What was recalled, as far as it may be read: its space, and the cycle it is from."""
+    return [each for each in found if not _hides_passage(tx, each, reader)]
+
+
+def _hides_passage(tx: Tx, found: Found, reader: Reader) -> bool:
+    if not reader.closed:
+        return False
+    if found.kind == "note":
+        return any(f"note:{found.text}".startswith(f"{fact}: ") for fact in reader.hidden_facts())
+    row = tx.one(_id_of_number, agent_id=reader.agent_id, number=found.cycle)
+    return reader.hides_space(found.space_id) or (row is not None and reader.hides_cycle(row[0]))
 
 
 def _sum(spent: Iterable[Spending]) -> Sums:
@@ -219,10 +302,15 @@ def _sums(each: Spending) -> Sums:
     )
 
 
-def _last_cycles(tx: Tx, agent_id: AgentId) -> tuple[Lived, ...]:
+def _last_cycles(tx: Tx, agent_id: AgentId, reader: Reader) -> tuple[Lived, ...]:
     records = cycles_of(tx, agent_id, limit=CYCLES_SHOWN)
     found = answers_of_cycles(tx, agent_id, records[0].number, records[-1].number) if records else {}
-    return tuple(Lived(each, found.get(each.number, Answers())) for each in reversed(records))
+    return tuple(_lived(tx, each, found.get(each.number, Answers()), reader) for each in reversed(records))
+
+
+def _lived(tx: Tx, record: CycleRecord, answers: Answers, reader: Reader) -> Lived:
+    shown, private = readable_record(tx, record, reader)
+    return Lived(shown, replace(answers, tools={}) if private else answers, private)
 
 
 # The window
@@ -243,7 +331,7 @@ _last_request = statement(
 _tools = statement(select(func.length(toolsets.c.tools)).where(toolsets.c.digest == bindparam("digest")))
 
 
-def _window(tx: Tx, agent: Agent) -> tuple[Window, int]:
+def _window(tx: Tx, agent: Agent, reader: Reader) -> tuple[Window, Era, int]:
     row = tx.one(_mind, agent_id=agent.id)
     assert row is not None
     number, first, count = row
@@ -265,9 +353,11 @@ def _window(tx: Tx, agent: Agent) -> tuple[Window, int]:
         era=number,
         first_cycle=_number_of(tx, past[0].cycle_id) if past else None,
         recalled=_tokens(recalled),
-        recalled_texts=tuple(text_of(each) for each in recalled),
+        recalled_texts=tuple(
+            stand_in(len(run.entries)) if run.hidden else text_of(run.entries[0]) for run in reader.runs(recalled)
+        ),
     )
-    return window, count
+    return window, replace(era, text=reader.self_of(era), layers=reader.layers_of(era)), count
 
 
 def _tokens(entries: list[Entry]) -> int:
@@ -299,7 +389,7 @@ _by_lane = statement(
 )
 
 
-def _lanes(tx: Tx, agent_id: AgentId) -> tuple[Lane, ...]:
+def _lanes(tx: Tx, agent_id: AgentId, reader: Reader) -> tuple[Lane, ...]:
     counted = {(lane, state): count for lane, state, count in tx.all(_by_lane, agent_id=agent_id)}
     waiting = delivery.pending(tx, agent_id)
     return tuple(
@@ -307,7 +397,7 @@ def _lanes(tx: Tx, agent_id: AgentId) -> tuple[Lane, ...]:
             name,
             counted.get((lane, "pending"), 0),
             counted.get((lane, "taken"), 0),
-            tuple(each for each in waiting if each.lane == name)[:EVENTS_SHOWN],
+            tuple(readable_event(each, reader) for each in waiting if each.lane == name)[:EVENTS_SHOWN],
         )
         for lane, name in ((0, "urgent"), (1, "normal"))
     )

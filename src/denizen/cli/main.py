@@ -51,6 +51,7 @@ COMMANDS: Final = (
     Entry("token", "denizen.cli.token:app", "Let programs in, and no longer.", "Look after it"),
     Entry("login", "denizen.cli.login:login", "Make a link to sign in with a browser.", "Look after it"),
     Entry("secrets", "denizen.cli.secrets:app", "Keep the keys of providers and services.", "Look after it"),
+    Entry("audit", "denizen.cli.audit:audit", "Show who changed what, and when.", "Look after it"),
     Entry("export", "denizen.cli.export:export", "Write an agent or a space to a file.", "Look after it"),
     Entry("import", "denizen.cli.export:import_", "Take in what was exported.", "Look after it"),
     Entry("migrate", "denizen.cli.migrate:migrate", "Bring the database up to date.", "Look after it"),

@@ -142,6 +142,23 @@ def continue_(
     _said(there, as_json, f'The agents in "{printable(there.name)}" may go on.')
 
 
+@app.command("open")
+def open_(
+    context: typer.Context,
+    space: Annotated[str, typer.Argument(metavar="SPACE_ID", help="The id of a private space that you are not in.")],
+    reason: Annotated[str, typer.Option(help="Why. The members read it in the space, and the audit log keeps it.")],
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
+) -> None:
+    """Open a private space to read it for an hour (owners only). Its members are told who opened it, and why."""
+    made = at_desk(context, url, token, lambda desk: desk.open_private_space(space, reason))
+    if as_json:
+        print_json(made.model_dump(mode="json"))
+    else:
+        stderr().print(f"You can read this space until {made.until:%Y-%m-%d %H:%M} UTC. Its members were told.")
+
+
 @app.command()
 def join(
     context: typer.Context,

@@ -11,7 +11,18 @@ import httpx2
 from pydantic import JsonValue
 
 from denizen.client.connection import LONG, Connection, iso, path_to, refusal, those_given
-from denizen.client.shapes.custody import Applied, Imported, Key, Login, NewToken, Receipt, Receipts, Token
+from denizen.client.shapes.custody import (
+    Applied,
+    AuditPage,
+    Imported,
+    Key,
+    Login,
+    NewToken,
+    Opening,
+    Receipt,
+    Receipts,
+    Token,
+)
 from denizen.client.shapes.value import Value
 from denizen.errors import ServerError
 
@@ -103,6 +114,24 @@ class Custody(Connection):
         return await self._ask(
             Imported, "POST", "/api/import", params=asked, headers=headers, content=_parts(path), timeout=LONG
         )
+
+    async def audit(
+        self,
+        *,
+        by: str | None = None,
+        kind: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        before: int | None = None,
+        limit: int = 50,
+    ) -> AuditPage:
+        """Who changed what, the newest first."""
+        asked = those_given(by=by, kind=kind, since=iso(since), until=iso(until), before=before, limit=limit)
+        return await self._ask(AuditPage, "GET", "/api/audit", params=asked)
+
+    async def open_private_space(self, space_id: str, reason: str) -> Opening:
+        """An owner may read the private space for an hour; its members are told."""
+        return await self._ask(Opening, "POST", path_to("spaces", space_id, "open"), json={"reason": reason})
 
     async def _lines(self, path: str) -> AsyncGenerator[str]:
         line = b""

@@ -53,7 +53,7 @@ _remove_from = statement(delete(log).where(log.c.agent_id == bindparam("agent"),
 _remove_effects = statement(delete(effects).where(effects.c.cycle_id == bindparam("cycle")))
 _keep_long = insert_into(overflow, "id", "agent_id", "cycle_id", "text", "created_at")
 _long = statement(
-    select(overflow.c.text).where(
+    select(overflow.c.text, overflow.c.cycle_id).where(
         # What a fork has of its past is kept under the same id with its own before it.
         overflow.c.id.in_([bindparam("id"), cast(bindparam("agent_id"), Text) + ":" + cast(bindparam("id"), Text)]),
         overflow.c.agent_id == bindparam("agent_id"),
@@ -61,6 +61,22 @@ _long = statement(
 )
 _remove_long = statement(delete(overflow).where(overflow.c.cycle_id == bindparam("cycle")))
 _END = 2**62
+_follower = cycles.alias("follower")
+_count = statement(
+    select(func.count())
+    .select_from(
+        cycles.outerjoin(
+            _follower, (_follower.c.agent_id == cycles.c.agent_id) & (_follower.c.number == cycles.c.number + 1)
+        ).join(
+            log,
+            (log.c.agent_id == cycles.c.agent_id)
+            & (log.c.seq >= cycles.c.first_seq)
+            & (log.c.seq < func.coalesce(_follower.c.first_seq, _END))
+            & (log.c.cycle_id == cycles.c.id),
+        )
+    )
+    .where(cycles.c.agent_id == bindparam("agent_id"), cycles.c.number == bindparam("number"))
+)
 
 
 def append(tx: Tx, agent_id: AgentId, entries: Sequence[Entry]) -> None:
@@ -135,12 +151,18 @@ def text_of(entry: Entry) -> str:
     return "\n".join(str(getattr(part, "content", "")) for part in entry.message.parts)
 
 
-def result_text(tx: Tx, agent_id: AgentId, seq: int, position: int) -> str | None:
-    """The text of a tool result as the log has it; None if there is no such result."""
+def result_text(tx: Tx, agent_id: AgentId, seq: int, position: int) -> tuple[str | None, str]:
+    """The text of a tool result as the log has it, None if there is no such result; and the id of its cycle."""
     found = entries(tx, agent_id, seq, seq + 1)
     parts = found[0].message.parts if found else ()
     part = parts[position] if position < len(parts) else None
-    return str(part.content) if isinstance(part, ToolReturnPart) else None
+    return str(part.content) if isinstance(part, ToolReturnPart) else None, found[0].cycle_id if found else ""
+
+
+def count_of_cycle(tx: Tx, agent_id: AgentId, number: int) -> int:
+    """How many entries the ended cycle of that number has."""
+    row = tx.one(_count, agent_id=agent_id, number=number)
+    return 0 if row is None else row[0]
 
 
 def last_seq(tx: Tx, agent_id: AgentId) -> int:
@@ -161,6 +183,7 @@ def keep_long_text(tx: Tx, agent_id: AgentId, cycle_id: CycleId, id: str, text: 
     tx.run(_keep_long, id=id, agent_id=agent_id, cycle_id=cycle_id, text=text, created_at=tx.now)
 
 
-def long_text(tx: Tx, agent_id: AgentId, id: str) -> str | None:
+def long_text(tx: Tx, agent_id: AgentId, id: str) -> tuple[str | None, str]:
+    """A text that was too long for the window, None if there is none of that id; and the id of its cycle."""
     row = tx.one(_long, id=id, agent_id=agent_id)
-    return None if row is None else row[0]
+    return (None, "") if row is None else (row[0], row[1])

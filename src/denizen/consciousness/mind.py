@@ -7,14 +7,16 @@ the two may differ throws it away and loads another.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, UserPromptPart
 from sqlalchemy import bindparam, select
 
-from denizen.consciousness import eras, log
+from denizen.consciousness import eras, log, privacy
 from denizen.consciousness.lease import Lease
 from denizen.consciousness.log import Entry
+from denizen.consciousness.privacy import Reader
 from denizen.consciousness.selfhood import Era, Identity
 from denizen.consciousness.settings import WindowSettings
 from denizen.consciousness.window import Budget, keep, shown
@@ -181,13 +183,18 @@ def load(
     return mind
 
 
-def request(tx: Tx, agent_id: AgentId, made_of: Mapping[str, Any]) -> list[ModelMessage]:
-    """The messages of a request, to the letter, from what is stored with the response to it."""
+def request(tx: Tx, agent_id: AgentId, made_of: Mapping[str, Any], reader: Reader | None = None) -> list[ModelMessage]:
+    """The messages of a request, from what is stored with the response to it: to the letter, as far as the reader may
+    read them; without one, all of them."""
+    reader = reader or privacy.reader(tx, agent_id, None)
     era = eras.find(tx, agent_id, made_of["era"])
     entries = log.entries(tx, agent_id, made_of["from"], made_of["to"] + 1)
     views = {int(seq): characters for seq, characters in made_of.get("shortened", {}).items()}
-    messages = _standing(era, layered=made_of.get("layers", True))
-    messages += [entry.message for entry in shown(entries, {**era.shortened, **views})]
+    readable = replace(era, text=reader.self_of(era), layers=reader.layers_of(era))
+    messages = _standing(readable, layered=made_of.get("layers", True))
+    messages += reader.messages(shown(entries, {**era.shortened, **views}))
     if "preview" in made_of:
-        messages.append(ModelRequest(parts=[UserPromptPart(made_of["preview"])]))
+        # It does not say which space each of its lines comes from.
+        preview = privacy.stand_in(1) if reader.closed else made_of["preview"]
+        messages.append(ModelRequest(parts=[UserPromptPart(preview)]))
     return messages

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.tools import ToolDefinition
 from sqlalchemy import bindparam, func, select
 
-from denizen.consciousness import log, mind
+from denizen.consciousness import log, mind, privacy
 from denizen.consciousness.log import Entry
+from denizen.consciousness.privacy import Reader, stand_in
 from denizen.errors import InvalidInput
-from denizen.ids import AgentId
+from denizen.ids import AgentId, EntityId
 from denizen.models import codec
 from denizen.models.tokens import estimate_message
 from denizen.storage.database import Tx, statement
@@ -45,6 +46,8 @@ class Rebuilt:
     response: ModelResponse
     results: ModelMessage | None
     """What the calls of the response gave; None if it made none."""
+    private: bool = False
+    """Whether its reader may not see all of it: what comes from private spaces that they are not in is left out."""
 
 
 _cycle = statement(
@@ -77,22 +80,23 @@ def _no_such_cycle(number: int, last: int | None) -> str:
     )
 
 
-def requests(tx: Tx, agent_id: AgentId, cycle_number: int) -> list[Rebuilt]:
-    """Every request of the cycle, in the order of its steps."""
+def requests(tx: Tx, agent_id: AgentId, cycle_number: int, person: EntityId | None = None) -> list[Rebuilt]:
+    """Every request of the cycle, in the order of its steps, as far as this person may read it; None: everything."""
     entries = entries_of_cycle(tx, agent_id, cycle_number)
     answered = [at for at, each in enumerate(entries) if isinstance(each.message, ModelResponse)]
     if not answered:
         raise InvalidInput(_no_such_step(cycle_number, 0, 0))
-    return [_rebuilt(tx, agent_id, cycle_number, step, entries, at) for step, at in enumerate(answered)]
+    reader = privacy.reader(tx, agent_id, person)
+    return [_rebuilt(tx, reader, cycle_number, step, entries, at) for step, at in enumerate(answered)]
 
 
-def request(tx: Tx, agent_id: AgentId, cycle_number: int, step: int) -> Rebuilt:
-    """The request of that step, the first being 0."""
+def request(tx: Tx, agent_id: AgentId, cycle_number: int, step: int, person: EntityId | None = None) -> Rebuilt:
+    """The request of that step, the first being 0, as far as this person may read it."""
     entries = entries_of_cycle(tx, agent_id, cycle_number)
     answered = [at for at, each in enumerate(entries) if isinstance(each.message, ModelResponse)]
     if not 0 <= step < len(answered):
         raise InvalidInput(_no_such_step(cycle_number, step, len(answered)))
-    return _rebuilt(tx, agent_id, cycle_number, step, entries, answered[step])
+    return _rebuilt(tx, privacy.reader(tx, agent_id, person), cycle_number, step, entries, answered[step])
 
 
 def _no_such_step(cycle_number: int, step: int, steps: int) -> str:
@@ -101,24 +105,31 @@ def _no_such_step(cycle_number: int, step: int, steps: int) -> str:
     return f"Cycle {cycle_number:,} has no step {step}: its steps are 0 to {steps - 1}."
 
 
-def _rebuilt(tx: Tx, agent_id: AgentId, number: int, step: int, entries: list[Entry], at: int) -> Rebuilt:
+def _rebuilt(tx: Tx, reader: Reader, number: int, step: int, entries: list[Entry], at: int) -> Rebuilt:
     answer = entries[at]
     assert isinstance(answer.message, ModelResponse)
     made_of: dict[str, Any] = json.loads(answer.request or "{}")
     tools = _tools_of(tx, made_of)
     after = entries[at + 1] if at + 1 < len(entries) else None
+    results = after.message if after is not None and after.kind == "results" else None
+    response = answer.message
+    private = reader.hides_cycle(answer.cycle_id)
+    if private:
+        response = replace(response, parts=[TextPart(stand_in(1))])
+        results = None if results is None else privacy.stand_in_message(1)
     return Rebuilt(
         cycle=number,
         step=step,
-        messages=tuple(mind.request(tx, agent_id, made_of)),
+        messages=tuple(mind.request(tx, reader.agent_id, made_of, reader)),
         present=at + ("preview" in made_of),
         has_preview="preview" in made_of,
         tools=tools or (),
         tools_kept=tools is not None,
         settings=made_of["settings"],
         model=made_of["model"],
-        response=answer.message,
-        results=after.message if after is not None and after.kind == "results" else None,
+        response=response,
+        results=results,
+        private=bool(reader.closed),
     )
 
 
@@ -153,6 +164,7 @@ def as_object(each: Rebuilt) -> dict[str, Any]:
         "tokens": sum(map(estimate_message, each.messages)),
         "response": json.loads(codec.dump(each.response)),
         "results": None if each.results is None else json.loads(codec.dump(each.results)),
+        "private": each.private,
     }
 
 

@@ -112,9 +112,9 @@ def out_of_sight(tx: Tx, agent_id: AgentId, told: Facts, seen: Surroundings) -> 
     asked: dict[str, bool] = {}
     for key in told:
         kind, _, space_id = key.partition(":")
-        if kind in _OF_SPACES and f"space:{space_id}" not in seen.facts and space_id not in asked:
+        if kind in OF_SPACES and f"space:{space_id}" not in seen.facts and space_id not in asked:
             asked[space_id] = bool(seen.older) and directory.is_member(tx, SpaceId(space_id), agent_id)
-    return {key for key in told if key.partition(":")[0] in _OF_SPACES and asked.get(key.partition(":")[2])}
+    return {key for key in told if key.partition(":")[0] in OF_SPACES and asked.get(key.partition(":")[2])}
 
 
 def _there(space: Space, line: str) -> str:
@@ -184,7 +184,7 @@ _INTENTIONS: Final = (
 )
 
 
-_OF_SPACES: Final = frozenset({"space", "profile", "mind"})
+OF_SPACES: Final = frozenset({"space", "profile", "mind"})
 """The kinds of facts whose keys name a space."""
 
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic_ai.messages import ModelRequest, UserPromptPart
 
-from denizen.consciousness import log
+from denizen.consciousness import log, privacy
 from denizen.consciousness.lease import Lease, fence
 from denizen.consciousness.log import Entry
 from denizen.cycles.records import OpenCycle
@@ -58,6 +58,8 @@ def notice(
         update = log.entry(seq, cycle.id, "update", ModelRequest(parts=[UserPromptPart(text)]))
         delivery.take(tx, urgent, cycle.id)
         log.append(tx, lease.agent_id, [update])
+        sources = [each for event in urgent for each in privacy.sources_of_event(event)]
+        privacy.add_sources(tx, lease.agent_id, cycle.id, sources)
     taken = {event.number for event in urgent}
     # What does not wake is read at the next waking: shown here, it would be answered all the same.
     rest = [event for event in waiting if event.wakes and event.number not in taken]

@@ -18,7 +18,7 @@ from sqlalchemy import bindparam, update
 from denizen.bus.streams import AgentStatus, CycleChanged, agent_topic
 from denizen.clock import SECOND
 from denizen.consciousness import lease as leases
-from denizen.consciousness import log
+from denizen.consciousness import log, privacy
 from denizen.consciousness.lease import Lease, fence
 from denizen.consciousness.log import Entry
 from denizen.cycles import answering, ledger
@@ -333,6 +333,8 @@ class _Desk:
             self._tx.run(_enter, cycle=self._cycle.id, space=done.entered)
         if done.sent_to is not None:
             self.sent_to.append(done.sent_to)
+        sources = done.sources if done.entered is None else done.sources | {done.entered}
+        privacy.add_sources(self._tx, self._agent_id, self._cycle.id, sources)
         capped = self._cap(done.content)
         name = self._step.calls[position].tool_name
         effects.record(self._tx, self._cycle.id, self._step.number, position, name, result=capped, changes=done.changes)

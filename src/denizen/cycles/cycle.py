@@ -23,7 +23,7 @@ from denizen import failpoints
 from denizen.bus.port import Bus
 from denizen.bus.streams import AgentStatus, agent_topic
 from denizen.clock import SECOND, Clock
-from denizen.consciousness import log
+from denizen.consciousness import log, privacy
 from denizen.consciousness.compaction import FULL
 from denizen.consciousness.log import Entry
 from denizen.consciousness.mind import Mind
@@ -141,7 +141,11 @@ async def think(
 
     `arrived` says whether there may be something new in the inbox, so that it need not be looked at before each step.
     """
-    watch = Watch(faculties.telemetry, mind, cycle, faculties.toolbox)
+    content = faculties.telemetry.content
+    if content:
+        # Whoever reads traces is in no space: of an agent that knows private things they are told numbers only.
+        content = not await faculties.db.read(privacy.knows_private_spaces, mind.identity.entity.id)
+    watch = Watch(faculties.telemetry, mind, cycle, faculties.toolbox, content=content)
     # Not `bound_contextvars`, which copies everything that is bound.
     bound = structlog.contextvars.bind_contextvars(cycle=cycle.id)
     try:

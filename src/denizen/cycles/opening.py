@@ -15,7 +15,7 @@ from sqlalchemy import bindparam, select, update
 
 from denizen.bus.streams import AgentStatus, CycleChanged, StreamAborted, agent_topic, space_topic
 from denizen.clock import SECOND
-from denizen.consciousness import eras, log, recollection, selfhood
+from denizen.consciousness import eras, log, privacy, recollection, selfhood
 from denizen.consciousness.lease import Lease, fence
 from denizen.consciousness.selfhood import Era, Identity
 from denizen.cycles.ending import interrupt_cycle, undo_cycle
@@ -212,6 +212,8 @@ def _begin(
     )
     delivery.take(tx, batch, cycle_id)
     log.append(tx, agent_id, entries)
+    sources = [each for event in batch for each in privacy.sources_of_event(event)]
+    privacy.add_sources(tx, agent_id, cycle_id, [*sources, *reminding.spaces_shown_in(tx, entries)])
     caution = guard.caution(tx, agent_id, spaces_of(batch, active), remembered)
     what = (tuple(batch), tuple(entries))
     return OpenCycle(cycle_id, seq, tx.now, active, *what, caution=caution, remembered=remembered)

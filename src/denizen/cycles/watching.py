@@ -42,8 +42,10 @@ ToolKind = Literal["own", "outside", "asked", "unknown"]
 class Watch:
     """One cycle, or the part of it that is lived here, from `with` to its end."""
 
-    def __init__(self, telemetry: Telemetry, mind: Mind, cycle: OpenCycle, toolbox: Toolbox) -> None:
-        self._metrics, self._tracer, self._content = telemetry.metrics, telemetry.tracer, telemetry.content
+    def __init__(
+        self, telemetry: Telemetry, mind: Mind, cycle: OpenCycle, toolbox: Toolbox, *, content: bool = False
+    ) -> None:
+        self._metrics, self._tracer, self._content = telemetry.metrics, telemetry.tracer, content
         self._mind, self._cycle, self._tools = mind, cycle, toolbox.by_name
         self._began = time.perf_counter()
         self._answers = 0

@@ -11,7 +11,8 @@ from typing import Any
 from pydantic import JsonValue, ValidationError
 from pydantic_ai.models import Model
 
-from denizen.access import webhooks
+from denizen.access import audit, webhooks
+from denizen.access.audit import OPERATOR, Actor
 from denizen.access.payloads import Greeting
 from denizen.access.signatures import Scheme
 from denizen.access.webhooks import Webhook
@@ -115,6 +116,7 @@ class Agents(Wiring):
         guard: applying.Guard | None = None,
         author: Author | None = None,
         organization: Organization | OrganizationId | None = None,
+        by: Actor = OPERATOR,
     ) -> list[Change]:
         """What the documents of definition files say is so, all of it or nothing; what changed, in their order.
 
@@ -127,7 +129,7 @@ class Agents(Wiring):
         await self._check_declared_prices(home, declared)
         try:
             do = applying.rehearse if dry_run else applying.apply
-            return await self.db.write(do, self.definition_policy(author), home, declared, who, guard)
+            return await self.db.write(do, self.definition_policy(author), home, declared, who, guard, by)
         except applying.Rehearsed as rehearsed:
             return rehearsed.changes
 
@@ -245,19 +247,20 @@ class Agents(Wiring):
         scheme: Scheme = "generic",
         secret: str | None = None,
         urgent: bool = False,
+        by: Actor = OPERATOR,
     ) -> tuple[Webhook, str]:
         """A new webhook of this agent, and its secret, which nobody can be shown again. Slack chooses its own."""
         what = webhooks.draft(name, scheme, secret=secret, urgent=urgent)
         sealed = await asyncio.to_thread(self.vault.seal, what.secret, what.purpose)
-        return await self.db.write(webhooks.create, id_of(agent), what, sealed), what.secret
+        return await self.db.write(_create_webhook, id_of(agent), what, sealed, by), what.secret
 
     async def webhooks(self, agent: Agent | AgentId) -> list[Webhook]:
         """Every webhook the agent ever had, the revoked ones too."""
         return await self.db.read(webhooks.webhooks_of, id_of(agent))
 
-    async def revoke_webhook(self, webhook: Webhook | str) -> None:
+    async def revoke_webhook(self, webhook: Webhook | str, *, by: Actor = OPERATOR) -> None:
         """Nothing is received there any more."""
-        await self.db.write(webhooks.revoke, id_of(webhook))
+        await self.db.write(_revoke_webhook, id_of(webhook), by)
 
     async def receive_webhook(self, webhook_id: str, headers: Mapping[str, str], body: bytes) -> Greeting | None:
         """What a service sent to `/hooks/{webhook_id}` is in the agent's inbox, if it was signed with the secret."""
@@ -270,6 +273,21 @@ class Agents(Wiring):
         return await self.db.write(
             forking.fork, self.definition_policy(), id_of(agent), handle=handle, at=at, name=name
         )
+
+
+def _create_webhook(tx: Tx, agent_id: AgentId, what: webhooks.Draft, sealed: str, by: Actor) -> Webhook:
+    made = webhooks.create(tx, agent_id, what, sealed)
+    home = registry.get(tx, agent_id).entity.organization_id
+    audit.record(tx, home, by, "create_webhook", agent_id, webhook=made.id, scheme=made.scheme)
+    return made
+
+
+def _revoke_webhook(tx: Tx, webhook_id: str, by: Actor) -> None:
+    webhook = webhooks.get(tx, webhook_id)
+    webhooks.revoke(tx, webhook_id)
+    if webhook.revoked_at is None:
+        home = registry.get(tx, webhook.agent_id).entity.organization_id
+        audit.record(tx, home, by, "revoke_webhook", webhook.agent_id, webhook=webhook_id)
 
 
 def _trigger(tx: Tx, agent_id: AgentId, id: str, payload: Mapping[str, JsonValue], urgent: bool) -> None:

@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from denizen.access import secrets
+from denizen.access import audit, secrets
+from denizen.access.audit import OPERATOR, Actor
 from denizen.access.secrets import Place, Secret
 from denizen.agents.registry import Agent
 from denizen.agents.restrictions import Author
@@ -23,6 +24,7 @@ from denizen.portability import exporting, importing
 from denizen.portability.imported import Imported
 from denizen.spaces.directory import Entity, Organization, Space
 from denizen.spaces.posting import Message, Posted
+from denizen.storage.database import Tx
 
 
 class Custody(Wiring):
@@ -101,11 +103,12 @@ class Custody(Wiring):
         *,
         person: Entity | EntityId | None = None,
         organization: Organization | OrganizationId | None = None,
+        by: Actor = OPERATOR,
     ) -> Secret:
         """The secret is kept, instead of one of that name that was: the organization's, or a person's own."""
         place = await self._place(secrets.check_name(name), person, organization)
         sealed = await asyncio.to_thread(self.vault.seal, secrets.check_value(value), place.purpose)
-        return await self.db.write(secrets.put, place, sealed, secrets.hint(value))
+        return await self.db.write(_put_secret, place, sealed, secrets.hint(value), by)
 
     async def secrets(self, *, organization: Organization | OrganizationId | None = None) -> list[Secret]:
         """The secrets of the organization and of its people, without their values."""
@@ -117,8 +120,9 @@ class Custody(Wiring):
         *,
         person: Entity | EntityId | None = None,
         organization: Organization | OrganizationId | None = None,
+        by: Actor = OPERATOR,
     ) -> None:
-        await self.db.write(secrets.remove, await self._place(name, person, organization))
+        await self.db.write(_remove_secret, await self._place(name, person, organization), by)
 
     async def _place(
         self,
@@ -130,9 +134,12 @@ class Custody(Wiring):
             return Place(person.organization_id, name, person.id)
         return Place(await self._organization(organization), name, None if person is None else id_of(person))
 
-    def export_agent(self, agent: Agent | AgentId) -> AsyncGenerator[str]:
-        """The lines of a file that holds the agent with its whole life. Secrets are not in it."""
-        return exporting.agent_lines(self.db, id_of(agent))
+    def export_agent(self, agent: Agent | AgentId, *, reader: Entity | EntityId | None = None) -> AsyncGenerator[str]:
+        """The lines of a file that holds the agent with its whole life. Secrets are not in it.
+
+        For a `reader`, what comes from private spaces that they are not in is left out.
+        """
+        return exporting.agent_lines(self.db, id_of(agent), None if reader is None else id_of(reader))
 
     def export_space(self, space: Space | SpaceId) -> AsyncGenerator[str]:
         """The lines of a file that holds the space with everything that was said in it."""
@@ -146,6 +153,7 @@ class Custody(Wiring):
         name: str | None = None,
         organization: Organization | OrganizationId | None = None,
         author: Author | None = None,
+        by: Actor = OPERATOR,
     ) -> Imported:
         """What the file holds is here, all of it or, with an error, nothing. An agent is suspended until resumed.
 
@@ -153,10 +161,25 @@ class Custody(Wiring):
         """
         home = await self._organization(organization)
         policy = self.definition_policy(author)
-        made = await importing.take_in(self.db, policy, home, path, handle=handle, name=name)
+        made = await importing.take_in(self.db, policy, home, path, handle=handle, name=name, by=by)
         if made.kind != "agent":
             return made
         # Not refused: a file of another house cannot be changed. The agent is parked when it is to think.
         agent = await self.get_agent(AgentId(made.id))
         unpriced = await self._equipment().models_without_price(agent)
         return replace(made, unpriced=tuple(unpriced))
+
+
+def _put_secret(tx: Tx, place: Place, sealed: str, hint: str, by: Actor) -> Secret:
+    _record(tx, place, by, "set_key")
+    return secrets.put(tx, place, sealed, hint)
+
+
+def _remove_secret(tx: Tx, place: Place, by: Actor) -> None:
+    secrets.remove(tx, place)
+    _record(tx, place, by, "delete_key")
+
+
+def _record(tx: Tx, place: Place, by: Actor, action: str) -> None:
+    whose = "organization" if place.owner_id is None else "own"
+    audit.record(tx, place.organization_id, by, action, place.owner_id, name=place.name, whose=whose)

@@ -6,9 +6,9 @@ import asyncio
 
 from pydantic import JsonValue
 
-from denizen.agents.inspection import Inspection, inspect
+from denizen.agents.inspection import Inspection, inspect, readable_event, readable_passages, readable_record
 from denizen.agents.registry import Agent
-from denizen.consciousness import log, replay
+from denizen.consciousness import log, privacy, replay
 from denizen.consciousness.log import Entry
 from denizen.consciousness.recall import embedding
 from denizen.consciousness.recall.fetching import Found as Recalled
@@ -21,12 +21,17 @@ from denizen.ids import AgentId, EntityId, SpaceId
 from denizen.inbox import delivery
 from denizen.inbox.events import Event
 from denizen.models.embedders import NONE, Reader
-from denizen.spaces.directory import Space
+from denizen.spaces.directory import Entity, Space
+from denizen.storage.database import Tx
 from denizen.tools import calls, guard
 from denizen.tools.calls import Call
 from denizen.tools.functions import as_text
 from denizen.tools.guard import Crossing
 from denizen.tools.recalling import Recall, look
+
+Reading = Entity | EntityId | None
+"""Who reads: what comes from private spaces that they are not in is left out. None: whoever runs this program, and has
+its database: everything."""
 
 
 class Minds(Wiring):
@@ -58,9 +63,9 @@ class Minds(Wiring):
             raise NotFound("call", call_id)
         return await self.db.write(calls.answer, call_id, as_text(result))
 
-    async def inbox(self, agent: Agent | AgentId) -> list[Event]:
+    async def inbox(self, agent: Agent | AgentId, *, reader: Reading = None) -> list[Event]:
         """What waits for the agent, in the order in which it will be taken."""
-        return await self.db.read(delivery.pending, id_of(agent))
+        return await self.db.read(_inbox, id_of(agent), _id_of(reader))
 
     async def dead_events(self, agent: Agent | AgentId) -> list[Event]:
         return await self.db.read(delivery.dead, id_of(agent))
@@ -84,13 +89,13 @@ class Minds(Wiring):
         name = NONE if self.embedder is None else self.embedder.name
         return await self.db.read(embedding.progress, name, reads=isinstance(self.embedder, Reader))
 
-    async def cycles(self, agent: Agent | AgentId, *, limit: int = 100) -> list[CycleRecord]:
+    async def cycles(self, agent: Agent | AgentId, *, limit: int = 100, reader: Reading = None) -> list[CycleRecord]:
         """The agent's last cycles, oldest first."""
-        return await self.db.read(cycles_of, id_of(agent), limit=limit)
+        return await self.db.read(_cycles, id_of(agent), limit, _id_of(reader))
 
-    async def log(self, agent: Agent | AgentId, *, first: int = 1) -> list[Entry]:
+    async def log(self, agent: Agent | AgentId, *, first: int = 1, reader: Reading = None) -> list[Entry]:
         """What the agent saw and did, from the given number on."""
-        return await self.db.read(log.entries, id_of(agent), first)
+        return await self.db.read(_log, id_of(agent), first, _id_of(reader))
 
     async def recall(
         self,
@@ -100,6 +105,7 @@ class Minds(Wiring):
         when: str | None = None,
         who: str | None = None,
         space: Space | SpaceId | None = None,
+        reader: Reading = None,
     ) -> list[Recalled]:
         """What the agent finds in its life on this question, the best first.
 
@@ -107,22 +113,48 @@ class Minds(Wiring):
         """
         where = None if space is None else id_of(space)
         wanted = Recall(query=query, when=when, who=who, space=where)
-        return await look(self.db, self.embedder, id_of(agent), wanted, frozenset(() if where is None else (where,)))
+        found = await look(self.db, self.embedder, id_of(agent), wanted, frozenset(() if where is None else (where,)))
+        return found if reader is None else await self.db.read(_readable, id_of(agent), found, _id_of(reader))
 
-    async def replay(self, agent: Agent | AgentId, cycle: int, *, step: int | None = None) -> list[Rebuilt]:
+    async def replay(
+        self, agent: Agent | AgentId, cycle: int, *, step: int | None = None, reader: Reading = None
+    ) -> list[Rebuilt]:
         """Each request of a past cycle, or that of one step, exactly as it was sent, and what came back."""
         if step is not None:
-            return [await self.db.read(replay.request, id_of(agent), cycle, step)]
-        return await self.db.read(replay.requests, id_of(agent), cycle)
+            return [await self.db.read(replay.request, id_of(agent), cycle, step, _id_of(reader))]
+        return await self.db.read(replay.requests, id_of(agent), cycle, _id_of(reader))
 
     async def rethink(
-        self, agent: Agent | AgentId, cycle: int, *, model: str, step: int | None = None
+        self, agent: Agent | AgentId, cycle: int, *, model: str, step: int | None = None, reader: Reading = None
     ) -> list[Rethought]:
-        """What another model answers to the same requests. No tool is run, and nothing is written."""
-        who, asked = await self.get_agent(agent), await self.replay(agent, cycle, step=step)
+        """What another model answers to the same requests, as far as the reader may read them. No tool is run, and
+        nothing is written."""
+        who, asked = await self.get_agent(agent), await self.replay(agent, cycle, step=step, reader=reader)
         name, other = await self._equipment().model_for(who, model)
         return [await rethink(each, other, name, who.id, clock=self.clock, prices=self._prices) for each in asked]
 
-    async def inspect(self, agent: Agent | AgentId) -> Inspection:
+    async def inspect(self, agent: Agent | AgentId, *, reader: Reading = None) -> Inspection:
         """How the agent is: what it has in mind, what waits for it, what it means to do, what it has used."""
-        return await self.db.read(inspect, id_of(agent))
+        return await self.db.read(inspect, id_of(agent), _id_of(reader))
+
+
+def _id_of(reader: Reading) -> EntityId | None:
+    return None if reader is None else id_of(reader)
+
+
+def _inbox(tx: Tx, agent_id: AgentId, person: EntityId | None) -> list[Event]:
+    reader = privacy.reader(tx, agent_id, person)
+    return [readable_event(each, reader) for each in delivery.pending(tx, agent_id)]
+
+
+def _cycles(tx: Tx, agent_id: AgentId, limit: int, person: EntityId | None) -> list[CycleRecord]:
+    reader = privacy.reader(tx, agent_id, person)
+    return [readable_record(tx, each, reader)[0] for each in cycles_of(tx, agent_id, limit=limit)]
+
+
+def _log(tx: Tx, agent_id: AgentId, first: int, person: EntityId | None) -> list[Entry]:
+    return privacy.reader(tx, agent_id, person).entries(log.entries(tx, agent_id, first))
+
+
+def _readable(tx: Tx, agent_id: AgentId, found: list[Recalled], person: EntityId | None) -> list[Recalled]:
+    return readable_passages(tx, found, privacy.reader(tx, agent_id, person))

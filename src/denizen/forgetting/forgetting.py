@@ -20,7 +20,8 @@ from typing import Any, Final, Literal, NoReturn
 
 from sqlalchemy import Text, bindparam, case, delete, or_, select, text, update
 
-from denizen.access import roles
+from denizen.access import audit, roles
+from denizen.access.audit import Actor
 from denizen.bus.streams import PANEL, WAKE
 from denizen.consciousness import lease as leases
 from denizen.consciousness import rolled
@@ -39,6 +40,7 @@ from denizen.memory.access import Visitor
 from denizen.memory.items import Remembered
 from denizen.models import codec
 from denizen.models.tokens import estimate_message
+from denizen.plans import origins
 from denizen.spaces import directory, editing, leaving, posting
 from denizen.spaces.markdown import render
 from denizen.spaces.posting import Message
@@ -773,6 +775,7 @@ class _Work:
             for _, key in self.tx.all(_keys_of_notes, agent_id=agent_id):
                 if quotes.occur_in(key):
                     self.tx.run(_drop_note, agent=agent_id, named=key)
+                    origins.set_origin(self.tx, AgentId(agent_id), [f"note:{key}"])
                     self.removed["notes"] += 1
                     self.concerned.add(agent_id)
 
@@ -842,6 +845,8 @@ class _Work:
             receipt=json.dumps(removed),
             created_at=receipt.created_at,
         )
+        action = "forget_memory" if kind == "memory" else "forget"
+        audit.record(self.tx, self.organization_id, Actor(by), action, subject_id, kind=kind, receipt=receipt.id)
         return receipt
 
 

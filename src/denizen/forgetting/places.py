@@ -28,6 +28,7 @@ from denizen.storage.schema import (
     log,
     minds,
     notes,
+    openings,
     organizations,
     overflow,
     panels,
@@ -197,6 +198,7 @@ PLACES: Final = (
     Place(voice_stances, {"mind_line": "text", "imprints": "text"}, here=voice_stances.c.space_id.in_(_spaces_here)),
     Place(voice_signals, {"rule": "text"}, here=voice_signals.c.space_id.in_(_spaces_here)),
     Place(voice_reflections, {"reason": "text"}, here=voice_reflections.c.space_id.in_(_spaces_here)),
+    Place(openings, {"reason": "text"}, here=openings.c.organization_id == bindparam("organization_id")),
     Place(webhooks, {"name": "text"}, agent=webhooks.c.agent_id, of_people=True),
     Place(
         entities,

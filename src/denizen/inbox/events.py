@@ -19,6 +19,9 @@ BEFORE: Final = "before"
 ASKED_BY: Final = "asked_by"
 """Under this key the payload of a notice has the name of the person who asks for an answer."""
 
+FROM_SPACES: Final = "from_spaces"
+"""Under this key the payload of a plan or timer has the ids of the spaces in which the agent made it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Event:

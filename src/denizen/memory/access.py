@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from denizen.access import openings
 from denizen.access.roles import Role, reaches
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import EntityId, OrganizationId, SpaceId
@@ -26,7 +27,8 @@ class Visitor:
 
 def may_see(tx: Tx, memory: Remembered, who: Visitor) -> bool:
     """A conversation's those in it; a person's that person; between a person and an agent that person, and whoever
-    looks after agents; the organization's its people."""
+    looks after agents, unless it was learned in a private space that they may not read; the organization's its people.
+    """
     if memory.organization_id != who.organization_id:
         return False
     match memory.scope:
@@ -35,7 +37,9 @@ def may_see(tx: Tx, memory: Remembered, who: Visitor) -> bool:
         case "user":
             return memory.user_id == who.id
         case "persona":
-            return memory.user_id == who.id or reaches(who.role, "admin")
+            if memory.user_id == who.id or not reaches(who.role, "admin"):
+                return memory.user_id == who.id
+            return openings.may_read_what_came_from(tx, SpaceId(memory.space_id), who.id)
         case "organization":
             return reaches(who.role, "member")
 

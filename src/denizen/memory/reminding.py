@@ -28,7 +28,7 @@ from denizen.memory.items import Remembered
 from denizen.memory.settings import Configuration
 from denizen.memory.sinks import Retriever, Wanted, retrieved
 from denizen.storage.database import Database, Tx, statement
-from denizen.storage.schema import cycles
+from denizen.storage.schema import cycles, memories
 from denizen.storage.schema import log as log_rows
 
 HEADER: Final = "[REMEMBERED — from long-term memory, because of this inbox; it may be out of date]"
@@ -194,6 +194,15 @@ def shown_in(entries: Iterable[Entry]) -> frozenset[str]:
     return frozenset(
         id for each in entries if each.kind == "remembered" for id in json.loads(each.request or "{}").get("ids", ())
     )
+
+
+_learned_in = statement(select(memories.c.space_id).where(memories.c.id == bindparam("id")))
+
+
+def spaces_shown_in(tx: Tx, entries: Iterable[Entry]) -> frozenset[str]:
+    """The spaces in which the memories were learned that these entries tell."""
+    found = [tx.one(_learned_in, id=each) for each in sorted(shown_in(entries))]
+    return frozenset(row[0] for row in found if row is not None and row[0])
 
 
 def remind(

@@ -17,7 +17,8 @@ from denizen.errors import InvalidInput
 from denizen.ids import AgentId
 from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
-from denizen.plans import known
+from denizen.inbox.events import FROM_SPACES
+from denizen.plans import known, origins
 from denizen.plans.schedule import Once, load, next_run
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import plans
@@ -125,6 +126,8 @@ def _event(tx: Tx, plan_id: str, agent_id: AgentId, due: Instant, row: tuple[Any
         "text": instruction,
         "late_seconds": (tx.now - due) // SECOND,
     }
+    if made_in := origins.origin_of(tx, agent_id, f"plan:{plan_id}"):
+        payload[FROM_SPACES] = list(made_in)
     # It wakes whatever its hop: what the agent then says to others is one hop further, and ends a chain as before.
     return Delivery(
         agent_id,

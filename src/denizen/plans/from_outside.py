@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from denizen.ids import AgentId
-from denizen.plans import agenda, goals, known, notes
+from denizen.plans import agenda, goals, known, notes, origins
 from denizen.plans.agenda import Plan, PlanDraft, When
 from denizen.plans.goals import Goal, GoalChange
 from denizen.plans.notes import Note
@@ -13,6 +13,8 @@ from denizen.storage.database import Tx
 def set_goal(tx: Tx, agent_id: AgentId, change: GoalChange) -> Goal:
     """The agent has this goal, new or changed."""
     made = goals.change_goals(tx, agent_id, [change])
+    if change.text is not None:
+        origins.set_origin(tx, agent_id, [goals.fact(made[0])[0]])
     known.tell(tx, agent_id)
     return made[0]
 
@@ -25,6 +27,7 @@ def delete_goal(tx: Tx, agent_id: AgentId, number: int) -> None:
 def set_note(tx: Tx, agent_id: AgentId, key: str, text: str) -> Note:
     """The agent has this noted under the key."""
     made = notes.set_notes(tx, agent_id, {key: text})
+    origins.set_origin(tx, agent_id, [notes.fact(made[0])[0]])
     known.tell(tx, agent_id)
     return made[0]
 
@@ -37,6 +40,7 @@ def delete_note(tx: Tx, agent_id: AgentId, key: str) -> None:
 def set_plan(tx: Tx, agent_id: AgentId, draft: PlanDraft) -> Plan:
     """The agent has this plan, in place of one of its name."""
     made = agenda.set_plans(tx, agent_id, [draft])
+    origins.set_origin(tx, agent_id, [f"plan:{made[0].id}"])
     known.tell(tx, agent_id)
     return made[0]
 

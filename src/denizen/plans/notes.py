@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, delete, select, update
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import AgentId
 from denizen.inbox.format import one_line
-from denizen.plans import known
+from denizen.plans import known, origins
 from denizen.plans.limits import checked_text
 from denizen.storage.database import Tx, insert_into, statement
 from denizen.storage.schema import notes
@@ -81,6 +81,7 @@ def remove_notes(tx: Tx, agent_id: AgentId, keys: Iterable[str]) -> list[str]:
             raise NotFound("memory", key)
     for key in wanted:
         tx.run(_remove, agent=agent_id, note=key)
+    origins.set_origin(tx, agent_id, [f"note:{key}" for key in wanted])
     return wanted
 
 

@@ -16,15 +16,17 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, FromClause, Table, Text, bindparam, case, cast, func, literal, or_, select
 
 from denizen.agents import registry
+from denizen.consciousness.privacy import ELSEWHERE
 from denizen.consciousness.recall.fetching import said
 from denizen.errors import InvalidInput, NotFound
-from denizen.ids import AgentId, OrganizationId, SpaceId
-from denizen.portability import memories, panels, rows, standing
+from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
+from denizen.portability import memories, panels, rows, standing, withholding
 from denizen.portability.hiding import Hidden
 from denizen.portability.lines import (
     AdvisorLine,
     AgentLine,
     CycleLine,
+    CycleSpaceLine,
     EffectLine,
     End,
     EntityLine,
@@ -49,8 +51,10 @@ from denizen.portability.lines import (
     ToolsetLine,
     encode,
 )
+from denizen.portability.withholding import Withheld
 from denizen.storage.database import Database, Statement, Tx, statement
 from denizen.storage.schema import (
+    cycle_spaces,
     cycles,
     effects,
     entities,
@@ -78,9 +82,13 @@ from denizen.storage.schema import (
 )
 
 
-async def agent_lines(db: Database, agent_id: AgentId) -> AsyncGenerator[str]:
-    """The lines of a file that holds the agent: what it is, what it has lived, what it means to do."""
-    begun = await db.read(_begin_agent, agent_id)
+async def agent_lines(db: Database, agent_id: AgentId, person: EntityId | None = None) -> AsyncGenerator[str]:
+    """The lines of a file that holds the agent: what it is, what it has lived, what it means to do.
+
+    As far as this person may read it (`withholding`); None: whoever runs the server, everything.
+    """
+    kept_back = await db.read(withholding.withheld, agent_id, person)
+    begun = await db.read(_begin_agent, agent_id, person, kept_back)
     whose = {"id": agent_id, "last": begun.last}
     written = _Written("agent")
     yield written.header
@@ -88,7 +96,7 @@ async def agent_lines(db: Database, agent_id: AgentId) -> AsyncGenerator[str]:
         yield written.line(each)
     tools: set[str] = set()
     for section in _LIFE:
-        async for each in _pages(db, section, whose):
+        async for each in _pages(db, section, whose, person, kept_back):
             if isinstance(each, EntryLine) and each.request is not None and each.kind == "response":
                 tools.add(json.loads(each.request)["tools"])
             yield written.line(each)
@@ -196,8 +204,17 @@ def _line(kind: type[Line], *row: Any) -> Line:
     return rows.line_of(kind, row)
 
 
-def _read_page(tx: Tx, section: _Section, whose: dict[str, Any], after: int, until: int) -> list[Line]:
-    return [section.line(*row) for row in tx.all(section.page, **whose, after=after, until=until)]
+def _read_page(
+    tx: Tx,
+    section: _Section,
+    whose: dict[str, Any],
+    after: int,
+    until: int,
+    person: EntityId | None,
+    kept_back: Withheld | None,
+) -> list[Line]:
+    found = [section.line(*row) for row in tx.all(section.page, **whose, after=after, until=until)]
+    return withholding.readable_lines(tx, whose["id"], person, kept_back, found)
 
 
 def _largest(tx: Tx, section: _Section, whose: dict[str, Any]) -> int:
@@ -205,10 +222,16 @@ def _largest(tx: Tx, section: _Section, whose: dict[str, Any]) -> int:
     return 0 if row is None else row[0]
 
 
-async def _pages(db: Database, section: _Section, whose: dict[str, Any]) -> AsyncGenerator[Line]:
+async def _pages(
+    db: Database,
+    section: _Section,
+    whose: dict[str, Any],
+    person: EntityId | None = None,
+    kept_back: Withheld | None = None,
+) -> AsyncGenerator[Line]:
     # Numbers may begin with 0.
     for after in range(-1, await db.read(_largest, section, whose), section.span):
-        for line in await db.read(_read_page, section, whose, after, after + section.span):
+        for line in await db.read(_read_page, section, whose, after, after + section.span, person, kept_back):
             yield line
 
 
@@ -255,6 +278,17 @@ def _event(*row: Any) -> EventLine:
 _LIFE: Final = (
     _section(SelfLine, selves, selves.c.era, selves.c.agent_id == _id, span=100),
     _section(CycleLine, cycles, cycles.c.number, *_lived, span=500),
+    _section(
+        CycleSpaceLine,
+        cycle_spaces,
+        cycles.c.number,
+        *_lived,
+        source=_of_cycles(cycle_spaces).outerjoin(spaces, spaces.c.id == cycle_spaces.c.space_id),
+        span=500,
+        order=(cycle_spaces.c.space_id,),
+        cycle=cycles.c.number,
+        private=case((cycle_spaces.c.space_id == ELSEWHERE, 1), else_=func.coalesce(spaces.c.private, 0)),
+    ),
     _section(
         EntryLine,
         log,
@@ -346,7 +380,7 @@ _KEPT: Final = (
 )
 
 
-def _begin_agent(tx: Tx, agent_id: AgentId) -> _Begun:
+def _begin_agent(tx: Tx, agent_id: AgentId, person: EntityId | None, kept_back: Withheld | None) -> _Begun:
     agent = registry.get(tx, agent_id)
     mind = tx.one(_mind, id=agent_id)
     assert mind is not None  # every agent has one
@@ -363,8 +397,10 @@ def _begin_agent(tx: Tx, agent_id: AgentId) -> _Begun:
         window_from=window_from,
         era=era,
     )
-    kept = [_line(kind, *row) for kind, query in _KEPT for row in tx.all(query, id=agent_id)]
-    made = [*standing.of_agent(tx, agent_id), *memories.of_agent(tx, agent_id)]
+    kept: list[Line] = [_line(kind, *row) for kind, query in _KEPT for row in tx.all(query, id=agent_id)]
+    kept = withholding.readable_lines(tx, agent_id, person, kept_back, kept)
+    made: list[Line] = [*standing.of_agent(tx, agent_id), *memories.of_agent(tx, agent_id)]
+    made = withholding.readable_lines(tx, agent_id, person, kept_back, made)
     home = agent.entity.organization_id
     return _Begun(home, _times_forgotten(tx, home), count, (line, *kept, *standing.named(tx, made), *made))
 

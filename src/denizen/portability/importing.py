@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from denizen.access.audit import OPERATOR, Actor
 from denizen.agents.restrictions import DefinitionPolicy
 from denizen.consciousness.recall import settling
 from denizen.errors import InvalidInput
@@ -32,6 +33,7 @@ async def take_in(
     *,
     handle: str | None = None,
     name: str | None = None,
+    by: Actor = OPERATOR,
 ) -> Imported:
     """What the file holds is here, all of it or, with an error, nothing."""
     source = Source(path)
@@ -40,9 +42,9 @@ async def take_in(
         if handle is not None:
             raise InvalidInput("A space has no handle: this file holds a space.")
         ids = await asyncio.to_thread(check_space, source)
-        return await db.write(import_space, organization_id, source, ids, name=name)
+        return await db.write(import_space, organization_id, source, ids, name=name, by=by)
     toolsets = await asyncio.to_thread(check_agent, source)
-    made = await db.write(import_agent, policy, organization_id, source, toolsets, handle=handle, name=name)
+    made = await db.write(import_agent, policy, organization_id, source, toolsets, handle=handle, name=name, by=by)
     # What it can recall is found without much searching; lives in the house would see to it as well.
     await settling.settle(db, AgentId(made.id))
     return made

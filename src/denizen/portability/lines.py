@@ -128,6 +128,15 @@ class CycleLine(_Line):
     cost_micros: Number
 
 
+class CycleSpaceLine(_Line):
+    """A space that the text of a cycle comes from."""
+
+    row: Literal["cycle_space"] = "cycle_space"
+    cycle: Number
+    space_id: Text
+    private: Flag
+
+
 class EntryLine(_Line):
     """A message of the log, as it is stored."""
 
@@ -573,6 +582,7 @@ OfAgent: TypeAlias = (
     | ToolsetLine
     | SelfLine
     | CycleLine
+    | CycleSpaceLine
     | EntryLine
     | EffectLine
     | LongTextLine

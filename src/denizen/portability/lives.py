@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection
+from itertools import product
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
 from pydantic import ValidationError
 from sqlalchemy import bindparam, select, update
 
+from denizen.access import audit
+from denizen.access.audit import OPERATOR, Actor
 from denizen.agents import registry
 from denizen.agents.definition import AgentDefinition
 from denizen.agents.restrictions import DefinitionPolicy, dangerous_parts
 from denizen.consciousness import eras
 from denizen.consciousness import layers as layering
 from denizen.consciousness import lease as leases
+from denizen.consciousness.privacy import ELSEWHERE
 from denizen.consciousness.recall.passages import RECALLABLE
 from denizen.errors import HandleTaken, InvalidInput
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId, new_id
@@ -30,6 +34,7 @@ from denizen.portability.imported import Imported
 from denizen.portability.lines import (
     AgentLine,
     CycleLine,
+    CycleSpaceLine,
     EffectLine,
     EntityLine,
     EntryLine,
@@ -62,10 +67,12 @@ from denizen.spaces.handles import check_handle, check_name
 from denizen.storage.database import Params, Tx, insert_ignore, insert_into, long_running, statement
 from denizen.storage.schema import (
     agents,
+    cycle_spaces,
     cycles,
     effects,
     entities,
     events,
+    fact_spaces,
     goals,
     layers,
     log,
@@ -130,7 +137,7 @@ class _Life:
                 self._check_cycle(number, line)
             case EntryLine():
                 self._check_entry(number, line)
-            case EffectLine() | LongTextLine() | EventLine():
+            case EffectLine() | LongTextLine() | EventLine() | CycleSpaceLine():
                 self._require(number, 1 <= line.cycle <= len(self._cycles), f"there is no cycle {line.cycle:,}")
                 self._check_detail(number, line)
             case PassageLine():
@@ -201,8 +208,10 @@ class _Life:
             known = known and isinstance(made_of["tools"], str)
             self._require(number, known, "it does not say what its request was made of")
 
-    def _check_detail(self, number: int, line: EffectLine | LongTextLine | EventLine) -> None:
+    def _check_detail(self, number: int, line: EffectLine | LongTextLine | EventLine | CycleSpaceLine) -> None:
         match line:
+            case CycleSpaceLine():
+                self._unique(number, "cycle_space", line.cycle, line.space_id)
             case EventLine():
                 self._woken.add(line.cycle)
                 self._unique(number, "event", line.id, line.type in MESSAGE_EVENTS)
@@ -246,6 +255,9 @@ _add_note = into(notes, NoteLine, "agent_id")
 _add_plan = into(plans, PlanLine, "agent_id")
 _add_passage = into(passages, PassageLine, "agent_id")
 _add_index = insert_into(recalls, "agent_id", "passages", "forgotten")
+_add_cycle_space = insert_ignore(cycle_spaces, ("cycle_id", "space_id", "agent_id"))
+_add_fact_space = insert_ignore(fact_spaces, ("agent_id", "fact", "space_id"))
+_space = statement(select(spaces.c.organization_id, spaces.c.private).where(spaces.c.id == bindparam("id")))
 _add_toolset = insert_ignore(toolsets, ("digest", "tools"))
 
 _message = statement(
@@ -290,6 +302,7 @@ def import_agent(
     *,
     handle: str | None = None,
     name: str | None = None,
+    by: Actor = OPERATOR,
 ) -> Imported:
     """The agent of the file, which has been checked, is here with its whole life: suspended, and in no space.
 
@@ -314,6 +327,7 @@ def import_agent(
     records.leave_past(tx, agent_id)
     # Somebody has thought for it, if elsewhere: the next holder is not the first.
     leases.seize(tx, agent_id)
+    audit.record(tx, organization_id, by, "import_file", agent_id, kind="agent", cycles=first.cycles)
     return Imported(
         "agent",
         agent_id,
@@ -375,6 +389,11 @@ class _Arriving:
         self._forgotten = 0
         self.company = Company(tx, home)
         self._places: dict[str, SpaceId] = {}
+        self._event_spaces: set[tuple[int, str | None]] = set()
+        self._private: set[str] = set()
+        """The private spaces that anything in this life comes from."""
+        self._facts: list[str] = []
+        """Its goals, notes and plans, which do not say which cycle made them."""
         self._memories = Remembering(tx, agent_id, self._between)
 
     def add(self, line: Line) -> None:
@@ -385,6 +404,9 @@ class _Arriving:
                 self._add_lived(line)
             case EventLine():
                 self._rows.add(_add_event, self._event(line))
+                self._event_spaces.add((line.cycle, line.space_id))
+            case CycleSpaceLine():
+                self._add_source(line.cycle, line.space_id, private=bool(line.private))
             case PassageLine():
                 self._forgotten += line.kind == "forgotten"
                 self._rows.add(_add_passage, self._passage(line))
@@ -394,11 +416,15 @@ class _Arriving:
                 self._rows.add(_add_layer, values(line) | me)
             case GoalLine():
                 self._rows.add(_add_goal, values(line) | me)
+                self._facts.append(f"goal:{line.number}")
             case NoteLine():
                 self._rows.add(_add_note, values(line) | me)
+                self._facts.append(f"note:{line.key}")
             case PlanLine():
-                taken = self._tx.one(_plan, id=line.id) is not None
-                self._rows.add(_add_plan, values(line) | me | ({"id": new_id()} if taken else {}))
+                plan_id = line.id if self._tx.one(_plan, id=line.id) is None else new_id()
+                self._rows.add(_add_plan, values(line) | me | {"id": plan_id})
+                if line.kind != "heartbeat":
+                    self._facts.append(f"plan:{plan_id}")
             case EntityLine():
                 self.company.receive(line)
             case PlaceLine():
@@ -413,6 +439,12 @@ class _Arriving:
                 raise AssertionError(f"{line.row} was not checked")
 
     def finish(self) -> dict[str, int]:
+        if not self._counts["cycle_space"]:
+            # A file of an older version: its events say where it was.
+            for cycle, space_id in self._event_spaces:
+                self._add_source(cycle, space_id, private=False)
+        for fact, space_id in product(self._facts, self._private):
+            self._rows.add(_add_fact_space, {"agent_id": self._agent_id, "fact": fact, "space_id": space_id})
         self._rows.write()
         if self._counts["passage"]:
             self._tx.run(
@@ -420,6 +452,17 @@ class _Arriving:
             )
             self._tx.announce(RECALLABLE, {"agent": self._agent_id})
         return dict(self._counts)
+
+    def _add_source(self, cycle: int, space_id: str | None, *, private: bool) -> None:
+        """The text of the cycle comes from this space. For a private one that is not here, `ELSEWHERE` stands."""
+        row = None if space_id is None else self._tx.one(_space, id=space_id)
+        here = row is not None and row[0] == self._home
+        if space_id is None or (row is not None and not here and not private):
+            return
+        kept = ELSEWHERE if private and not here else space_id
+        if private or (row is not None and here and row[1]):
+            self._private.add(kept)
+        self._rows.add(_add_cycle_space, {"cycle_id": self._cycle(cycle), "space_id": kept, "agent_id": self._agent_id})
 
     def _add_lived(self, line: Line) -> None:
         me = {"agent_id": self._agent_id}

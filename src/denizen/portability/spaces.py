@@ -10,6 +10,8 @@ from uuid import NAMESPACE_OID, uuid5
 
 from sqlalchemy import bindparam, select, update
 
+from denizen.access import audit
+from denizen.access.audit import OPERATOR, Actor
 from denizen.ids import OrganizationId, SpaceId
 from denizen.memory import documents
 from denizen.memory.audience import Owner
@@ -152,7 +154,13 @@ _newest = statement(
 
 @long_running
 def import_space(
-    tx: Tx, organization_id: OrganizationId, source: Source, ids: Collection[str], *, name: str | None = None
+    tx: Tx,
+    organization_id: OrganizationId,
+    source: Source,
+    ids: Collection[str],
+    *,
+    name: str | None = None,
+    by: Actor = OPERATOR,
 ) -> Imported:
     """The space of the file, which has been checked, is here with everything that was said in it and who was there.
 
@@ -166,6 +174,7 @@ def import_space(
     counts = filling.finish()
     tx.run(_set_last, space=space_id, last=first.messages)
     _seat(tx, space_id, filling.company, first.messages)
+    audit.record(tx, organization_id, by, "import_file", space_id, kind="space", messages=first.messages)
     return Imported(
         "space",
         space_id,

@@ -17,6 +17,7 @@ from denizen.server.observing import Observer
 from denizen.server.reach import Reach
 from denizen.server.routes import (
     agents,
+    audit,
     calls,
     chat,
     definitions,
@@ -78,6 +79,7 @@ ROOMS: Final = (
     usage,
     memory,
     forgetting,
+    audit,
     calls,
     triggers,
     webhooks,

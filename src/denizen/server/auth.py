@@ -14,6 +14,7 @@ from fastapi.security import APIKeyCookie, HTTPBearer
 from starlette.requests import HTTPConnection, Request
 
 from denizen.access import identities, roles, tokens
+from denizen.access.audit import Actor
 from denizen.access.oidc import Claims, looks_like_jwt
 from denizen.access.roles import Role
 from denizen.access.tokens import Kind, Token
@@ -50,6 +51,11 @@ class Caller:
     def author(self) -> Author:
         """The caller as someone who defines agents."""
         return Author(self.entity.handle, self.role)
+
+    @property
+    def actor(self) -> Actor:
+        """As the audit log knows them."""
+        return Actor(self.entity.id, self.token.id)
 
 
 async def authenticate(context: Context, visit: Visit, connection: HTTPConnection) -> Caller:

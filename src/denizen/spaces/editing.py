@@ -149,6 +149,8 @@ def _changeable(tx: Tx, message_id: MessageId, by: EntityId) -> Message:
     space_id = posting.get_readable(tx, message_id, by).space_id
     tx.one(_lock, space_id=space_id)
     message = posting.get_message(tx, message_id)
+    if posting.NOTICE in message.metadata:
+        raise NotAllowed("A notice stays as it is: it cannot be edited or deleted.")
     role = tx.one(_role, space_id=space_id, entity_id=by)
     if message.author_id != by and (role is None or role[0] not in MAY_CHANGE):
         raise NotAllowed("Only its author, or an owner or admin of the space, may change a message.")

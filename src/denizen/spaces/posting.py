@@ -209,6 +209,41 @@ def post(
     return Posted(posted_id, seq, space_kind)
 
 
+_outsider = statement(select(entities.c.handle).where(entities.c.id == bindparam("author_id")))
+NOTICE: Final = "notice"
+"""Under this key the metadata of a message say that it is a notice, and of what. A notice is not edited or deleted."""
+
+
+def post_notice(tx: Tx, space_id: SpaceId, author_id: EntityId, what: Draft, about: Mapping[str, JsonValue]) -> Posted:
+    """Everyone in the space reads this from now on; its author need not be in it. Agents read it along with what next
+    wakes them: nobody is woken, and nobody waits."""
+    numbered, author = tx.one(_next_seq, space=space_id), tx.one(_outsider, author_id=author_id)
+    if numbered is None or author is None:
+        raise NotFound("space", space_id)
+    id, seq = MessageId(new_id()), numbered[0]
+    plain = what.rendered.plain
+    tx.run(
+        _add,
+        id=id,
+        space_id=space_id,
+        seq=seq,
+        author_id=author_id,
+        text=what.text,
+        plain=None if plain == what.text else plain,
+        mentions=None,
+        reply_to=None,
+        metadata=json.dumps({NOTICE: dict(about)}),
+        hop=0,
+        cycle_id=None,
+        created_at=tx.now,
+    )
+    said = Said(id, space_id, author_id, "service", author[0], what, None, 0, urgent=False)
+    found = deliveries(tx, said)
+    delivery.deliver(tx, [replace(each, wakes=False, waits=False, urgent=False) for each in found])
+    tx.announce(space_topic(space_id), MessageCreated(space_id, seq, id, author_id).to_payload())
+    return Posted(id, seq, numbered[1])
+
+
 @dataclass(frozen=True, slots=True)
 class Said:
     """A message on its way into inboxes."""

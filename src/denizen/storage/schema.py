@@ -314,6 +314,25 @@ cycles = Table(
     sqlite_with_rowid=False,
 )
 
+cycle_spaces = Table(
+    "cycle_spaces",  # the spaces that the text of each cycle comes from: who may not read one of them may not read it
+    metadata,
+    _key("cycle_id"),
+    _key("space_id"),  # *: a private space that is not in this database
+    _ref("agent_id", "agents.id"),
+    Index("ix_cycle_spaces_agent", "agent_id", "space_id"),
+    sqlite_with_rowid=False,
+)
+
+fact_spaces = Table(
+    "fact_spaces",  # the same for an agent's goals, notes and plans; without a row, a person or a file has set it
+    metadata,
+    _key("agent_id", "agents.id"),
+    _key("fact"),  # goal:1, note:key, plan:id
+    _key("space_id"),
+    sqlite_with_rowid=False,
+)
+
 log = Table(
     "log",
     metadata,
@@ -645,6 +664,38 @@ crossings = Table(
     _int("words"),  # how many in a row
     _int("created_at"),
     Index("ix_crossings_agent", "agent_id", "number"),
+)
+
+openings = Table(
+    "openings",  # private spaces that an owner has opened for a while, to read them without being a member
+    metadata,
+    _key("id"),
+    _ref("organization_id", "organizations.id"),
+    _ref("space_id", "spaces.id"),
+    _ref("by_id", "entities.id"),
+    _text("reason"),
+    _int("after_seq"),  # the last message of the space when it was opened
+    _int("created_at"),
+    _int("until"),
+    Index("ix_openings_space", "space_id", "created_at"),
+    Index("ix_openings_by", "by_id", "until"),
+)
+
+audit = Table(
+    "audit",  # who changed what, and when; rows are added, never changed or removed
+    metadata,
+    _number(),
+    _ref("organization_id", "organizations.id"),
+    _int("created_at"),
+    Column("by_id", Text),  # the entity; NULL: whoever runs the server, on its machine
+    Column("token_id", Text),  # that it came with
+    _text("kind"),  # people, tokens, keys, agents, …
+    _text("action"),  # what was done: the name of the operation
+    Column("subject_id", Text),  # to what
+    _text("detail", "{}"),  # JSON: never a secret, never the name of a person
+    Index("ix_audit_organization", "organization_id", "number"),
+    Index("ix_audit_by", "organization_id", "by_id", "number"),
+    Index("ix_audit_kind", "organization_id", "kind", "number"),
 )
 
 panels = Table(

@@ -17,10 +17,12 @@ from sqlalchemy import and_, bindparam, or_, select, update
 
 from denizen.bus.streams import WAKE, CallChanged, agent_topic, space_topic
 from denizen.clock import SECOND
+from denizen.consciousness import privacy
 from denizen.errors import AlreadySettled, NotAllowed, NotFound
 from denizen.ids import AgentId, CallId, CycleId, EntityId, MessageId, SpaceId
 from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
+from denizen.inbox.events import FROM_SPACES
 from denizen.inbox.outside import parsed
 from denizen.spaces import directory, posting
 from denizen.spaces.posting import Draft
@@ -297,6 +299,8 @@ def _why_settled(call: Call) -> str:
 def tell(tx: Tx, call: Call, result: str, by: EntityId | None = None, *, id: str | None = None) -> None:
     """The agent is told the result of an earlier call in an event."""
     payload: dict[str, JsonValue] = {"tool": call.tool, "call_id": call.id, "text": storable(result)}
+    if made_in := sorted(privacy.sources_of(tx, call.cycle_id) - {call.space_id or ""}):
+        payload[FROM_SPACES] = list(made_in)
     human = by is not None and directory.get_entity(tx, by).kind == "human"
     event = Delivery(
         call.agent_id,

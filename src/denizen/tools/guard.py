@@ -22,6 +22,7 @@ from typing import Any, Final, cast
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import bindparam, func, literal, select
 
+from denizen.consciousness import privacy
 from denizen.consciousness.recall import settling
 from denizen.consciousness.recall.fetching import said as text_of_passage
 from denizen.consciousness.recall.full_text import lists, numbers_of
@@ -255,6 +256,8 @@ def _recorded(
         words=many,
         created_at=tx.now,
     )
+    # What the agent wanted to say stays in its log: it is as private as the space that it comes from.
+    privacy.add_sources(tx, agent_id, cycle_id, [from_space_id])
     return Crossing(name, SpaceId(from_space_id), to_space_id, cycle_id, many, tx.now, of_memory)
 
 

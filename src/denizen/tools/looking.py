@@ -8,6 +8,7 @@ from typing import Any, Final
 from pydantic import Field
 from sqlalchemy import bindparam, select
 
+from denizen.consciousness import privacy
 from denizen.inbox import delivery
 from denizen.inbox.format import format_preview
 from denizen.plans.schedule import say
@@ -28,7 +29,7 @@ class PeekInbox(Arguments):
 
 
 _ended = statement(
-    select(cycles.c.number, cycles.c.started_at, cycles.c.outcome, cycles.c.stop_reason, cycles.c.summary)
+    select(cycles.c.number, cycles.c.started_at, cycles.c.outcome, cycles.c.stop_reason, cycles.c.summary, cycles.c.id)
     .where(
         cycles.c.agent_id == bindparam("agent_id"),
         cycles.c.number.is_not(None),
@@ -43,11 +44,12 @@ def get_my_cycles(tx: Tx, hand: Hand, arguments: GetMyCycles) -> Done:
     """A page of the cycles that have ended, the newest first."""
     before = min(arguments.before or _NEWEST, _NEWEST)  # models write numbers that no database takes
     rows = tx.all(_ended, agent_id=hand.agent_id, before=before, limit=arguments.limit)
-    return Done(json.dumps([_cycle(row) for row in rows], ensure_ascii=False, separators=(",", ":")))
+    told = json.dumps([_cycle(row) for row in rows], ensure_ascii=False, separators=(",", ":"))
+    return Done(told, sources=frozenset[str]().union(*(privacy.sources_of(tx, row[5]) for row in rows)))
 
 
 def _cycle(row: tuple[Any, ...]) -> dict[str, object]:
-    number, started_at, outcome, stop_reason, summary = row
+    number, started_at, outcome, stop_reason, summary, _ = row
     told: dict[str, object] = {"number": number, "time": say(started_at), "outcome": outcome, "summary": summary}
     return told if outcome == "acted" else {**told, "reason": stop_reason}
 
@@ -55,7 +57,9 @@ def _cycle(row: tuple[Any, ...]) -> dict[str, object]:
 def peek_inbox(tx: Tx, hand: Hand, _arguments: PeekInbox) -> Done:
     """What waits in the inbox, one short line each. It goes on waiting."""
     waiting = delivery.pending(tx, hand.agent_id)
-    return Done(format_preview(waiting) if waiting else "Nothing waits in your inbox.")
+    if not waiting:
+        return Done("Nothing waits in your inbox.")
+    return Done(format_preview(waiting), sources=frozenset[str]().union(*map(privacy.sources_of_event, waiting)))
 
 
 LOOKING: Final = (

@@ -12,9 +12,10 @@ from typing import Final
 
 from pydantic import Field
 
+from denizen.consciousness import privacy
 from denizen.errors import NotFound
 from denizen.inbox.format import one_line
-from denizen.plans import agenda, goals, known, notes
+from denizen.plans import agenda, goals, known, notes, origins
 from denizen.plans.agenda import Plan, PlanDraft, When
 from denizen.plans.goals import GoalChange, GoalStatus, Priority
 from denizen.plans.schedule import describe, say
@@ -88,6 +89,7 @@ class SetTimer(Arguments):
 def set_memories(tx: Tx, hand: Hand, arguments: SetMemories) -> Done:
     """The memories are kept."""
     made = notes.set_notes(tx, hand.agent_id, {each.key: each.text for each in arguments.memories})
+    _keep_origin(tx, hand, [notes.fact(note)[0] for note in made])
     known.know(tx, hand.agent_id, dict(notes.fact(note) for note in made))
     return _done(keys=[note.key for note in made])
 
@@ -99,7 +101,9 @@ def get_memories(tx: Tx, hand: Hand, arguments: GetMemories) -> Done:
     for key in wanted:
         if key not in there:
             raise NotFound("memory", key)
-    return Done(_json({key: there[key] for key in wanted}))
+    return Done(
+        _json({key: there[key] for key in wanted}), sources=_origin(tx, hand, [f"note:{key}" for key in wanted])
+    )
 
 
 def delete_memories(tx: Tx, hand: Hand, arguments: DeleteMemories) -> Done:
@@ -113,6 +117,9 @@ def set_goals(tx: Tx, hand: Hand, arguments: SetGoals) -> Done:
     """The goals are set, new or changed."""
     changes = [GoalChange(each.goal, each.text, each.status, each.priority) for each in arguments.goals]
     made = goals.change_goals(tx, hand.agent_id, changes)
+    facts = [goals.fact(goal)[0] for goal in made]
+    old = [fact for fact, each in zip(facts, arguments.goals, strict=True) if each.goal is not None]
+    _keep_origin(tx, hand, facts, _origin(tx, hand, old))
     known.know(tx, hand.agent_id, dict(goals.fact(goal) for goal in made))
     return _done(goals=[goal.number for goal in made])
 
@@ -131,13 +138,16 @@ def set_plans(tx: Tx, hand: Hand, arguments: SetPlans) -> Done:
         for each in arguments.plans
     ]
     made = agenda.set_plans(tx, hand.agent_id, drafts, hop=hop_of_plan(hand.events))
+    _keep_origin(tx, hand, [f"plan:{plan.id}" for plan in made])
     _know_plans(tx, hand, made)
     return _done(plans=[{"name": plan.name, "next": _next(plan)} for plan in made])
 
 
 def get_plans(tx: Tx, hand: Hand, _arguments: GetPlans) -> Done:
     """All plans and timers, the next one first."""
-    return Done(_json([_described(plan) for plan in agenda.plans_of(tx, hand.agent_id)]))
+    planned = agenda.plans_of(tx, hand.agent_id)
+    sources = _origin(tx, hand, [f"plan:{plan.id}" for plan in planned])
+    return Done(_json([_described(plan) for plan in planned]), sources=sources)
 
 
 def delete_plans(tx: Tx, hand: Hand, arguments: DeletePlans) -> Done:
@@ -151,7 +161,18 @@ def set_timer(tx: Tx, hand: Hand, arguments: SetTimer) -> Done:
     """The agent will be woken then, once."""
     when = When(at=arguments.at, after=arguments.after)
     plan = agenda.set_timer(tx, hand.agent_id, arguments.reason, when, hop=hop_of_plan(hand.events))
+    _keep_origin(tx, hand, [f"plan:{plan.id}"])
     return _done(timerId=plan.id, at=_next(plan))
+
+
+def _keep_origin(tx: Tx, hand: Hand, facts: Iterable[str], more: frozenset[str] = frozenset()) -> None:
+    """What is written in a cycle comes from the spaces that the cycle comes from."""
+    origins.set_origin(tx, hand.agent_id, facts, privacy.sources_of(tx, hand.cycle_id) | more)
+
+
+def _origin(tx: Tx, hand: Hand, facts: Iterable[str]) -> frozenset[str]:
+    found = origins.origins_of(tx, hand.agent_id)
+    return frozenset[str]().union(*(found.get(fact, ()) for fact in facts))
 
 
 def _know_plans(tx: Tx, hand: Hand, made: Iterable[Plan]) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from pydantic import Field
 
-from denizen.consciousness import log
+from denizen.consciousness import log, privacy
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import MessageId, SpaceId
 from denizen.inbox import delivery
@@ -78,7 +78,8 @@ def send_message(tx: Tx, hand: Hand, arguments: SendMessage) -> Done:
         cycle_id=hand.cycle_id,
         answers=floor.asked_by(hand.events, space.id),
     )
-    return Done(_told(success=True, messageId=posted.id), changes=True, sent_to=space.name)
+    told = _told(success=True, messageId=posted.id)
+    return Done(told, changes=True, sent_to=space.name, sources=frozenset((space.id,)))
 
 
 def read_messages(tx: Tx, hand: Hand, arguments: ReadMessages) -> Done:
@@ -91,45 +92,51 @@ def read_messages(tx: Tx, hand: Hand, arguments: ReadMessages) -> Done:
     else:
         before = min(arguments.before or posting.END, posting.END)
         page = posting.messages_before(tx, space.id, before, limit=arguments.limit)
-    return Done(format_transcript(space, page, reader=hand.agent_id))
+    return Done(format_transcript(space, page, reader=hand.agent_id), sources=frozenset((space.id,)))
 
 
 def read_entry(tx: Tx, hand: Hand, arguments: ReadEntry) -> Done:
     """A piece of a text that was cut, from the given character on."""
-    text = _whole_text(tx, hand, arguments.entry)
+    text, sources = _whole_text(tx, hand, arguments.entry)
     if arguments.offset >= len(text) > 0:
         raise InvalidInput(f"{arguments.entry} has {len(text):,} characters; there is nothing at {arguments.offset:,}.")
     room = max(hand.characters - 200, 200)
     end = min(arguments.offset + room, len(text))
     header = f"[{arguments.entry}: characters {arguments.offset:,} to {end:,} of {len(text):,}]\n"
     more = f'\n… [read_entry("{arguments.entry}", offset={end}) shows more]' if end < len(text) else ""
-    return Done(header + text[arguments.offset : end] + more)
+    return Done(header + text[arguments.offset : end] + more, sources=sources)
 
 
-def _whole_text(tx: Tx, hand: Hand, pointer: str) -> str:
+def _whole_text(tx: Tx, hand: Hand, pointer: str) -> tuple[str, frozenset[str]]:
+    """The text, and the spaces that it comes from."""
     kind, _, id = pointer.partition(":")
     text: str | None = None
+    sources: frozenset[str] = frozenset()
     if kind == "result":
-        text = log.long_text(tx, hand.agent_id, id)
+        text, cycle_id = log.long_text(tx, hand.agent_id, id)
+        sources = privacy.sources_of(tx, cycle_id)
     elif kind == "log":
-        text = _logged(tx, hand, id)
+        text, sources = _logged(tx, hand, id)
     elif kind == "message":
-        text = posting.get_readable(tx, MessageId(id), hand.agent_id).text
+        message = posting.get_readable(tx, MessageId(id), hand.agent_id)
+        text, sources = message.text, frozenset((message.space_id,))
     elif kind == "event":
         event = delivery.find(tx, hand.agent_id, id)
-        text = None if event is None else entry_text(event)
+        if event is not None:
+            text, sources = entry_text(event), privacy.sources_of_event(event)
     if text is None:
         raise NotFound("entry", pointer)
-    return text
+    return text, sources
 
 
-def _logged(tx: Tx, hand: Hand, id: str) -> str | None:
+def _logged(tx: Tx, hand: Hand, id: str) -> tuple[str | None, frozenset[str]]:
     """A tool result that the window shows shortened, by the number of its entry and its position there."""
     seq, _, position = id.partition(":")
     # Longer numbers are no numbers of entries, and more than a database takes.
     if not all(each.isascii() and each.isdigit() and len(each) < 16 for each in (seq, position)):
-        return None
-    return log.result_text(tx, hand.agent_id, int(seq), int(position))
+        return None, frozenset()
+    text, cycle_id = log.result_text(tx, hand.agent_id, int(seq), int(position))
+    return text, privacy.sources_of(tx, cycle_id)
 
 
 def skip(_tx: Tx, _hand: Hand, _arguments: Skip) -> Done:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
@@ -18,7 +19,7 @@ from denizen.errors import InvalidInput
 from denizen.ids import AgentId
 from denizen.inbox.format import quoted_name
 from denizen.models.embedders import Embedder
-from denizen.plans import known
+from denizen.plans import known, origins
 from denizen.spaces import directory
 from denizen.storage.database import Database, Tx
 from denizen.tools.errands import is_being_cancelled
@@ -68,7 +69,16 @@ def recall(tx: Tx, hand: Hand, arguments: Recall) -> Done:
         ranking = _rank(tx, hand.agent_id, arguments, audience, prepared.meaning if prepared else None)
     found = read(tx, hand.agent_id, ranking)
     chosen = pack(found, tokens=min(TOKENS, (hand.characters - 200) // 4), zone=zone)
-    return Done(render(chosen, zone=zone) if chosen else "Nothing of that was found in your life.")
+    if not chosen:
+        return Done("Nothing of that was found in your life.")
+    return Done(render(chosen, zone=zone), sources=_sources(tx, hand.agent_id, chosen))
+
+
+def _sources(tx: Tx, agent_id: AgentId, found: Sequence[Found]) -> frozenset[str]:
+    """The spaces that these come from; of notes, all in which the agent has written some."""
+    spaces = {each.space_id for each in found if each.space_id}
+    noted = origins.origins_of(tx, agent_id) if any(each.kind == "note" for each in found) else {}
+    return frozenset(spaces).union(*(from_ for fact, from_ in noted.items() if fact.startswith("note:")))
 
 
 def _rank(

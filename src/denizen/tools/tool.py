@@ -74,6 +74,8 @@ class Done:
     """The space that is active from now on."""
     sent_to: str | None = None
     """The name of the space in which something was said."""
+    sources: frozenset[str] = frozenset()
+    """The spaces that the result, or what was written, comes from."""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ const Usage = lazy(() => import("./Usage"));
 const Health = lazy(() => import("./Health"));
 const Settings = lazy(() => import("./Settings"));
 const Memory = lazy(() => import("./Memory"));
+const Audit = lazy(() => import("./Audit"));
 const Forgetting = lazy(() => import("./Forgetting"));
 
 const ROOMS: Record<string, { label: string; room: () => ReactNode }> = {
@@ -25,6 +26,7 @@ const ROOMS: Record<string, { label: string; room: () => ReactNode }> = {
   health: { label: "Health", room: () => <Health /> },
   settings: { label: "Organization", room: () => <Settings /> },
   memory: { label: "Memory", room: () => <Memory /> },
+  audit: { label: "Audit log", room: () => <Audit /> },
   forgetting: { label: "Forgetting", room: () => <Forgetting /> },
 };
 const TABS = Object.entries(ROOMS).map(([name, { label }]) => ({ href: `/admin/${name}`, label }));

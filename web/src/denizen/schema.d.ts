@@ -136,6 +136,8 @@ export interface paths {
         /**
          * What another model would have answered
          * @description The model is asked the same requests. No tool is run and nothing is written; the calls cost what they cost.
+         *
+         *     What comes from private spaces that you are not in is left out. A cycle that was in such a space is not asked again.
          */
         post: operations["rethink"];
         delete?: never;
@@ -196,7 +198,8 @@ export interface paths {
         };
         /**
          * An agent with its whole life, as a file
-         * @description Keys, tokens and secrets are not in it. Its last line says that it is whole: without that, ask again.
+         * @description Keys, tokens and secrets are not in it, nor what comes from private spaces that you are not in: stand-ins say how
+         *     much that is. Its last line says that it is whole: without that, ask again.
          */
         get: operations["export_agent"];
         put?: never;
@@ -793,6 +796,47 @@ export interface paths {
          *     treated as if it did not exist.
          */
         post: operations["apply"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The audit log: who changed what
+         * @description Changes in your organization, the newest first: roles, tokens, keys, agents, budgets, settings, exports, what was
+         *     forgotten, private spaces that were opened. Never a secret.
+         */
+        get: operations["list_audit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/audit/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The audit log, as a file
+         * @description Every entry that `GET /api/audit` would show, one a line. The export is in the log itself, from then on.
+         */
+        get: operations["export_audit"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -2177,6 +2221,28 @@ export interface paths {
         patch: operations["edit_message"];
         trace?: never;
     };
+    "/api/spaces/{space_id}/open": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Open a private space for an hour
+         * @description You can read a private space that you are not in: its messages, and what agents know from it.
+         *
+         *     Its members are told in the space who opened it, why and how long, and the audit log keeps it.
+         */
+        post: operations["open_private_space"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/spaces/{space_id}/read": {
         parameters: {
             query?: never;
@@ -3163,6 +3229,133 @@ export interface components {
              * @constant
              */
             role: "assistant";
+        };
+        /**
+         * AuditEntry
+         * @description One change: who made it, when, and to what.
+         * @example {
+         *       "action": "change_entity",
+         *       "at": "2026-01-05T09:00:00Z",
+         *       "by": {
+         *         "handle": "noor",
+         *         "id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+         *         "name": "Noor"
+         *       },
+         *       "detail": {
+         *         "role": [
+         *           "member",
+         *           "admin"
+         *         ]
+         *       },
+         *       "kind": "people",
+         *       "number": 12,
+         *       "reason": null,
+         *       "subject": {
+         *         "handle": "noor",
+         *         "id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+         *         "name": "Noor"
+         *       },
+         *       "subject_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+         *       "token_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "what": "changed the name or role of"
+         *     }
+         */
+        AuditEntry: {
+            /**
+             * Action
+             * @description The name of the operation.
+             */
+            action: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** @description Null: whoever runs the server, on its own machine. */
+            by: components["schemas"]["NamedOut"] | null;
+            /**
+             * Detail
+             * @description Never a secret.
+             */
+            detail: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /** Kind */
+            kind: string;
+            /** Number */
+            number: number;
+            /**
+             * Reason
+             * @description Why a private space was opened.
+             */
+            reason: string | null;
+            /** @description What was changed, where you may know its name. */
+            subject: components["schemas"]["NamedOut"] | null;
+            /** Subject Id */
+            subject_id: string | null;
+            /**
+             * Token Id
+             * @description The token or session that they came with.
+             */
+            token_id: string | null;
+            /**
+             * What
+             * @description The same in words: “Noor *changed the name or role of* Sam”.
+             */
+            what: string;
+        };
+        /**
+         * AuditPage
+         * @description Some entries of the audit log, the newest first.
+         * @example {
+         *       "entries": [
+         *         {
+         *           "action": "change_entity",
+         *           "at": "2026-01-05T09:00:00Z",
+         *           "by": {
+         *             "handle": "noor",
+         *             "id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+         *             "name": "Noor"
+         *           },
+         *           "detail": {
+         *             "role": [
+         *               "member",
+         *               "admin"
+         *             ]
+         *           },
+         *           "kind": "people",
+         *           "number": 12,
+         *           "reason": null,
+         *           "subject": {
+         *             "handle": "noor",
+         *             "id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+         *             "name": "Noor"
+         *           },
+         *           "subject_id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+         *           "token_id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *           "what": "changed the name or role of"
+         *         }
+         *       ],
+         *       "kinds": [
+         *         "people",
+         *         "tokens"
+         *       ],
+         *       "next": 12
+         *     }
+         */
+        AuditPage: {
+            /** Entries */
+            entries: components["schemas"]["AuditEntry"][];
+            /**
+             * Kinds
+             * @description Every kind of change there is.
+             */
+            kinds: ("people" | "tokens" | "keys" | "webhooks" | "agents" | "budgets" | "settings" | "exports" | "forgetting" | "private spaces")[];
+            /**
+             * Next
+             * @description Give it as `before` for the next page; null: there is none.
+             */
+            next: number | null;
         };
         /**
          * Author
@@ -4203,6 +4396,18 @@ export interface components {
              */
             people: string[];
             /**
+             * Private
+             * @description How many of its entries are not shown: they come from a private space that you are not in.
+             * @default 0
+             */
+            private: number;
+            /**
+             * Private Spaces
+             * @description For owners: the ids of these spaces, which they can open for an hour.
+             * @default []
+             */
+            private_spaces: string[];
+            /**
              * Reason
              * @description Why it ended; of a skipped or undone one, why it came to nothing.
              */
@@ -4306,6 +4511,18 @@ export interface components {
              * @default []
              */
             people: string[];
+            /**
+             * Private
+             * @description How many of its entries are not shown: they come from a private space that you are not in.
+             * @default 0
+             */
+            private: number;
+            /**
+             * Private Spaces
+             * @description For owners: the ids of these spaces, which they can open for an hour.
+             * @default []
+             */
+            private_spaces: string[];
             /**
              * Reason
              * @description Why it ended; of a skipped or undone one, why it came to nothing.
@@ -5892,6 +6109,7 @@ export interface components {
          *           }
          *         ]
          *       },
+         *       "private": 0,
          *       "seq": 41,
          *       "tokens": 96
          *     }
@@ -5909,13 +6127,16 @@ export interface components {
             cycle: number | null;
             /** Cycle Id */
             cycle_id: string;
-            /**
-             * Kind
-             * @enum {string}
-             */
-            kind: "inbox" | "recalled" | "remembered" | "update" | "response" | "results" | "nudge" | "note";
-            /** @description In the form of Pydantic AI. */
+            /** Kind */
+            kind: ("inbox" | "recalled" | "remembered" | "update" | "response" | "results" | "nudge" | "note") | "private";
+            /** @description In the form of Pydantic AI; null where it is private. */
             message: components["schemas"]["JsonValue"];
+            /**
+             * Private
+             * @description How many entries this one stands for, itself among them: they come from a private space that you are not in. 0: it is an entry itself.
+             * @default 0
+             */
+            private: number;
             /**
              * Seq
              * @description Its place in the agent's life: 1, 2, 3, without holes.
@@ -6554,6 +6775,26 @@ export interface components {
             provider: string;
         };
         /**
+         * NamedOut
+         * @description Someone or something, as it is called now.
+         * @example {
+         *       "handle": "noor",
+         *       "id": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+         *       "name": "Noor"
+         *     }
+         */
+        NamedOut: {
+            /**
+             * Handle
+             * @description Empty for a space.
+             */
+            handle: string;
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+        };
+        /**
          * NewGoal
          * @description A goal for an agent.
          * @example {
@@ -6612,6 +6853,49 @@ export interface components {
              * @description Of a login link, or an access token.
              */
             secret: string;
+        };
+        /**
+         * OpenSpace
+         * @description Why an owner opens a private space.
+         * @example {
+         *       "reason": "A complaint about what was said here."
+         *     }
+         */
+        OpenSpace: {
+            /**
+             * Reason
+             * @description The members will read it.
+             */
+            reason: string;
+        };
+        /**
+         * OpeningOut
+         * @description A private space that an owner may read for a while.
+         * @example {
+         *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "opened_at": "2026-01-05T09:00:00Z",
+         *       "reason": "A complaint.",
+         *       "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *       "until": "2026-01-05T09:00:00Z"
+         *     }
+         */
+        OpeningOut: {
+            /** Id */
+            id: string;
+            /**
+             * Opened At
+             * Format: date-time
+             */
+            opened_at: string;
+            /** Reason */
+            reason: string;
+            /** Space Id */
+            space_id: string;
+            /**
+             * Until
+             * Format: date-time
+             */
+            until: string;
         };
         /**
          * OrganizationChange
@@ -7633,6 +7917,12 @@ export interface components {
              * @description As which it was asked.
              */
             model: string;
+            /**
+             * Private
+             * @description Whether something from private spaces that you are not in is left out.
+             * @default false
+             */
+            private: boolean;
             response: components["schemas"]["JsonValue"];
             /** @description What the calls of the response gave; null: it made none. */
             results: components["schemas"]["JsonValue"];
@@ -10598,6 +10888,7 @@ export interface operations {
                      *               }
                      *             ]
                      *           },
+                     *           "private": 0,
                      *           "seq": 41,
                      *           "tokens": 96
                      *         }
@@ -11604,6 +11895,85 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Applied"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_audit: {
+        parameters: {
+            query?: {
+                /** @description Only changes by this person: an id or a `@handle`. */
+                by?: string | null;
+                /** @description Only changes of this kind. */
+                kind?: ("people" | "tokens" | "keys" | "webhooks" | "agents" | "budgets" | "settings" | "exports" | "forgetting" | "private spaces") | null;
+                /** @description Only changes from this time on. */
+                since?: string | null;
+                /** @description Only changes before this time. */
+                until?: string | null;
+                before?: number | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditPage"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    export_audit: {
+        parameters: {
+            query?: {
+                /** @description Only changes by this person: an id or a `@handle`. */
+                by?: string | null;
+                /** @description Only changes of this kind. */
+                kind?: ("people" | "tokens" | "keys" | "webhooks" | "agents" | "budgets" | "settings" | "exports" | "forgetting" | "private spaces") | null;
+                /** @description Only changes from this time on. */
+                since?: string | null;
+                /** @description Only changes before this time. */
+                until?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description JSON Lines, the newest first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /** @example {"number":12,"action":"change_entity"} */
+                    "application/jsonl": string;
                 };
             };
             /** @description What went wrong. */
@@ -15015,6 +15385,41 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["MessageOut"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    open_private_space: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                space_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OpenSpace"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpeningOut"];
                 };
             };
             /** @description What went wrong. */

@@ -10,6 +10,7 @@ import { useCycle, useStep } from "./asking";
 import { ForkDialog } from "./ForkDialog";
 import css from "./mind.module.css";
 import { Fold, OutcomeBadge, Shown, StepView } from "./parts";
+import { PrivateCycle } from "./OpenSpace";
 import { Rethink } from "./Rethink";
 import { ExactRequest } from "./ExactRequest";
 import { useMind } from "./watch";
@@ -60,11 +61,14 @@ function Told({ cycle, at }: { cycle: Schemas["CycleDetail"]; at: string }): Rea
           {cycle.ended_at && <Time value={cycle.ended_at} />}
           <OutcomeBadge outcome={cycle.outcome} />
         </p>
-        <h2 className={css.cycleTitle}>{cycle.summary || stopped(cycle.reason)}</h2>
+        <h2 className={css.cycleTitle}>{cycle.private > 0 ? "A private cycle" : cycle.summary || stopped(cycle.reason)}</h2>
+        {cycle.private > 0 && <PrivateCycle entries={cycle.private} spaces={cycle.private_spaces} />}
         <div className={css.buttons}>
-          <Button small icon={<Repeat size={15} />} aria-expanded={rethinking} onClick={() => setRethinking(!rethinking)}>
-            Ask another model
-          </Button>
+          {cycle.private === 0 && (
+            <Button small icon={<Repeat size={15} />} aria-expanded={rethinking} onClick={() => setRethinking(!rethinking)}>
+              Ask another model
+            </Button>
+          )}
           <Button small icon={<GitFork size={15} />} onClick={() => setForking(true)}>
             Fork here
           </Button>
@@ -97,7 +101,7 @@ function Told({ cycle, at }: { cycle: Schemas["CycleDetail"]; at: string }): Rea
 function Facts({ cycle }: { cycle: Schemas["CycleDetail"] }): ReactNode {
   const cached = cycle.input_tokens ? cycle.cache_read_tokens / cycle.input_tokens : 0;
   const facts: [string, ReactNode][] = [
-    ["Heard", company(cycle) || "nobody"],
+    ["Heard", cycle.private > 0 ? "private" : company(cycle) || "nobody"],
     ["Took", duration(cycle.started_at, cycle.ended_at)],
     ["Steps", cycle.steps],
     ["Read", `${whole(cycle.input_tokens)} tokens`],

@@ -95,6 +95,10 @@ export function stepsOf(entries: Schemas["LogEntry"][]): { steps: Step[]; rest: 
   const steps: Step[] = [];
   let shown: Step["shown"] = [];
   for (const entry of entries) {
+    if (entry.kind === "private") {
+      shown.push({ kind: entry.kind, text: `[private, ${entry.private} ${entry.private === 1 ? "entry" : "entries"}]` });
+      continue;
+    }
     const parts = partsOf(entry.message);
     const last = steps.at(-1);
     if (entry.kind === "response") {

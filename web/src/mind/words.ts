@@ -92,6 +92,7 @@ const SHOWN: Record<string, string> = {
   recalled: "Recalled from its past",
   update: "What came in meanwhile",
   nudge: "A reminder",
+  private: "Private",
   note: "A note",
 };
 

@@ -213,6 +213,7 @@ function actions(admin: boolean, command: (command: Command) => void, go: (path:
     to("/admin/health", "Administration: health", "health,alerts,instances"),
     to("/admin/settings", "Administration: organization", "organization,settings,name"),
     to("/admin/memory", "Administration: memory", "memory,remember,report,switches"),
+    to("/admin/audit", "Administration: audit log", "audit,log,changes,history"),
     to("/admin/forgetting", "Administration: forgetting", "forget,delete,receipts"),
   ];
   return [

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from pydantic import JsonValue, ValidationError
 from sqlalchemy import bindparam, select
 
-from denizen.access import people, tokens
+from denizen.access import audit, openings, people, tokens
+from denizen.access.audit import OPERATOR, Actor, Wanted
+from denizen.access.audit import Kind as AuditKind
 from denizen.access.roles import Role
 from denizen.access.secrets import Secret
 from denizen.access.signatures import Scheme
-from denizen.agents import applying, fitness, registry, space_statuses
+from denizen.agents import applying, fitness, forking, registry, space_statuses
 from denizen.agents.definition import AgentDefinition
 from denizen.agents.documents import plain
 from denizen.agents.files import declare
+from denizen.agents.inspection import Standing as Stood
 from denizen.agents.inspection import inspect, standings
 from denizen.agents.restrictions import DefinitionPolicy
 from denizen.agents.revising import revised
@@ -27,12 +30,25 @@ from denizen.client import Agent, AgentDetail, Me, Member, Message, Space
 from denizen.client import Entity as Person
 from denizen.client.connection import those_given
 from denizen.client.shapes.answers import Accepted
-from denizen.client.shapes.custody import Applied, Imported, Key, Login, NewToken, NewWebhook, Receipt, Token, Webhook
+from denizen.client.shapes.custody import (
+    Applied,
+    AuditEntry,
+    AuditPage,
+    Imported,
+    Key,
+    Login,
+    NewToken,
+    NewWebhook,
+    Opening,
+    Receipt,
+    Token,
+    Webhook,
+)
 from denizen.client.shapes.minds import AnswerAgain, Mind, Request
 from denizen.client.shapes.stances import Reflection as PastReflection
 from denizen.client.shapes.stances import Signal, Signals, Stance, Standing, StatesOfMind, TriedMetaprompt
 from denizen.clock import instant, moment
-from denizen.consciousness import eras
+from denizen.consciousness import privacy
 from denizen.cycles import budgets
 from denizen.errors import InvalidInput, NotFound
 from denizen.forgetting.forgetting import Kind
@@ -42,6 +58,8 @@ from denizen.reflection import records
 from denizen.server.schemas import AgentOut, WebhookOut
 from denizen.server.shapes.access import KeyOut, KnownToken, ListedToken
 from denizen.server.shapes.agents import AgentDetail as AgentDetailOut
+from denizen.server.shapes.audit import AuditEntry as AuditEntryOut
+from denizen.server.shapes.audit import OpeningOut
 from denizen.server.shapes.definitions import Applied as AppliedOut
 from denizen.server.shapes.forgetting import ReceiptOut
 from denizen.server.shapes.minds import AnswerAgain as AnswerAgainOut
@@ -52,8 +70,11 @@ from denizen.server.shapes.stances import RunOut, SignalOut, StanceOut, Standing
 from denizen.spaces import directory, floor, leaving, posting, reading
 from denizen.spaces.directory import ATTENTIONS, Attention, Entity, MemberRole
 from denizen.spaces.handles import handle_from
-from denizen.storage.database import Tx, statement
+from denizen.storage.database import Tx, long_running, statement
 from denizen.storage.schema import spaces
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class LocalDesk:
@@ -87,16 +108,18 @@ class LocalDesk:
         handle, joining = given.pop("handle", None), given.pop("spaces", ())
         defined = registry.define(**given)
         chosen = handle or handle_from(name)
-        policy = self._runtime.definition_policy()
-        made = await self._runtime.db.write(_create_agent, policy, self._home, name, chosen, defined, list(joining))
+        wanted = (self._runtime.definition_policy(), self._home, name, chosen, defined, list(joining))
+        made = await self._change("create_agent", None, _create_agent, *wanted)
         return await self.agent(made)
 
     async def edit_agent(self, agent: str, changes: Mapping[str, JsonValue]) -> AgentDetail:
-        await self._runtime.db.write(_edit_agent, self._runtime.definition_policy(), self._home, agent, changes)
+        found, policy = await self._find_agent(agent), self._runtime.definition_policy()
+        await self._change("edit_agent", found, _edit_agent, policy, self._home, agent, changes)
         return await self.agent(agent)
 
     async def suspend_agent(self, agent: str) -> Agent:
-        await self._runtime.suspend_agent(await self._find_agent(agent))
+        found = await self._find_agent(agent)
+        await self._change("suspend_agent", found, registry.suspend, found)
         return await self.agent(agent)
 
     async def try_again(self, agent: str, *, space: str | None = None) -> Agent:
@@ -104,16 +127,19 @@ class LocalDesk:
         return await self.agent(agent)
 
     async def resume_agent(self, agent: str) -> Agent:
-        await self._runtime.resume_agent(await self._find_agent(agent))
+        found = await self._find_agent(agent)
+        await self._change("resume_agent", found, registry.resume, found)
         return await self.agent(agent)
 
     async def delete_agent(self, agent: str) -> None:
-        await self._runtime.delete_agent(await self._find_agent(agent))
+        found = await self._find_agent(agent)
+        await self._change("delete_agent", found, registry.delete, found)
 
     async def fork_agent(
         self, agent: str, handle: str | None = None, *, name: str | None = None, at: int | None = None
     ) -> AgentDetail:
-        made = await self._runtime.fork(await self._find_agent(agent), handle=handle, at=at, name=name)
+        found, policy = await self._find_agent(agent), self._runtime.definition_policy()
+        made = await self._change("fork_agent", found, forking.fork, policy, found, handle=handle, at=at, name=name)
         return await self.agent(made.id)
 
     async def mind(self, agent: str) -> Mind:
@@ -147,7 +173,7 @@ class LocalDesk:
     # States of mind
 
     async def stances(self, agent: str) -> list[Standing]:
-        found = await self._runtime.db.read(standings, await self._find_agent(agent))
+        found = await self._runtime.db.read(_standings, await self._find_agent(agent))
         return [told(Standing, StandingOut.standing(each)) for each in found]
 
     async def stance(self, agent: str, space_id: str) -> Stance:
@@ -313,18 +339,20 @@ class LocalDesk:
     ) -> NewToken:
         who = self._owner if entity is None else await self._runtime.find(entity, organization=self._home)
         until, scope = None if expires_at is None else instant(expires_at), cast("Role | None", role)
-        made = await self._runtime.db.write(tokens.create, who.id, name, role=scope, expires_at=until)
+        made = await self._change("create_token", who.id, tokens.create, who.id, name, role=scope, expires_at=until)
         return _new_token(*made)
 
     async def rotate_token(self, token_id: str) -> NewToken:
-        return _new_token(*await self._runtime.db.write(tokens.rotate, token_id))
+        whose = (await self._runtime.db.read(tokens.get, token_id)).entity_id
+        return _new_token(*await self._change("rotate_token", whose, tokens.rotate, token_id))
 
     async def revoke_token(self, token_id: str) -> None:
-        await self._runtime.db.write(tokens.revoke, token_id)
+        whose = (await self._runtime.db.read(tokens.get, token_id)).entity_id
+        await self._change("revoke_token", whose, tokens.revoke, token_id)
 
     async def create_login(self, entity: str | None = None) -> Login:
         who = self._owner if entity is None else await self._runtime.find(entity, organization=self._home)
-        login, secret = await self._runtime.db.write(tokens.create_login, who.id)
+        login, secret = await self._change("create_login", who.id, tokens.create_login, who.id)
         assert login.expires_at is not None
         return Login(url=tokens.login_url(self.url, secret), secret=secret, expires_at=moment(login.expires_at))
 
@@ -354,6 +382,39 @@ class LocalDesk:
     async def document(self, agent: str) -> Mapping[str, JsonValue]:
         document = await self._runtime.db.read(applying.document_of, self._home, agent)
         return cast("dict[str, JsonValue]", plain(document))
+
+    async def audit(
+        self,
+        *,
+        by: str | None = None,
+        kind: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        before: int | None = None,
+        limit: int = 50,
+    ) -> AuditPage:
+        who = None if by is None else (await self._runtime.find(by, organization=self._home)).id
+        wanted = Wanted(
+            who,
+            cast("AuditKind | None", kind),
+            None if since is None else instant(since),
+            None if until is None else instant(until),
+            before,
+        )
+        found = await self._runtime.db.read(audit.entries, self._home, self._owner.id, wanted, limit=limit + 1)
+        page = [told(AuditEntry, AuditEntryOut.of(each)) for each in found[:limit]]
+        return AuditPage(entries=tuple(page), next=page[-1].number if len(found) > limit else None)
+
+    async def open_private_space(self, space_id: str, reason: str) -> Opening:
+        by = Actor(self._owner.id)
+        made = await self._runtime.db.write(openings.open_private_space, self._home, by, SpaceId(space_id), reason)
+        return told(Opening, OpeningOut.of(made))
+
+    async def _change(
+        self, action: str, subject: str | None, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """What `fn` changes is in the audit log, as a change of whoever runs the server."""
+        return await self._runtime.db.write(_audited, self._home, action, subject, lambda tx: fn(tx, *args, **kwargs))
 
     async def export_agent(self, agent: str) -> AsyncGenerator[str]:
         async for line in self._runtime.export_agent(await self._find_agent(agent)):
@@ -409,7 +470,7 @@ def _detail(tx: Tx, home: OrganizationId, named: str) -> AgentDetail:
 
 def _mind(tx: Tx, agent_id: AgentId) -> Mind:
     found = inspect(tx, agent_id)
-    return told(Mind, MindOut.of(found, eras.find(tx, agent_id, found.window.era)))
+    return told(Mind, MindOut.of(found))
 
 
 def _create_agent(
@@ -557,3 +618,14 @@ def _tokens(tx: Tx, owner: Entity, named: str | None, everyone: bool) -> list[To
 
 def _new_token(token: tokens.Token, secret: str) -> NewToken:
     return NewToken(token=told(Token, KnownToken.of(token)), secret=secret)
+
+
+@long_running
+def _audited(tx: Tx, home: OrganizationId, action: str, subject: str | None, change: Callable[[Tx], T]) -> T:
+    changed = change(tx)
+    audit.record(tx, home, OPERATOR, action, subject or (changed if isinstance(changed, str) else None))
+    return changed
+
+
+def _standings(tx: Tx, agent_id: AgentId) -> list[Stood]:
+    return standings(tx, agent_id, privacy.reader(tx, agent_id, None))

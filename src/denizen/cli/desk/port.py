@@ -11,7 +11,19 @@ from pydantic import JsonValue
 
 from denizen.client import Agent, AgentDetail, Entity, Me, Member, Message, Space
 from denizen.client.shapes.answers import Accepted
-from denizen.client.shapes.custody import Applied, Imported, Key, Login, NewToken, NewWebhook, Receipt, Token, Webhook
+from denizen.client.shapes.custody import (
+    Applied,
+    AuditPage,
+    Imported,
+    Key,
+    Login,
+    NewToken,
+    NewWebhook,
+    Opening,
+    Receipt,
+    Token,
+    Webhook,
+)
 from denizen.client.shapes.minds import AnswerAgain, Mind, Request
 from denizen.client.shapes.stances import Signals, Stance, Standing, StatesOfMind, TriedMetaprompt
 
@@ -167,6 +179,19 @@ class Desk(Protocol):
     ) -> Applied: ...
 
     async def document(self, agent: str) -> Mapping[str, JsonValue]: ...
+
+    async def audit(
+        self,
+        *,
+        by: str | None = None,
+        kind: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        before: int | None = None,
+        limit: int = 50,
+    ) -> AuditPage: ...
+
+    async def open_private_space(self, space_id: str, reason: str) -> Opening: ...
 
     def export_agent(self, agent: str) -> AsyncGenerator[str]: ...
 

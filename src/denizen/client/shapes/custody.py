@@ -132,3 +132,47 @@ class Imported(Value):
     """Handles of people and services that were not there before."""
     absent: tuple[str, ...] = ()
     """Handles of agents of a space that are not there: their words are."""
+
+
+class Named(Value):
+    """Someone or something, as it is called now."""
+
+    id: str
+    handle: str
+    name: str
+
+
+class AuditEntry(Value):
+    """One change: who made it, when, and to what."""
+
+    number: int
+    at: datetime
+    by: Named | None = None
+    """None: whoever runs the server, on its own machine."""
+    token_id: str | None = None
+    kind: str
+    action: str
+    what: str
+    subject_id: str | None = None
+    subject: Named | None = None
+    detail: Mapping[str, JsonValue]
+    reason: str | None = None
+
+
+class AuditPage(Value):
+    """Some entries of the audit log, the newest first."""
+
+    entries: tuple[AuditEntry, ...]
+    next: int | None = None
+    """Give it as `before` for the next page; None: there is none."""
+    kinds: tuple[str, ...] = ()
+
+
+class Opening(Value):
+    """A private space that an owner may read for a while."""
+
+    id: str
+    space_id: str
+    reason: str
+    opened_at: datetime
+    until: datetime

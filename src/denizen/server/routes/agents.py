@@ -11,9 +11,9 @@ from fastapi import Query, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import JsonValue, ValidationError
 
-from denizen.access import roles, secrets
+from denizen.access import audit, roles, secrets
 from denizen.agents import chatting, fitness, forking, registry
-from denizen.agents.definition import AgentDefinition
+from denizen.agents.definition import AgentDefinition, changed_fields
 from denizen.agents.registry import Agent
 from denizen.agents.restrictions import DefinitionPolicy
 from denizen.agents.revising import revised
@@ -157,6 +157,7 @@ def _create(
             directory.join(tx, enter(tx, space_id, caller.entity.id).id, agent.id)
         except (NotFound, NotAMember) as error:
             raise InvalidInput(f"spaces: you are in no space {space_id!r}.") from error
+    audit.record(tx, home, caller.actor, "create_agent", agent.id)
     return _detail(tx, agent, caller)
 
 
@@ -239,6 +240,11 @@ def _edit(
     # Its name is part of its self as well.
     if name != agent.name or definition != agent.definition:
         registry.edit(tx, policy, agent.id, definition)
+        changed: list[JsonValue] = [
+            *changed_fields(agent.definition, definition),
+            *(["name"] if name != agent.name else []),
+        ]
+        audit.record(tx, caller.entity.organization_id, caller.actor, "edit_agent", agent.id, fields=changed)
     _check_tools(definition, tools | set(_named_tools(agent.definition)))
     return _detail(tx, registry.get(tx, agent.id), caller)
 
@@ -304,12 +310,14 @@ def _try_again(tx: Tx, agent_id: str, caller: Caller, space_id: str | None) -> A
 def _suspend(tx: Tx, agent_id: str, caller: Caller) -> AgentOut:
     agent = find_agent(tx, agent_id, caller)
     registry.suspend(tx, agent.id)
+    audit.record(tx, caller.entity.organization_id, caller.actor, "suspend_agent", agent.id)
     return AgentOut.of(agent, registry.status(tx, agent.id), fitness.unable(tx, agent.id))
 
 
 def _resume(tx: Tx, agent_id: str, caller: Caller) -> AgentOut:
     agent = find_agent(tx, agent_id, caller)
     registry.resume(tx, agent.id)
+    audit.record(tx, caller.entity.organization_id, caller.actor, "resume_agent", agent.id)
     return AgentOut.of(agent, registry.status(tx, agent.id), fitness.unable(tx, agent.id))
 
 
@@ -320,7 +328,9 @@ async def delete_agent(request: Request, caller: Admin, agent_id: str) -> None:
 
 
 def _delete(tx: Tx, agent_id: str, caller: Caller) -> None:
-    registry.delete(tx, find_agent(tx, agent_id, caller).id)
+    agent = find_agent(tx, agent_id, caller)
+    registry.delete(tx, agent.id)
+    audit.record(tx, caller.entity.organization_id, caller.actor, "delete_agent", agent.id)
 
 
 @router.post("/api/agents/{agent_id}/fork", status_code=201, summary="Make an agent with the past of this one")
@@ -348,4 +358,5 @@ def _fork(
             raise _reused()
         return _detail(tx, made, caller)
     made = forking.fork(tx, policy, original.id, handle=wanted.handle, at=wanted.at, name=wanted.name, id=id)
+    audit.record(tx, caller.entity.organization_id, caller.actor, "fork_agent", original.id, fork=made.id)
     return _detail(tx, made, caller)

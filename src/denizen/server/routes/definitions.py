@@ -44,6 +44,7 @@ async def apply(request: Request, caller: Admin, wanted: Apply) -> Applied:
         guard=_Guard(caller),
         author=caller.author,
         organization=caller.entity.organization_id,
+        by=caller.actor,
     )
     return Applied.of(changes, declared, runtime.tool_names, dry_run=wanted.dry_run)
 
@@ -79,7 +80,6 @@ async def get_document(request: Request, caller: Admin, agent_id: str) -> Docume
 
 def _document(tx: Tx, agent_id: str, caller: Caller) -> Mapping[str, Any]:
     agent = find_agent(tx, agent_id, caller)
-    reader = caller.entity
-    document = applying.document_of(tx, reader.organization_id, agent.entity.handle, reader=reader.id)
+    document = applying.document_of(tx, caller.entity.organization_id, agent.entity.handle, caller.entity.id)
     hidden = Hidden(agent.definition).definition
     return {name: hidden.get(name, each) for name, each in cast("dict[str, Any]", plain(document)).items()}

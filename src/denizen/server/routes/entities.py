@@ -6,8 +6,9 @@ from typing import Annotated, Final
 from uuid import UUID, uuid5
 
 from fastapi import Query, Request
+from pydantic import JsonValue
 
-from denizen.access import people, roles
+from denizen.access import audit, people, roles
 from denizen.access.people import Profile
 from denizen.agents import registry
 from denizen.errors import InvalidInput, NotFound
@@ -132,6 +133,7 @@ def _create(tx: Tx, caller: Caller, wanted: EntityCreate, chosen: EntityId | Non
     entity = directory.create_entity(tx, home, wanted.kind, name=name, handle=handle, id=chosen)
     if wanted.kind == "human":
         roles.set_role(tx, entity.id, wanted.role or "member")
+    audit.record(tx, home, caller.actor, "create_entity", entity.id, kind=wanted.kind, role=role)
     return find_profile(tx, entity.id, caller)
 
 
@@ -151,7 +153,13 @@ def _change(tx: Tx, caller: Caller, named: str, change: EntityChange) -> Profile
         roles.set_role(tx, who.entity.id, change.role)
     if change.name is not None:
         directory.rename(tx, who.entity.id, change.name)
-    return find_profile(tx, who.entity.id, caller)
+    after = find_profile(tx, who.entity.id, caller)
+    renamed, promoted = after.entity.name != who.entity.name, after.role != who.role
+    if renamed or promoted:
+        roles_now: dict[str, JsonValue] = {"role": [who.role, after.role]} if promoted else {}
+        home = caller.entity.organization_id
+        audit.record(tx, home, caller.actor, "change_entity", who.entity.id, renamed=renamed, **roles_now)
+    return after
 
 
 def _remove(tx: Tx, caller: Caller, named: str) -> None:
@@ -159,6 +167,7 @@ def _remove(tx: Tx, caller: Caller, named: str) -> None:
     if who.role in ("owner", "admin") and who.entity.id != caller.entity.id:
         require(caller, "owner")
     people.leave(tx, who.entity.id)
+    audit.record(tx, caller.entity.organization_id, caller.actor, "remove_entity", who.entity.id, role=who.role)
 
 
 def _changeable(tx: Tx, named: str, caller: Caller) -> Profile:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Query, Request
 
-from denizen.access import identities, roles
+from denizen.access import audit, identities, roles
 from denizen.access.identities import Identity
 from denizen.errors import InvalidInput
 from denizen.ids import EntityId
@@ -54,11 +54,15 @@ def _list(tx: Tx, caller: Caller, named: str) -> list[Identity]:
 
 
 def _link(tx: Tx, caller: Caller, named: str, issuer: str, subject: str) -> Identity:
-    return identities.link(tx, _linkable(tx, caller, named), issuer, subject)
+    person = _linkable(tx, caller, named)
+    audit.record(tx, caller.entity.organization_id, caller.actor, "link_identity", person, issuer=issuer)
+    return identities.link(tx, person, issuer, subject)
 
 
 def _unlink(tx: Tx, caller: Caller, named: str, issuer: str, subject: str) -> None:
-    identities.unlink(tx, _linkable(tx, caller, named), issuer, subject)
+    person = _linkable(tx, caller, named)
+    identities.unlink(tx, person, issuer, subject)
+    audit.record(tx, caller.entity.organization_id, caller.actor, "unlink_identity", person, issuer=issuer)
 
 
 def _linkable(tx: Tx, caller: Caller, named: str) -> EntityId:

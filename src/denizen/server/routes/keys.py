@@ -38,7 +38,7 @@ async def set_key(request: Request, caller: Person, name: Name, given: SetKey) -
     models; tools use the others as `${NAME}`."""
     runtime, person = context_of(request).runtime, _whose(caller, given.whose)
     home = caller.entity.organization_id
-    return KeyOut.of(await runtime.set_secret(name, given.value, person=person, organization=home))
+    return KeyOut.of(await runtime.set_secret(name, given.value, person=person, organization=home, by=caller.actor))
 
 
 @router.delete("/api/keys/{name}", status_code=204, summary="Forget a key", openapi_extra=WHO)
@@ -47,7 +47,8 @@ async def delete_key(
 ) -> None:
     """Agents that are awake may use it until they are loaded again."""
     runtime, person = context_of(request).runtime, _whose(caller, whose)
-    await runtime.delete_secret(name, person=person, organization=caller.entity.organization_id)
+    home = caller.entity.organization_id
+    await runtime.delete_secret(name, person=person, organization=home, by=caller.actor)
 
 
 def _whose(caller: Caller, whose: str) -> Entity | None:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Final, Literal
+from dataclasses import replace
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import Query, Request
 
+from denizen.access import audit
 from denizen.access.roles import reaches
+from denizen.consciousness.privacy import stand_in
 from denizen.errors import InvalidInput
 from denizen.ids import SpaceId
 from denizen.memory import access, hygiene, items, rolling, settled, sinks
 from denizen.memory.access import Correction, Visitor
 from denizen.memory.audience import Owner
 from denizen.memory.items import Remembered
+from denizen.memory.policy import OrganizationMemory
 from denizen.server.auth import Admin, Caller, Person
 from denizen.server.context import context_of
 from denizen.server.room import room
@@ -167,7 +171,9 @@ async def list_agent_memories(
 def _of_agent(tx: Tx, caller: Caller, agent_id: str, before: int | None, limit: int) -> list[Remembered]:
     agent = find_agent(tx, agent_id, caller)
     if reaches(caller.role, "admin"):
-        return items.of_agent(tx, agent.id, before=before, limit=limit)
+        visitor = _visitor(caller)
+        found = items.of_agent(tx, agent.id, before=before, limit=limit)
+        return [each if access.may_see(tx, each, visitor) else replace(each, text=stand_in(1)) for each in found]
     owner = Owner("persona", caller.entity.organization_id, user_id=caller.entity.id, agent_id=agent.id)
     return items.owned(tx, owner.key, before=before, limit=limit)
 
@@ -184,7 +190,10 @@ async def change_organization_memory(
 ) -> OrganizationMemoryOut:
     """It holds at once, for what is remembered and for what is brought back. What is not sent stays as it is."""
     changes = change.model_dump(exclude_unset=True)
+    return OrganizationMemoryOut.of(await context_of(request).runtime.db.write(_change_organization, caller, changes))
+
+
+def _change_organization(tx: Tx, caller: Caller, changes: dict[str, Any]) -> OrganizationMemory:
     home = caller.entity.organization_id
-    return OrganizationMemoryOut.of(
-        await context_of(request).runtime.db.write(settled.change_organization, home, changes)
-    )
+    audit.record(tx, home, caller.actor, "change_organization_memory", fields=[*sorted(changes)])
+    return settled.change_organization(tx, home, changes)

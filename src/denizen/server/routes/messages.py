@@ -8,6 +8,7 @@ from uuid import UUID, uuid5
 
 from fastapi import Header, Query, Request, Response
 
+from denizen.access import openings
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import EntityId, MessageId, SpaceId
 from denizen.memory import settled
@@ -127,7 +128,7 @@ async def read_messages(
 
 
 def _page(tx: Tx, space_id: str, reader: EntityId, after: int | None, before: int | None, limit: int) -> MessagePage:
-    space = enter(tx, space_id, reader)
+    space = openings.require_reader(tx, SpaceId(storable(space_id)), reader)
     # One more than asked for shows whether there are more.
     if after is not None:
         found = posting.messages_after(tx, space.id, after, limit=limit + 1)

@@ -1,20 +1,24 @@
-"""What an agent has in mind, for admins: an agent's mind holds what others told it in private."""
+"""What an agent has in mind, for admins. What comes from private spaces is for those who are in them."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Annotated, Final
 
 from fastapi import Path, Query, Request
 
+from denizen.access.roles import reaches
 from denizen.agents import registry
-from denizen.agents.inspection import inspect
-from denizen.consciousness import compaction, eras, log, replay
+from denizen.agents.inspection import inspect, readable_event, readable_record
+from denizen.consciousness import compaction, log, privacy, replay
+from denizen.consciousness.log import Dated
+from denizen.consciousness.privacy import Reader, Run, stand_in
 from denizen.cycles import records
 from denizen.cycles.records import CycleRecord
-from denizen.cycles.unkept import unkept
+from denizen.cycles.unkept import Unkept, unkept
 from denizen.cycles.usage import answers_of_cycles
-from denizen.errors import InvalidInput, NotFound
+from denizen.errors import InvalidInput, NotAllowed, NotFound
 from denizen.ids import AgentId, SpaceId
 from denizen.inbox import delivery
 from denizen.inbox.delivery import OpenState
@@ -44,6 +48,7 @@ from denizen.server.shapes.minds import (
 from denizen.spaces import directory
 from denizen.storage.database import Tx, storable
 from denizen.tools import guard
+from denizen.tools.guard import Crossing
 from denizen.tools.recalling import QUERY_CHARACTERS
 
 router = room()
@@ -64,8 +69,7 @@ async def get_mind(request: Request, caller: Admin, agent_id: str) -> MindOut:
 
 
 def _mind(tx: Tx, agent_id: str, caller: Caller) -> MindOut:
-    found = inspect(tx, _past(tx, agent_id, caller))
-    return MindOut.of(found, eras.find(tx, found.agent.id, found.window.era))
+    return MindOut.of(inspect(tx, _past(tx, agent_id, caller), caller.entity.id))
 
 
 def _past(tx: Tx, agent_id: str, caller: Caller) -> AgentId:
@@ -100,8 +104,10 @@ def _cursor(given: str | None) -> tuple[Lane, int]:
 
 
 def _inbox(tx: Tx, agent_id: str, caller: Caller, state: OpenState, lane: Lane, number: int, limit: int) -> InboxPage:
-    found = delivery.listed(tx, _past(tx, agent_id, caller), state, lane=lane, after=number, limit=limit + 1)
-    page = found[:limit]
+    agent = _past(tx, agent_id, caller)
+    reader = privacy.reader(tx, agent, caller.entity.id)
+    found = delivery.listed(tx, agent, state, lane=lane, after=number, limit=limit + 1)
+    page = [replace(each, event=readable_event(each.event, reader)) for each in found[:limit]]
     last = page[-1].event if len(found) > limit else None
     return InboxPage(
         events=[InboxEvent.listed(each) for each in page],
@@ -150,8 +156,9 @@ def _cycles(tx: Tx, agent_id: str, caller: Caller, before: int | None, limit: in
     # The page reaches from the end of its oldest cycle to that of the cycle it comes before.
     since = kept[-1].ended_at if more else registry.life(tx, agent).created_at
     came_to_nothing, complete = unkept(tx, agent, since, _until(tx, agent, before))
-    lived = _lived(tx, agent, kept)
-    told = [*(CycleOut.of_unkept(each) for each in came_to_nothing), *lived]
+    reader = privacy.reader(tx, agent, caller.entity.id)
+    lived = _lived(tx, caller, agent, kept, reader)
+    told = [*(CycleOut.of_unkept(_readable_unkept(each, reader)) for each in came_to_nothing), *lived]
     # Of those that ended in the same instant the kept one came first: what is undone is tried again later.
     told.sort(key=lambda each: each.ended_at.timestamp() if each.ended_at else 0.0, reverse=True)
     under_way = records.open_record(tx, agent) if before is None else None
@@ -160,13 +167,26 @@ def _cycles(tx: Tx, agent_id: str, caller: Caller, before: int | None, limit: in
     return CyclePage(cycles=told, next=kept[-1].number if more else None, complete=complete)
 
 
-def _lived(tx: Tx, agent_id: AgentId, kept: list[CycleRecord]) -> list[CycleOut]:
+def _readable_unkept(each: Unkept, reader: Reader) -> Unkept:
+    return replace(each, reason=stand_in(1)) if each.reason and reader.hides_cycle(each.cycle_id) else each
+
+
+def _to_open(caller: Caller, reader: Reader, cycle_id: str) -> list[str]:
+    """Which spaces the caller could open to read the cycle."""
+    return reader.closed_sources(cycle_id) if reaches(caller.role, "owner") else []
+
+
+def _lived(tx: Tx, caller: Caller, agent_id: AgentId, kept: list[CycleRecord], reader: Reader) -> list[CycleOut]:
     if not kept:
         return []
     first, last = kept[-1].number, kept[0].number
     answers = answers_of_cycles(tx, agent_id, first, last)
     told = {each.number: each for each in compaction.lived(tx, agent_id, first, last)}
-    return [CycleOut.of(each, answers.get(each.number), told.get(each.number)) for each in kept]
+    return [
+        CycleOut.of(shown, answers.get(each.number), told.get(each.number), private, _to_open(caller, reader, each.id))
+        for each in kept
+        for shown, private in [readable_record(tx, each, reader)]
+    ]
 
 
 def _until(tx: Tx, agent_id: AgentId, before: int | None) -> int:
@@ -186,10 +206,12 @@ async def get_cycle(request: Request, caller: Admin, agent_id: str, number: Cycl
 
 def _cycle(tx: Tx, agent_id: str, caller: Caller, number: int) -> CycleDetail:
     agent = _past(tx, agent_id, caller)
-    record = records.get_cycle(tx, agent, number)
+    reader = privacy.reader(tx, agent, caller.entity.id)
+    record, private = readable_record(tx, records.get_cycle(tx, agent, number), reader)
     answers = answers_of_cycles(tx, agent, number, number).get(number)
     told = next(iter(compaction.lived(tx, agent, number, number)), None)
-    return CycleDetail.made_of(record, replay.entries_of_cycle(tx, agent, number), answers, told)
+    entries = [] if private else reader.entries(replay.entries_of_cycle(tx, agent, number))
+    return CycleDetail.made_of(record, entries, answers, told, private, _to_open(caller, reader, record.id))
 
 
 @router.get("/api/agents/{agent_id}/cycles/{number}/steps/{step}", summary="One request to the model, exactly")
@@ -207,7 +229,7 @@ async def get_step(
 def _step(tx: Tx, agent_id: str, caller: Caller, number: int, step: int) -> RequestOut:
     agent = _past(tx, agent_id, caller)
     _require_step(tx, agent, number, step)
-    return RequestOut.of(replay.request(tx, agent, number, step))
+    return RequestOut.of(replay.request(tx, agent, number, step, caller.entity.id))
 
 
 def _require_step(tx: Tx, agent_id: AgentId, number: int, step: int) -> None:
@@ -218,16 +240,21 @@ def _require_step(tx: Tx, agent_id: AgentId, number: int, step: int) -> None:
 
 @router.post("/api/agents/{agent_id}/cycles/{number}/rethink", summary="What another model would have answered")
 async def rethink(request: Request, caller: Admin, agent_id: str, number: CycleNumber, wanted: Rethink) -> AnswersAgain:
-    """The model is asked the same requests. No tool is run and nothing is written; the calls cost what they cost."""
+    """The model is asked the same requests. No tool is run and nothing is written; the calls cost what they cost.
+
+    What comes from private spaces that you are not in is left out. A cycle that was in such a space is not asked again.
+    """
     runtime = context_of(request).runtime
     agent = await runtime.db.read(_thought, agent_id, caller, number, wanted.step or 0)
-    again = await runtime.rethink(agent, number, model=wanted.model, step=wanted.step)
+    again = await runtime.rethink(agent, number, model=wanted.model, step=wanted.step, reader=caller.entity)
     return AnswersAgain(answers=[AnswerAgain.of(each) for each in again])
 
 
 def _thought(tx: Tx, agent_id: str, caller: Caller, number: int, step: int) -> AgentId:
     agent = _past(tx, agent_id, caller)
     _require_step(tx, agent, number, step)
+    if privacy.reader(tx, agent, caller.entity.id).hides_cycle(records.get_cycle(tx, agent, number).id):
+        raise NotAllowed("This cycle comes from a private space that you are not in: only its members can read it.")
     return agent
 
 
@@ -252,10 +279,18 @@ def _log(tx: Tx, agent_id: str, caller: Caller, after: int, before: int | None, 
     else:
         found = log.entries_before(tx, agent, before, limit=limit + 1)
         page, following = found[-limit:], 0
+    reader, by_seq = privacy.reader(tx, agent, caller.entity.id), {each.entry.seq: each for each in page}
+    runs = reader.runs(each.entry for each in page)
     return LogPage(
-        entries=[LogEntry.of(each) for each in page],
+        entries=[_log_entry(by_seq[run.entries[0].seq], run, reader) for run in runs],
         next=page[following].entry.seq if len(found) > limit else None,
     )
+
+
+def _log_entry(first: Dated, run: Run, reader: Reader) -> LogEntry:
+    if run.hidden:
+        return LogEntry.of_private(first, run)
+    return LogEntry.of(replace(first, entry=reader.entry(first.entry)))
 
 
 @router.get("/api/agents/{agent_id}/recall", summary="What an agent remembers of something")
@@ -273,7 +308,7 @@ async def recall(
     runtime = context_of(request).runtime
     agent, where = await runtime.db.read(_recaller, agent_id, caller, space)
     words = [None if each is None else storable(each) for each in (when, who)]
-    found = await runtime.recall(agent, storable(q), when=words[0], who=words[1], space=where)
+    found = await runtime.recall(agent, storable(q), when=words[0], who=words[1], space=where, reader=caller.entity)
     return RecallOut(found=[Recalled.of(each) for each in found[:limit]])
 
 
@@ -281,8 +316,9 @@ def _recaller(tx: Tx, agent_id: str, caller: Caller, space: str | None) -> tuple
     agent = _past(tx, agent_id, caller)
     if space is None:
         return agent, None
+    reader = privacy.reader(tx, agent, caller.entity.id)
     for each in directory.spaces_of(tx, agent):
-        if space in (each.id, each.name):
+        if space in (each.id, each.name) and not reader.hides_space(each.id):
             return agent, each.id
     raise NotFound("space", space)
 
@@ -298,8 +334,16 @@ async def list_crossings(
 def _crossings(tx: Tx, agent_id: str, caller: Caller, before: int | None, limit: int) -> CrossingPage:
     agent = _past(tx, agent_id, caller)
     found = guard.crossings_before(tx, agent, _LAST if before is None else before, limit=limit + 1)
-    page = found[:limit]
+    page, reader = found[:limit], privacy.reader(tx, agent, caller.entity.id)
     return CrossingPage(
-        crossings=[CrossingOut.of(each) for _, each in page],
+        crossings=[CrossingOut.of(_readable_crossing(each, reader)) for _, each in page],
         next=page[-1][0] if len(found) > limit else None,
     )
+
+
+def _readable_crossing(each: Crossing, reader: Reader) -> Crossing:
+    """Where it came from and where it would have gone, as far as the reader may know of these spaces."""
+    nowhere = SpaceId("")
+    if reader.hides_space(each.from_space_id):
+        each = replace(each, from_space=stand_in(1), from_space_id=nowhere)
+    return replace(each, to_space_id=nowhere) if reader.hides_space(each.to_space_id) else each

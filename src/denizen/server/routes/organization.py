@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from fastapi import Request
+from pydantic import JsonValue
 
-from denizen.access import roles
+from denizen.access import audit, roles
 from denizen.cycles import organization
 from denizen.server.auth import Caller, Owner, Person
 from denizen.server.context import context_of
@@ -36,8 +37,14 @@ def _shown(tx: Tx, caller: Caller) -> OrganizationDetail:
 
 def _change(tx: Tx, caller: Caller, change: OrganizationChange) -> OrganizationDetail:
     home = caller.entity.organization_id
+    changed: list[JsonValue] = []
     if change.name is not None:
         directory.rename_organization(tx, home, change.name)
+        changed.append("name")
     if change.settings is not None:
-        organization.change_settings(tx, home, change.settings.model_dump(exclude_unset=True))
+        settings = change.settings.model_dump(exclude_unset=True)
+        organization.change_settings(tx, home, settings)
+        changed += sorted(settings)
+    if changed:
+        audit.record(tx, home, caller.actor, "change_organization", fields=changed)
     return _shown(tx, caller)

@@ -6,6 +6,8 @@ from typing import Annotated
 
 from fastapi import Path, Request
 
+from denizen.agents.inspection import readable_goals, readable_notes, readable_plans
+from denizen.consciousness import privacy
 from denizen.ids import AgentId
 from denizen.plans import agenda, from_outside, goals, notes
 from denizen.plans.agenda import PlanDraft, When
@@ -98,7 +100,9 @@ def _past(tx: Tx, agent_id: str, caller: Caller) -> AgentId:
 
 
 def _goals(tx: Tx, agent_id: str, caller: Caller) -> GoalList:
-    return GoalList(goals=[GoalOut.of(each) for each in goals.goals_of(tx, _past(tx, agent_id, caller))])
+    agent = _past(tx, agent_id, caller)
+    found = readable_goals(goals.goals_of(tx, agent), privacy.reader(tx, agent, caller.entity.id))
+    return GoalList(goals=[GoalOut.of(each) for each in found])
 
 
 def _add_goal(tx: Tx, agent_id: str, caller: Caller, wanted: NewGoal) -> GoalOut:
@@ -110,8 +114,10 @@ def _add_goal(tx: Tx, agent_id: str, caller: Caller, wanted: NewGoal) -> GoalOut
 
 def _put_goal(tx: Tx, agent_id: str, caller: Caller, number: int, changes: ChangeGoal) -> GoalOut:
     text = None if changes.text is None else storable(changes.text)
-    change = GoalChange(number, text, changes.status, changes.priority)
-    return GoalOut.of(from_outside.set_goal(tx, _agent(tx, agent_id, caller), change))
+    agent = _agent(tx, agent_id, caller)
+    made = from_outside.set_goal(tx, agent, GoalChange(number, text, changes.status, changes.priority))
+    [shown] = readable_goals([made], privacy.reader(tx, agent, caller.entity.id))
+    return GoalOut.of(shown)
 
 
 def _delete_goal(tx: Tx, agent_id: str, caller: Caller, number: int) -> None:
@@ -119,7 +125,9 @@ def _delete_goal(tx: Tx, agent_id: str, caller: Caller, number: int) -> None:
 
 
 def _notes(tx: Tx, agent_id: str, caller: Caller) -> NoteList:
-    return NoteList(notes=[NoteOut.of(each) for each in notes.notes_of(tx, _past(tx, agent_id, caller))])
+    agent = _past(tx, agent_id, caller)
+    found = readable_notes(notes.notes_of(tx, agent), privacy.reader(tx, agent, caller.entity.id))
+    return NoteList(notes=[NoteOut.of(each) for each in found])
 
 
 def _put_note(tx: Tx, agent_id: str, caller: Caller, key: str, wanted: SetNote) -> NoteOut:
@@ -132,7 +140,9 @@ def _delete_note(tx: Tx, agent_id: str, caller: Caller, key: str) -> None:
 
 
 def _plans(tx: Tx, agent_id: str, caller: Caller) -> PlanList:
-    return PlanList(plans=[PlanOut.of(each) for each in agenda.plans_of(tx, _past(tx, agent_id, caller))])
+    agent = _past(tx, agent_id, caller)
+    found = readable_plans(agenda.plans_of(tx, agent), privacy.reader(tx, agent, caller.entity.id))
+    return PlanList(plans=[PlanOut.of(each) for each in found])
 
 
 def _put_plan(tx: Tx, agent_id: str, caller: Caller, name: str, wanted: SetPlan) -> PlanOut:

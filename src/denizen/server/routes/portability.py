@@ -12,8 +12,10 @@ import structlog
 from fastapi import Query, Request, Response
 from starlette.responses import StreamingResponse
 
+from denizen.access import audit
+from denizen.agents.registry import Agent
 from denizen.errors import DenizenError
-from denizen.server.auth import Admin, Owner, Person, require
+from denizen.server.auth import Admin, Caller, Owner, Person, require
 from denizen.server.context import context_of
 from denizen.server.gate import LINES
 from denizen.server.room import room
@@ -21,7 +23,7 @@ from denizen.server.routes.spaces import enter
 from denizen.server.routes.triggers import find_agent
 from denizen.server.shapes.examples import text_answer
 from denizen.server.shapes.portability import ImportedOut
-from denizen.storage.database import storable
+from denizen.storage.database import Tx, storable
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -40,10 +42,11 @@ _ANSWER: Final = text_answer(MEDIA_TYPE, "JSON Lines.", _FILE)
     responses=_ANSWER,
 )
 async def export_agent(request: Request, caller: Admin, agent_id: str) -> Response:
-    """Keys, tokens and secrets are not in it. Its last line says that it is whole: without that, ask again."""
+    """Keys, tokens and secrets are not in it, nor what comes from private spaces that you are not in: stand-ins say how
+    much that is. Its last line says that it is whole: without that, ask again."""
     runtime = context_of(request).runtime
-    agent = await runtime.db.read(find_agent, agent_id, caller, also_dead=True)
-    return _file(runtime.export_agent(agent))
+    agent = await runtime.db.write(_note_export, agent_id, caller)
+    return _file(runtime.export_agent(agent, reader=caller.entity))
 
 
 @router.get(
@@ -58,7 +61,19 @@ async def export_space(request: Request, caller: Person, space_id: str) -> Respo
     runtime = context_of(request).runtime
     space = await runtime.db.read(enter, space_id, caller.entity.id)
     require(caller, "admin")
+    await runtime.db.write(_note_export_of_space, space_id, caller)
     return _file(runtime.export_space(space))
+
+
+def _note_export(tx: Tx, agent_id: str, caller: Caller) -> Agent:
+    agent = find_agent(tx, agent_id, caller, also_dead=True)
+    audit.record(tx, caller.entity.organization_id, caller.actor, "export_agent", agent.id)
+    return agent
+
+
+def _note_export_of_space(tx: Tx, space_id: str, caller: Caller) -> None:
+    space = enter(tx, space_id, caller.entity.id)
+    audit.record(tx, caller.entity.organization_id, caller.actor, "export_space", space.id)
 
 
 def _file(lines: AsyncGenerator[str]) -> Response:
@@ -102,6 +117,7 @@ async def import_file(
             name=chosen[1],
             organization=caller.entity.organization_id,
             author=caller.author,
+            by=caller.actor,
         )
     return ImportedOut.of(made)
 

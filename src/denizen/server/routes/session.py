@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fastapi import Request, Response
 
-from denizen.access import tokens
+from denizen.access import audit, tokens
+from denizen.access.audit import Actor
 from denizen.access.tokens import Token
 from denizen.clock import SECOND, moment
 from denizen.server.auth import Authenticated, Caller, Person, check_same_site, cookie, guarded
@@ -14,6 +15,7 @@ from denizen.server.reach import Visit
 from denizen.server.room import room
 from denizen.server.routes.tokens import let_in, scope_for
 from denizen.server.shapes.access import CreateLogin, KnownToken, LoginCreated, OpenSession, SessionOpened
+from denizen.spaces import directory
 from denizen.storage.database import Tx
 
 router = room()
@@ -46,7 +48,7 @@ async def open_session(request: Request, response: Response, given: OpenSession)
     if "origin" in request.headers or "sec-fetch-site" in request.headers:
         check_same_site(context, visit, request)
     db = context.runtime.db
-    session, secret = await guarded(context, visit, given.secret, lambda: db.write(tokens.open_session, given.secret))
+    session, secret = await guarded(context, visit, given.secret, lambda: db.write(_open, given.secret))
     response.headers["Set-Cookie"] = cookie(visit, secret, _seconds(session, context.runtime.clock.now()))
     return SessionOpened(**KnownToken.of(session).model_dump(), page_key=tokens.halves(secret)[1])
 
@@ -70,7 +72,17 @@ def _create(tx: Tx, caller: Caller, named: str | None) -> tuple[Token, str]:
     person = let_in(tx, caller, named)
     # A link for another is theirs, and outlasts how its maker came in. Signing out elsewhere ends no other session.
     below = tokens.root(caller.token) if person.id == caller.entity.id else None
-    return tokens.create_login(tx, person.id, scope_for(tx, caller, person), below=below)
+    made = tokens.create_login(tx, person.id, scope_for(tx, caller, person), below=below)
+    audit.record(tx, caller.entity.organization_id, caller.actor, "create_login", person.id, token=made[0].id)
+    return made
+
+
+def _open(tx: Tx, secret: str) -> tuple[Token, str] | None:
+    opened = tokens.open_session(tx, secret)
+    if opened is not None:
+        who = directory.get_entity(tx, opened[0].entity_id)
+        audit.record(tx, who.organization_id, Actor(who.id, opened[0].id), "open_session", who.id)
+    return opened
 
 
 def _visit(request: Request) -> Visit:

@@ -8,7 +8,8 @@ from fastapi import Query, Request
 
 from denizen.agents import inspection, standing
 from denizen.agents.outlook import Outlook
-from denizen.errors import InvalidInput
+from denizen.consciousness import privacy
+from denizen.errors import InvalidInput, NotFound
 from denizen.ids import AgentId, SpaceId
 from denizen.reflection import records, state
 from denizen.reflection.books import AGENTS, Book
@@ -137,15 +138,18 @@ def asked_of(wanted: TryMetaprompt) -> str | Metaprompt:
 
 
 def _find(tx: Tx, agent_id: str, conversation_id: str, caller: Caller) -> tuple[AgentId, SpaceId]:
-    """Both, where the agent is one of the caller's organization and in that space."""
+    """Both, where the agent is one of the caller's organization and in that space, and the caller may read it."""
     agent, space = find_agent(tx, agent_id, caller, also_dead=True).id, SpaceId(storable(conversation_id))
     records.require_there(tx, agent, space)
+    if privacy.reader(tx, agent, caller.entity.id).hides_space(space):
+        raise NotFound("conversation", conversation_id)
     return agent, space
 
 
 def _list(tx: Tx, agent_id: str, caller: Caller) -> StanceList:
     agent = find_agent(tx, agent_id, caller, also_dead=True).id
-    return StanceList(stances=[StandingOut.standing(each) for each in inspection.standings(tx, agent)])
+    reader = privacy.reader(tx, agent, caller.entity.id)
+    return StanceList(stances=[StandingOut.standing(each) for each in inspection.standings(tx, agent, reader)])
 
 
 def _get(tx: Tx, agent_id: str, conversation_id: str, caller: Caller) -> StanceOut:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import Query, Request
 
-from denizen.access import roles, tokens
+from denizen.access import audit, roles, tokens
 from denizen.access.roles import Role
 from denizen.access.tokens import Token
 from denizen.clock import instant
@@ -117,7 +117,9 @@ def _create(tx: Tx, caller: Caller, wanted: CreateToken) -> tuple[Token, str]:
         role = scope_for(tx, caller, entity)
         role = roles.lesser(role, wanted.role or role)
     expires_at = None if wanted.expires_at is None else instant(wanted.expires_at)
-    return tokens.create(tx, entity.id, wanted.name, role=role, expires_at=expires_at)
+    made = tokens.create(tx, entity.id, wanted.name, role=role, expires_at=expires_at)
+    _record(tx, caller, "create_token", made[0])
+    return made
 
 
 def _rotate(tx: Tx, caller: Caller, token_id: str) -> tuple[Token, str]:
@@ -125,11 +127,21 @@ def _rotate(tx: Tx, caller: Caller, token_id: str) -> tuple[Token, str]:
     if token.entity_id == caller.entity.id:
         # Else a token of small scope would be worth as much as the greatest of its owner.
         require(caller, roles.lesser(roles.role_of(tx, token.entity_id) or "member", token.role))
-    return tokens.rotate(tx, token.id)
+    made = tokens.rotate(tx, token.id)
+    _record(tx, caller, "rotate_token", made[0])
+    return made
 
 
 def _revoke(tx: Tx, caller: Caller, token_id: str) -> None:
-    tokens.revoke(tx, _get(tx, caller, token_id).id)
+    token = _get(tx, caller, token_id)
+    tokens.revoke(tx, token.id)
+    if token.revoked_at is None:
+        _record(tx, caller, "revoke_token", token)
+
+
+def _record(tx: Tx, caller: Caller, action: str, token: Token) -> None:
+    home = caller.entity.organization_id
+    audit.record(tx, home, caller.actor, action, token.entity_id, token=token.id, role=token.role, kind=token.kind)
 
 
 def _get(tx: Tx, caller: Caller, token_id: str) -> Token:

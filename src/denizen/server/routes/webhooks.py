@@ -30,7 +30,7 @@ async def create_webhook(request: Request, caller: Admin, agent_id: str, wanted:
     runtime = context_of(request).runtime
     agent = await runtime.db.read(find_agent, agent_id, caller)
     webhook, secret = await runtime.create_webhook(
-        agent, wanted.name, scheme=wanted.scheme, secret=wanted.secret, urgent=wanted.urgent
+        agent, wanted.name, scheme=wanted.scheme, secret=wanted.secret, urgent=wanted.urgent, by=caller.actor
     )
     return WebhookCreated(webhook=WebhookOut.of(webhook), secret=secret)
 
@@ -39,7 +39,7 @@ async def create_webhook(request: Request, caller: Admin, agent_id: str, wanted:
 async def revoke_webhook(request: Request, caller: Admin, webhook_id: str) -> None:
     """Nothing is received there any more. Closing it twice is closing it once."""
     runtime = context_of(request).runtime
-    await runtime.revoke_webhook(await runtime.db.read(_one, webhook_id, caller))
+    await runtime.revoke_webhook(await runtime.db.read(_one, webhook_id, caller), by=caller.actor)
 
 
 @router.post(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -16,6 +16,7 @@ from denizen.clock import moment
 from denizen.consciousness.layers import Block, blocks
 from denizen.consciousness.layers import Lived as Told
 from denizen.consciousness.log import Dated, Entry, EntryKind, text_of
+from denizen.consciousness.privacy import Run
 from denizen.consciousness.recall.fetching import Found
 from denizen.consciousness.replay import Rebuilt, as_object
 from denizen.consciousness.selfhood import Era
@@ -182,10 +183,24 @@ class CycleOut(BaseModel):
     tools: Annotated[list[str], Field(description="That its model called, each once, in the order of the calls.")] = []
     people: Annotated[list[str], Field(description="Whom it heard, by name: people, agents, services.")] = []
     spaces: Annotated[list[str], Field(description="Where something was said, by name.")] = []
+    private: Annotated[
+        int,
+        Field(description="How many of its entries are not shown: they come from a private space that you are not in."),
+    ] = 0
+    private_spaces: Annotated[
+        list[str], Field(description="For owners: the ids of these spaces, which they can open for an hour.")
+    ] = []
 
     @classmethod
-    def of(cls, record: CycleRecord, answers: Answers | None = None, told: Told | None = None) -> CycleOut:
-        return cls(**_cycle(record, answers, told))
+    def of(
+        cls,
+        record: CycleRecord,
+        answers: Answers | None = None,
+        told: Told | None = None,
+        private: int = 0,
+        private_spaces: Sequence[str] = (),
+    ) -> CycleOut:
+        return cls(**_cycle(record, answers, told, private), private_spaces=list(private_spaces))
 
     @classmethod
     def of_open(cls, record: OpenRecord) -> CycleOut:
@@ -222,7 +237,7 @@ class CycleOut(BaseModel):
         )
 
 
-def _cycle(record: CycleRecord, answers: Answers | None, told: Told | None) -> dict[str, Any]:
+def _cycle(record: CycleRecord, answers: Answers | None, told: Told | None, private: int) -> dict[str, Any]:
     return {
         "id": record.id,
         "number": record.number,
@@ -238,9 +253,10 @@ def _cycle(record: CycleRecord, answers: Answers | None, told: Told | None) -> d
         "cache_read_tokens": 0 if answers is None else answers.usage.cache_read,
         "cache_write_tokens": 0 if answers is None else answers.usage.cache_write,
         "dollars": record.cost_micros / 1_000_000,
-        "tools": [] if answers is None else list(answers.tools),
-        "people": [] if told is None else list(told.people.values()),
-        "spaces": [] if told is None else list(told.places.values()),
+        "tools": [] if answers is None or private else list(answers.tools),
+        "people": [] if told is None or private else list(told.people.values()),
+        "spaces": [] if told is None or private else list(told.places.values()),
+        "private": private,
     }
 
 
@@ -328,10 +344,21 @@ class CycleDetail(CycleOut):
 
     @classmethod
     def made_of(
-        cls, record: CycleRecord, entries: list[Entry], answers: Answers | None, told: Told | None
+        cls,
+        record: CycleRecord,
+        entries: list[Entry],
+        answers: Answers | None,
+        told: Told | None,
+        private: int,
+        private_spaces: Sequence[str],
     ) -> CycleDetail:
         steps, rest = _steps(entries)
-        return cls(**_cycle(record, answers, told), each_step=steps, after=rest)
+        return cls(
+            **_cycle(record, answers, told, private),
+            private_spaces=list(private_spaces),
+            each_step=steps,
+            after=rest,
+        )
 
 
 def _steps(entries: list[Entry]) -> tuple[list[StepOut], list[Shown]]:
@@ -393,6 +420,9 @@ class RequestOut(BaseModel):
     tokens: Annotated[int, Field(description="Of the messages, estimated.")]
     response: JsonValue
     results: Annotated[JsonValue, Field(description="What the calls of the response gave; null: it made none.")]
+    private: Annotated[
+        bool, Field(description="Whether something from private spaces that you are not in is left out.")
+    ] = False
 
     @classmethod
     def of(cls, rebuilt: Rebuilt) -> RequestOut:
@@ -456,15 +486,38 @@ class LogEntry(BaseModel):
         at=NINE,
         tokens=96,
         message={"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "[INBOX] …"}]},
+        private=0,
     )
 
     seq: Annotated[int, Field(description="Its place in the agent's life: 1, 2, 3, without holes.")]
     cycle: Annotated[int | None, Field(description="The number of its cycle; null while that is open.")]
     cycle_id: str
-    kind: EntryKind
+    kind: EntryKind | Literal["private"]
     at: datetime
     tokens: Annotated[int, Field(description="Estimated.")]
-    message: Annotated[JsonValue, Field(description="In the form of Pydantic AI.")]
+    message: Annotated[JsonValue, Field(description="In the form of Pydantic AI; null where it is private.")]
+    private: Annotated[
+        int,
+        Field(
+            description="How many entries this one stands for, itself among them: they come from a private space that "
+            "you are not in. 0: it is an entry itself."
+        ),
+    ] = 0
+
+    @classmethod
+    def of_private(cls, first: Dated, run: Run) -> LogEntry:
+        """One that stands for all entries of the run."""
+        entry = first.entry
+        return cls(
+            seq=entry.seq,
+            cycle=first.cycle,
+            cycle_id=entry.cycle_id,
+            kind="private",
+            at=moment(first.at),
+            tokens=sum(each.tokens for each in run.entries),
+            message=None,
+            private=len(run.entries),
+        )
 
     @classmethod
     def of(cls, each: Dated) -> LogEntry:
@@ -702,7 +755,7 @@ class MindOut(BaseModel):
     last_cycles: list[CycleOut]
 
     @classmethod
-    def of(cls, found: Inspection, era: Era) -> MindOut:
+    def of(cls, found: Inspection) -> MindOut:
         agent = found.agent
         return cls(
             id=agent.id,
@@ -715,7 +768,7 @@ class MindOut(BaseModel):
             held_until=None if found.held_until is None else moment(found.held_until),
             resting=RestingOut.of(found.resting),
             cycles=found.cycle_count,
-            window=_window(found, era),
+            window=_window(found, found.era),
             inbox=[LaneOut.of(each) for each in found.lanes],
             dead=[EventOut.of(each) for each in found.dead],
             goals=[GoalOut.of(each) for each in found.goals],
@@ -727,7 +780,7 @@ class MindOut(BaseModel):
             organization_budget=None if found.shared_budget is None else Limits.of(found.shared_budget),
             today=UsedOut.of(found.today),
             seven_days=UsedOut.of(found.week),
-            last_cycles=[CycleOut.of(each.record, each.answers) for each in found.cycles],
+            last_cycles=[CycleOut.of(each.record, each.answers, None, each.private) for each in found.cycles],
         )
 
 

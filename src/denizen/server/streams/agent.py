@@ -14,6 +14,7 @@ from pydantic_ai.messages import ModelResponse
 
 from denizen.access import roles
 from denizen.agents import registry
+from denizen.agents.inspection import readable_record
 from denizen.agents.registry import Presence
 from denizen.bus.streams import (
     WANTED,
@@ -34,13 +35,14 @@ from denizen.bus.streams import (
     wanted_payload,
 )
 from denizen.clock import moment
-from denizen.consciousness import log
+from denizen.consciousness import log, privacy
 from denizen.consciousness.log import Entry
+from denizen.consciousness.privacy import stand_in
 from denizen.cycles import ledger, records
 from denizen.cycles.records import CycleRecord, Glance, calls_of
 from denizen.cycles.routing import model_of
 from denizen.errors import NotFound
-from denizen.ids import AgentId, CycleId, EntityId, SpaceId
+from denizen.ids import AgentId, CycleId, EntityId, MessageId, SpaceId
 from denizen.inbox import delivery
 from denizen.models.prices import usage_of
 from denizen.reflection.books import AGENTS
@@ -62,6 +64,7 @@ from denizen.server.streams.events import (
     typed_event,
 )
 from denizen.spaces import directory, posting
+from denizen.spaces.posting import Message
 from denizen.storage.database import Tx
 from denizen.tools import effects
 from denizen.tools.effects import EffectRecord
@@ -106,9 +109,33 @@ def _require(tx: Tx, reader: _Reader) -> None:
         raise NotFound("agent", reader.agent_id)
 
 
-def _stance(tx: Tx, reader: _Reader, space_id: SpaceId) -> AgentStance:
+def _stance(tx: Tx, reader: _Reader, space_id: SpaceId) -> AgentStance | None:
     _require(tx, reader)
+    if privacy.reader(tx, reader.agent_id, reader.entity_id).hides_space(space_id):
+        return None
     return AgentStance(agent=reader.agent_id, stance=StanceOut.of(AGENTS.stance(tx, reader.agent_id, space_id)))
+
+
+def _readable_spaces(tx: Tx, reader: _Reader) -> list[SpaceId]:
+    """The spaces of the agent that the reader may be told of."""
+    may_read = privacy.reader(tx, reader.agent_id, reader.entity_id)
+    return [each.id for each in directory.spaces_of(tx, reader.agent_id) if not may_read.hides_space(each.id)]
+
+
+def _message(tx: Tx, reader: _Reader, message_id: MessageId) -> Message | None:
+    """The message, unless it stands where the reader may not read: a space can become private at any time."""
+    message = posting.get_message(tx, message_id)
+    hidden = privacy.reader(tx, reader.agent_id, reader.entity_id).hides_space(message.space_id)
+    return None if hidden else message
+
+
+def _why(tx: Tx, reader: _Reader, cycle_id: CycleId) -> str:
+    """Why a cycle came to nothing, as far as the reader may know."""
+    end = ledger.end_of(tx, reader.agent_id, cycle_id)
+    if end is None:
+        return ""
+    hidden = privacy.reader(tx, reader.agent_id, reader.entity_id).hides_cycle(cycle_id)
+    return stand_in(1) if end.why and hidden else end.why
 
 
 def _look(tx: Tx, reader: _Reader, after: int, told: _Told | None) -> _Life:
@@ -116,8 +143,10 @@ def _look(tx: Tx, reader: _Reader, after: int, told: _Told | None) -> _Life:
     presence = registry.presence(tx, reader.agent_id)
     if not reader.admin:
         return _Life(presence, [], [])
-    spaces = [each.id for each in directory.spaces_of(tx, reader.agent_id)]
-    lived = records.cycles_after(tx, reader.agent_id, after, limit=PAGE)
+    may_read = privacy.reader(tx, reader.agent_id, reader.entity_id)
+    spaces = _readable_spaces(tx, reader)
+    found = records.cycles_after(tx, reader.agent_id, after, limit=PAGE)
+    lived = [readable_record(tx, each, may_read)[0] for each in found]
     now = records.glance(tx, reader.agent_id)
     if now is None:
         return _Life(presence, spaces, lived)
@@ -154,8 +183,8 @@ class AgentStory:
         return frozenset({agent_topic(self._agent_id), entity_topic(self._agent_id), *self._by_topic})
 
     async def approach(self) -> None:
-        spaces = await self._runtime.db.read(directory.spaces_of, self._agent_id)
-        self._by_topic = {space_topic(each.id): each.id for each in spaces}
+        spaces = await self._runtime.db.read(_readable_spaces, self._reader)
+        self._by_topic = {space_topic(each): each for each in spaces}
 
     async def begin(self) -> None:
         life = await self._look()
@@ -202,13 +231,17 @@ class AgentStory:
             case AgentBudget() | AgentAlert():
                 await self._say(live_event(frame.to_payload()))
             case StanceChanged():
-                await self._say(typed_event(await self._runtime.db.read(_stance, self._reader, frame.space)))
+                stance = await self._runtime.db.read(_stance, self._reader, frame.space)
+                if stance is not None:
+                    await self._say(typed_event(stance))
             case MessageCreated():
-                if frame.author == self._agent_id:
+                if frame.author == self._agent_id and where is not None:
                     self._live.said(frame.id)
-                    await self._say(message_event(await self._runtime.db.read(posting.get_message, frame.id)))
+                    message = await self._runtime.db.read(_message, self._reader, frame.id)
+                    if message is not None:
+                        await self._say(message_event(message))
             case StreamStarted() | StreamDelta() | StreamAborted():
-                if frame.agent == self._agent_id:
+                if frame.agent == self._agent_id and (where is not None or isinstance(frame, StreamAborted)):
                     await self._say_live(self._live.hear(frame, where))
                     if wanted := self._live.wanted():
                         self._want(wanted)
@@ -279,8 +312,7 @@ class AgentStory:
         """Of a cycle that was skipped or has failed only the ledger tells."""
         if frame.what not in ("skipped", "undone", "postponed"):
             return
-        end = await self._runtime.db.read(ledger.end_of, self._agent_id, frame.cycle)
-        why = "" if end is None else end.why
+        why = await self._runtime.db.read(_why, self._reader, frame.cycle)
         if frame.what == "skipped":
             skipped = CycleSkipped(agent=self._agent_id, cycle=frame.cycle, reason=why)
             await self._say(typed_event(skipped))

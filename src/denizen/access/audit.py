@@ -1,0 +1,232 @@
+"""The audit log: who changed what, and when. Rows are added in the transaction of the change, and never changed.
+
+An entry holds ids, not names: whoever is forgotten is forgotten here as well, and the fact stays. It never holds a
+secret: what looks like one is masked, and values of keys and definitions are not in it at all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple
+
+from pydantic import JsonValue
+from sqlalchemy import Integer, bindparam, func, literal, select
+
+from denizen.ids import EntityId, OrganizationId
+from denizen.masking import masked
+from denizen.storage.database import Tx, insert_into, statement
+from denizen.storage.schema import audit, entities, memberships, openings, spaces
+
+Kind = Literal[
+    "people",
+    "tokens",
+    "keys",
+    "webhooks",
+    "agents",
+    "budgets",
+    "settings",
+    "exports",
+    "forgetting",
+    "private spaces",
+]
+
+
+class Action(NamedTuple):
+    """Something that is audited."""
+
+    kind: Kind
+    words: str
+    """What was done, as a sentence without its subject."""
+
+
+ACTIONS: Final[Mapping[str, Action]] = {
+    "create_entity": Action("people", "added"),
+    "change_entity": Action("people", "changed the name or role of"),
+    "remove_entity": Action("people", "removed"),
+    "link_identity": Action("people", "linked an identity provider account to"),
+    "unlink_identity": Action("people", "unlinked an identity provider account from"),
+    "create_token": Action("tokens", "created an access token for"),
+    "rotate_token": Action("tokens", "gave a new secret to an access token of"),
+    "revoke_token": Action("tokens", "revoked an access token of"),
+    "create_login": Action("tokens", "created a login link for"),
+    "open_session": Action("tokens", "signed in"),
+    "set_key": Action("keys", "saved the key"),
+    "delete_key": Action("keys", "deleted the key"),
+    "create_webhook": Action("webhooks", "created a webhook of"),
+    "revoke_webhook": Action("webhooks", "closed a webhook of"),
+    "create_agent": Action("agents", "created the agent"),
+    "edit_agent": Action("agents", "changed the agent"),
+    "delete_agent": Action("agents", "deleted the agent"),
+    "fork_agent": Action("agents", "forked the agent"),
+    "suspend_agent": Action("agents", "suspended the agent"),
+    "resume_agent": Action("agents", "resumed the agent"),
+    "apply": Action("agents", "applied definitions"),
+    "import_file": Action("agents", "imported"),
+    "put_budget": Action("budgets", "changed the organization's budget"),
+    "change_organization": Action("settings", "changed the organization's settings"),
+    "change_organization_memory": Action("settings", "changed long-term memory settings"),
+    "export_agent": Action("exports", "exported the agent"),
+    "export_space": Action("exports", "exported the space"),
+    "export_audit": Action("exports", "exported the audit log"),
+    "forget": Action("forgetting", "had something forgotten"),
+    "forget_memory": Action("forgetting", "had a memory forgotten"),
+    "open_private_space": Action("private spaces", "opened a private space"),
+}
+"""By the name of the operation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who makes a change."""
+
+    entity_id: EntityId | None = None
+    """None: whoever runs the server, on its own machine."""
+    token_id: str | None = None
+
+
+OPERATOR: Final = Actor()
+
+_add = insert_into(
+    audit, "organization_id", "created_at", "by_id", "token_id", "kind", "action", "subject_id", "detail"
+)
+
+
+def record(
+    tx: Tx, organization_id: OrganizationId, by: Actor, action: str, subject_id: str | None = None, **detail: JsonValue
+) -> None:
+    """The change that this transaction makes is in the audit log. `detail` holds no names of people."""
+    tx.run(
+        _add,
+        organization_id=organization_id,
+        created_at=tx.now,
+        by_id=by.entity_id,
+        token_id=by.token_id,
+        kind=ACTIONS[action].kind,
+        action=action,
+        subject_id=subject_id,
+        detail=json.dumps(_masked(detail), ensure_ascii=False),
+    )
+
+
+def _masked(value: JsonValue) -> JsonValue:
+    match value:
+        case str():
+            return masked(value)
+        case dict():
+            return {name: _masked(each) for name, each in value.items()}
+        case list():
+            return [_masked(each) for each in value]
+        case _:
+            return value
+
+
+# Reading
+
+
+class Named(NamedTuple):
+    """Someone or something that an entry names, as it is called now."""
+
+    id: str
+    handle: str
+    """Empty for a space."""
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One change."""
+
+    number: int
+    at: int
+    by: Named | None
+    """None: whoever runs the server, on its own machine."""
+    token_id: str | None
+    kind: str
+    action: str
+    subject_id: str | None
+    subject: Named | None
+    """What was changed, where it has a name that the reader may know."""
+    detail: dict[str, Any]
+    reason: str | None
+    """Of a private space that was opened."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which entries are looked for; None: any."""
+
+    by: EntityId | None = None
+    kind: Kind | None = None
+    since: int | None = None
+    until: int | None = None
+    """Up to, not with, this moment."""
+    before: int | None = None
+    """Only entries with a smaller number."""
+
+
+_END: Final = 2**62
+_by, _subject = entities.alias("by"), entities.alias("subject")
+_visible = (spaces.c.private == 0) | (
+    select(literal(1))
+    .where(memberships.c.space_id == spaces.c.id, memberships.c.entity_id == bindparam("reader"))
+    .exists()
+)
+_page = statement(
+    select(
+        audit.c.number, audit.c.created_at, audit.c.by_id, _by.c.handle, _by.c.name, audit.c.token_id, audit.c.kind,
+        audit.c.action, audit.c.subject_id, _subject.c.handle, func.coalesce(_subject.c.name, spaces.c.name),
+        audit.c.detail, openings.c.reason,
+    )
+    .select_from(
+        audit.outerjoin(_by, _by.c.id == audit.c.by_id)
+        .outerjoin(_subject, _subject.c.id == audit.c.subject_id)
+        .outerjoin(spaces, (spaces.c.id == audit.c.subject_id) & _visible)
+        .outerjoin(openings, (openings.c.id == audit.c.subject_id))
+    )
+    .where(
+        audit.c.organization_id == bindparam("organization_id"),
+        audit.c.number < bindparam("before"),
+        audit.c.created_at >= bindparam("since"),
+        audit.c.created_at < bindparam("until"),
+        (bindparam("any_person", type_=Integer) == 1) | (audit.c.by_id == bindparam("person")),
+        (bindparam("any_kind", type_=Integer) == 1) | (audit.c.kind == bindparam("kind")),
+    )
+    .order_by(audit.c.number.desc())
+    .limit(bindparam("limit"))
+)  # fmt: skip
+
+
+def entries(tx: Tx, organization_id: OrganizationId, reader: EntityId, wanted: Wanted, *, limit: int) -> list[Entry]:
+    """The newest entries that are wanted, the newest first. The names of private spaces are for their members."""
+    rows = tx.all(
+        _page,
+        organization_id=organization_id,
+        reader=reader,
+        before=_END if wanted.before is None else wanted.before,
+        since=0 if wanted.since is None else wanted.since,
+        until=_END if wanted.until is None else wanted.until,
+        any_person=int(wanted.by is None),
+        person=wanted.by or "",
+        any_kind=int(wanted.kind is None),
+        kind=wanted.kind or "",
+        limit=limit,
+    )
+    return [_entry(*row) for row in rows]
+
+
+def _entry(*row: Any) -> Entry:
+    number, at, by, by_handle, by_name, token, kind, action, subject, handle, name, detail, reason = row
+    return Entry(
+        number=number,
+        at=at,
+        by=None if by is None else Named(by, by_handle or "", by_name or ""),
+        token_id=token,
+        kind=kind,
+        action=action,
+        subject_id=subject,
+        subject=None if name is None else Named(subject, handle or "", name),
+        detail=json.loads(detail),
+        reason=reason,
+    )

@@ -1,0 +1,50 @@
+"""From which spaces an agent's goals, notes and plans come: those of the cycle in which it made them.
+
+A goal, note or plan without an origin was set by a person or by a definition.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from sqlalchemy import bindparam, delete, select
+
+from denizen.ids import AgentId
+from denizen.storage.database import Tx, insert_ignore, statement
+from denizen.storage.schema import fact_spaces
+
+_add = insert_ignore(fact_spaces, ("agent_id", "fact", "space_id"))
+_remove = statement(
+    delete(fact_spaces).where(fact_spaces.c.agent_id == bindparam("agent"), fact_spaces.c.fact == bindparam("of_fact"))
+)
+_of_agent = statement(
+    select(fact_spaces.c.fact, fact_spaces.c.space_id).where(fact_spaces.c.agent_id == bindparam("agent_id"))
+)
+_of_fact = statement(
+    select(fact_spaces.c.space_id).where(
+        fact_spaces.c.agent_id == bindparam("agent_id"), fact_spaces.c.fact == bindparam("fact")
+    )
+)
+
+
+def set_origin(tx: Tx, agent_id: AgentId, facts: Iterable[str], space_ids: Iterable[str] = ()) -> None:
+    """These facts come from these spaces and no others; without any, a person has set them."""
+    spaces = list(space_ids)
+    for fact in facts:
+        tx.run(_remove, agent=agent_id, of_fact=fact)
+        if spaces:
+            tx.many(_add, [{"agent_id": agent_id, "fact": fact, "space_id": each} for each in spaces])
+
+
+def origins_of(tx: Tx, agent_id: AgentId) -> dict[str, frozenset[str]]:
+    """The spaces of each fact of the agent that has an origin, by its key: `goal:1`, `note:key`, `plan:id`."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for fact, space_id in tx.all(_of_agent, agent_id=agent_id):
+        found[fact].add(space_id)
+    return {fact: frozenset(spaces) for fact, spaces in found.items()}
+
+
+def origin_of(tx: Tx, agent_id: AgentId, fact: str) -> list[str]:
+    """The spaces of one fact, in order."""
+    return sorted(row[0] for row in tx.all(_of_fact, agent_id=agent_id, fact=fact))

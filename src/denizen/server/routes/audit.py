@@ -1,0 +1,118 @@
+"""The audit log: who changed what, and when; and opening a private space, which is kept there."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+from datetime import datetime
+from typing import Annotated, Final, get_args
+
+from fastapi import Query, Request, Response
+from starlette.responses import StreamingResponse
+
+from denizen.access import audit, openings
+from denizen.access.audit import Entry, Kind, Wanted
+from denizen.access.openings import Opening
+from denizen.app import Runtime
+from denizen.clock import instant
+from denizen.ids import SpaceId
+from denizen.server.auth import Admin, Caller, Owner
+from denizen.server.context import context_of
+from denizen.server.gate import LINES
+from denizen.server.room import room
+from denizen.server.routes.tokens import find_entity
+from denizen.server.shapes.audit import AuditEntry, AuditPage, OpeningOut, OpenSpace
+from denizen.server.shapes.examples import text_answer
+from denizen.storage.database import Tx, storable
+
+router = room()
+
+_AT_ONCE: Final = 500
+_EXAMPLE: Final = '{"number":12,"action":"change_entity"}\n'
+
+By = Annotated[str | None, Query(max_length=100, description="Only changes by this person: an id or a `@handle`.")]
+OfKind = Annotated[Kind | None, Query(description="Only changes of this kind.")]
+Since = Annotated[datetime | None, Query(description="Only changes from this time on.")]
+Until = Annotated[datetime | None, Query(description="Only changes before this time.")]
+
+
+@router.get("/api/audit", summary="The audit log: who changed what")
+async def list_audit(
+    request: Request,
+    caller: Admin,
+    by: By = None,
+    kind: OfKind = None,
+    since: Since = None,
+    until: Until = None,
+    before: Annotated[int | None, Query(ge=0, le=2**62)] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> AuditPage:
+    """Changes in your organization, the newest first: roles, tokens, keys, agents, budgets, settings, exports, what was
+    forgotten, private spaces that were opened. Never a secret."""
+    found = await context_of(request).runtime.db.read(_page, caller, by, _wanted(kind, since, until, before), limit + 1)
+    page = found[:limit]
+    return AuditPage(
+        entries=[AuditEntry.of(each) for each in page],
+        next=page[-1].number if len(found) > limit else None,
+        kinds=list(get_args(Kind)),
+    )
+
+
+@router.get(
+    "/api/audit/export",
+    summary="The audit log, as a file",
+    response_class=Response,
+    responses=text_answer(LINES[0], "JSON Lines, the newest first.", _EXAMPLE),
+)
+async def export_audit(
+    request: Request, caller: Admin, by: By = None, kind: OfKind = None, since: Since = None, until: Until = None
+) -> Response:
+    """Every entry that `GET /api/audit` would show, one a line. The export is in the log itself, from then on."""
+    runtime = context_of(request).runtime
+    newest = await runtime.db.write(_note_export, caller)
+    return StreamingResponse(_lines(runtime, caller, by, _wanted(kind, since, until, newest)), media_type=LINES[0])
+
+
+async def _lines(runtime: Runtime, caller: Caller, by: str | None, wanted: Wanted) -> AsyncGenerator[str]:
+    while True:
+        found = await runtime.db.read(_page, caller, by, wanted, _AT_ONCE)
+        for each in found:
+            yield AuditEntry.of(each).model_dump_json() + "\n"
+        if len(found) < _AT_ONCE:
+            return
+        wanted = replace(wanted, before=found[-1].number)
+
+
+def _wanted(kind: Kind | None, since: datetime | None, until: datetime | None, before: int | None) -> Wanted:
+    return Wanted(
+        kind=kind,
+        since=None if since is None else instant(since),
+        until=None if until is None else instant(until),
+        before=before,
+    )
+
+
+def _page(tx: Tx, caller: Caller, by: str | None, wanted: Wanted, limit: int) -> list[Entry]:
+    who = None if by is None else find_entity(tx, caller, by).id
+    return audit.entries(tx, caller.entity.organization_id, caller.entity.id, replace(wanted, by=who), limit=limit)
+
+
+def _note_export(tx: Tx, caller: Caller) -> int | None:
+    """The number of the entry that tells of the export: the file holds those before it."""
+    audit.record(tx, caller.entity.organization_id, caller.actor, "export_audit")
+    found = audit.entries(tx, caller.entity.organization_id, caller.entity.id, Wanted(), limit=1)
+    return found[0].number if found else None
+
+
+@router.post("/api/spaces/{space_id}/open", status_code=201, summary="Open a private space for an hour")
+async def open_private_space(request: Request, caller: Owner, space_id: str, wanted: OpenSpace) -> OpeningOut:
+    """You can read a private space that you are not in: its messages, and what agents know from it.
+
+    Its members are told in the space who opened it, why and how long, and the audit log keeps it.
+    """
+    return OpeningOut.of(await context_of(request).runtime.db.write(_open, caller, space_id, wanted.reason))
+
+
+def _open(tx: Tx, caller: Caller, space_id: str, reason: str) -> Opening:
+    where = SpaceId(storable(space_id))
+    return openings.open_private_space(tx, caller.entity.organization_id, caller.actor, where, storable(reason))

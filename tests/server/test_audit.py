@@ -1,0 +1,239 @@
+"""The audit log: every operation that changes who may do what writes one entry, in the transaction of the change."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from sqlalchemy import func, select
+
+from denizen.access import audit, roles
+from denizen.app import Runtime
+from denizen.server.application import create_app
+from denizen.server.permissions import permissions
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import audit as audit_table
+from tests.server import small_town
+from tests.server.conftest import SEALED_WITH, Built, House, served
+from tests.world import UNHURRIED, open_world
+
+NOT_AUDITED = {
+    # What people say to each other and to agents, and where.
+    "post_message", "edit_message", "delete_message", "mark_read", "create_space", "change_space", "let_agents_go_on",
+    "add_member", "change_member", "remove_member", "private_space", "ask_for_answer", "chat", "complete_chat", "embed",
+    "answer_call", "answer_by_address", "trigger", "receive_webhook", "close_session", "change_memory",
+    "change_conversation_memory",
+    # Panels are spaces.
+    "create_panel", "change_panel", "add_advisor", "switch_group", "import_advisors", "order_advisors",
+    "suggest_advisors", "remove_advisor", "change_advisor", "foretell_cost", "ask_panel", "cancel_round",
+    "begin_crosstalk", "retry_round", "want_synthesis", "begin_vote",
+    # What an agent has in mind: told to it, and in its own log.
+    "add_goal", "put_goal", "delete_goal", "put_note", "delete_note", "put_plan", "delete_plan", "requeue_event",
+    "mark_event_urgent", "set_stance_settings", "set_state", "reset_state", "try_metaprompt", "rethink", "try_again",
+    "set_voice_state", "reset_voice_state", "try_voice_metaprompt", "try_profile",
+}  # fmt: skip
+"""The operations that change something and are in no audit log. A new one has to be put here, or into `ACTIONS`."""
+
+_count = statement(select(func.count()).select_from(audit_table))
+_last = statement(
+    select(audit_table.c.action, audit_table.c.kind, audit_table.c.by_id, audit_table.c.token_id)
+    .order_by(audit_table.c.number.desc())
+    .limit(1)
+)
+WRITING = [each for each in permissions(create_app(Runtime())) if each.method != "GET"]
+
+
+def test_every_operation_that_changes_something_is_audited_or_listed() -> None:
+    known = set(audit.ACTIONS) | NOT_AUDITED
+    assert sorted(each.operation for each in WRITING if each.operation not in known) == []
+    assert not set(audit.ACTIONS) & NOT_AUDITED
+    operations = {each.operation for each in permissions(create_app(Runtime()))}
+    assert sorted((set(audit.ACTIONS) | NOT_AUDITED) - operations) == []
+
+
+def _entries(tx: Tx) -> int:
+    row = tx.one(_count)
+    return row[0] if row else 0
+
+
+LINES = {"Content-Type": "application/jsonl"}
+BODIES: dict[str, Any] = {
+    "change_entity": {"role": "admin"},
+    "change_organization": {"name": "Another home"},
+    "change_organization_memory": {"enabled": False},
+    "create_token": {"name": "A token"},
+    "create_login": {},
+    "put_budget": {"tokens_per_day": 1_000},
+    "edit_agent": {"instructions": "Be brief."},
+    "set_key": {"value": "sk-canary-0123456789", "whose": "organization"},
+    "create_webhook": {"name": "hook", "secret": "canary-of-a-webhook"},
+    "fork_agent": {"handle": "forked"},
+    "create_agent": {"name": "Nina", "model": "demo"},
+    "create_entity": {"kind": "human", "name": "Nell"},
+    "apply": {"documents": [{"place": "x", "document": {"name": "Zed", "model": "demo"}}]},
+}
+LAST = ("remove_entity", "delete_agent", "forget")
+
+
+async def test_each_audited_operation_writes_one_entry(built: Built, tmp_path: Path) -> None:
+    """Asked as the owner, with the ids of the town, one after the other; what takes something away comes last."""
+    path = tmp_path / "denizen.db"
+    path.write_bytes(built.database.read_bytes())
+    description, town = small_town.description(), built.town
+    asked: Counter[str] = Counter()
+    wrong: list[str] = []
+    async with (
+        open_world(f"sqlite:///{path}", secret_key=SEALED_WITH, pace=UNHURRIED) as world,
+        served(world) as house,
+    ):
+        order = sorted(
+            (each for each in permissions(create_app(Runtime())) if each.operation in audit.ACTIONS),
+            key=lambda each: (each.operation in LAST, each.method == "DELETE", each.path),
+        )
+        for each in order:
+            operation = description["paths"][each.path][each.method.lower()]
+            body = BODIES.get(each.operation, small_town.body_of(description, operation, town.home, all_fields=False))
+            if each.operation == "open_session":
+                made = await _call(house, town, "POST", "/api/logins", {})
+                body = {"secret": made["secret"]}
+            if each.operation == "forget":
+                body = {"kind": "message", "id": town.home.ids["message"]}
+            if each.operation in ("link_identity", "unlink_identity"):
+                continue  # needs an identity provider: test_oidc
+            if each.operation == "open_private_space":
+                continue  # of a space that the owner is not in: test_openings
+            if each.operation == "import_file":
+                continue  # below
+            before = await world.denizen.db.read(_entries)
+            headers = {"Authorization": f"Bearer {town.secrets['owner']}"}
+            answer = await house.client.request(
+                each.method,
+                small_town.filled(each.path, town.home, "owner"),
+                headers={} if each.operation == "open_session" else headers,
+                params=small_town.needed(operation),
+                json=body,
+            )
+            written = await world.denizen.db.read(_entries) - before
+            if answer.status_code >= 300 or written != 1:
+                wrong.append(f"{each.operation}: {answer.status_code}, {written} entries: {answer.text[:300]}")
+                continue
+            row = await world.denizen.db.read(lambda tx: tx.one(_last))
+            assert row is not None
+            assert (row[0], row[1]) == (each.operation, audit.ACTIONS[each.operation].kind)
+            assert row[2] is not None, each.operation
+            asked[each.operation] += 1
+            # What is refused writes nothing.
+            refused = await house.client.request(
+                each.method,
+                small_town.filled(each.path, town.elsewhere, "owner"),
+                headers={"Authorization": f"Bearer {town.secrets['member']}"},
+                params=small_town.needed(operation),
+                json=body,
+            )
+            if refused.status_code >= 400:
+                assert await world.denizen.db.read(_entries) == before + 1, each.operation
+        written = await world.denizen.db.read(_all)
+    assert wrong == []
+    assert len(asked) >= len(audit.ACTIONS) - 4
+    assert "canary" not in written
+
+
+_rows = statement(select(audit_table))
+
+
+def _all(tx: Tx) -> str:
+    return "\n".join(map(str, tx.all(_rows)))
+
+
+async def _call(house: House, town: small_town.Town, method: str, path: str, body: Any) -> Any:
+    headers = {"Authorization": f"Bearer {town.secrets['owner']}"}
+    answer = await house.client.request(method, path, headers=headers, json=body)
+    assert answer.status_code < 300, answer.text
+    return answer.json()
+
+
+async def test_an_import_is_in_the_audit_log(small_house: House) -> None:
+    world = small_house.world
+    noor = await world.person("Noor")
+    ada = await world.agent("Ada", "Hello.")
+    file = (await small_house.call("GET", f"/api/agents/{ada.id}/export", noor)).text
+    made = await small_house.call("POST", "/api/import?handle=twin", noor, content=file, headers=LINES)
+    assert made.status_code == 201
+    entries = (await small_house.call("GET", "/api/audit", noor)).json()["entries"]
+    assert [each["action"] for each in entries] == ["import_file", "export_agent"]
+    assert entries[0]["subject_id"] == made.json()["id"]
+
+
+async def test_the_log_is_read_page_by_page_and_by_person_kind_and_time(house: House) -> None:
+    world = house.world
+    noor, sam = await world.person("Noor"), await world.person("Sam")
+    await world.denizen.db.write(roles.set_role, sam.id, "admin")
+    for who, tokens in ((noor, 1_000), (sam, 2_000)):
+        world.clock.advance(60)
+        await house.call("PUT", "/api/organization/budget", who, json={"tokens_per_day": tokens})
+    world.clock.advance(60)
+    await house.call("PATCH", "/api/organization", noor, json={"name": "Harbour"})
+
+    async def found(**query: str) -> list[tuple[str, str]]:
+        page = (await house.call("GET", "/api/audit", sam, params=query)).json()
+        return [(each["action"], each["by"]["handle"]) for each in page["entries"]]
+
+    everything = [("change_organization", "noor"), ("put_budget", "sam"), ("put_budget", "noor")]
+    assert await found() == everything
+    assert await found(kind="budgets") == everything[1:]
+    assert await found(by="@noor", kind="budgets") == everything[2:]
+    page = (await house.call("GET", "/api/audit", sam, params={"limit": "2"})).json()
+    assert len(page["entries"]) == 2
+    assert await found(before=str(page["next"])) == everything[2:]
+    at = page["entries"][1]["at"]
+    assert await found(since=at) == everything[:2]
+    assert await found(until=at) == everything[2:]
+    lines = (await house.call("GET", "/api/audit/export", noor)).text.splitlines()
+    assert [json.loads(line)["action"] for line in lines] == [each[0] for each in everything]
+    assert json.loads(lines[1])["detail"] == {"before": {"tokens_per_day": 1_000}, "after": {"tokens_per_day": 2_000}}
+
+
+async def test_members_may_not_read_it(small_house: House) -> None:
+    await small_house.world.person("Noor")
+    mia = await small_house.world.person("Mia")
+    assert (await small_house.call("GET", "/api/audit", mia)).status_code == 403
+
+
+async def test_forgetting_a_person_keeps_the_fact_and_drops_the_name(small_house: House) -> None:
+    world = small_house.world
+    noor, rumpel = await world.person("Noor"), await world.person("Rumpelstiltskin")
+    await world.denizen.db.write(roles.set_role, rumpel.id, "admin")
+    await small_house.call("PUT", "/api/organization/budget", rumpel, json={"tokens_per_day": 1_000})
+    await small_house.call("PATCH", f"/api/entities/{rumpel.id}", noor, json={"name": "Rumpelstiltskin the second"})
+    forgotten = await small_house.call("POST", "/api/forget", noor, json={"kind": "person", "id": rumpel.id})
+    assert forgotten.status_code == 200
+    answer = await small_house.call("GET", "/api/audit", noor)
+    assert [each["action"] for each in answer.json()["entries"]] == ["forget", "change_entity", "put_budget"]
+    assert "rumpel" not in answer.text.lower()
+
+
+async def test_rows_cannot_be_changed_or_removed(ready_sqlite_url: str) -> None:
+    async with open_world(ready_sqlite_url, secret_key=SEALED_WITH) as world:
+        await world.person("Noor")
+        await world.denizen.set_secret("A_KEY", "v" * 20)
+    with closing(sqlite3.connect(ready_sqlite_url.removeprefix("sqlite:///"))) as connection:
+        for change in ("UPDATE audit SET action = 'nothing'", "DELETE FROM audit"):
+            with pytest.raises(sqlite3.IntegrityError, match="never changed"):
+                connection.execute(change)
+        assert connection.execute("SELECT by_id, action FROM audit").fetchall() == [(None, "set_key")]
+
+
+async def test_nor_on_postgresql(ready_postgres_url: str) -> None:
+    async with open_world(ready_postgres_url, secret_key=SEALED_WITH) as world:
+        await world.person("Noor")
+        await world.denizen.set_secret("A_KEY", "v" * 20)
+    with psycopg.connect(ready_postgres_url, autocommit=True) as connection:
+        for change in ("UPDATE audit SET action = 'nothing'", "DELETE FROM audit"):
+            with pytest.raises(psycopg.errors.RaiseException, match="never changed"):
+                connection.execute(change)
