@@ -120,8 +120,9 @@ def test_every_page_is_found_from_the_first() -> None:
     assert [path.name for path in sorted(docs.glob("*.md")) if path.name not in found] == []
 
 
-def test_what_the_invariants_are_tested_by_is_there() -> None:
-    named = re.findall(r"`((?:tests|bench)/[^`]*)`", (ROOT / "docs" / "invariants.md").read_text())
+@pytest.mark.parametrize("page", ["invariants.md", "threats.md"])
+def test_the_tests_that_a_page_names_are_there(page: str) -> None:
+    named = re.findall(r"`((?:tests|bench)/[^`]*)`", (ROOT / "docs" / page).read_text())
     assert len(named) > 10
     assert [each for each in named if not (ROOT / each).exists()] == []
 
