@@ -378,7 +378,7 @@ WORDLESS = {
     "by_id", "receipt", "from_space_id", "to_space_id", "settings", "tools", "voice", "part", "asked_by", "round_id",
     "colour", "error_code", "reader_id", "user_id", "owner", "scope", "category", "hash", "sources", "superseded_by",
     "policy", "person_id", "preset", "mood", "skill", "complexity", "counters", "metaprompt", "cause",
-    "parked_cause", "floor", "action", "token_id",
+    "parked_cause", "floor", "action", "token_id", "payer_id", "call",
 }  # fmt: skip
 """Columns that hold identifiers, words of our own, or what no person has said."""
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, select, text
 
 from denizen.clock import ManualClock
 from denizen.storage.database import Announcement, Database, Row, Tx, statement
@@ -25,6 +25,8 @@ _TABLES = {
     table.name: statement(select(table).order_by(*table.primary_key.columns)) for table in metadata.sorted_tables
 }
 _EMPTY = [statement(delete(table)) for table in reversed(metadata.sorted_tables)]
+_TRIGGERS = statement(text("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"))
+_WITHOUT_TRIGGERS = statement(text("SET LOCAL session_replication_role = replica"))
 COLUMNS = {table.name: [column.name for column in table.columns] for table in metadata.sorted_tables}
 
 
@@ -66,9 +68,18 @@ def everything(tx: Tx) -> Rows:
 
 
 def delete_everything(tx: Tx) -> None:
-    """No table has a row."""
+    """No table has a row, the audit log neither, which triggers keep from everyone else."""
+    triggers: list[Row] = []
+    if tx.dialect == "sqlite":
+        triggers = tx.all(_TRIGGERS)
+        for name, _ in triggers:
+            tx.run(statement(text(f"DROP TRIGGER {name}")))
+    else:
+        tx.run(_WITHOUT_TRIGGERS)
     for each in _EMPTY:
         tx.run(each)
+    for _, made in triggers:
+        tx.run(statement(text(made)))
 
 
 def column(rows: Rows, table: str, name: str) -> list[Any]:

@@ -34,8 +34,11 @@ BODIES = {
     ("POST", "/api/spaces/{space}/members"): {"entity": "@ada"},
     ("PATCH", "/api/spaces/{space}/members/{entity_id}"): {"attention": "none"},
     ("PATCH", "/api/spaces/{space}/memory"): {"enabled": False},
+    ("POST", "/api/spaces/{space}/open"): {"reason": "I want to know."},
 }
-OF_A_SPACE = [(method, path) for method, path in GUARDED if "{space}" in path]
+OPENING = ("POST", "/api/spaces/{space}/open")
+"""Owners may open spaces that they are not in."""
+OF_A_SPACE = [route for route in GUARDED if "{space}" in route[1] and route != OPENING]
 
 
 @dataclass
@@ -138,6 +141,18 @@ async def test_a_space_one_is_not_in_is_as_one_that_does_not_exist(
         assert (await ask(house, method, path, strange, noor))[0] == 404
 
 
+async def test_who_may_not_open_a_space_does_not_learn_that_it_is_there(house: House, cast: Cast) -> None:
+    """A member is refused whether it is there or not; for an owner of another organization it is not there."""
+    private = await house.world.space("Diary", cast.sam, private=True, organization=cast.kitchen.organization_id)
+    nowhere = "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f"
+    for who, status in ((cast.sam, 403), (cast.eve, 404)):
+        headers = await house.headers(who)
+        refused = [await ask(house, *OPENING, space, headers) for space in (cast.kitchen.id, private.id, nowhere)]
+        assert {each[0] for each in refused} == {status}
+        assert len(set(refused)) == 1
+    assert await house.world.transcript(private) == []
+
+
 async def test_everyone_sees_only_their_own(house: House, cast: Cast) -> None:
     async def get(path: str, who: Entity) -> dict:
         return (await house.call("GET", path, who)).json()
@@ -176,6 +191,7 @@ async def test_everyone_sees_only_their_own(house: House, cast: Cast) -> None:
                 "role": "member",
                 "attention": "all",
                 "trouble": None,
+                "namesake": False,
             },
             {
                 "id": cast.ada.id,
@@ -185,6 +201,7 @@ async def test_everyone_sees_only_their_own(house: House, cast: Cast) -> None:
                 "role": "member",
                 "attention": "all",
                 "trouble": None,
+                "namesake": False,
             },
         ],
         "statuses": [],

@@ -40,6 +40,7 @@ AGAIN_IS_MEANT = {
     "/api/panels/{panel_id}/rounds/{round_id}/retry",
     "/api/panels/{panel_id}/rounds/{round_id}/synthesis",
     "/api/panels/{panel_id}/stances/{voice}/try",
+    "/api/spaces/{space_id}/open",
 }
 """Whoever asks again wants it done anew."""
 TOLD_ONCE = {

@@ -327,7 +327,7 @@ async def test_the_audit_log_is_searched_by_person_kind_and_time(house: House, v
     await expect(page.get_by_text("No changes match these filters.")).to_be_visible()
     async with page.expect_download() as download:
         await page.get_by_role("button", name="Clear filters").click()
-        await page.get_by_role("link", name="Export").click()
+        await page.get_by_role("button", name="Export").click()
     assert (await (await download.value).path()).read_text().count("\n") == 4
 
 

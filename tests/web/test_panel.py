@@ -293,7 +293,7 @@ async def test_a_panel_is_opened_and_its_advisors_are_suggested_made_and_ordered
     # What is seen at once was done by the server, too.
     await expect(page.get_by_role("list", name="Advisors")).to_have_attribute("aria-busy", "false")
     async with page.expect_download() as waiting:
-        await page.get_by_role("link", name="Take along").click()
+        await page.get_by_role("button", name="Take along").click()
     taken = json.loads(_read(await (await waiting.value).path()))
     assert [(each["name"], each.get("active", True)) for each in taken["advisors"]] == [
         ("Martin Buber", True),

@@ -44,6 +44,8 @@ Text = Annotated[str, AfterValidator(_checked)]
 Document = Annotated[dict[str, JsonValue], AfterValidator(_checked_document)]
 Id = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[\w:.@-]+$"), AfterValidator(_checked)]
 IdOrEmpty = Annotated[str, Field(max_length=200, pattern=r"^[\w:.@-]*$"), AfterValidator(_checked)]
+SpaceIdOrNone = Annotated[str, Field(max_length=200, pattern=r"^([\w:.@-]*|\*)$"), AfterValidator(_checked)]
+"""Empty: no space; `*`: a private space that was left out of the file."""
 Number = Annotated[int, Field(ge=0, le=2**62)]
 Time = Annotated[int, Field(ge=0, le=LATEST)]
 """One that can be told: what an agent is told of its plans, its past and its inbox has times in it."""
@@ -254,7 +256,7 @@ class PassageLine(_Line):
     number: Number
     cycle: Number
     kind: Literal["heard", "said", "did", "summary", "forgotten"]
-    space_id: IdOrEmpty
+    space_id: SpaceIdOrNone
     speaker_id: Id | None
     speaker: Text | None
     message_id: Id | None

@@ -2,6 +2,7 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { Download } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import { get, type Schemas } from "../denizen/api";
+import { useDownload } from "../denizen/download";
 import { useEntities } from "../denizen/hooks";
 import { Badge } from "../ui/Badge";
 import { Button } from "../ui/Button";
@@ -40,6 +41,7 @@ export default function Audit(): ReactNode {
   const entities = useEntities();
   const [filter, setFilter] = useState<Filter>(NONE);
   const query = asked(filter);
+  const download = useDownload();
   const pages = useInfiniteQuery({
     queryKey: ["audit", query],
     queryFn: ({ pageParam, signal }) => get("/api/audit", { query: { ...query, before: pageParam ?? undefined, limit: 50 }, signal }),
@@ -53,9 +55,9 @@ export default function Audit(): ReactNode {
       title="Audit log"
       about="Who changed roles, tokens, keys, agents, budgets and settings, exported or had something forgotten, or opened a private space."
       action={
-        <a className={css.download} href={`/api/audit/export${search(query)}`} download="audit.jsonl">
-          <Download size={15} aria-hidden /> Export
-        </a>
+        <Button small icon={<Download size={15} />} onClick={() => download("/api/audit/export", { query }, "audit.jsonl")}>
+          Export
+        </Button>
       }
     >
       <div className={css.bar} role="search" aria-label="Filter the audit log">
@@ -167,9 +169,4 @@ function dayAfter(day: string): string {
   const at = new Date(`${day}T00:00:00`);
   at.setDate(at.getDate() + 1);
   return at.toISOString();
-}
-
-function search(query: Record<string, string | undefined>): string {
-  const given = new URLSearchParams(Object.entries(query).filter((each): each is [string, string] => each[1] !== undefined));
-  return given.size > 0 ? `?${given}` : "";
 }

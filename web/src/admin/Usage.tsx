@@ -3,6 +3,7 @@ import { Download } from "lucide-react";
 import { lazy, type ReactNode, Suspense, useMemo, useState } from "react";
 import { daysAgo, dollars, monthStart, percent, short } from "../ui/amounts";
 import { get, type Schemas } from "../denizen/api";
+import { save } from "../denizen/download";
 import { Button } from "../ui/Button";
 import { Select } from "../ui/Field";
 import { Loaded } from "../ui/States";
@@ -44,7 +45,7 @@ export default function Usage(): ReactNode {
       title="What agents have used"
       about="Days are those of UTC. What a model costs is known where its price is."
       action={
-        <Button small icon={<Download size={15} />} disabled={!usage.data} onClick={() => usage.data && save(usage.data)}>
+        <Button small icon={<Download size={15} />} disabled={!usage.data} onClick={() => usage.data && saveTable(usage.data)}>
           CSV
         </Button>
       }
@@ -158,10 +159,6 @@ function Numbers({ told }: { told: Told }): ReactNode {
   );
 }
 
-function save(told: Told): void {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([csv(told, told.by)], { type: "text/csv" }));
-  link.download = `usage ${told.since} to ${told.until} by ${told.by}.csv`;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+function saveTable(told: Told): void {
+  save(new Blob([csv(told, told.by)], { type: "text/csv" }), `usage ${told.since} to ${told.until} by ${told.by}.csv`);
 }

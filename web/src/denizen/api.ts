@@ -109,6 +109,12 @@ interface Loose {
 }
 
 async function ask(method: string, path: string, given: unknown): Promise<unknown> {
+  const response = await fetchApi(method, path, given);
+  return response.status === 204 ? undefined : response.json();
+}
+
+/** The answer as it came; throws `ApiError` if it is a refusal, or if there is none. */
+export async function fetchApi(method: string, path: string, given: unknown): Promise<Response> {
   const { path: parts, query, body, key, signal } = (given ?? {}) as Loose;
   const headers: Record<string, string> = { Accept: "application/json", ...pageKeyHeader() };
   // Bodies are JSON, and a request that changes something has one, however little it says.
@@ -134,7 +140,7 @@ async function ask(method: string, path: string, given: unknown): Promise<unknow
     });
   }
   if (!response.ok) throw await problem(response, path);
-  return response.status === 204 ? undefined : response.json();
+  return response;
 }
 
 /** The address with its parts filled in: `/api/spaces/{space_id}`. */

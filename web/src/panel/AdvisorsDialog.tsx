@@ -1,9 +1,10 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { ArrowDown, ArrowLeft, ArrowUp, Download, Lightbulb, Pencil, Trash2, Upload, UserPlus } from "lucide-react";
 import { type ChangeEvent, type KeyboardEvent, type ReactNode, useRef, useState } from "react";
-import { address, type Advisor, inWords, type Panel, patch, post, put, remove } from "../denizen/api";
+import { type Advisor, inWords, type Panel, patch, post, put, remove } from "../denizen/api";
+import { useDownload } from "../denizen/download";
 import { Badge } from "../ui/Badge";
-import { Button, buttonClass, IconButton } from "../ui/Button";
+import { Button, IconButton } from "../ui/Button";
 import { Dialog, DialogFoot } from "../ui/Dialog";
 import { Checkbox } from "../ui/Field";
 import { AdvisorForm } from "./AdvisorForm";
@@ -51,6 +52,7 @@ interface ListProps {
 
 function List({ panel, groups, onView, onChanged }: ListProps): ReactNode {
   const [error, setError] = useState<unknown>(null);
+  const download = useDownload();
   const [said, setSaid] = useState("");
   const path = { panel_id: panel.id };
   // What was changed is on the screen at once, and stays until the server has done all of it and was asked again.
@@ -158,17 +160,14 @@ function List({ panel, groups, onView, onChanged }: ListProps): ReactNode {
           Bring in
         </Button>
         {panel.advisors.length > 0 && (
-          <a
-            className={buttonClass()}
-            href={address("/api/panels/{panel_id}/advisors/export", path)}
-            download={`${panel.name} advisors.json`}
+          <Button
+            icon={<Download size={16} />}
             // What the server has not done yet would not be in the file.
-            aria-disabled={ahead !== null}
-            onClick={(event) => ahead !== null && event.preventDefault()}
+            disabled={ahead !== null}
+            onClick={() => download("/api/panels/{panel_id}/advisors/export", { path }, `${panel.name} advisors.json`)}
           >
-            <Download size={16} aria-hidden />
             Take along
-          </a>
+          </Button>
         )}
       </div>
     </>

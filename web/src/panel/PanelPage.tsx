@@ -1,6 +1,7 @@
 import { Download, Ellipsis, FileText, Lightbulb, LogOut, Settings2, Smile, Upload, Users, UsersRound } from "lucide-react";
 import { type ReactNode, type RefObject, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
-import { address, ApiError, type Panel, put, type Round } from "../denizen/api";
+import { ApiError, type Panel, put, type Round } from "../denizen/api";
+import { useDownload } from "../denizen/download";
 import { useSpace } from "../denizen/hooks";
 import { useStore } from "../denizen/live";
 import { Page, useTitle } from "../shell/Page";
@@ -52,6 +53,8 @@ function Inside({ panel, onChanged }: { panel: Panel; onChanged: () => Promise<u
   const [open, setOpen] = useState<Open | null>(null);
   const around = useAroundOf(panel, useCallback((mind: string) => setOpen({ mind }), []));
   const space = useSpace(panel.id);
+  const download = useDownload();
+  const path = { panel_id: panel.id };
   const close = (): void => setOpen(null);
   useTitle(panel.name);
   useReadAll(panel.id);
@@ -77,12 +80,12 @@ function Inside({ panel, onChanged }: { panel: Panel; onChanged: () => Promise<u
           {
             label: "Take advisors along",
             icon: <Download size={16} />,
-            onSelect: () => download(address("/api/panels/{panel_id}/advisors/export", { panel_id: panel.id }), `${panel.name} advisors.json`),
+            onSelect: () => download("/api/panels/{panel_id}/advisors/export", { path }, `${panel.name} advisors.json`),
           },
           {
             label: "Download the transcript",
             icon: <FileText size={16} />,
-            onSelect: () => download(address("/api/panels/{panel_id}/transcript", { panel_id: panel.id }), `${panel.name}.md`),
+            onSelect: () => download("/api/panels/{panel_id}/transcript", { path }, `${panel.name}.md`),
           },
           { label: "States of mind", icon: <Smile size={16} />, onSelect: () => setOpen({ mind: null }) },
           { label: "How it answers", icon: <Settings2 size={16} />, onSelect: () => setOpen("settings") },
@@ -251,11 +254,4 @@ function useReadAll(id: string): void {
     document.addEventListener("visibilitychange", look);
     return () => document.removeEventListener("visibilitychange", look);
   }, [store, id, seq, read]);
-}
-
-function download(from: string, name: string): void {
-  const link = document.createElement("a");
-  link.href = from;
-  link.download = name;
-  link.click();
 }
