@@ -6,6 +6,7 @@ import gc
 import os
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from uuid import uuid4
 
@@ -124,6 +125,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return item.get_closest_marker("timeout") is None, len(SLOW_FIRST) if slow is None else slow
 
     items.sort(key=place)
+    # Each worker begins with a share of the list, the first one with its beginning. Files are dealt out to the shares,
+    # so that each share begins with slow ones.
+    files = [list(group) for _, group in groupby(items, key=lambda item: item.path)]
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    items[:] = [item for share in range(workers) for file in files[share::workers] for item in file]
 
 
 @cache
