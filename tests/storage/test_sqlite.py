@@ -6,8 +6,10 @@ import asyncio
 import os
 import sqlite3
 import tempfile
+import time
 from collections.abc import Generator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -220,6 +222,31 @@ async def test_a_database_without_a_name_is_gone_when_it_is_closed(opening: Open
     folder = first._path.parent  # pyright: ignore[reportAttributeAccessIssue]
     await first.close()
     assert not folder.exists()
+
+
+async def test_a_closed_database_is_one_file(
+    opening: Opening, ready_sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Connections that close at the same moment would leave the log beside it, and a copy of the file lack it."""
+    closing_now, overlaps = 0, 0
+
+    class Slow(sqlite3.Connection):
+        def close(self) -> None:
+            nonlocal closing_now, overlaps
+            closing_now += 1
+            overlaps += closing_now > 1
+            time.sleep(0.02)
+            super().close()
+            closing_now -= 1
+
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Slow))
+    database = await opening(ready_sqlite_url)
+    await database.write(put, "a")
+    await asyncio.gather(*(everything(database) for _ in range(20)))
+    await database.close()
+    assert overlaps == 0
+    file = file_of(ready_sqlite_url)
+    assert [each.name for each in file.parent.iterdir() if each.name.startswith(file.name)] == [file.name]
 
 
 async def test_an_unknown_kind_of_database_is_refused(opening: Opening) -> None:

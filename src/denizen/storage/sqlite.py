@@ -113,6 +113,7 @@ class SqliteDatabase:
         self._wake: SimpleQueue[None] = SimpleQueue()
         self._reads: SimpleQueue[Job | None] = SimpleQueue()
         self._closing = False
+        self._one_closes = threading.Lock()
         self._threads = [
             threading.Thread(target=self._write_until_closed, name="sqlite writer", daemon=True),
             *(
@@ -172,8 +173,7 @@ class SqliteDatabase:
                 cursor = _rolled_back(cursor)
                 _fail_all(batch, error, self._path)
             hand_back(self._loop, self._announce, batch)
-        if cursor is not None:
-            cursor.connection.close()
+        self._close(cursor)
 
     def _wait_for_writes(self) -> bool:
         """Return when there is something to write, or, with False, when there never will be."""
@@ -262,8 +262,13 @@ class SqliteDatabase:
                 job.fail(_told(error, self._path))
             cursor = _rolled_back(cursor)
             hand_back(self._loop, self._announce, [job])
+        self._close(cursor)
+
+    def _close(self, cursor: sqlite3.Cursor | None) -> None:
+        # The last connection writes the log back and removes it. Of two that close at the same moment neither is last.
         if cursor is not None:
-            cursor.connection.close()
+            with self._one_closes:
+                cursor.connection.close()
 
 
 def connect(path: Path, *, reading: bool = False) -> sqlite3.Connection:
