@@ -1,0 +1,181 @@
+"""Whether a call of a tool is made, needs a person's approval, or is refused. Pure.
+
+Text from outside (a web page, a service, a guest) may hold instructions, and no model can be relied on not to follow
+them. So once the request held such text, an effect happens by itself only if what matters in it stands in the words of
+a person whom the agent serves: whom it is sent to, which account, how much, which day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any, Final, Literal, cast
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from denizen.trust.values import Kind, TextValues, folded, values_of
+
+Action = Literal["allow", "ask", "deny"]
+Mode = Literal["words", "ask", "allow"]
+"""What happens to an effect once the request held text from outside: `words`, it runs if its values stand in a person's
+words; `ask`, a person approves every one; `allow`, it runs."""
+
+
+class EffectRule(BaseModel):
+    """Which calls are allowed, asked about or refused, whatever the request held."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tool: str = Field(default="*", min_length=1)
+    """The name of a tool; `*` stands for any letters."""
+    arguments: dict[str, str] = Field(default_factory=dict[str, str])
+    """Patterns by argument, all of which must match: `{"to": "*@example.com"}`. Of a list, every value."""
+    spaces: tuple[str, ...] = ()
+    """Names or ids of the spaces that it is for; empty for all."""
+    speakers: tuple[str, ...] = ()
+    """Roles (`owner`, `admin`, `member`, `guest`) or handles of whom it is for: everyone whose words the request
+    answers must be among them. Empty for all."""
+    do: Literal["allow", "ask", "deny"]
+
+
+class EffectSettings(BaseModel):
+    """What an agent may do outside the server."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    after_outside_text: Mode = "words"
+    """What happens to an effect once the request held text from outside."""
+    rules: tuple[EffectRule, ...] = ()
+    """The first that matches a call decides."""
+    approval_seconds: float = Field(default=86_400.0, gt=0, le=30 * 86_400)
+    """How long an approval is waited for; then the call is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """Somebody whose words the request answers."""
+
+    handle: str
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A call that is about to be made, and what the request held."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    effect: bool
+    """Whether the tool does more than read what is known to be harmless to read."""
+    outside: Sequence[str]
+    """Where text from outside in the request came from, for people: `get_page`, `the guest Eve`."""
+    trusted: TextValues = TextValues()  # noqa: RUF009
+    """What stands in the words of people whom the agent serves."""
+    declared: Collection[str] | None = None
+    """The tools that the agent said it would use before it read anything from outside in this cycle."""
+    needs_trusted: bool = False
+    kinds: Mapping[str, Kind] | None = None
+    """Kinds of arguments that the tool's definition tells."""
+    made: Collection[tuple[str, str]] = ()
+    """Ids of what effects of this cycle have made, with the arguments that they may be used for."""
+    space: Collection[str] = ()
+    """Id and name of the space."""
+    speakers: Sequence[Speaker] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    action: Action
+    rule: str
+    """The stable name of the rule that decided."""
+    why: str = ""
+    """In one sentence, for the model and for the person who is asked."""
+
+
+MOST_CHARACTERS: Final = 20_000
+"""Of a value that is looked at; a longer one asks."""
+_ALLOWED: Final = Decision("allow", "no_text_from_outside")
+
+
+def decide(attempt: Attempt, settings: EffectSettings) -> Decision:
+    """What happens to the call."""
+    if rule := next((each for each in settings.rules if _matches(each, attempt)), None):
+        return _by_rule(rule, attempt)
+    if not attempt.outside:
+        return _ALLOWED
+    if attempt.needs_trusted:
+        return Decision("ask", "needs_trusted", f"{attempt.tool} needs a person's approval after {_read(attempt)}.")
+    if not attempt.effect:
+        return Decision("allow", "only_reads")
+    if settings.after_outside_text == "allow":
+        return Decision("allow", "allowed_by_settings")
+    if settings.after_outside_text == "ask":
+        return Decision("ask", "every_effect", f"Every effect needs a person's approval after {_read(attempt)}.")
+    return _by_words(attempt)
+
+
+def _by_rule(rule: EffectRule, attempt: Attempt) -> Decision:
+    match rule.do:
+        case "allow":
+            return Decision("allow", "allowed_by_rule")
+        case "ask":
+            return Decision("ask", "asked_by_rule", f"A rule of this agent asks a person before {attempt.tool}.")
+        case "deny":
+            return Decision("deny", "denied_by_rule", f"A rule of this agent refuses this call of {attempt.tool}.")
+
+
+def _by_words(attempt: Attempt) -> Decision:
+    if attempt.declared is not None and attempt.tool not in attempt.declared:
+        why = f"{attempt.tool} was not among the tools named before {_read(attempt)}."
+        return Decision("ask", "not_declared", why)
+    matched = False
+    for value in values_of(attempt.arguments):
+        kind = (attempt.kinds or {}).get(value.argument, value.kind)
+        if len(value.text) > MOST_CHARACTERS:
+            why = f"{value.argument} is too long to be checked, after {_read(attempt)}."
+            return Decision("ask", "too_long", why)
+        if kind == "id" and (value.argument, value.text) in attempt.made:
+            matched = True
+        elif kind == "text":
+            if strange := attempt.trusted.strange_in(value.text):
+                why = f"{strange[0]!r} in {value.argument} does not stand in a person's words, and {_may_be(attempt)}."
+                return Decision("ask", "strange_address", why)
+        elif not attempt.trusted.has(kind, value.text):
+            why = f"{value.argument} {value.text!r} does not stand in a person's words, and {_may_be(attempt)}."
+            return Decision("ask", "not_in_words", why)
+        else:
+            matched = matched or kind != "flag"
+    if not matched and attempt.declared is None:
+        why = f"Nothing in the arguments of {attempt.tool} stands in a person's words, after {_read(attempt)}."
+        return Decision("ask", "nothing_in_words", why)
+    return Decision("allow", "in_persons_words")
+
+
+def _read(attempt: Attempt) -> str:
+    return f"reading text from outside ({', '.join(list(dict.fromkeys(attempt.outside))[:3])})"
+
+
+def _may_be(attempt: Attempt) -> str:
+    return f"may come from text from outside ({', '.join(list(dict.fromkeys(attempt.outside))[:3])})"
+
+
+def _matches(rule: EffectRule, attempt: Attempt) -> bool:
+    return (
+        fnmatchcase(attempt.tool, rule.tool)
+        and all(_argument_matches(attempt.arguments.get(name), pattern) for name, pattern in rule.arguments.items())
+        and (not rule.spaces or not set(rule.spaces).isdisjoint(attempt.space))
+        and (not rule.speakers or _all_are_among(attempt.speakers, rule.speakers))
+    )
+
+
+def _argument_matches(value: Any, pattern: str) -> bool:
+    if isinstance(value, list | tuple):
+        values = cast("Sequence[Any]", value)
+        return len(values) > 0 and all(_argument_matches(each, pattern) for each in values)
+    return isinstance(value, str | int | float) and fnmatchcase(folded(str(value)), folded(pattern))
+
+
+def _all_are_among(speakers: Sequence[Speaker], named: Sequence[str]) -> bool:
+    wanted = {each.removeprefix("@") for each in named}
+    return bool(speakers) and all(each.role in wanted or each.handle in wanted for each in speakers)
