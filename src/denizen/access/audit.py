@@ -30,6 +30,7 @@ Kind = Literal[
     "exports",
     "forgetting",
     "private spaces",
+    "approvals",
 ]
 
 
@@ -73,6 +74,11 @@ ACTIONS: Final[Mapping[str, Action]] = {
     "forget": Action("forgetting", "had something forgotten"),
     "forget_memory": Action("forgetting", "had a memory forgotten"),
     "open_private_space": Action("private spaces", "opened a private space"),
+    "ask_approval": Action("approvals", "asked for the approval of an effect:"),
+    "deny_effect": Action("approvals", "was refused an effect by a rule:"),
+    "approve_effect": Action("approvals", "approved an effect of the agent"),
+    "refuse_effect": Action("approvals", "refused an effect of the agent"),
+    "revoke_approval": Action("approvals", "revoked an approval of the agent"),
 }
 """By the name of the operation."""
 

@@ -358,6 +358,7 @@ effects = Table(
     _text("state"),  # intent, asked, done
     _flag("changes"),  # whether it changed anything, so that the cycle can no longer be rolled back
     Column("result", Text),
+    Column("rule", Text),  # by which rule a call of a tool outside was allowed
     _int("created_at"),
     sqlite_with_rowid=False,
 )
@@ -485,6 +486,7 @@ calls = Table(
     Column("runner", Text),  # the instance that is carrying it out, where one is
     _text("on_crash", "report"),  # what becomes of it if that instance dies: retry, report
     _flag("approval"),  # whether it takes more than words to answer it
+    Column("why", Text),  # why an effect needs a person's approval before it happens, where that is what is asked
     Column("released_at", BigInteger),  # when its cycle went on without the answer that it had paused for
     _int("created_at"),
     Column("expires_at", BigInteger),
@@ -495,6 +497,23 @@ calls = Table(
     Index("ix_calls_asked", "space_id", sqlite_where=_UNSETTLED, postgresql_where=_UNSETTLED),
     Index("ix_calls_expiring", "expires_at", sqlite_where=_UNSETTLED, postgresql_where=_UNSETTLED),
     Index("ix_calls_space", "space_id", "after_seq", sqlite_where=_SHOWN, postgresql_where=_SHOWN),
+)
+
+grants = Table(
+    "grants",  # approvals of effects that people have given: for one tool and exactly these arguments
+    metadata,
+    _key("id"),
+    _ref("agent_id", "agents.id"),
+    _text("tool"),
+    _text("digest"),  # of the arguments
+    _text("arguments"),
+    _int("uses_left"),
+    _int("expires_at"),
+    _ref("given_by", "entities.id"),
+    _text("call_id"),  # of the question that it answers
+    Column("space_id", Text),  # where it was asked
+    _int("created_at"),
+    Index("ix_grants_agent", "agent_id", "tool", "digest"),
 )
 
 secrets = Table(

@@ -15,6 +15,8 @@ from typing import Final, Literal
 from pydantic import JsonValue
 from sqlalchemy import and_, bindparam, or_, select, update
 
+from denizen.access import audit
+from denizen.access.audit import Actor
 from denizen.bus.streams import WAKE, CallChanged, agent_topic, space_topic
 from denizen.clock import SECOND
 from denizen.consciousness import privacy
@@ -28,6 +30,7 @@ from denizen.spaces import directory, posting
 from denizen.spaces.posting import Draft
 from denizen.storage.database import Tx, insert_into, statement, storable
 from denizen.storage.schema import calls, instances, memberships, messages
+from denizen.tools import grants
 from denizen.tools.tool import OnCrash
 
 Mode = Literal["visible", "pause", "async", "service", "background", "late"]
@@ -46,6 +49,8 @@ NOT_YET: Final = (
     "Nobody has answered yet, and something else has arrived. The question still stands: its answer will reach you as "
     "an event."
 )
+APPROVERS: Final = ("member", "admin", "owner")
+"""The roles of people who can approve."""
 _YES: Final = ("yes", "approve")
 _NO: Final = ("no", "reject")
 
@@ -82,6 +87,8 @@ class Call:
     """Whether words in the space do not answer it."""
     released_at: int | None = None
     """When its cycle went on without the answer that it had paused for."""
+    why: str | None = None
+    """Why an effect needs an approval before it happens, where that is what is asked."""
 
     @property
     def code(self) -> str | None:
@@ -118,6 +125,7 @@ _columns = (
     calls.c.settled_by,
     calls.c.approval,
     calls.c.released_at,
+    calls.c.why,
 )
 _BY_AGE = (calls.c.created_at, calls.c.step, calls.c.position, calls.c.id)
 _WAITING = calls.c.state == "waiting"  # word for word the condition of the partial indexes
@@ -142,6 +150,7 @@ _add = insert_into(
     "created_at",
     "expires_at",
     "approval",
+    "why",
 )
 _get = statement(select(*_columns).where(calls.c.id == bindparam("id")))
 _of_step = statement(
@@ -168,6 +177,7 @@ class New:
     runner: str | None = None
     on_crash: OnCrash = "report"
     approval: bool = False
+    why: str | None = None
 
 
 def make(tx: Tx, agent_id: AgentId, new: New) -> None:
@@ -192,8 +202,33 @@ def make(tx: Tx, agent_id: AgentId, new: New) -> None:
         created_at=tx.now,
         expires_at=new.expires_at,
         approval=int(new.approval),
+        why=new.why,
     )
     _announce(tx, new.id, agent_id, new.space_id if new.shown else None, "waiting")
+
+
+_reopen = statement(
+    update(calls)
+    .where(calls.c.id == bindparam("call"), calls.c.state == "answered")
+    .values(
+        mode=bindparam("new_mode"),
+        state="waiting",
+        runner=bindparam("by"),
+        on_crash=bindparam("then"),
+        expires_at=bindparam("until"),
+        approval=0,
+        result=None,
+        released_at=calls.c.settled_at,
+        settled_at=None,
+        settled_by=None,
+    )
+)
+
+
+def reopen(tx: Tx, call: Call, new: New) -> None:
+    """A call that was approved is made now, and waits for its result under the same id."""
+    tx.run(_reopen, call=call.id, new_mode=new.mode, by=new.runner, then=new.on_crash, until=new.expires_at)
+    _announce(tx, call.id, call.agent_id, call.space_id if call.shown else None, "waiting")
 
 
 def _announce(tx: Tx, id: CallId, agent_id: AgentId, shown_in: SpaceId | None, state: State) -> None:
@@ -276,18 +311,43 @@ def answer(tx: Tx, id: str, result: str, by: EntityId | None = None) -> Call:
     Where the cycle waits for it, it goes on; else, and where the answer comes late, the agent is told by an event.
     """
     call = get(tx, id)
+    told = _decided(tx, call, result, by) if call.why is not None else result
     if (mode := _settled_as(tx, call, "answered", result, by)) is not None:
         if mode == "pause":
             tx.announce(WAKE, {"agents": [call.agent_id]})
         elif mode != "visible":
-            tell(tx, call, result, by)
-    elif tx.run(_answer_late, call=id, outcome=storable(result), by=by or ""):
+            tell(tx, call, told, by)
+    elif call.why is None and tx.run(_answer_late, call=id, outcome=storable(result), by=by or ""):
         _announce(tx, call.id, call.agent_id, call.space_id if call.shown else None, "late")
         # That no answer came may have been told already: this is another event.
         tell(tx, call, result, by, id=f"call:{call.id}:late")
     else:
         raise AlreadySettled(_why_settled(get(tx, id)))
     return get(tx, id)
+
+
+def _decided(tx: Tx, call: Call, result: str, by: EntityId | None) -> str:
+    """A person has approved an effect, or refused it; gives what the agent is told if its cycle went on without it."""
+    given = grants.verdict(result)
+    if by is None or directory.get_entity(tx, by).role not in APPROVERS:
+        raise NotAllowed("Only members, admins and owners can approve this.")
+    if call.state != "waiting":
+        return ""
+    who = directory.get_entity(tx, by)
+    audit.record(
+        tx,
+        who.organization_id,
+        Actor(by),
+        "approve_effect" if given.confirmed else "refuse_effect",
+        call.agent_id,
+        tool=call.tool,
+        call=call.id,
+        **({"times": given.times, "seconds": given.seconds} if given.confirmed else {}),
+    )
+    if not given.confirmed:
+        return f"{who.name} refused your call of {call.tool}: it was not made. Do not try it another way."
+    grants.give(tx, call.agent_id, call.tool, call.arguments, given, by=by, call_id=call.id, space_id=call.space_id)
+    return f"{who.name} approved your call of {call.tool}. It was not made yet: call it again with the same arguments."
 
 
 def _why_settled(call: Call) -> str:
@@ -318,6 +378,8 @@ def tell(tx: Tx, call: Call, result: str, by: EntityId | None = None, *, id: str
 
 def told_of(call: Call) -> str:
     """What a cycle that waited for the call is told of how it ended."""
+    if call.why is not None:
+        return _told_of_approval(call)
     match call.state:
         case "answered":
             return call.result or ""
@@ -326,6 +388,20 @@ def told_of(call: Call) -> str:
             return f"Nobody answered within {_span(seconds)}. An answer that comes later will reach you as an event."
         case _:
             return NOT_YET
+
+
+def _told_of_approval(call: Call) -> str:
+    match call.state:
+        case "answered":
+            return f"Refused: a person did not approve this call of {call.tool}. It was not made."
+        case "expired":
+            seconds = ((call.expires_at or call.created_at) - call.created_at) // SECOND
+            return f"Refused: nobody approved this call of {call.tool} within {_span(seconds)}. It was not made."
+        case _:
+            return (
+                f"Not made yet: nobody has approved this call of {call.tool}, and something else has arrived. The "
+                "question still stands: you will be told what the person decides."
+            )
 
 
 def _span(seconds: int) -> str:
@@ -557,8 +633,8 @@ def answer_as(tx: Tx, id: str, result: str, entity_id: EntityId) -> Call:
     call = require_visible(tx, id, entity_id)
     if call.mode not in ("pause", "async"):
         raise NotFound("call that can be answered", id)
-    if call.approval and directory.get_entity(tx, entity_id).kind != "human":
-        raise NotAllowed("Only a person can approve this.")
+    if call.approval and directory.get_entity(tx, entity_id).role not in APPROVERS:
+        raise NotAllowed("Only members, admins and owners can approve this.")
     return answer(tx, id, result, entity_id)
 
 
@@ -589,8 +665,11 @@ def question_for(
     """
     text, mentions = what.text, what.rendered.mentions
     asked = [Call(*row) for row in tx.all(_asked_in, space_id=space_id)]
-    if not asked or directory.get_entity(tx, author_id).kind != "human":
+    author = directory.get_entity(tx, author_id) if asked else None
+    if author is None or author.kind != "human":
         return None
+    if author.role not in APPROVERS:
+        asked = [each for each in asked if not each.approval]
     if coded := next((each for each in asked if _approved(each, text) is not None), None):
         return coded
     questions = [each for each in asked if not each.approval]
@@ -614,12 +693,13 @@ def answer_in_words(tx: Tx, question: Call, message_id: MessageId, seq: int, aut
     approved = _approved(question, text)
     said: dict[str, JsonValue] = {"answer": text} if approved is None else {"confirmed": approved}
     result = json.dumps({**said, "by": who}, ensure_ascii=False)
+    told = _decided(tx, question, result, author_id) if question.why is not None else result
     mode = _settled_as(tx, question, "answered", result, author_id)
     if mode == "pause":
         delivery.join_cycle(tx, question.agent_id, message_id, question.cycle_id)
         tx.announce(WAKE, {"agents": [question.agent_id]})
     elif mode == "async":
-        tell(tx, question, result, author_id)
+        tell(tx, question, told, author_id)
 
 
 def _approved(call: Call, text: str) -> bool | None:

@@ -25,7 +25,7 @@ class EffectRecord:
     result: str | None
 
 
-_add = insert_into(effects, "cycle_id", "step", "position", "tool", "state", "changes", "result", "created_at")
+_add = insert_into(effects, "cycle_id", "step", "position", "tool", "state", "changes", "result", "rule", "created_at")
 _complete = statement(
     update(effects)
     .where(
@@ -61,6 +61,7 @@ def record(tx: Tx, cycle_id: CycleId, step: int, position: int, tool: str, *, re
         state="done",
         changes=int(changes),
         result=result,
+        rule=None,
         created_at=tx.now,
     )
 
@@ -72,6 +73,7 @@ def intend(
     position: int,
     tool: str,
     state: Literal["intent", "asked"] = "intent",
+    rule: str | None = None,
 ) -> None:
     """The call of an outside tool is about to be made, or somebody is asked. From here on it may have happened."""
     tx.run(
@@ -83,8 +85,26 @@ def intend(
         state=state,
         changes=1,
         result=None,
+        rule=rule,
         created_at=tx.now,
     )
+
+
+_approve = statement(
+    update(effects)
+    .where(
+        effects.c.cycle_id == bindparam("cycle"),
+        effects.c.step == bindparam("at_step"),
+        effects.c.position == bindparam("at"),
+        effects.c.state == "asked",
+    )
+    .values(state="intent", rule="approved")
+)
+
+
+def approve(tx: Tx, cycle_id: CycleId, step: int, position: int) -> None:
+    """The call that a person was asked about is about to be made."""
+    tx.run(_approve, cycle=cycle_id, at_step=step, at=position)
 
 
 def complete(tx: Tx, cycle_id: CycleId, step: int, position: int, result: str) -> bool:

@@ -1,0 +1,166 @@
+"""Approvals of effects that people have given: for one tool and exactly these arguments, for a time, so many times."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from sqlalchemy import bindparam, delete, select, update
+
+from denizen.clock import SECOND
+from denizen.errors import InvalidInput, NotFound
+from denizen.ids import AgentId, EntityId, SpaceId, new_id
+from denizen.inbox.outside import parsed
+from denizen.storage.database import Tx, insert_into, statement
+from denizen.storage.schema import grants
+
+DEFAULT_SECONDS: Final = 86_400
+
+
+class Verdict(BaseModel):
+    """What a person answers when an effect needs an approval."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    confirmed: bool
+    times: Annotated[int, Field(ge=1, le=10_000)] = 1
+    """How often the same call may be made."""
+    seconds: Annotated[float, Field(gt=0, le=30 * 86_400)] = DEFAULT_SECONDS
+    """For how long."""
+
+
+def verdict(result: str) -> Verdict:
+    """The answer to an approval. Raises `InvalidInput` for anything else."""
+    try:
+        return Verdict.model_validate(parsed(result))
+    except ValidationError as error:
+        raise InvalidInput(
+            'Answer an approval with {"confirmed": true} or {"confirmed": false}. With true you may add "times" (up to '
+            '10,000, default 1) and "seconds" (up to 30 days, default one day): how often and how long the same call '
+            "with the same arguments may be made."
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    id: str
+    agent_id: AgentId
+    tool: str
+    arguments: str
+    uses_left: int
+    expires_at: int
+    given_by: EntityId
+    call_id: str
+    space_id: SpaceId | None
+    created_at: int
+
+
+_columns = (
+    grants.c.id,
+    grants.c.agent_id,
+    grants.c.tool,
+    grants.c.arguments,
+    grants.c.uses_left,
+    grants.c.expires_at,
+    grants.c.given_by,
+    grants.c.call_id,
+    grants.c.space_id,
+    grants.c.created_at,
+)
+_add = insert_into(
+    grants,
+    "id",
+    "agent_id",
+    "tool",
+    "digest",
+    "arguments",
+    "uses_left",
+    "expires_at",
+    "given_by",
+    "call_id",
+    "space_id",
+    "created_at",
+)
+_valid = (grants.c.uses_left > 0, grants.c.expires_at > bindparam("now"))
+_find = statement(
+    select(grants.c.id)
+    .where(
+        grants.c.agent_id == bindparam("agent_id"),
+        grants.c.tool == bindparam("tool"),
+        grants.c.digest == bindparam("digest"),
+        *_valid,
+    )
+    .order_by(grants.c.expires_at, grants.c.id)
+    .limit(1)
+)
+_use = statement(
+    update(grants)
+    .where(grants.c.id == bindparam("grant"), grants.c.uses_left > 0)
+    .values(uses_left=grants.c.uses_left - 1)
+)
+_of_agent = statement(
+    select(*_columns).where(grants.c.agent_id == bindparam("agent_id"), *_valid).order_by(grants.c.created_at)
+)
+_revoke = statement(delete(grants).where(grants.c.id == bindparam("id"), grants.c.agent_id == bindparam("agent_id")))
+_over = statement(
+    delete(grants).where(
+        grants.c.agent_id == bindparam("agent_id"),
+        (grants.c.uses_left <= 0) | (grants.c.expires_at <= bindparam("now")),
+    )
+)
+
+
+def digest_of(arguments: str) -> str:
+    """Of arguments as the model wrote them: the same for the same values, whatever their order and spacing."""
+    data: Any = parsed(arguments)
+    canonical = arguments if data is None else json.dumps(data, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def give(
+    tx: Tx,
+    agent_id: AgentId,
+    tool: str,
+    arguments: str,
+    given: Verdict,
+    *,
+    by: EntityId,
+    call_id: str,
+    space_id: SpaceId | None,
+) -> None:
+    """The same call may be made so often, for so long. What is used up or over goes."""
+    tx.run(_over, agent_id=agent_id, now=tx.now)
+    tx.run(
+        _add,
+        id=new_id(),
+        agent_id=agent_id,
+        tool=tool,
+        digest=digest_of(arguments),
+        arguments=arguments,
+        uses_left=given.times,
+        expires_at=tx.now + int(given.seconds * SECOND),
+        given_by=by,
+        call_id=call_id,
+        space_id=space_id,
+        created_at=tx.now,
+    )
+
+
+def take(tx: Tx, agent_id: AgentId, tool: str, arguments: str) -> bool:
+    """Use an approval of exactly this call once; False if there is none."""
+    row = tx.one(_find, agent_id=agent_id, tool=tool, digest=digest_of(arguments), now=tx.now)
+    return row is not None and tx.run(_use, grant=row[0]) == 1
+
+
+def of_agent(tx: Tx, agent_id: AgentId) -> list[Grant]:
+    """The approvals that still count, the oldest first."""
+    return [Grant(*row) for row in tx.all(_of_agent, agent_id=agent_id, now=tx.now)]
+
+
+def revoke(tx: Tx, agent_id: AgentId, id: str) -> None:
+    """It counts no longer. Raises `NotFound`."""
+    if not tx.run(_revoke, id=id, agent_id=agent_id):
+        raise NotFound("approval", id)
