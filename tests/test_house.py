@@ -30,6 +30,7 @@ LAYERS = [
     {"panel"},  # its advisors are paid as agents are
     {"cycles"},
     {"tools"},
+    {"trust"},
     {"profiles", "memory", "reflection"},
     {"consciousness"},
     {"plans"},  # the self lists them

@@ -22,8 +22,9 @@ from denizen.errors import AlreadySettled, NotAllowed, NotFound
 from denizen.ids import AgentId, CallId, CycleId, EntityId, MessageId, SpaceId
 from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
-from denizen.inbox.events import FROM_SPACES
+from denizen.inbox.events import FROM_SPACES, OUTSIDE
 from denizen.inbox.outside import parsed
+from denizen.inbox.sources import Source, source_of_author
 from denizen.spaces import directory, posting
 from denizen.spaces.posting import Draft
 from denizen.storage.database import Tx, insert_into, statement, storable
@@ -82,6 +83,8 @@ class Call:
     """Whether words in the space do not answer it."""
     released_at: int | None = None
     """When its cycle went on without the answer that it had paused for."""
+    outside: bool = False
+    """Whether its result, where nobody is known to have given it, is text from outside."""
 
     @property
     def code(self) -> str | None:
@@ -118,6 +121,7 @@ _columns = (
     calls.c.settled_by,
     calls.c.approval,
     calls.c.released_at,
+    calls.c.outside,
 )
 _BY_AGE = (calls.c.created_at, calls.c.step, calls.c.position, calls.c.id)
 _WAITING = calls.c.state == "waiting"  # word for word the condition of the partial indexes
@@ -142,6 +146,7 @@ _add = insert_into(
     "created_at",
     "expires_at",
     "approval",
+    "outside",
 )
 _get = statement(select(*_columns).where(calls.c.id == bindparam("id")))
 _of_step = statement(
@@ -168,6 +173,7 @@ class New:
     runner: str | None = None
     on_crash: OnCrash = "report"
     approval: bool = False
+    outside: bool = False
 
 
 def make(tx: Tx, agent_id: AgentId, new: New) -> None:
@@ -192,6 +198,7 @@ def make(tx: Tx, agent_id: AgentId, new: New) -> None:
         created_at=tx.now,
         expires_at=new.expires_at,
         approval=int(new.approval),
+        outside=int(new.outside),
     )
     _announce(tx, new.id, agent_id, new.space_id if new.shown else None, "waiting")
 
@@ -280,11 +287,11 @@ def answer(tx: Tx, id: str, result: str, by: EntityId | None = None) -> Call:
         if mode == "pause":
             tx.announce(WAKE, {"agents": [call.agent_id]})
         elif mode != "visible":
-            tell(tx, call, result, by)
+            tell(tx, call, result, by, outside=_is_outside(tx, call, by))
     elif tx.run(_answer_late, call=id, outcome=storable(result), by=by or ""):
         _announce(tx, call.id, call.agent_id, call.space_id if call.shown else None, "late")
         # That no answer came may have been told already: this is another event.
-        tell(tx, call, result, by, id=f"call:{call.id}:late")
+        tell(tx, call, result, by, id=f"call:{call.id}:late", outside=_is_outside(tx, call, by))
     else:
         raise AlreadySettled(_why_settled(get(tx, id)))
     return get(tx, id)
@@ -296,9 +303,27 @@ def _why_settled(call: Call) -> str:
     return "This call has its answer already. The first one stands."
 
 
-def tell(tx: Tx, call: Call, result: str, by: EntityId | None = None, *, id: str | None = None) -> None:
-    """The agent is told the result of an earlier call in an event."""
+def source_of_answer(tx: Tx, call: Call) -> Source | None:
+    """Where the answer to a call comes from, if it is text from outside."""
+    if call.state not in ("answered", "late") or not _is_outside(tx, call, call.settled_by):
+        return None
+    if not call.settled_by:
+        return Source("tool", call.tool)
+    return source_of_author(directory.get_entity(tx, call.settled_by).kind, call.settled_by)
+
+
+def _is_outside(tx: Tx, call: Call, by: EntityId | None) -> bool:
+    """Whether an answer that they give is text from outside. Only people of this server are trusted."""
+    return not posting.is_trusted_person(tx, by) if by else call.outside
+
+
+def tell(
+    tx: Tx, call: Call, result: str, by: EntityId | None = None, *, id: str | None = None, outside: bool = False
+) -> None:
+    """The agent is told the result of an earlier call in an event. `outside`: it is text from outside."""
     payload: dict[str, JsonValue] = {"tool": call.tool, "call_id": call.id, "text": storable(result)}
+    if outside:
+        payload[OUTSIDE] = True
     if made_in := sorted(privacy.sources_of(tx, call.cycle_id) - {call.space_id or ""}):
         payload[FROM_SPACES] = list(made_in)
     human = by is not None and directory.get_entity(tx, by).kind == "human"
