@@ -51,6 +51,7 @@ ON_BOTH_DATABASES = (
     "test_checker.py",
     "test_runtime.py",
     "test_servers.py",
+    "trust",
 )
 """Where SQL, locks and leases matter: these tests run on SQLite and on PostgreSQL every time.
 

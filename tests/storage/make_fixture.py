@@ -1,4 +1,4 @@
-"""Writes fixtures/0017.jsonl: a small but complete life, one JSON object for each row, parents before children.
+"""Writes fixtures/0018.jsonl: a small but complete life, one JSON object for each row, parents before children.
 
     python -m tests.storage.make_fixture
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).parent / "fixtures" / "0017.jsonl"
+FILE = Path(__file__).parent / "fixtures" / "0018.jsonl"
 START = 1_767_603_600_000_000
 """Microseconds: Monday, 5 January 2026, nine o'clock, UTC."""
 SECOND = 1_000_000
@@ -127,11 +127,16 @@ def rooms() -> Iterator[Row]:
         )
 
 
+ADAS = {"cycle_id": "cycle-1", "outside": 1}
+
+
 def talk() -> Iterator[Row]:
     yield message(
         1, "noor", "Good morning, @ada. **Did the build pass?**", plain="Good morning, @ada. Did the build pass?"
     )
-    yield message(2, "ada", "It did: 212 tests, none failed. 🦊", hop=1, cycle_id="cycle-1", reply_to="message-1")
+    yield message(
+        2, "ada", "It did: 212 tests, none failed. 🦊", hop=1, cycle_id="cycle-1", reply_to="message-1", outside=1
+    )
     yield message(3, "sam", "And on Windows?")
     yield (
         "messages",
@@ -152,6 +157,7 @@ def message(seq: int, author: str, text: str, *, space: str = "room", **columns:
         "metadata": None,
         "hop": 0,
         "cycle_id": None,
+        "outside": 0,
         "created_at": START + seq * SECOND,
     }
     return "messages", row | columns
@@ -202,6 +208,7 @@ def minds() -> Iterator[Row]:
             "news": 4,
             "news_told": 3,
             "told": '{"members": {"space-room": ["noor", "sam", "grace"]}}',
+            "outside": 1,
         },
     )
     yield "minds", dict.fromkeys(MIND_COUNTS, 0) | {"agent_id": "entity-grace", "window_from": 1, "told": "{}"}
@@ -237,6 +244,7 @@ def cycle(identifier: str, first_seq: int, **columns: Any) -> Row:
         "stop_reason": None,
         "summary": None,
         "told": None,
+        "outside_from": 4,
         "input_tokens": 1200,
         "output_tokens": 80,
         "cost_micros": 310,
@@ -259,6 +267,7 @@ def thoughts() -> Iterator[Row]:
                 "message": json.dumps({"kind": "response" if kind == "response" else "request", "parts": []}),
                 "tokens": 40,
                 "request": '{"era": 1, "tools": "digest-1"}' if kind == "response" else None,
+                "outside": '[["tool", "build"]]' if kind == "results" else None,
                 "created_at": START + number * SECOND,
             },
         )
@@ -339,7 +348,7 @@ def intentions() -> Iterator[Row]:
     """What Ada means to do, and what Grace will when she is resumed."""
     times = {"created_at": START, "updated_at": START + SECOND}
     yield "goals", {"agent_id": "entity-ada", "number": 2, "text": "Ship", "status": "active", "priority": 0} | times
-    yield "notes", {"agent_id": "entity-ada", "key": "sam", "text": "Sam prefers charts."} | times
+    yield "notes", {"agent_id": "entity-ada", "key": "sam", "text": "Sam prefers charts.", "outside": 1} | times
     cron = '{"kind":"cron","expression":"0 9 * * *","zone":"Europe/Berlin"}'
     yield plan("plan-1", "ada", "plan", cron, name="Daily report", last_run=START, reckoned_at=START + SECOND)
     yield plan("plan-2", "ada", "timer", '{"kind":"once","at":1767607200000000,"zone":"UTC"}', hop=2)

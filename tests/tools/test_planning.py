@@ -64,7 +64,7 @@ async def test_memories_are_written_read_and_deleted(world: World):
         {"success": True, "deleted": ["sarah"]},
         {"q4 deadline": "Feb 28\nat noon"},
     ]
-    assert await world.denizen.notes(ada) == [Note("q4 deadline", "Feb 28\nat noon")]
+    assert await world.denizen.notes(ada) == [Note("q4 deadline", "Feb 28\nat noon", outside=True)]
 
 
 async def test_goals_have_numbers_and_change_in_part(world: World):
@@ -83,8 +83,8 @@ async def test_goals_have_numbers_and_change_in_part(world: World):
         {"success": True, "deleted": [3, 3]},
     ]
     assert await world.denizen.goals(ada) == [
-        Goal(2, "Keep reports coming", "long-term", "high"),
-        Goal(1, "Complete it", "done", "normal"),
+        Goal(2, "Keep reports coming", "long-term", "high", outside=True),
+        Goal(1, "Complete it", "done", "normal", outside=True),
     ]
 
 
@@ -258,7 +258,7 @@ async def test_there_are_limits_to_how_much_is_kept(small_world: World):
         "That would be 51 goals; at most 50 are kept. Delete some first.",
         "That would be 51 plans and timers; at most 50 are kept. Delete some first.",
     ]
-    assert (await world.denizen.notes(ada))[0] == Note("0", "x")
+    assert (await world.denizen.notes(ada))[0] == Note("0", "x", outside=True)
 
 
 # What is told

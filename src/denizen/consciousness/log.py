@@ -13,6 +13,8 @@ from pydantic_ai.messages import ModelMessage, ToolReturnPart
 from sqlalchemy import Text, bindparam, cast, delete, func, select
 
 from denizen.ids import AgentId, CycleId
+from denizen.inbox import sources
+from denizen.inbox.sources import Source
 from denizen.models import codec
 from denizen.models.tokens import estimate_message
 from denizen.storage.database import Tx, insert_into, statement
@@ -35,16 +37,30 @@ class Entry:
     request: str | None = None
     """Of a response: what its request was made of; of what was recalled or remembered: the numbers
     of the passages, or the ids of the memories. As JSON."""
+    outside: tuple[Source, ...] | None = None
+    """Where the text from outside that it holds came from; of a response whose request held such text: (). None:
+    nothing in it is from outside."""
 
 
-def entry(seq: int, cycle_id: CycleId, kind: EntryKind, message: ModelMessage, *, request: str | None = None) -> Entry:
+def entry(
+    seq: int,
+    cycle_id: CycleId,
+    kind: EntryKind,
+    message: ModelMessage,
+    *,
+    request: str | None = None,
+    outside: tuple[Source, ...] | None = None,
+) -> Entry:
     """A new entry, not yet written."""
-    return Entry(seq, cycle_id, kind, message, estimate_message(message), codec.dump(message), request)
+    return Entry(seq, cycle_id, kind, message, estimate_message(message), codec.dump(message), request, outside)
 
 
-_append = insert_into(log, "agent_id", "seq", "cycle_id", "kind", "message", "tokens", "request", "created_at")
+_append = insert_into(
+    log, "agent_id", "seq", "cycle_id", "kind", "message", "tokens", "request", "outside", "created_at"
+)
+_columns = (log.c.seq, log.c.cycle_id, log.c.kind, log.c.message, log.c.tokens, log.c.request, log.c.outside)
 _from = statement(
-    select(log.c.seq, log.c.cycle_id, log.c.kind, log.c.message, log.c.tokens, log.c.request)
+    select(*_columns)
     .where(log.c.agent_id == bindparam("agent_id"), log.c.seq >= bindparam("first"), log.c.seq < bindparam("end"))
     .order_by(log.c.seq)
 )
@@ -92,6 +108,7 @@ def append(tx: Tx, agent_id: AgentId, entries: Sequence[Entry]) -> None:
                 "message": each.encoded,
                 "tokens": each.tokens,
                 "request": each.request,
+                "outside": sources.dump(each.outside),
                 "created_at": tx.now,
             }
             for each in entries
@@ -115,14 +132,11 @@ class Dated:
 
 
 _dated = (
-    select(
-        log.c.seq, log.c.cycle_id, log.c.kind, log.c.message, log.c.tokens, log.c.request, log.c.created_at,
-        cycles.c.number,
-    )
+    select(*_columns, log.c.created_at, cycles.c.number)
     .select_from(log.outerjoin(cycles, cycles.c.id == log.c.cycle_id))
     .where(log.c.agent_id == bindparam("agent_id"))
     .limit(bindparam("limit"))
-)  # fmt: skip
+)
 _after = statement(_dated.where(log.c.seq > bindparam("after")).order_by(log.c.seq))
 _before = statement(_dated.where(log.c.seq < bindparam("before")).order_by(log.c.seq.desc()))
 
@@ -139,11 +153,11 @@ def entries_before(tx: Tx, agent_id: AgentId, before: int, *, limit: int) -> lis
 
 
 def _with_date(row: tuple[Any, ...]) -> Dated:
-    return Dated(_entry(row), row[6], row[7])
+    return Dated(_entry(row), row[7], row[8])
 
 
 def _entry(row: tuple[Any, ...]) -> Entry:
-    return Entry(row[0], row[1], row[2], codec.load(row[3]), row[4], row[3], row[5])
+    return Entry(row[0], row[1], row[2], codec.load(row[3]), row[4], row[3], row[5], sources.load(row[6]))
 
 
 def text_of(entry: Entry) -> str:

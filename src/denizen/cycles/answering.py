@@ -301,10 +301,19 @@ def deliver_text(
         return None
     hop = hop_of_send(tx, agent_id, space_id, cycle.events, shown_in((*cycle.entries, *new)))
     answers = floor.asked_by(cycle.events, space_id)
-    posted = posting.post(tx, space_id, agent_id, what, hop=hop, cycle_id=cycle.id, answers=answers)
+    outside = _is_outside(cycle, step, new)
+    posted = posting.post(tx, space_id, agent_id, what, hop=hop, cycle_id=cycle.id, answers=answers, outside=outside)
     result = json.dumps({"success": True, "messageId": posted.id}, separators=(",", ":"))
     effects.record(tx, cycle.id, step, 0, SEND_MESSAGE, result=result, changes=True)
     return EffectRecord(step, 0, SEND_MESSAGE, "done", True, result)
+
+
+def _is_outside(cycle: OpenCycle, step: int, new: Sequence[Entry]) -> bool:
+    """Whether the response of that step was made from text from outside; where it is not at hand, whether any was."""
+    responses = [each for each in (*cycle.entries, *new) if each.kind == "response"]
+    if step < len(responses):
+        return responses[step].outside is not None
+    return cycle.outside_from is not None
 
 
 _PASSED_ON: Final[frozenset[Cause]] = frozenset({"no_reply", "limit", "gave_up", "budget"})

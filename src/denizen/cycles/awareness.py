@@ -18,7 +18,9 @@ from denizen.cycles.records import OpenCycle
 from denizen.inbox import delivery
 from denizen.inbox.events import Event
 from denizen.inbox.format import MID_CYCLE_UPDATE, PREVIEW_EVENTS, format_inbox, format_preview, take_that_fit
+from denizen.inbox.sources import sources_of_events
 from denizen.storage.database import Tx
+from denizen.trust import origins
 
 Awareness = Literal["none", "preview", "urgent", "combined"]
 
@@ -34,6 +36,8 @@ class Noticed:
     """The others, as they are shown this once."""
     previewed: int = 0
     """The number of the newest of them."""
+    outside: bool = False
+    """Whether any of it is text from outside: the cycle is marked then."""
 
 
 NOTHING = Noticed()
@@ -55,7 +59,8 @@ def notice(
     update = None
     if urgent:
         text = format_inbox(urgent, now=tx.now, label=MID_CYCLE_UPDATE, text_chars=text_chars)
-        update = log.entry(seq, cycle.id, "update", ModelRequest(parts=[UserPromptPart(text)]))
+        message = ModelRequest(parts=[UserPromptPart(text)])
+        update = log.entry(seq, cycle.id, "update", message, outside=sources_of_events(urgent) or None)
         delivery.take(tx, urgent, cycle.id)
         log.append(tx, lease.agent_id, [update])
         sources = [each for event in urgent for each in privacy.sources_of_event(event)]
@@ -63,7 +68,11 @@ def notice(
     taken = {event.number for event in urgent}
     # What does not wake is read at the next waking: shown here, it would be answered all the same.
     rest = [event for event in waiting if event.wakes and event.number not in taken]
-    if not rest or awareness not in ("preview", "combined"):
-        return Noticed(tuple(urgent), update)
-    newest = max(event.number for event in rest[:PREVIEW_EVENTS])
-    return Noticed(tuple(urgent), update, format_preview(rest), newest)
+    shown = rest[:PREVIEW_EVENTS] if awareness in ("preview", "combined") else []
+    outside = any(event.outside for event in (*urgent, *shown))
+    if outside:
+        origins.mark_cycle(tx, cycle.id, seq)
+    if not shown:
+        return Noticed(tuple(urgent), update, outside=outside)
+    newest = max(event.number for event in shown)
+    return Noticed(tuple(urgent), update, format_preview(rest), newest, outside)

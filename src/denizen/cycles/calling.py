@@ -28,6 +28,7 @@ from denizen.cycles.phases import FREE, Phase
 from denizen.cycles.records import OpenCycle, calls_of
 from denizen.errors import DenizenError, InvalidInput, NotAMember, NotFound
 from denizen.ids import AgentId, CallId, CycleId, MessageId, SpaceId, new_id
+from denizen.inbox.sources import Source, distinct
 from denizen.storage.database import Tx, statement, storable
 from denizen.storage.schema import cycles
 from denizen.tools import calls, effects, guard, hops
@@ -36,6 +37,7 @@ from denizen.tools.effects import EffectRecord
 from denizen.tools.errands import LATE_SECONDS
 from denizen.tools.hops import Shown, hop_of_plan
 from denizen.tools.tool import AskTool, Done, Hand, OutsideTool, OwnTool, Tool, Toolbox
+from denizen.trust import origins
 
 ANSWER_SECONDS: Final = 7 * 86_400
 """How long a service that has taken a request may take to answer it."""
@@ -86,6 +88,8 @@ class Progress:
     """The calls that go on while the cycle does not wait for them, by position."""
     paused: bool = False
     """Whether the cycle waits for answers: then the lease is given up."""
+    outside_from: int | None = None
+    """As `OpenCycle.outside_from`, with what the results have brought."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +129,22 @@ def carry_on(
     intended = desk.work()
     entry = None
     if len(desk.results) == len(step.calls):
-        entry = results_entry(step.response.seq + 1, cycle.id, step.calls, desk.results)
+        outside = None if desk.outside_from is None else effects.outside_of_step(tx, cycle.id, step.number)
+        entry = results_entry(step.response.seq + 1, cycle.id, step.calls, desk.results, outside)
         log.append(tx, lease.agent_id, [entry])
     paused = entry is None and not intended
     _announce(tx, lease.agent_id, cycle.id)
     if paused:
         pause(tx, lease, cycle)
     return Progress(
-        tuple(desk.recorded), tuple(desk.sent_to), desk.active_space_id, intended, entry, desk.errands, paused
+        tuple(desk.recorded),
+        tuple(desk.sent_to),
+        desk.active_space_id,
+        intended,
+        entry,
+        desk.errands,
+        paused,
+        desk.outside_from,
     )
 
 
@@ -195,6 +207,7 @@ class _Desk:
         self.errands: dict[int, CallId] = {}
         self.sent_to: list[str] = []
         self.active_space_id = cycle.active_space_id
+        self.outside_from = cycle.outside_from
 
     def work(self) -> tuple[int, ...]:
         """Run what can be run, in order; gives the outside calls to be made before anything after them may run."""
@@ -276,6 +289,7 @@ class _Desk:
 
     def _new_call(self, position: int, mode: Mode, *, seconds: float | None = None, shown: bool = False) -> New:
         call = self._step.calls[position]
+        tool = self._tools.get(call.tool_name)
         return New(
             id=call_id(self._cycle.id, self._step, position),
             cycle_id=self._cycle.id,
@@ -288,13 +302,14 @@ class _Desk:
             shown=shown and self.active_space_id is not None,
             hop=hop_of_plan(self._cycle.events),
             expires_at=None if seconds is None else self._tx.now + int(seconds * SECOND),
+            outside=isinstance(tool, OutsideTool) and tool.results == "outside",
         )
 
     def complete(self, position: int, outcome: Finished) -> None:
         """An outside call has come back, or its time is over."""
-        capped = self._cap(outcome.result)
-        effects.complete(self._tx, self._cycle.id, self._step.number, position, capped)
-        self._keep(position, "done", True, capped)
+        capped, outside = self._cap(outcome.result), self._source_of_result(position, outcome)
+        effects.complete(self._tx, self._cycle.id, self._step.number, position, capped, outside)
+        self._keep(position, "done", True, capped, outside)
         if outcome.late:
             new = replace(self._new_call(position, "late", seconds=LATE_SECONDS), runner=self._lease.holder)
             self.errands[position] = calls.run_on(self._tx, self._agent_id, new)
@@ -302,6 +317,14 @@ class _Desk:
         tool = self._tools.get(self._step.calls[position].tool_name)
         if isinstance(tool, OutsideTool) and (tool.visible or tool.mode == "async"):
             self._show_result(position, outcome, capped)
+
+    def _source_of_result(self, position: int, outcome: Finished) -> tuple[Source, ...]:
+        """The tool, unless its results are trusted or what is told of the call are our own words."""
+        name = self._step.calls[position].tool_name
+        tool = self._tools.get(name)
+        trusted = isinstance(tool, OutsideTool) and tool.results == "trusted"
+        ours = outcome.late or outcome.result == calls.UNKNOWN_OUTCOME
+        return () if trusted or ours else (Source("tool", name),)
 
     def _show_result(self, position: int, outcome: Finished, capped: str) -> None:
         """Whoever sees the call sees its result. A service that did not take the work will not answer it either."""
@@ -319,8 +342,10 @@ class _Desk:
             over = call.state != "waiting" or call.released_at is not None
             if position in self._step.asked and position not in self.results and over:
                 capped = self._cap(calls.told_of(call))
-                effects.complete(self._tx, self._cycle.id, self._step.number, position, capped)
-                self._keep(position, "done", True, capped)
+                source = calls.source_of_answer(self._tx, call)
+                outside = () if source is None else (source,)
+                effects.complete(self._tx, self._cycle.id, self._step.number, position, capped, outside)
+                self._keep(position, "done", True, capped, outside)
 
     def _intend(self, position: int, state: Literal["intent", "asked"]) -> None:
         name = self._step.calls[position].tool_name
@@ -337,12 +362,17 @@ class _Desk:
         privacy.add_sources(self._tx, self._agent_id, self._cycle.id, sources)
         capped = self._cap(done.content)
         name = self._step.calls[position].tool_name
-        effects.record(self._tx, self._cycle.id, self._step.number, position, name, result=capped, changes=done.changes)
-        self._keep(position, "done", done.changes, capped)
+        which = (self._cycle.id, self._step.number, position, name)
+        effects.record(self._tx, *which, result=capped, changes=done.changes, outside=done.outside)
+        self._keep(position, "done", done.changes, capped, done.outside)
 
-    def _keep(self, position: int, state: Any, changes: bool, result: str) -> None:
+    def _keep(self, position: int, state: Any, changes: bool, result: str, outside: Sequence[Source] = ()) -> None:
+        if outside and self.outside_from is None:
+            # The next request holds it. What else this response does was decided without it.
+            self.outside_from = self._step.response.seq + 1
+            origins.mark_cycle(self._tx, self._cycle.id, self.outside_from)
         name = self._step.calls[position].tool_name
-        self.recorded.append(EffectRecord(self._step.number, position, name, state, changes, result))
+        self.recorded.append(EffectRecord(self._step.number, position, name, state, changes, result, tuple(outside)))
         self.results[position] = result
 
     def _run_own(self, tool: Tool | None, position: int, call: ToolCallPart) -> Done:
@@ -358,6 +388,7 @@ class _Desk:
             self._step.prepared.get(position),
             self._cycle.remembered,
             self._step.shown,
+            self._step.response.outside is not None,
         )
         try:
             return tool.run(self._tx, hand, tool.check(call.args))
@@ -377,12 +408,19 @@ class _Desk:
         return f"{text[:shown]}\n… [cut at {shown:,} of {len(text):,} characters; {pointer} shows the rest]"
 
 
-def results_entry(seq: int, cycle_id: CycleId, calls: Sequence[ToolCallPart], results: Mapping[int, str]) -> Entry:
-    """The one message that answers all calls of a response, in their order."""
+def results_entry(
+    seq: int,
+    cycle_id: CycleId,
+    calls: Sequence[ToolCallPart],
+    results: Mapping[int, str],
+    outside: tuple[Source, ...] | None = None,
+) -> Entry:
+    """The one message that answers all calls of a response, in their order. `outside`: where text from outside in the
+    results comes from."""
     parts = [
         ToolReturnPart(call.tool_name, results[position], call.tool_call_id) for position, call in enumerate(calls)
     ]
-    return log.entry(seq, cycle_id, "results", ModelRequest(parts=parts))
+    return log.entry(seq, cycle_id, "results", ModelRequest(parts=parts), outside=outside)
 
 
 def answer_open_calls(cycle: OpenCycle, seq: int, told: str) -> Entry | None:
@@ -390,9 +428,11 @@ def answer_open_calls(cycle: OpenCycle, seq: int, told: str) -> Entry | None:
     calls = calls_of(cycle.entries[-1].message)
     if not calls:
         return None
-    done = {each.position: each.result for each in cycle.effects if each.step == cycle.steps - 1}
+    last = [each for each in cycle.effects if each.step == cycle.steps - 1]
+    done = {each.position: each.result for each in last}
     results = {at: told if done.get(at) is None else str(done[at]) for at in range(len(calls))}
-    return results_entry(seq, cycle.id, calls, results)
+    outside = distinct(source for each in last for source in each.outside)
+    return results_entry(seq, cycle.id, calls, results, outside or None)
 
 
 def call_id(cycle_id: CycleId, step: Step, position: int) -> CallId:

@@ -308,6 +308,8 @@ class _Thinking:
             tokens = estimate(noticed.preview) + PER_MESSAGE
             if tokens < (self._history_tokens - self._mind.present_tokens) // 4:
                 self._preview, self._preview_tokens, self._previewed = noticed.preview, tokens, noticed.previewed
+        if noticed.outside and self._cycle.outside_from is None:
+            self._cycle = replace(self._cycle, outside_from=self._mind.next_seq)
         if noticed.update is not None:
             self._cycle = replace(self._cycle, events=(*self._cycle.events, *noticed.taken))
             self._awaited = bool(answering.waiting_spaces(self._cycle.events))
@@ -530,7 +532,8 @@ class _Thinking:
         if self._mind.views:
             made_of["shortened"] = self._mind.views
         encoded = to_json(made_of).decode()
-        return log.entry(self._mind.next_seq, self._cycle.id, "response", response, request=encoded)
+        outside = None if self._cycle.outside_from is None else ()
+        return log.entry(self._mind.next_seq, self._cycle.id, "response", response, request=encoded, outside=outside)
 
     # Acting
 
@@ -651,6 +654,8 @@ class _Thinking:
         self._sent_to.extend(progress.sent_to)
         if progress.active_space_id != self._cycle.active_space_id:
             self._cycle = replace(self._cycle, active_space_id=progress.active_space_id)
+        if progress.outside_from != self._cycle.outside_from:
+            self._cycle = replace(self._cycle, outside_from=progress.outside_from)
 
     def _tell_doing(self, tools: Sequence[str]) -> None:
         """Whoever watches sees with what the agent is busy. A hint: it says nothing of what is stored."""

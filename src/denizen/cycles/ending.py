@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import JsonValue
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import bindparam, case, delete, select, update
 
 from denizen.bus.streams import AgentStatus, CycleChanged, agent_topic
 from denizen.clock import SECOND
@@ -78,10 +78,16 @@ _end = statement(
     )
     .returning(cycles.c.told)
 )
+_read_outside = select(cycles.c.outside_from).where(cycles.c.id == bindparam("cycle")).scalar_subquery()
 _live_on = statement(
     update(minds)
     .where(minds.c.agent_id == bindparam("agent"))
-    .values(cycle_count=minds.c.cycle_count + 1, last_cycle_at=bindparam("at"))
+    .values(
+        cycle_count=minds.c.cycle_count + 1,
+        last_cycle_at=bindparam("at"),
+        # What the cycle read is in the window from now on, and in the layers after that: the mark stays.
+        outside=case((_read_outside.is_not(None), 1), else_=minds.c.outside),
+    )
     .returning(minds.c.cycle_count)
 )
 _remember_told = statement(
@@ -122,7 +128,7 @@ def close_cycle(tx: Tx, lease: Lease, cycle: OpenCycle, ending: Ending) -> int:
         parking.recover(tx, agent_id)
     answering.tell_unanswered(tx, agent_id, cycle, ending.stop_reason, ending.unanswered, retry_at=ending.retry_at)
     delivery.finish(tx, agent_id, cycle.id)
-    counted = tx.one(_live_on, agent=agent_id, at=tx.now)
+    counted = tx.one(_live_on, agent=agent_id, cycle=cycle.id, at=tx.now)
     assert counted is not None
     ended = tx.one(
         _end,

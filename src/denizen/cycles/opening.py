@@ -25,6 +25,7 @@ from denizen.ids import AgentId, CycleId, SpaceId, new_id
 from denizen.inbox import delivery, parking
 from denizen.inbox.events import Event
 from denizen.inbox.format import format_inbox, take_that_fit
+from denizen.inbox.sources import sources_of_events
 from denizen.memory import reminding
 from denizen.plans import agenda
 from denizen.profiles import choosing
@@ -89,13 +90,14 @@ _state = statement(
         agents.c.version,
         agents.c.parked_until,
         parking.HAS_TROUBLE,
+        minds.c.outside,
     )
     .join(agents, agents.c.id == minds.c.agent_id)
     .where(minds.c.agent_id == bindparam("agent_id"))
 )
 _told = statement(select(minds.c.told).where(minds.c.agent_id == bindparam("agent_id")))
 _keep_tools = insert_ignore(toolsets, ("digest", "tools"))
-_open = insert_into(cycles, "id", "agent_id", "first_seq", "started_at", "active_space_id", "told")
+_open = insert_into(cycles, "id", "agent_id", "first_seq", "started_at", "active_space_id", "told", "outside_from")
 
 
 def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> Opened | Stale | Remind | None:
@@ -108,7 +110,7 @@ def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> Opened | Stale | Remind 
         return None
     row = tx.one(_state, agent_id=agent_id)
     assert row is not None
-    era_version, news, news_told, last_cycle_at, version, parked_until, troubled = row
+    era_version, news, news_told, last_cycle_at, version, parked_until, troubled, outside = row
     if parked_until is not None and parked_until > tx.now:
         return None
     if version != waking.version:
@@ -130,7 +132,7 @@ def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> Opened | Stale | Remind 
     if not waking.toolbox.archived:
         # They may be others than those of the era: a process that started anew brings its own.
         tx.run(_keep_tools, digest=waking.toolbox.digest, tools=waking.toolbox.encoded)
-    cycle = replace(_begin(tx, waking, batch, plans, told, characters), troubled=bool(troubled))
+    cycle = replace(_begin(tx, waking, batch, plans, told, characters, bool(outside)), troubled=bool(troubled))
     tx.announce(agent_topic(agent_id), AgentStatus(agent_id, "alive", lease.epoch).to_payload())
     tx.announce(agent_topic(agent_id), CycleChanged(agent_id, cycle.id, "opened").to_payload())
     return Opened(cycle, era, more=len(batch) < len(waiting) or len(waiting) >= delivery.LOOKED_AT)
@@ -186,12 +188,20 @@ def event_characters(inbox_tokens: int) -> int:
 
 
 def _begin(
-    tx: Tx, waking: Waking, batch: Sequence[Event], plans: Sequence[str], told: _Told, characters: int
+    tx: Tx,
+    waking: Waking,
+    batch: Sequence[Event],
+    plans: Sequence[str],
+    told: _Told,
+    characters: int,
+    outside: bool,
 ) -> OpenCycle:
+    """`outside`: what the agent has in mind holds text from outside already."""
     agent_id, seq, zone = waking.identity.entity.id, waking.next_seq, waking.identity.zone
     cycle_id = CycleId(new_id())
     text = format_inbox(batch, now=tx.now, zone=zone, plans=plans, news=told.lines, text_chars=characters)
-    entries = [log.entry(seq, cycle_id, "inbox", ModelRequest(parts=[UserPromptPart(text)]))]
+    message = ModelRequest(parts=[UserPromptPart(text)])
+    entries = [log.entry(seq, cycle_id, "inbox", message, outside=sources_of_events(batch) or None)]
     if waking.recalling is not None:
         recalled = recollection.come_to_mind(tx, agent_id, cycle_id, seq + 1, batch, waking.recalling)
         entries += [recalled] if recalled is not None else []
@@ -201,6 +211,7 @@ def _begin(
         entries += [reminded] if reminded is not None else []
         remembered |= reminding.shown_in(entries)
     active = _common_space(tx, agent_id, batch)
+    outside_from = seq if outside or any(entry.outside is not None for entry in entries) else None
     tx.run(
         _open,
         id=cycle_id,
@@ -209,6 +220,7 @@ def _begin(
         started_at=tx.now,
         active_space_id=active,
         told=told.kept,
+        outside_from=outside_from,
     )
     delivery.take(tx, batch, cycle_id)
     log.append(tx, agent_id, entries)
@@ -216,7 +228,8 @@ def _begin(
     privacy.add_sources(tx, agent_id, cycle_id, [*sources, *reminding.spaces_shown_in(tx, entries)])
     caution = guard.caution(tx, agent_id, spaces_of(batch, active), remembered)
     what = (tuple(batch), tuple(entries))
-    return OpenCycle(cycle_id, seq, tx.now, active, *what, caution=caution, remembered=remembered)
+    opened = OpenCycle(cycle_id, seq, tx.now, active, *what, caution=caution, remembered=remembered)
+    return replace(opened, outside_from=outside_from)
 
 
 def _common_space(tx: Tx, agent_id: AgentId, events: Sequence[Event]) -> SpaceId | None:

@@ -52,6 +52,8 @@ class OpenCycle:
     """Under which calls of it are known outside, by step and position, as it was taken up."""
     troubled: bool = False
     """Whether a space shows trouble of the agent that the end of this cycle ends."""
+    outside_from: int | None = None
+    """From which number of the log on its responses are to requests that held text from outside; None: none are."""
 
     @property
     def steps(self) -> int:
@@ -81,6 +83,7 @@ _open = statement(
         cycles.c.not_before,
         cycles.c.handed_back,
         cycles.c.outcome,
+        cycles.c.outside_from,
     ).where(cycles.c.agent_id == bindparam("agent_id"), cycles.c.number.is_(None))
 )
 
@@ -118,6 +121,7 @@ def find_open(tx: Tx, agent_id: AgentId) -> Found | None:
         waited=calls.waited(made),
         call_ids={(each.step, each.position): each.id for each in made},
         troubled=parking.has_trouble(tx, agent_id),
+        outside_from=row[8],
     )
     return Found(cycle, row[5], bool(row[6]), row[7] == "paused")
 

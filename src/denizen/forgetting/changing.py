@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
+from pydantic import JsonValue
 from sqlalchemy import bindparam, select
 
 from denizen.consciousness.recall.passages import Piece, forget, remember
 from denizen.ids import AgentId, EntityId, MessageId, new_id
 from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
-from denizen.inbox.events import ABOUT, BEFORE
+from denizen.inbox.events import ABOUT, BEFORE, OUTSIDE
 from denizen.inbox.format import plain_name, quote, quoted_name
 from denizen.memory import items, rolling
 from denizen.spaces import directory, editing, posting
@@ -79,6 +80,9 @@ def _tell(tx: Tx, change: Change, by: EntityId, did: str, more: str) -> None:
     whose = "a message" if by == message.author_id else f"a message of {plain_name(message.author_name)}"
     text = f"{who} {did} {whose} in {quoted_name(directory.get_space(tx, message.space_id).name)}{more}"
     told = new_id()
+    payload: dict[str, JsonValue] = {"text": text, ABOUT: message.id, BEFORE: message.text}
+    if change.after.outside:
+        payload[OUTSIDE] = True
     delivery.deliver(
         tx,
         [
@@ -89,7 +93,7 @@ def _tell(tx: Tx, change: Change, by: EntityId, did: str, more: str) -> None:
                 tx.now,
                 wakes=False,
                 space_id=message.space_id,
-                payload={"text": text, ABOUT: message.id, BEFORE: message.text},
+                payload=payload,
             )
             for agent_id in sorted({row[0] for row in rows} - {by})
         ],

@@ -18,7 +18,7 @@ from denizen.clock import SECOND
 from denizen.errors import NotFound
 from denizen.ids import AgentId, CycleId, SpaceId
 from denizen.inbox import statuses
-from denizen.inbox.events import Event, EventType, Lane
+from denizen.inbox.events import OUTSIDE, Event, EventType, Lane
 from denizen.inbox.statuses import EventCause
 from denizen.storage.database import Tx, insert_ignore, statement
 from denizen.storage.schema import entities, events, messages, spaces
@@ -111,7 +111,11 @@ _columns = (
     events.c.waits,
     events.c.interruptions,
     entities.c.handle,
+    entities.c.role,
+    messages.c.outside,
 )
+_MORE: Final = len(_columns)
+"""Where columns stand that a query selects beside these."""
 
 _joined = (
     events.outerjoin(messages, messages.c.id == events.c.message_id)
@@ -229,7 +233,7 @@ def pending(tx: Tx, agent_id: AgentId, *, limit: int = LOOKED_AT) -> list[Event]
     rows = tx.all(_pending, agent_id=agent_id, limit=limit)
     found, held_up = list[Event](), set[str]()
     for row in rows:
-        event, not_before = _event(row), row[19]
+        event, not_before = _event(row), row[_MORE]
         urgent = event.lane == "urgent"
         if not_before > tx.now:
             held_up.update([event.space_id] if event.space_id is not None and not urgent else [])
@@ -285,7 +289,7 @@ def listed(
     for name, behind in lanes:
         where = {"state": state, "lane": int(name == "normal"), "after": behind, "limit": limit - len(rows)}
         rows += tx.all(_in_lane, agent_id=agent_id, **where)
-    return [Listed(_event(row), row[19], row[20], row[21]) for row in rows]
+    return [Listed(_event(row), *row[_MORE:]) for row in rows]
 
 
 def taken(tx: Tx, agent_id: AgentId, cycle_id: CycleId) -> list[Event]:
@@ -316,6 +320,8 @@ def _event(row: tuple[Any, ...]) -> Event:
         waits=bool(row[16]),
         interruptions=row[17],
         sender_handle=row[18],
+        sender_role=row[19],
+        outside=bool(row[20]) or row[2] == "service_trigger" or payload.get(OUTSIDE) is True,
     )
 
 

@@ -21,6 +21,8 @@ ASKED_BY: Final = "asked_by"
 
 FROM_SPACES: Final = "from_spaces"
 """Under this key the payload of a plan or timer has the ids of the spaces in which the agent made it."""
+OUTSIDE: Final = "outside"
+"""Under this key the payload of an event that is no message says that its text is from outside, or made from such."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +61,6 @@ class Event:
     """By which two senders of the same name are told apart."""
     interruptions: int = 0
     """How often a process died over it before the first answer: not its fault, and counted apart from `attempts`."""
+    sender_role: str | None = None
+    outside: bool = False
+    """Whether its text is from outside, or was made from such text."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from sqlalchemy import bindparam, delete, func, select, update
@@ -47,6 +47,8 @@ class Plan:
     """The time it last ran for."""
     hop: int
     """Of the cycle that set it."""
+    outside: bool = False
+    """Whether the agent made it after reading text from outside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,7 @@ _COLUMNS: Final = (
     plans.c.next_run,
     plans.c.last_run,
     plans.c.hop,
+    plans.c.outside,
 )
 _mine = plans.c.agent_id == bindparam("agent_id")
 _of = statement(select(*_COLUMNS).where(_mine).order_by(plans.c.next_run, plans.c.id))
@@ -113,6 +116,7 @@ _add = insert_into(
     "next_run",
     "reckoned_at",
     "hop",
+    "outside",
     "created_at",
 )
 _change = statement(
@@ -125,6 +129,7 @@ _change = statement(
         next_run=bindparam("due"),
         reckoned_at=bindparam("at"),
         hop=bindparam("new_hop"),
+        outside=bindparam("from_outside"),
     )
 )
 _remove = statement(delete(plans).where(plans.c.id == bindparam("plan")))
@@ -141,8 +146,8 @@ _clear = statement(delete(plans).where(plans.c.agent_id == bindparam("agent")))
 
 
 def plan_of(row: tuple[Any, ...]) -> Plan:
-    id, agent_id, kind, name, instruction, schedule, state, due, ran, hop = row
-    return Plan(id, agent_id, kind, name, instruction, load(schedule), state, due, ran, hop)
+    id, agent_id, kind, name, instruction, schedule, state, due, ran, hop, outside = row
+    return Plan(id, agent_id, kind, name, instruction, load(schedule), state, due, ran, hop, bool(outside))
 
 
 def plans_of(tx: Tx, agent_id: AgentId) -> list[Plan]:
@@ -150,11 +155,14 @@ def plans_of(tx: Tx, agent_id: AgentId) -> list[Plan]:
     return [plan_of(row) for row in tx.all(_of, agent_id=agent_id)]
 
 
-def set_plans(tx: Tx, agent_id: AgentId, drafts: Sequence[PlanDraft], *, hop: int = 0) -> list[Plan]:
+def set_plans(
+    tx: Tx, agent_id: AgentId, drafts: Sequence[PlanDraft], *, hop: int = 0, outside: bool = False
+) -> list[Plan]:
     """The agent has these plans, each in place of one of its name. All of them or, with an error, none."""
     home, suspended = known.zone_of(tx, agent_id)
     known.lock(tx, agent_id)
-    wanted = {plan.name: plan for plan in [_planned(tx, agent_id, draft, home, suspended, hop) for draft in drafts]}
+    planned = [_planned(tx, agent_id, draft, home, suspended, hop) for draft in drafts]
+    wanted = {plan.name: replace(plan, outside=outside) for plan in planned}
     there = {plan.name: plan for plan in plans_of(tx, agent_id) if plan.kind == "plan"}
     _make_room(tx, agent_id, len(wanted.keys() - there.keys()))
     made: list[Plan] = []
@@ -163,14 +171,14 @@ def set_plans(tx: Tx, agent_id: AgentId, drafts: Sequence[PlanDraft], *, hop: in
     return made
 
 
-def set_timer(tx: Tx, agent_id: AgentId, reason: str, when: When, *, hop: int = 0) -> Plan:
+def set_timer(tx: Tx, agent_id: AgentId, reason: str, when: When, *, hop: int = 0, outside: bool = False) -> Plan:
     """The agent will be woken at that time, once, and told the reason."""
     home, suspended = known.zone_of(tx, agent_id)
     known.lock(tx, agent_id)
     text = checked_text("The reason of a timer", reason, INSTRUCTION_CHARACTERS)
     plan = _plan(tx, agent_id, "timer", "", text, when.schedule(home, tx.now), suspended, hop)
     _make_room(tx, agent_id, 1)
-    return _insert(tx, plan)
+    return _insert(tx, replace(plan, outside=outside))
 
 
 def _planned(tx: Tx, agent_id: AgentId, draft: PlanDraft, home: str, suspended: bool, hop: int) -> Plan:
@@ -208,6 +216,7 @@ def _insert(tx: Tx, plan: Plan) -> Plan:
         next_run=plan.next_run,
         reckoned_at=tx.now,
         hop=plan.hop,
+        outside=int(plan.outside),
         created_at=tx.now,
     )
     tx.announce(PLANNED, {"at": plan.next_run})
@@ -224,6 +233,7 @@ def _replace(tx: Tx, old: Plan, new: Plan) -> Plan:
         due=new.next_run,
         at=tx.now,
         new_hop=new.hop,
+        from_outside=int(new.outside),
     )
     tx.announce(PLANNED, {"at": new.next_run})
     return Plan(
@@ -237,6 +247,7 @@ def _replace(tx: Tx, old: Plan, new: Plan) -> Plan:
         new.next_run,
         old.last_run,
         new.hop,
+        new.outside,
     )
 
 

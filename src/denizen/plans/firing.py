@@ -17,7 +17,7 @@ from denizen.errors import InvalidInput
 from denizen.ids import AgentId
 from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
-from denizen.inbox.events import FROM_SPACES
+from denizen.inbox.events import FROM_SPACES, OUTSIDE
 from denizen.plans import known, origins
 from denizen.plans.schedule import Once, load, next_run
 from denizen.storage.database import Tx, statement
@@ -66,7 +66,7 @@ _still_due = (
     plans.c.schedule == bindparam("when"),
     _WAITING,
 )
-_told = (plans.c.kind, plans.c.name, plans.c.instruction, plans.c.hop)
+_told = (plans.c.kind, plans.c.name, plans.c.instruction, plans.c.hop, plans.c.outside)
 _move_on = statement(
     update(plans)
     .where(*_still_due)
@@ -118,7 +118,7 @@ def _following(stored: str, after: Instant) -> tuple[Instant | None, str | None]
 
 
 def _event(tx: Tx, plan_id: str, agent_id: AgentId, due: Instant, row: tuple[Any, ...]) -> Delivery:
-    kind, name, instruction, hop = row
+    kind, name, instruction, hop, outside = row
     word = "timer" if kind == "timer" else "plan"
     payload: dict[str, JsonValue] = {
         f"{word}_id": plan_id,
@@ -128,6 +128,8 @@ def _event(tx: Tx, plan_id: str, agent_id: AgentId, due: Instant, row: tuple[Any
     }
     if made_in := origins.origin_of(tx, agent_id, f"plan:{plan_id}"):
         payload[FROM_SPACES] = list(made_in)
+    if outside:
+        payload[OUTSIDE] = True
     # It wakes whatever its hop: what the agent then says to others is one hop further, and ends a chain as before.
     return Delivery(
         agent_id,

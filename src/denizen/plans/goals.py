@@ -32,6 +32,8 @@ class Goal:
     text: str
     status: GoalStatus
     priority: Priority
+    outside: bool = False
+    """Whether the agent wrote it after reading text from outside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +47,11 @@ class GoalChange:
 
 
 _of = statement(
-    select(goals.c.number, goals.c.text, goals.c.status, goals.c.priority)
+    select(goals.c.number, goals.c.text, goals.c.status, goals.c.priority, goals.c.outside)
     .where(goals.c.agent_id == bindparam("agent_id"))
     .order_by(goals.c.number)
 )
-_add = insert_into(goals, "agent_id", "number", "text", "status", "priority", "created_at", "updated_at")
+_add = insert_into(goals, "agent_id", "number", "text", "status", "priority", "outside", "created_at", "updated_at")
 _change = statement(
     update(goals)
     .where(goals.c.agent_id == bindparam("agent"), goals.c.number == bindparam("goal"))
@@ -57,6 +59,7 @@ _change = statement(
         text=bindparam("new_text"),
         status=bindparam("new_status"),
         priority=bindparam("new_priority"),
+        outside=bindparam("from_outside"),
         updated_at=bindparam("at"),
     )
 )
@@ -66,13 +69,13 @@ _remove = statement(delete(goals).where(goals.c.agent_id == bindparam("agent"), 
 def goals_of(tx: Tx, agent_id: AgentId) -> list[Goal]:
     """The agent's goals: what matters most first, what is done last."""
     found = [
-        Goal(number, text, status, _PRIORITIES[int(priority)])
-        for number, text, status, priority in tx.all(_of, agent_id=agent_id)
+        Goal(number, text, status, _PRIORITIES[int(priority)], bool(outside))
+        for number, text, status, priority, outside in tx.all(_of, agent_id=agent_id)
     ]
     return sorted(found, key=lambda each: (each.status == "done", _PRIORITIES.index(each.priority), each.number))
 
 
-def change_goals(tx: Tx, agent_id: AgentId, changes: Sequence[GoalChange]) -> list[Goal]:
+def change_goals(tx: Tx, agent_id: AgentId, changes: Sequence[GoalChange], *, outside: bool = False) -> list[Goal]:
     """The agent has these goals, new or changed; gives them as they are now. All of it or, with an error, nothing."""
     known.zone_of(tx, agent_id)
     known.lock(tx, agent_id)
@@ -80,7 +83,7 @@ def change_goals(tx: Tx, agent_id: AgentId, changes: Sequence[GoalChange]) -> li
     made: list[Goal] = []
     for change in changes:
         # A number is never given twice while any goal has a higher one, so that a removed goal is not taken for a new.
-        goal = _made(there, change, max(there, default=0) + 1)
+        goal = _made(there, change, max(there, default=0) + 1, outside)
         there[goal.number] = goal
         made.append(goal)
     if len(there) > MOST_GOALS:
@@ -90,7 +93,7 @@ def change_goals(tx: Tx, agent_id: AgentId, changes: Sequence[GoalChange]) -> li
     return made
 
 
-def _made(there: dict[int, Goal], change: GoalChange, next_number: int) -> Goal:
+def _made(there: dict[int, Goal], change: GoalChange, next_number: int, outside: bool) -> Goal:
     old = Goal(next_number, "", "active", "normal")
     if change.number is not None:
         if change.number not in there:
@@ -99,7 +102,8 @@ def _made(there: dict[int, Goal], change: GoalChange, next_number: int) -> Goal:
     elif change.text is None:
         raise InvalidInput("A new goal needs a text. To change one that is there, give its number.")
     text = old.text if change.text is None else checked_text("The text of a goal", change.text, GOAL_CHARACTERS)
-    return Goal(old.number, text, change.status or old.status, change.priority or old.priority)
+    mark = outside or (old.outside and change.text is None)
+    return Goal(old.number, text, change.status or old.status, change.priority or old.priority, mark)
 
 
 def _write(tx: Tx, agent_id: AgentId, goal: Goal, *, is_new: bool) -> None:
@@ -112,6 +116,7 @@ def _write(tx: Tx, agent_id: AgentId, goal: Goal, *, is_new: bool) -> None:
             new_text=goal.text,
             new_status=goal.status,
             new_priority=priority,
+            from_outside=int(goal.outside),
             at=tx.now,
         )
         return
@@ -122,6 +127,7 @@ def _write(tx: Tx, agent_id: AgentId, goal: Goal, *, is_new: bool) -> None:
         text=goal.text,
         status=goal.status,
         priority=priority,
+        outside=int(goal.outside),
         created_at=tx.now,
         updated_at=tx.now,
     )

@@ -27,43 +27,49 @@ class Note:
 
     key: str
     text: str
+    outside: bool = False
+    """Whether the agent wrote it after reading text from outside."""
 
 
 _of = statement(
-    select(notes.c.key, notes.c.text).where(notes.c.agent_id == bindparam("agent_id")).order_by(notes.c.key)
+    select(notes.c.key, notes.c.text, notes.c.outside)
+    .where(notes.c.agent_id == bindparam("agent_id"))
+    .order_by(notes.c.key)
 )
-_add = insert_into(notes, "agent_id", "key", "text", "created_at", "updated_at")
+_add = insert_into(notes, "agent_id", "key", "text", "outside", "created_at", "updated_at")
 _change = statement(
     update(notes)
     .where(notes.c.agent_id == bindparam("agent"), notes.c.key == bindparam("note"))
-    .values(text=bindparam("new_text"), updated_at=bindparam("at"))
+    .values(text=bindparam("new_text"), outside=bindparam("from_outside"), updated_at=bindparam("at"))
 )
 _remove = statement(delete(notes).where(notes.c.agent_id == bindparam("agent"), notes.c.key == bindparam("note")))
 
 
 def notes_of(tx: Tx, agent_id: AgentId) -> list[Note]:
     """The agent's notes, by key."""
-    found = [Note(*row) for row in tx.all(_of, agent_id=agent_id)]
+    found = [Note(key, text, bool(outside)) for key, text, outside in tx.all(_of, agent_id=agent_id)]
     return sorted(found, key=lambda note: note.key)  # databases differ in how they order letters
 
 
-def set_notes(tx: Tx, agent_id: AgentId, texts: Mapping[str, str]) -> list[Note]:
+def set_notes(tx: Tx, agent_id: AgentId, texts: Mapping[str, str], *, outside: bool = False) -> list[Note]:
     """These texts are noted under their keys, in place of what was noted there. All of them or, with an error, none."""
     known.zone_of(tx, agent_id)
     known.lock(tx, agent_id)
     wanted = [
-        Note(_checked_key(key), checked_text(f"The memory {one_line(key)!r}", text, NOTE_CHARACTERS))
+        Note(_checked_key(key), checked_text(f"The memory {one_line(key)!r}", text, NOTE_CHARACTERS), outside)
         for key, text in texts.items()
     ]
     there = {note.key for note in notes_of(tx, agent_id)}
     count = len(there | {note.key for note in wanted})
     if count > MOST_NOTES:
         raise InvalidInput(f"That would be {count} memories; at most {MOST_NOTES} are kept. Delete some first.")
+    mark = int(outside)
     for note in wanted:
         if note.key in there:
-            tx.run(_change, agent=agent_id, note=note.key, new_text=note.text, at=tx.now)
+            tx.run(_change, agent=agent_id, note=note.key, new_text=note.text, from_outside=mark, at=tx.now)
         else:
-            tx.run(_add, agent_id=agent_id, key=note.key, text=note.text, created_at=tx.now, updated_at=tx.now)
+            row = {"agent_id": agent_id, "key": note.key, "text": note.text, "outside": mark}
+            tx.run(_add, **row, created_at=tx.now, updated_at=tx.now)
             there.add(note.key)
     return wanted
 

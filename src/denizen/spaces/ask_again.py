@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from sqlalchemy import bindparam, select
@@ -10,7 +11,7 @@ from denizen.errors import InvalidInput, NotFound
 from denizen.ids import AgentId, EntityId, MessageId, SpaceId, new_id
 from denizen.inbox import delivery, parking, statuses
 from denizen.inbox.delivery import Delivery
-from denizen.inbox.events import ABOUT, ASKED_BY, BEFORE
+from denizen.inbox.events import ABOUT, ASKED_BY, BEFORE, OUTSIDE
 from denizen.inbox.format import speaker
 from denizen.inbox.statuses import SET_ASIDE, Cause, SpaceStatus
 from denizen.spaces import directory, posting
@@ -84,7 +85,8 @@ def _for_answer(tx: Tx, owed: SpaceStatus, person: Entity) -> Delivery:
     message = posting.get_message(tx, MessageId(owed.message_id))
     wrote = speaker(message.author_name, None, message.author_handle)
     text = f"{asks} to what {wrote} wrote:\n{message.text}"
-    return _notice(tx, owed.agent_id, owed.space_id, text, message.id, asked_by=name, before=message.text)
+    made = _notice(tx, owed.agent_id, owed.space_id, text, message.id, asked_by=name, before=message.text)
+    return replace(made, payload={**made.payload, OUTSIDE: True}) if message.outside else made
 
 
 def _notice(

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, case, select, update
 
 from denizen.bus.streams import MessageDeleted, MessageEdited, space_topic
 from denizen.errors import InvalidInput, NotAllowed
@@ -54,6 +54,8 @@ _rewrite = statement(
         plain=bindparam("new_plain"),
         mentions=bindparam("new_mentions"),
         edited_at=bindparam("at"),
+        # What was text from outside stays such, whoever edits it.
+        outside=case((bindparam("from_outside") == 1, 1), else_=messages.c.outside),
     )
 )
 _empty = statement(
@@ -92,6 +94,7 @@ def edit(tx: Tx, message_id: MessageId, by: EntityId, what: Draft) -> Change:
         new_plain=None if plain == what.text else plain,
         new_mentions=json.dumps(mentions) if mentions else None,
         at=tx.now,
+        from_outside=int(not posting.is_trusted_person(tx, by)),
     )
     for number, _, state, handle in tx.all(_open_events, space_id=before.space_id, message_id=message_id):
         if state == "pending":

@@ -65,7 +65,7 @@ _next_seq = statement(
 )
 _undo_seq = statement(update(spaces).where(spaces.c.id == bindparam("space")).values(last_seq=spaces.c.last_seq - 1))
 _author = statement(
-    select(entities.c.kind, entities.c.handle)
+    select(entities.c.kind, entities.c.handle, entities.c.role)
     .join(memberships, memberships.c.entity_id == entities.c.id)
     .where(memberships.c.space_id == bindparam("space_id"), entities.c.id == bindparam("author_id"))
 )
@@ -83,6 +83,7 @@ _add = insert_into(
     "metadata",
     "hop",
     "cycle_id",
+    "outside",
     "created_at",
 )
 _read_own = statement(
@@ -153,8 +154,12 @@ def post(
     cycle_id: str | None = None,
     asked: EntityId | None = None,
     answers: Collection[str] = (),
+    outside: bool = False,
 ) -> Posted:
     """The message stands in the space, and in the inbox of every agent that attends to it.
+
+    What a guest or a service writes is text from outside; so is what is posted with `outside`: by an agent that has
+    read such text, or in the name of someone whom this server does not know.
 
     With an `id` of the caller's choosing, posting again is posting once. The floor of the space decides who is woken,
     and whose answer a person waits for. The message addresses those that it mentions, the agent `asked`, the author of
@@ -175,6 +180,7 @@ def post(
     seq: int
     space_kind: str
     seq, space_kind, setting, run, limit = numbered
+    kind, handle, role = author
     posted_id = id or MessageId(new_id())
     plain, mentions = what.rendered.plain, what.rendered.mentions
     tx.run(
@@ -190,12 +196,12 @@ def post(
         metadata=json.dumps(metadata) if metadata else None,
         hop=hop,
         cycle_id=cycle_id,
+        outside=int(outside or is_outside_author(kind, role)),
         created_at=tx.now,
     )
     if cycle_id is None:
         # Whoever answers has seen what came before. What an agent has seen is in its log.
         tx.run(_read_own, space=space_id, author=author_id, last=seq)
-    kind, handle = author
     said = Said(posted_id, space_id, author_id, kind, handle, what, reply_to, hop, urgent, asked, answers)
     addressed_to = deliveries(tx, said, setting)
     if kind == "agent":
@@ -207,6 +213,20 @@ def post(
     delivery.deliver(tx, addressed_to)
     tx.announce(space_topic(space_id), MessageCreated(space_id, seq, posted_id, author_id).to_payload())
     return Posted(posted_id, seq, space_kind)
+
+
+def is_outside_author(kind: str, role: str) -> bool:
+    """Whether what they write is text from outside: a service, or a person who is only a guest."""
+    return kind == "service" or role == "guest"
+
+
+_who = statement(select(entities.c.kind, entities.c.role).where(entities.c.id == bindparam("id")))
+
+
+def is_trusted_person(tx: Tx, entity_id: str) -> bool:
+    """Whether this is a person of this server, and not only a guest."""
+    row = tx.one(_who, id=entity_id)
+    return row is not None and row[0] == "human" and not is_outside_author(*row)
 
 
 _outsider = statement(select(entities.c.handle).where(entities.c.id == bindparam("author_id")))
@@ -235,6 +255,7 @@ def post_notice(tx: Tx, space_id: SpaceId, author_id: EntityId, what: Draft, abo
         metadata=json.dumps({NOTICE: dict(about)}),
         hop=0,
         cycle_id=None,
+        outside=0,
         created_at=tx.now,
     )
     said = Said(id, space_id, author_id, "service", author[0], what, None, 0, urgent=False)
@@ -392,6 +413,8 @@ class Message:
     author_handle: str | None = None
     deleted_at: int | None = None
     """Its text is gone since then, deleted or forgotten; its place stays."""
+    outside: bool = False
+    """Whether it is text from outside, or an agent wrote it after reading such text."""
 
 
 _message = (
@@ -412,6 +435,7 @@ _message = (
     messages.c.edited_at,
     messages.c.deleted_at,
     entities.c.handle,
+    messages.c.outside,
 )
 _after = statement(
     select(*_message)
@@ -531,4 +555,5 @@ def _as_message(row: tuple[Any, ...]) -> Message:
         edited_at=row[14],
         deleted_at=row[15],
         author_handle=row[16],
+        outside=bool(row[17]),
     )

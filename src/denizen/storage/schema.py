@@ -144,6 +144,7 @@ minds = Table(
     _int("news", 0),  # counts what has changed around the agent
     _int("news_told", 0),
     _text("told", "{}"),  # what it was last told of its surroundings
+    _flag("outside"),  # whether its window, layers or self hold text from outside, or text made from such
 )
 
 selves = Table(
@@ -154,6 +155,7 @@ selves = Table(
     _text("text"),
     Column("layers", Text),  # what stands for the cycles before the window, as the model reads it; NULL: nothing
     Column("shortened", Text),  # entries of the window whose results are shown shorter: JSON, characters by number
+    _flag("outside"),  # whether the layers were made from text from outside
     _int("created_at"),
 )
 
@@ -196,6 +198,8 @@ memberships = Table(
     sqlite_with_rowid=False,
 )
 
+_FROM_OUTSIDE = text("outside = 1")
+
 messages = Table(
     "messages",
     metadata,
@@ -212,8 +216,10 @@ messages = Table(
     Column("cycle_id", Text),  # the cycle that said it, where an agent did
     Column("edited_at", BigInteger),
     Column("deleted_at", BigInteger),  # its text is gone then, its place stays
+    _flag("outside"),  # whether it is text from outside, or an agent wrote it after reading such
     _int("created_at"),
     UniqueConstraint("space_id", "seq"),
+    Index("ix_messages_outside", "space_id", "seq", sqlite_where=_FROM_OUTSIDE, postgresql_where=_FROM_OUTSIDE),
 )
 
 _OPEN_EVENTS = text("state <> 'done'")
@@ -305,6 +311,7 @@ cycles = Table(
     Column("stop_reason", Text),
     Column("summary", Text),
     Column("told", Text),  # news this cycle was told; remembered when it ends
+    Column("outside_from", BigInteger),  # its log entries from this number on were made with text from outside
     _int("input_tokens", 0),
     _int("output_tokens", 0),
     _int("cost_micros", 0),  # millionths of a dollar
@@ -344,6 +351,7 @@ log = Table(
     _text("message"),
     _int("tokens"),
     Column("request", Text),  # of a response: what its request was made of
+    Column("outside", Text),  # where its text from outside came from: JSON; of a response: [] if its request held such
     _int("created_at"),
     UniqueConstraint("agent_id", "seq"),
 )
@@ -359,6 +367,7 @@ effects = Table(
     _flag("changes"),  # whether it changed anything, so that the cycle can no longer be rolled back
     Column("result", Text),
     Column("rule", Text),  # by which rule a call of a tool outside was allowed
+    Column("outside", Text),  # where text from outside in its result came from: JSON; NULL: there is none
     _int("created_at"),
     sqlite_with_rowid=False,
 )
@@ -423,6 +432,7 @@ goals = Table(
     _text("text"),
     _text("status"),  # active, long-term, paused, done
     _flag("priority", 1),  # 0 high, 1 normal, 2 low
+    _flag("outside"),  # whether the agent wrote it after reading text from outside
     _int("created_at"),
     _int("updated_at"),
     sqlite_with_rowid=False,
@@ -434,6 +444,7 @@ notes = Table(
     _key("agent_id", "agents.id"),
     _key("key"),
     _text("text"),
+    _flag("outside"),  # whether the agent wrote it after reading text from outside
     _int("created_at"),
     _int("updated_at"),
     sqlite_with_rowid=False,
@@ -456,6 +467,7 @@ plans = Table(
     Column("last_run", BigInteger),  # the time it last ran for, which is not always when it ran
     _int("reckoned_at"),  # when `next_run` was reckoned; in the future if the clock has been put back since
     _int("hop", 0),
+    _flag("outside"),  # whether the agent made it after reading text from outside
     _int("created_at"),
     Index("ix_plans_agent", "agent_id", "next_run"),
     Index("ix_plans_name", "agent_id", "name", unique=True, sqlite_where=_NAMED_PLANS, postgresql_where=_NAMED_PLANS),
@@ -487,6 +499,7 @@ calls = Table(
     _text("on_crash", "report"),  # what becomes of it if that instance dies: retry, report
     _flag("approval"),  # whether it takes more than words to answer it
     Column("why", Text),  # why an effect needs a person's approval before it happens, where that is what is asked
+    _flag("outside"),  # whether its result is text from outside
     Column("released_at", BigInteger),  # when its cycle went on without the answer that it had paused for
     _int("created_at"),
     Column("expires_at", BigInteger),
@@ -792,6 +805,7 @@ replies = Table(
     Column("text", Text),
     Column("thinking", Text),
     Column("result", Text),  # of a vote or a check: JSON
+    _flag("outside"),  # whether its request held text from outside
     Column("error_code", Text),
     Column("error", Text),
     Column("recipe", Text),  # what its request was made of: JSON
@@ -839,6 +853,7 @@ rollings = Table(
     _text("model"),  # what wrote it
     _int("tried_at", 0),  # when a pass last ended; while one is under way, when it has to have ended
     _int("failures", 0),  # passes that came to nothing since the last good one
+    _flag("outside"),  # whether it was made from text from outside
     _int("updated_at"),
     sqlite_with_rowid=False,
 )
@@ -865,6 +880,7 @@ memories = Table(
     _int("uses", 0),
     Column("used_at", BigInteger),
     Column("superseded_by", Text),  # the id of what is true instead
+    _flag("outside"),  # whether it was made from text from outside
     _text("embedder", ""),
     Column("vector", LargeBinary),
     _int("created_at"),

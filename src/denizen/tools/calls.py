@@ -24,8 +24,9 @@ from denizen.errors import AlreadySettled, NotAllowed, NotFound
 from denizen.ids import AgentId, CallId, CycleId, EntityId, MessageId, SpaceId
 from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
-from denizen.inbox.events import FROM_SPACES
+from denizen.inbox.events import FROM_SPACES, OUTSIDE
 from denizen.inbox.outside import parsed
+from denizen.inbox.sources import Source, source_of_author
 from denizen.spaces import directory, posting
 from denizen.spaces.posting import Draft
 from denizen.storage.database import Tx, insert_into, statement, storable
@@ -89,6 +90,8 @@ class Call:
     """When its cycle went on without the answer that it had paused for."""
     why: str | None = None
     """Why an effect needs an approval before it happens, where that is what is asked."""
+    outside: bool = False
+    """Whether its result, where nobody is known to have given it, is text from outside."""
 
     @property
     def code(self) -> str | None:
@@ -126,6 +129,7 @@ _columns = (
     calls.c.approval,
     calls.c.released_at,
     calls.c.why,
+    calls.c.outside,
 )
 _BY_AGE = (calls.c.created_at, calls.c.step, calls.c.position, calls.c.id)
 _WAITING = calls.c.state == "waiting"  # word for word the condition of the partial indexes
@@ -151,6 +155,7 @@ _add = insert_into(
     "expires_at",
     "approval",
     "why",
+    "outside",
 )
 _get = statement(select(*_columns).where(calls.c.id == bindparam("id")))
 _of_step = statement(
@@ -178,6 +183,7 @@ class New:
     on_crash: OnCrash = "report"
     approval: bool = False
     why: str | None = None
+    outside: bool = False
 
 
 def make(tx: Tx, agent_id: AgentId, new: New) -> None:
@@ -203,6 +209,7 @@ def make(tx: Tx, agent_id: AgentId, new: New) -> None:
         expires_at=new.expires_at,
         approval=int(new.approval),
         why=new.why,
+        outside=int(new.outside),
     )
     _announce(tx, new.id, agent_id, new.space_id if new.shown else None, "waiting")
 
@@ -316,11 +323,11 @@ def answer(tx: Tx, id: str, result: str, by: EntityId | None = None) -> Call:
         if mode == "pause":
             tx.announce(WAKE, {"agents": [call.agent_id]})
         elif mode != "visible":
-            tell(tx, call, told, by)
+            tell(tx, call, told, by, outside=_is_outside(tx, call, by))
     elif call.why is None and tx.run(_answer_late, call=id, outcome=storable(result), by=by or ""):
         _announce(tx, call.id, call.agent_id, call.space_id if call.shown else None, "late")
         # That no answer came may have been told already: this is another event.
-        tell(tx, call, result, by, id=f"call:{call.id}:late")
+        tell(tx, call, result, by, id=f"call:{call.id}:late", outside=_is_outside(tx, call, by))
     else:
         raise AlreadySettled(_why_settled(get(tx, id)))
     return get(tx, id)
@@ -351,14 +358,34 @@ def _decided(tx: Tx, call: Call, result: str, by: EntityId | None) -> str:
 
 
 def _why_settled(call: Call) -> str:
+    if call.why is not None and call.state == "expired":
+        return "The time to approve this is over: it counts as refused."
     if call.state == "cancelled":
         return "Nobody waits for this call any more: its agent was deleted or its request failed."
     return "This call has its answer already. The first one stands."
 
 
-def tell(tx: Tx, call: Call, result: str, by: EntityId | None = None, *, id: str | None = None) -> None:
-    """The agent is told the result of an earlier call in an event."""
+def source_of_answer(tx: Tx, call: Call) -> Source | None:
+    """Where the answer to a call comes from, if it is text from outside."""
+    if call.state not in ("answered", "late") or not _is_outside(tx, call, call.settled_by):
+        return None
+    if not call.settled_by:
+        return Source("tool", call.tool)
+    return source_of_author(directory.get_entity(tx, call.settled_by).kind, call.settled_by)
+
+
+def _is_outside(tx: Tx, call: Call, by: EntityId | None) -> bool:
+    """Whether an answer that they give is text from outside. Only people of this server are trusted."""
+    return not posting.is_trusted_person(tx, by) if by else call.outside
+
+
+def tell(
+    tx: Tx, call: Call, result: str, by: EntityId | None = None, *, id: str | None = None, outside: bool = False
+) -> None:
+    """The agent is told the result of an earlier call in an event. `outside`: it is text from outside."""
     payload: dict[str, JsonValue] = {"tool": call.tool, "call_id": call.id, "text": storable(result)}
+    if outside:
+        payload[OUTSIDE] = True
     if made_in := sorted(privacy.sources_of(tx, call.cycle_id) - {call.space_id or ""}):
         payload[FROM_SPACES] = list(made_in)
     human = by is not None and directory.get_entity(tx, by).kind == "human"

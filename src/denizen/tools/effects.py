@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from sqlalchemy import bindparam, select, update
 
 from denizen.ids import CycleId, MessageId
+from denizen.inbox import sources
 from denizen.inbox.outside import parsed
+from denizen.inbox.sources import Source
 from denizen.storage.database import Tx, insert_into, statement
 from denizen.storage.schema import effects
 
@@ -23,9 +26,13 @@ class EffectRecord:
     state: Literal["intent", "asked", "done"]
     changes: bool
     result: str | None
+    outside: tuple[Source, ...] = ()
+    """Where text from outside in the result comes from."""
 
 
-_add = insert_into(effects, "cycle_id", "step", "position", "tool", "state", "changes", "result", "rule", "created_at")
+_add = insert_into(
+    effects, "cycle_id", "step", "position", "tool", "state", "changes", "result", "rule", "outside", "created_at"
+)
 _complete = statement(
     update(effects)
     .where(
@@ -34,7 +41,7 @@ _complete = statement(
         effects.c.position == bindparam("at"),
         effects.c.state != "done",
     )
-    .values(state="done", result=bindparam("outcome"))
+    .values(state="done", result=bindparam("outcome"), outside=bindparam("from_outside"))
 )
 _of_cycle = statement(
     select(
@@ -44,14 +51,25 @@ _of_cycle = statement(
         effects.c.state,
         effects.c.changes,
         effects.c.result,
+        effects.c.outside,
     )
     .where(effects.c.cycle_id == bindparam("cycle_id"))
     .order_by(effects.c.step, effects.c.position)
 )
 
 
-def record(tx: Tx, cycle_id: CycleId, step: int, position: int, tool: str, *, result: str, changes: bool) -> None:
-    """The call is done. Fails if it was done before."""
+def record(
+    tx: Tx,
+    cycle_id: CycleId,
+    step: int,
+    position: int,
+    tool: str,
+    *,
+    result: str,
+    changes: bool,
+    outside: Sequence[Source] = (),
+) -> None:
+    """The call is done. Fails if it was done before. `outside`: where text from outside in its result comes from."""
     tx.run(
         _add,
         cycle_id=cycle_id,
@@ -62,6 +80,7 @@ def record(tx: Tx, cycle_id: CycleId, step: int, position: int, tool: str, *, re
         changes=int(changes),
         result=result,
         rule=None,
+        outside=sources.dump(outside or None),
         created_at=tx.now,
     )
 
@@ -86,6 +105,7 @@ def intend(
         changes=1,
         result=None,
         rule=rule,
+        outside=None,
         created_at=tx.now,
     )
 
@@ -107,9 +127,27 @@ def approve(tx: Tx, cycle_id: CycleId, step: int, position: int) -> None:
     tx.run(_approve, cycle=cycle_id, at_step=step, at=position)
 
 
-def complete(tx: Tx, cycle_id: CycleId, step: int, position: int, result: str) -> bool:
+def complete(tx: Tx, cycle_id: CycleId, step: int, position: int, result: str, outside: Sequence[Source] = ()) -> bool:
     """The call that was intended or asked is done; False if it was done before."""
-    return tx.run(_complete, cycle=cycle_id, at_step=step, at=position, outcome=result) == 1
+    came_from = sources.dump(outside or None)
+    return tx.run(_complete, cycle=cycle_id, at_step=step, at=position, outcome=result, from_outside=came_from) == 1
+
+
+_outside_of_step = statement(
+    select(effects.c.outside)
+    .where(
+        effects.c.cycle_id == bindparam("cycle_id"),
+        effects.c.step == bindparam("of_step"),
+        effects.c.outside.is_not(None),
+    )
+    .order_by(effects.c.position)
+)
+
+
+def outside_of_step(tx: Tx, cycle_id: CycleId, step: int) -> tuple[Source, ...] | None:
+    """Where text from outside in the results of a step comes from; None if there is none."""
+    rows = tx.all(_outside_of_step, cycle_id=cycle_id, of_step=step)
+    return sources.distinct(each for row in rows for each in sources.load(row[0]) or ()) if rows else None
 
 
 def message_in(result: str | None) -> MessageId | None:
@@ -122,6 +160,6 @@ def message_in(result: str | None) -> MessageId | None:
 def of_cycle(tx: Tx, cycle_id: CycleId) -> list[EffectRecord]:
     """All calls of a cycle in their order."""
     return [
-        EffectRecord(row[0], row[1], row[2], row[3], bool(row[4]), row[5])
+        EffectRecord(row[0], row[1], row[2], row[3], bool(row[4]), row[5], sources.load(row[6]) or ())
         for row in tx.all(_of_cycle, cycle_id=cycle_id)
     ]

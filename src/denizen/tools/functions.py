@@ -13,7 +13,7 @@ from pydantic_ai.tools import Tool as SchemaTool
 from pydantic_core import to_json
 
 from denizen.errors import InvalidInput
-from denizen.tools.tool import Occasion, OnCrash, OutsideTool, explain_arguments
+from denizen.tools.tool import Occasion, OnCrash, OutsideTool, Results, explain_arguments
 
 
 @overload
@@ -29,6 +29,7 @@ def tool(
     seconds: float = 60.0,
     visible: bool = False,
     background: bool = False,
+    results: Results = "outside",
 ) -> Callable[[Callable[..., Any]], OutsideTool]: ...
 
 
@@ -42,6 +43,7 @@ def tool(
     seconds: float = 60.0,
     visible: bool = False,
     background: bool = False,
+    results: Results = "outside",
 ) -> OutsideTool | Callable[[Callable[..., Any]], OutsideTool]:
     """Make a typed function a tool that agents can be given.
 
@@ -51,12 +53,16 @@ def tool(
 
     After `seconds` the cycle goes on; what the tool answers later is told to the agent as an event. With `background`
     the cycle does not wait at all. A `visible` call is shown to the people in the space, with its result.
+
+    What it answers is text from outside, and so is what the agent makes of it, unless `results="trusted"` says that
+    nobody but people of this server can have written it.
     """
 
     def decorate(decorated: Callable[..., Any]) -> OutsideTool:
         made = _from_function(decorated, name)
         mode = "background" if background else "wait"
-        return replace(made, on_crash=on_crash, independent=independent, seconds=seconds, visible=visible, mode=mode)
+        made = replace(made, on_crash=on_crash, independent=independent, seconds=seconds, visible=visible, mode=mode)
+        return replace(made, results=results)
 
     return decorate if function is None else decorate(function)
 

@@ -72,6 +72,7 @@ def http_tool(
         seconds=settings.seconds,
         visible=settings.visible,
         mode="async" if settings.mode == "async" else "wait",
+        results=settings.results,
     )
 
 

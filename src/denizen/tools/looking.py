@@ -11,6 +11,7 @@ from sqlalchemy import bindparam, select
 from denizen.consciousness import privacy
 from denizen.inbox import delivery
 from denizen.inbox.format import format_preview
+from denizen.inbox.sources import sources_of_events
 from denizen.plans.schedule import say
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import cycles
@@ -59,7 +60,8 @@ def peek_inbox(tx: Tx, hand: Hand, _arguments: PeekInbox) -> Done:
     waiting = delivery.pending(tx, hand.agent_id)
     if not waiting:
         return Done("Nothing waits in your inbox.")
-    return Done(format_preview(waiting), sources=frozenset[str]().union(*map(privacy.sources_of_event, waiting)))
+    spaces = frozenset[str]().union(*map(privacy.sources_of_event, waiting))
+    return Done(format_preview(waiting), sources=spaces, outside=sources_of_events(waiting))
 
 
 LOOKING: Final = (

@@ -150,6 +150,7 @@ class McpConnections:
             on_crash=settings.on_crash,
             seconds=settings.seconds,
             visible=settings.visible,
+            results=settings.results,
         )
 
     def _warn(self, server: str, phrase: str, what: str) -> None:

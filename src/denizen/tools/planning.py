@@ -15,6 +15,7 @@ from pydantic import Field
 from denizen.consciousness import privacy
 from denizen.errors import NotFound
 from denizen.inbox.format import one_line
+from denizen.inbox.sources import Source, distinct
 from denizen.plans import agenda, goals, known, notes, origins
 from denizen.plans.agenda import Plan, PlanDraft, When
 from denizen.plans.goals import GoalChange, GoalStatus, Priority
@@ -88,7 +89,9 @@ class SetTimer(Arguments):
 
 def set_memories(tx: Tx, hand: Hand, arguments: SetMemories) -> Done:
     """The memories are kept."""
-    made = notes.set_notes(tx, hand.agent_id, {each.key: each.text for each in arguments.memories})
+    made = notes.set_notes(
+        tx, hand.agent_id, {each.key: each.text for each in arguments.memories}, outside=hand.outside
+    )
     _keep_origin(tx, hand, [notes.fact(note)[0] for note in made])
     known.know(tx, hand.agent_id, dict(notes.fact(note) for note in made))
     return _done(keys=[note.key for note in made])
@@ -96,13 +99,16 @@ def set_memories(tx: Tx, hand: Hand, arguments: SetMemories) -> Done:
 
 def get_memories(tx: Tx, hand: Hand, arguments: GetMemories) -> Done:
     """The memories as they were written."""
-    there = {note.key: note.text for note in notes.notes_of(tx, hand.agent_id)}
+    kept = {note.key: note for note in notes.notes_of(tx, hand.agent_id)}
+    there = {key: note.text for key, note in kept.items()}
     wanted = there if arguments.keys is None else [one_line(key) for key in arguments.keys]
     for key in wanted:
         if key not in there:
             raise NotFound("memory", key)
     return Done(
-        _json({key: there[key] for key in wanted}), sources=_origin(tx, hand, [f"note:{key}" for key in wanted])
+        _json({key: there[key] for key in wanted}),
+        sources=_origin(tx, hand, [f"note:{key}" for key in wanted]),
+        outside=tuple(Source("memory", key) for key in wanted if kept[key].outside),
     )
 
 
@@ -116,7 +122,7 @@ def delete_memories(tx: Tx, hand: Hand, arguments: DeleteMemories) -> Done:
 def set_goals(tx: Tx, hand: Hand, arguments: SetGoals) -> Done:
     """The goals are set, new or changed."""
     changes = [GoalChange(each.goal, each.text, each.status, each.priority) for each in arguments.goals]
-    made = goals.change_goals(tx, hand.agent_id, changes)
+    made = goals.change_goals(tx, hand.agent_id, changes, outside=hand.outside)
     facts = [goals.fact(goal)[0] for goal in made]
     old = [fact for fact, each in zip(facts, arguments.goals, strict=True) if each.goal is not None]
     _keep_origin(tx, hand, facts, _origin(tx, hand, old))
@@ -137,7 +143,7 @@ def set_plans(tx: Tx, hand: Hand, arguments: SetPlans) -> Done:
         PlanDraft(each.name, each.instruction, When(each.cron, each.at, each.after, each.zone))
         for each in arguments.plans
     ]
-    made = agenda.set_plans(tx, hand.agent_id, drafts, hop=hop_of_plan(hand.events))
+    made = agenda.set_plans(tx, hand.agent_id, drafts, hop=hop_of_plan(hand.events), outside=hand.outside)
     _keep_origin(tx, hand, [f"plan:{plan.id}" for plan in made])
     _know_plans(tx, hand, made)
     return _done(plans=[{"name": plan.name, "next": _next(plan)} for plan in made])
@@ -147,7 +153,8 @@ def get_plans(tx: Tx, hand: Hand, _arguments: GetPlans) -> Done:
     """All plans and timers, the next one first."""
     planned = agenda.plans_of(tx, hand.agent_id)
     sources = _origin(tx, hand, [f"plan:{plan.id}" for plan in planned])
-    return Done(_json([_described(plan) for plan in planned]), sources=sources)
+    outside = tuple(Source("plan", plan.name or "timer") for plan in planned if plan.outside)
+    return Done(_json([_described(plan) for plan in planned]), sources=sources, outside=distinct(outside))
 
 
 def delete_plans(tx: Tx, hand: Hand, arguments: DeletePlans) -> Done:
@@ -160,7 +167,8 @@ def delete_plans(tx: Tx, hand: Hand, arguments: DeletePlans) -> Done:
 def set_timer(tx: Tx, hand: Hand, arguments: SetTimer) -> Done:
     """The agent will be woken then, once."""
     when = When(at=arguments.at, after=arguments.after)
-    plan = agenda.set_timer(tx, hand.agent_id, arguments.reason, when, hop=hop_of_plan(hand.events))
+    hop = hop_of_plan(hand.events)
+    plan = agenda.set_timer(tx, hand.agent_id, arguments.reason, when, hop=hop, outside=hand.outside)
     _keep_origin(tx, hand, [f"plan:{plan.id}"])
     return _done(timerId=plan.id, at=_next(plan))
 

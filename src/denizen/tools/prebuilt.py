@@ -12,7 +12,9 @@ from denizen.errors import InvalidInput, NotFound
 from denizen.ids import MessageId, SpaceId
 from denizen.inbox import delivery
 from denizen.inbox.format import entry_text
+from denizen.inbox.sources import Source, distinct, source_of_author, sources_of_events
 from denizen.spaces import directory, floor, posting
+from denizen.spaces.posting import Message
 from denizen.spaces.transcript import format_transcript
 from denizen.storage.database import Tx
 from denizen.tools import guard
@@ -77,6 +79,7 @@ def send_message(tx: Tx, hand: Hand, arguments: SendMessage) -> Done:
         hop=hop_of_send(tx, hand.agent_id, space.id, hand.events, hand.shown),
         cycle_id=hand.cycle_id,
         answers=floor.asked_by(hand.events, space.id),
+        outside=hand.outside,
     )
     told = _told(success=True, messageId=posted.id)
     return Done(told, changes=True, sent_to=space.name, sources=frozenset((space.id,)))
@@ -92,26 +95,35 @@ def read_messages(tx: Tx, hand: Hand, arguments: ReadMessages) -> Done:
     else:
         before = min(arguments.before or posting.END, posting.END)
         page = posting.messages_before(tx, space.id, before, limit=arguments.limit)
-    return Done(format_transcript(space, page, reader=hand.agent_id), sources=frozenset((space.id,)))
+    shown = format_transcript(space, page, reader=hand.agent_id)
+    return Done(
+        shown, sources=frozenset((space.id,)), outside=distinct(_outside_of(each) for each in page if each.outside)
+    )
+
+
+def _outside_of(message: Message) -> Source:
+    return source_of_author(message.author_kind, message.author_id)
 
 
 def read_entry(tx: Tx, hand: Hand, arguments: ReadEntry) -> Done:
     """A piece of a text that was cut, from the given character on."""
-    text, sources = _whole_text(tx, hand, arguments.entry)
+    text, sources, outside = _whole_text(tx, hand, arguments.entry)
     if arguments.offset >= len(text) > 0:
         raise InvalidInput(f"{arguments.entry} has {len(text):,} characters; there is nothing at {arguments.offset:,}.")
     room = max(hand.characters - 200, 200)
     end = min(arguments.offset + room, len(text))
     header = f"[{arguments.entry}: characters {arguments.offset:,} to {end:,} of {len(text):,}]\n"
     more = f'\n… [read_entry("{arguments.entry}", offset={end}) shows more]' if end < len(text) else ""
-    return Done(header + text[arguments.offset : end] + more, sources=sources)
+    return Done(header + text[arguments.offset : end] + more, sources=sources, outside=outside)
 
 
-def _whole_text(tx: Tx, hand: Hand, pointer: str) -> tuple[str, frozenset[str]]:
-    """The text, and the spaces that it comes from."""
+def _whole_text(tx: Tx, hand: Hand, pointer: str) -> tuple[str, frozenset[str], tuple[Source, ...]]:
+    """The text, the spaces that it comes from, and where it comes from if it is from outside."""
     kind, _, id = pointer.partition(":")
     text: str | None = None
     sources: frozenset[str] = frozenset()
+    outside: tuple[Source, ...] = ()
+    # A result of the agent's own past adds nothing: whatever that held, its mind has held ever since.
     if kind == "result":
         text, cycle_id = log.long_text(tx, hand.agent_id, id)
         sources = privacy.sources_of(tx, cycle_id)
@@ -120,13 +132,15 @@ def _whole_text(tx: Tx, hand: Hand, pointer: str) -> tuple[str, frozenset[str]]:
     elif kind == "message":
         message = posting.get_readable(tx, MessageId(id), hand.agent_id)
         text, sources = message.text, frozenset((message.space_id,))
+        outside = (_outside_of(message),) if message.outside else ()
     elif kind == "event":
         event = delivery.find(tx, hand.agent_id, id)
         if event is not None:
             text, sources = entry_text(event), privacy.sources_of_event(event)
+            outside = sources_of_events([event])
     if text is None:
         raise NotFound("entry", pointer)
-    return text, sources
+    return text, sources, outside
 
 
 def _logged(tx: Tx, hand: Hand, id: str) -> tuple[str | None, frozenset[str]]:

@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from denizen.plans.settings import was_stored
-from denizen.tools.tool import OnCrash
+from denizen.tools.tool import OnCrash, Results
 
 NAME: Final = r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$"
 """What models accept as the name of a tool."""
@@ -80,6 +80,8 @@ class HttpTool(_Defined):
     """`async`: the service takes the request, and answers later to the address it was told in `Denizen-Answer-To`."""
     seconds: float = Field(default=30.0, gt=0, le=3_600)
     on_crash: OnCrash = "report"
+    results: Results = "outside"
+    """Whether what it answers is text from outside, or `trusted`: as if a person here had written it."""
     allow_private: tuple[str, ...] = ()
     """Hosts (`name` or `name:port`) that may be reached although their addresses are private."""
 
@@ -137,6 +139,8 @@ class McpServer(_Settings):
     seconds: float = Field(default=60.0, gt=0, le=3_600)
     on_crash: OnCrash = "report"
     visible: bool = False
+    results: Results = "outside"
+    """Whether what it answers is text from outside, or `trusted`: as if a person here had written it."""
     allow_private: tuple[str, ...] = ()
     """Hosts (`name` or `name:port`) that may be reached although their addresses are private."""
 

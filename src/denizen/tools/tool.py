@@ -20,10 +20,13 @@ from pydantic_ai.tools import ToolDefinition
 from denizen.errors import InvalidInput
 from denizen.ids import AgentId, CycleId, MessageId, SpaceId
 from denizen.inbox.events import Event
+from denizen.inbox.sources import Source
 from denizen.storage.database import Tx
 from denizen.tools.hops import NOTHING, Shown
 
 OnCrash = Literal["retry", "report"]
+Results = Literal["outside", "trusted"]
+"""Whether what a tool answers is text from outside, or as trustworthy as what people here write."""
 
 
 class Arguments(BaseModel):
@@ -54,6 +57,8 @@ class Hand:
     """The ids of the memories that the agent was reminded of, as far as it still sees them."""
     shown: Shown = NOTHING
     """What the request held beside the events."""
+    outside: bool = False
+    """Whether the request held text from outside, or made from such text: what is made of it has to say so."""
 
 
 def spaces_of(events: Iterable[Event], active_space_id: str | None) -> frozenset[str]:
@@ -76,6 +81,8 @@ class Done:
     """The name of the space in which something was said."""
     sources: frozenset[str] = frozenset()
     """The spaces that the result, or what was written, comes from."""
+    outside: tuple[Source, ...] = ()
+    """Where text from outside in the result comes from."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +155,8 @@ class OutsideTool:
     mode: Literal["wait", "background", "async"] = "wait"
     """`background`: the cycle goes on while it runs, and its result comes as an event. `async`: the call only hands the
     work over; the result is given from outside."""
+    results: Results = "outside"
+    """Whether what it answers is text from outside."""
 
     @property
     def name(self) -> str:

@@ -5584,6 +5584,12 @@ export interface components {
                 [key: string]: unknown;
             };
             /**
+             * Results
+             * @default outside
+             * @enum {string}
+             */
+            results: "outside" | "trusted";
+            /**
              * Seconds
              * @default 30
              */
@@ -6243,6 +6249,12 @@ export interface components {
              * @default
              */
             prefix: string;
+            /**
+             * Results
+             * @default outside
+             * @enum {string}
+             */
+            results: "outside" | "trusted";
             /**
              * Seconds
              * @default 60

@@ -1,0 +1,74 @@
+"""Where text from outside comes from: what an entry of the log, a tool result or an event says of it. Pure.
+
+A source names an entity by its id, so that a forgotten person is not named here; `trust/origins.py` gives the handle.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from denizen.inbox.events import Event
+
+SourceKind = Literal["guest", "service", "tool", "agent", "memory", "layer", "plan"]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where text from outside came from."""
+
+    kind: SourceKind
+    name: str
+    """Of a tool, a service, a plan or a note; the handle of a guest or an agent, or its id where it is stored."""
+
+
+def source_of_event(event: Event) -> Source | None:
+    """Where the text of an event comes from, if it is from outside or made from such text."""
+    if not event.outside:
+        return None
+    match event.type:
+        case "space_message" | "mention":
+            return source_of_author(event.sender_kind, event.sender_id or "")
+        case "service_trigger":
+            return Source("service", _named(event, "service"))
+        case "tool_result":
+            return Source("tool", _named(event, "tool"))
+        case "plan_trigger":
+            return Source("plan", _named(event, "plan_name"))
+        case "timer":
+            return Source("plan", "timer")
+        case "notice":
+            return Source("service", "notice")
+
+
+def source_of_author(kind: str | None, id: str) -> Source:
+    """The source of a message that is from outside, by its author. A person who is not vouched for counts as a guest:
+    the author of an imported or bridged message."""
+    return Source("agent" if kind == "agent" else "service" if kind == "service" else "guest", id)
+
+
+def sources_of_events(events: Iterable[Event]) -> tuple[Source, ...]:
+    """The sources of these events, each once, in their order."""
+    return distinct(found for event in events if (found := source_of_event(event)) is not None)
+
+
+def distinct(sources: Iterable[Source]) -> tuple[Source, ...]:
+    return tuple(dict.fromkeys(sources))
+
+
+def dump(sources: Iterable[Source] | None) -> str | None:
+    """As they are stored. None: no text from outside."""
+    return None if sources is None else json.dumps([[each.kind, each.name] for each in sources], ensure_ascii=False)
+
+
+def load(stored: str | None) -> tuple[Source, ...] | None:
+    if stored is None:
+        return None
+    return tuple(Source(kind, name) for kind, name in cast("list[tuple[SourceKind, str]]", json.loads(stored)))
+
+
+def _named(event: Event, key: str) -> str:
+    value = event.payload.get(key)
+    return value if isinstance(value, str) else ""

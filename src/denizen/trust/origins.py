@@ -1,0 +1,231 @@
+"""Where the text in a request came from: the words of trusted people, and the sources of text from outside.
+
+Text is from outside if a guest, a service or a bridged sender wrote it, or if an outside tool answered it and the
+settings of the tool do not say that its results are trusted. Whatever an agent makes of a request that held such text
+is marked as well: messages, notes, goals, plans, timers, and through them memories, summaries and others' requests.
+
+`cycles.outside_from` is the number of the log entry from which on the requests of a cycle hold text from outside. It is
+set in the transaction that brings the text in. When the cycle ends, the mark goes to `minds.outside` and stays: from
+then on every window or layer of the agent holds the text, or something made from it. So marking costs the same however
+long the agent has lived. The sources are read only when somebody asks for them (`held`), as far as the window goes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from sqlalchemy import bindparam, select, update
+
+from denizen.consciousness.log import Entry
+from denizen.ids import AgentId, CycleId, EntityId, SpaceId
+from denizen.inbox import sources
+from denizen.inbox.events import Event
+from denizen.inbox.sources import Source
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import calls, cycles, entities, goals, log, messages, minds, notes, passages, plans, selves
+
+TRUSTED_ROLES: Final = ("member", "admin", "owner")
+"""The roles of people whose words are trusted."""
+MOST_WORDS: Final = 500
+"""How many messages of the window are looked at, the newest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What a trusted person said and the request holds."""
+
+    text: str
+    speaker_id: EntityId
+    role: str
+    space_id: SpaceId | None
+    message_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a request holds."""
+
+    trusted: tuple[Words, ...]
+    outside: tuple[Source, ...]
+    """Where its text from outside came from; empty if it holds none."""
+
+
+class CycleInRequest(Protocol):
+    """What is to be known of the cycle that makes a request."""
+
+    @property
+    def id(self) -> CycleId: ...
+    @property
+    def events(self) -> Sequence[Event]: ...
+    @property
+    def active_space_id(self) -> SpaceId | None: ...
+
+
+_mark = statement(
+    update(cycles)
+    .where(cycles.c.id == bindparam("cycle"), cycles.c.outside_from.is_(None))
+    .values(outside_from=bindparam("seq"))
+)
+
+
+def mark_cycle(tx: Tx, cycle_id: CycleId, seq: int) -> None:
+    """The requests of this cycle hold text from outside, from the entry of that number on."""
+    tx.run(_mark, cycle=cycle_id, seq=seq)
+
+
+_mark_mind = statement(
+    update(minds).where(minds.c.agent_id == bindparam("agent"), minds.c.outside == 0).values(outside=1)
+)
+_mind = statement(select(minds.c.outside).where(minds.c.agent_id == bindparam("agent_id")))
+
+
+def mark_mind(tx: Tx, agent_id: AgentId) -> None:
+    """What the agent has in mind holds text from outside, from its next cycle on."""
+    tx.run(_mark_mind, agent=agent_id)
+
+
+def is_marked(tx: Tx, agent_id: AgentId) -> bool:
+    """Whether what the agent has in mind holds text from outside."""
+    row = tx.one(_mind, agent_id=agent_id)
+    return row is not None and bool(row[0])
+
+
+# What a request holds
+
+
+def held(tx: Tx, agent_id: AgentId, cycle: CycleInRequest, response: Entry) -> Held:
+    """What the request held that this response of the cycle answers, inside the transaction that is to act on it.
+
+    Reads the entries of the window and the messages in it, nothing older.
+    """
+    made_of: dict[str, Any] = json.loads(response.request or "{}")
+    first = made_of.get("from", response.seq)
+    trusted = _trusted_words(tx, agent_id, cycle, first)
+    return Held(trusted, _outside(tx, agent_id, response, made_of, first))
+
+
+_number_at = statement(
+    select(cycles.c.number)
+    .join(log, log.c.cycle_id == cycles.c.id)
+    .where(log.c.agent_id == bindparam("agent_id"), log.c.seq == bindparam("seq"))
+)
+_said_in_window = statement(
+    select(messages.c.text, messages.c.author_id, entities.c.role, messages.c.space_id, messages.c.id)
+    .select_from(
+        passages.join(messages, messages.c.id == passages.c.message_id).join(
+            entities, entities.c.id == messages.c.author_id
+        )
+    )
+    .where(
+        passages.c.agent_id == bindparam("agent_id"),
+        passages.c.cycle >= bindparam("first"),
+        passages.c.kind == "heard",
+        passages.c.start == 0,
+        messages.c.outside == 0,
+        messages.c.deleted_at.is_(None),
+        entities.c.kind == "human",
+    )
+    .order_by(passages.c.number.desc())
+    .limit(MOST_WORDS)
+)
+_answers = statement(
+    select(calls.c.result, calls.c.settled_by, entities.c.role, calls.c.space_id)
+    .join(entities, entities.c.id == calls.c.settled_by)
+    .where(
+        calls.c.cycle_id == bindparam("cycle_id"),
+        calls.c.state == "answered",
+        calls.c.result.is_not(None),
+        entities.c.kind == "human",
+    )
+    .order_by(calls.c.step, calls.c.position)
+)
+
+
+def _trusted_words(tx: Tx, agent_id: AgentId, cycle: CycleInRequest, first: int) -> tuple[Words, ...]:
+    """The newest last: those in the window from the same spaces, those of the cycle's events, answers to questions."""
+    spaces = {event.space_id for event in cycle.events} | {cycle.active_space_id}
+    now = {word.message_id: word for event in cycle.events if (word := _words_of(event)) is not None}
+    number = tx.one(_number_at, agent_id=agent_id, seq=first)
+    before: list[Words] = []
+    if number is not None and number[0] is not None:
+        rows = tx.all(_said_in_window, agent_id=agent_id, first=number[0])
+        before = [Words(*row) for row in reversed(rows) if row[3] in spaces and row[4] not in now]
+    answers = [
+        Words(text, EntityId(by), role, space_id, None)
+        for text, by, role, space_id in tx.all(_answers, cycle_id=cycle.id)
+    ]
+    return tuple(each for each in (*before, *now.values(), *answers) if each.role in TRUSTED_ROLES)
+
+
+def _words_of(event: Event) -> Words | None:
+    if event.outside or event.sender_kind != "human" or event.sender_id is None or event.message_id is None:
+        return None
+    space_id = None if event.space_id is None else SpaceId(event.space_id)
+    return Words(event.text, EntityId(event.sender_id), event.sender_role or "", space_id, event.message_id)
+
+
+_entries = statement(
+    select(log.c.outside)
+    .where(
+        log.c.agent_id == bindparam("agent_id"),
+        log.c.seq >= bindparam("first"),
+        log.c.seq < bindparam("end"),
+        log.c.outside.is_not(None),
+    )
+    .order_by(log.c.seq)
+)
+_layers = statement(
+    select(selves.c.outside).where(selves.c.agent_id == bindparam("agent_id"), selves.c.era == bindparam("era"))
+)
+_marked_notes = statement(
+    select(notes.c.key).where(notes.c.agent_id == bindparam("agent_id"), notes.c.outside == 1).order_by(notes.c.key)
+)
+_marked_goals = statement(
+    select(goals.c.number)
+    .where(goals.c.agent_id == bindparam("agent_id"), goals.c.outside == 1)
+    .order_by(goals.c.number)
+)
+_marked_plans = statement(
+    select(plans.c.name, plans.c.kind)
+    .where(plans.c.agent_id == bindparam("agent_id"), plans.c.outside == 1)
+    .order_by(plans.c.name)
+)
+EARLIER: Final = Source("layer", "earlier cycles")
+"""Where text from outside comes from that has left the window."""
+
+
+def _outside(tx: Tx, agent_id: AgentId, response: Entry, made_of: dict[str, Any], first: int) -> tuple[Source, ...]:
+    if response.outside is None:
+        return ()
+    rows = tx.all(_entries, agent_id=agent_id, first=first, end=response.seq)
+    found = [source for row in rows for source in sources.load(row[0]) or ()]
+    row = tx.one(_layers, agent_id=agent_id, era=made_of.get("era", 0))
+    if row is not None and row[0] and made_of.get("layers", True):
+        found.append(EARLIER)
+    found += [Source("memory", key) for (key,) in tx.all(_marked_notes, agent_id=agent_id)]
+    found += [Source("memory", f"goal {number}") for (number,) in tx.all(_marked_goals, agent_id=agent_id)]
+    found += [Source("plan", name or kind) for name, kind in tx.all(_marked_plans, agent_id=agent_id)]
+    # What made the mark may have left the window, and the layers may not be shown: the agent's own words carry it.
+    return sources.distinct(named(tx, found or [EARLIER]))
+
+
+_handles = statement(select(entities.c.handle).where(entities.c.id == bindparam("id")))
+
+
+def named(tx: Tx, found: Iterable[Source]) -> list[Source]:
+    """The same sources, with handles in the place of ids."""
+    known: dict[str, str] = {}
+    for each in found:
+        if each.kind in ("guest", "agent", "service") and each.name not in known:
+            row = tx.one(_handles, id=each.name)
+            known[each.name] = f"@{row[0]}" if row is not None else each.name
+    return [Source(each.kind, known.get(each.name, each.name)) for each in found]
+
+
+def label(found: Iterable[Source]) -> str:
+    """A few plain words that say where text from outside came from, such as "from outside: get_page"."""
+    names = [each.name or each.kind for each in found]
+    return f"from outside: {', '.join(dict.fromkeys(names))}" if names else "made from text from outside"
