@@ -1,4 +1,4 @@
-"""Writes fixtures/0018.jsonl: a small but complete life, one JSON object for each row, parents before children.
+"""Writes fixtures/0019.jsonl: a small but complete life, one JSON object for each row, parents before children.
 
     python -m tests.storage.make_fixture
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).parent / "fixtures" / "0018.jsonl"
+FILE = Path(__file__).parent / "fixtures" / "0019.jsonl"
 START = 1_767_603_600_000_000
 """Microseconds: Monday, 5 January 2026, nine o'clock, UTC."""
 SECOND = 1_000_000
@@ -282,6 +282,7 @@ def thoughts() -> Iterator[Row]:
                 "state": state,
                 "changes": changes,
                 "result": '{"message_id": "message-2"}' if changes else None,
+                "rule": None if changes else "in_persons_words",
                 "created_at": START + 2 * SECOND,
             },
         )
@@ -379,7 +380,35 @@ def outside() -> Iterator[Row]:
     made = {"agent_id": "entity-ada", "cycle_id": "cycle-2", "step": 0, "created_at": START, "hop": 1}
     asked = {"tool": "confirm", "mode": "pause", "state": "waiting", "arguments": '{"question":"Deploy?"}'}
     shown = {"space_id": "space-room", "shown": 1, "after_seq": 3, "expires_at": START + 3600 * SECOND}
-    yield "calls", {"id": "call-1", "position": 0, **made, **asked, **shown, "approval": 1, "released_at": None}
+    yield (
+        "calls",
+        {
+            "id": "call-1",
+            "position": 0,
+            **made,
+            **asked,
+            **shown,
+            "approval": 1,
+            "released_at": None,
+            "why": "Read a page.",
+        },
+    )
+    yield (
+        "grants",
+        {
+            "id": "grant-1",
+            "agent_id": "entity-ada",
+            "tool": "build",
+            "digest": "digest-1",
+            "arguments": "{}",
+            "uses_left": 2,
+            "expires_at": START + 3600 * SECOND,
+            "given_by": "entity-noor",
+            "call_id": "call-2",
+            "space_id": "space-room",
+            "created_at": START,
+        },
+    )
     late = {"tool": "build", "mode": "late", "state": "answered", "arguments": "{}", "result": "Built."}
     settled = {"runner": "instance-1", "settled_at": START + SECOND, "settled_by": "entity-noor"}
     yield "calls", {"id": "call-2", "position": 1, **made, **late, **settled}

@@ -17,6 +17,7 @@ from denizen.agents.registry import Agent
 from denizen.cycles import organization
 from denizen.spaces.directory import Space
 from denizen.tools.settings import HttpTool, McpServer
+from denizen.trust.policy import EffectSettings
 from tests.server.conftest import House, served
 from tests.world import World, open_world
 
@@ -98,7 +99,8 @@ async def test_a_secret_goes_to_no_other_host_than_those_it_may_be_sent_to(
         tool = service.tool("/orders", headers={"Authorization": "Bearer ${SHOP_KEY}"})
         mcp = {"shop": McpServer(url=tool.url, headers={"X": "${SHOP_KEY}"}, allow_private=tool.allow_private)}
         turns = call("order", number=4), "It failed.", call("order", number=4), "Ordered."
-        ada = await world.agent("Ada", *turns, tools=[tool], mcp=mcp)
+        allowed = EffectSettings(after_outside_text="allow")  # what wakes it is from outside
+        ada = await world.agent("Ada", *turns, tools=[tool], mcp=mcp, effects=allowed)
 
         async def order(*hosts: str) -> None:
             settled = {"secret_hosts": {"SHOP_KEY": hosts}}

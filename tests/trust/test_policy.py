@@ -68,7 +68,7 @@ def test_a_tool_that_needs_trusted_text_asks_even_if_it_only_reads() -> None:
     assert decide(attempt(needs_trusted=True, effect=False), WORDS).rule == "needs_trusted"
 
 
-def test_a_tool_that_was_not_named_before_reading_asks() -> None:
+def test_a_tool_that_was_not_named_asks() -> None:
     assert decide(attempt(declared={"post"}), WORDS).rule == "not_declared"
     assert decide(attempt(declared={"send_email"}), WORDS).action == "allow"
 
@@ -76,7 +76,9 @@ def test_a_tool_that_was_not_named_before_reading_asks() -> None:
 def test_text_alone_runs_only_if_the_tool_was_named_before_reading() -> None:
     alone = {"arguments": {"text": "Hello", "quiet": True}}
     assert decide(attempt(**alone), WORDS).rule == "nothing_in_words"
-    assert decide(attempt(declared={"send_email"}, **alone), WORDS).action == "allow"
+    assert decide(attempt(declared={"send_email"}, **alone), WORDS).rule == "nothing_in_words"
+    before = attempt(declared={"send_email"}, declared_before_reading=True, **alone)
+    assert decide(before, WORDS).action == "allow"
 
 
 def test_the_definition_of_a_tool_may_tell_kinds() -> None:

@@ -13,9 +13,11 @@ from denizen.plans.settings import STORED, HeartbeatSettings, checked_zone, was_
 from denizen.profiles.settings import ProfileSettings
 from denizen.reflection.settings import ReflectionSettings
 from denizen.spaces.handles import check_handle
+from denizen.tools.declaring import WILL_USE
 from denizen.tools.guard import GuardSettings
 from denizen.tools.prebuilt import PREBUILT
 from denizen.tools.settings import McpServer, ToolSettings
+from denizen.trust.policy import EffectSettings
 
 
 class AgentDefinition(BaseModel):
@@ -43,6 +45,8 @@ class AgentDefinition(BaseModel):
     """A regular waking, whether or not anything has happened."""
     budget: BudgetSettings | None = None
     """What it may use by the day and for life; None is no limit of its own."""
+    effects: EffectSettings = EffectSettings()
+    """What it may do outside the server by itself, and what a person has to approve."""
     private_guard: GuardSettings = GuardSettings()
     """How it is kept from repeating elsewhere what was said in a private space."""
     profiles: ProfileSettings = ProfileSettings()
@@ -66,7 +70,7 @@ class AgentDefinition(BaseModel):
     @field_validator("tools")
     @classmethod
     def _one_name_one_tool(cls, tools: tuple[str | ToolSettings, ...]) -> tuple[str | ToolSettings, ...]:
-        taken = {each.name for each in PREBUILT}
+        taken = {WILL_USE, *(each.name for each in PREBUILT)}
         for each in tools:
             name = each if isinstance(each, str) else each.name
             if name in taken:

@@ -41,6 +41,7 @@ from denizen.spaces import directory
 from denizen.storage.database import Database, Tx
 from denizen.telemetry.telemetry import OFF, Telemetry
 from denizen.tools.asking import ask_tool
+from denizen.tools.declaring import DECLARING
 from denizen.tools.errands import Errands
 from denizen.tools.outside import Outside
 from denizen.tools.prebuilt import PREBUILT
@@ -89,7 +90,7 @@ class Equipment:
             clock=self.clock,
             model=models[model_name],
             model_name=model_name,
-            toolbox=Toolbox([*PREBUILT, recall_tool(self.db, self.embedder), *await self._custom_tools(agent)]),
+            toolbox=await self._toolbox(agent),
             settings=definition.cycle,
             prices=self.prices,
             errands=self.errands,
@@ -110,6 +111,12 @@ class Equipment:
         # Whichever of its models it comes to, the request fits.
         contexts = [each.context_window for each in models.values() if each.context_window is not None]
         return faculties, budget(definition.window, min(contexts, default=None))
+
+    async def _toolbox(self, agent: Agent) -> Toolbox:
+        custom = await self._custom_tools(agent)
+        acts = any(isinstance(each, OutsideTool) and each.effect for each in custom)
+        tools = [*PREBUILT, recall_tool(self.db, self.embedder), *([DECLARING] if acts else []), *custom]
+        return Toolbox(tools, agent.definition.effects, agent.definition.instructions)
 
     async def check(self, agent: Agent) -> tuple[dict[str, Model], Sieve | None, Allowance | None]:
         """The models, the triage and the limits of this agent. Raises where something is missing, as far as that is
@@ -271,7 +278,7 @@ class Equipment:
                 tools.append(ask_tool(each))
             else:
                 tools.append(await self.outside.http_tool(each, for_host(values, hosts, each.url)))
-        taken = [each.name for each in (*PREBUILT, *tools)]
+        taken = [each.name for each in (*PREBUILT, DECLARING, *tools)]
         servers = self._servers(agent, hosts)
         return [*tools, *(await self.outside.mcp_tools(servers, values.get, taken, home))]
 

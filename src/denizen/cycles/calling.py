@@ -12,9 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 from uuid import UUID, uuid5
 
+from pydantic import JsonValue
 from pydantic_ai.messages import ModelRequest, ToolCallPart, ToolReturnPart
 from sqlalchemy import bindparam, update
 
+from denizen.access import audit
+from denizen.access.audit import Actor
 from denizen.bus.streams import AgentStatus, CycleChanged, agent_topic
 from denizen.clock import SECOND
 from denizen.consciousness import lease as leases
@@ -27,17 +30,21 @@ from denizen.cycles.ledger import NOTHING, Charge
 from denizen.cycles.phases import FREE, Phase
 from denizen.cycles.records import OpenCycle, calls_of
 from denizen.errors import DenizenError, InvalidInput, NotAMember, NotFound
-from denizen.ids import AgentId, CallId, CycleId, MessageId, SpaceId, new_id
+from denizen.ids import AgentId, CallId, CycleId, EntityId, MessageId, SpaceId, new_id
+from denizen.inbox.outside import parsed
 from denizen.inbox.sources import Source, distinct
+from denizen.spaces import directory
 from denizen.storage.database import Tx, statement, storable
 from denizen.storage.schema import cycles
-from denizen.tools import calls, effects, guard, hops
-from denizen.tools.calls import Mode, New
+from denizen.tools import calls, declaring, effects, grants, guard, hops
+from denizen.tools.calls import Call, Mode, New
 from denizen.tools.effects import EffectRecord
 from denizen.tools.errands import LATE_SECONDS
 from denizen.tools.hops import Shown, hop_of_plan
 from denizen.tools.tool import AskTool, Done, Hand, OutsideTool, OwnTool, Tool, Toolbox
 from denizen.trust import origins
+from denizen.trust.policy import Attempt, Decision, Speaker, decide
+from denizen.trust.values import read_values
 
 ANSWER_SECONDS: Final = 7 * 86_400
 """How long a service that has taken a request may take to answer it."""
@@ -208,6 +215,8 @@ class _Desk:
         self.sent_to: list[str] = []
         self.active_space_id = cycle.active_space_id
         self.outside_from = cycle.outside_from
+        self._approved: dict[int, Call] = {}
+        self._toolbox = toolbox
 
     def work(self) -> tuple[int, ...]:
         """Run what can be run, in order; gives the outside calls to be made before anything after them may run."""
@@ -219,7 +228,10 @@ class _Desk:
             together = isinstance(tool, OutsideTool | AskTool) and tool.independent
             if (intended or self._waiting) and not together:
                 break
-            if position in self._step.asked:
+            if position in self._approved and isinstance(tool, OutsideTool):
+                if self._send_off(position, tool, "approved", self._approved[position]):
+                    intended.append(position)
+            elif position in self._step.asked:
                 # Its answer is still to come.
                 self._waiting.add(position)
             elif (refusal := self._refused(tool, call)) is not None:
@@ -227,7 +239,7 @@ class _Desk:
             elif isinstance(tool, AskTool):
                 self._ask(position, tool)
             elif isinstance(tool, OutsideTool):
-                if self._send_off(position, tool):
+                if self._attempt(position, tool, call):
                     intended.append(position)
             else:
                 self._record(position, self._run_own(tool, position, call))
@@ -241,13 +253,12 @@ class _Desk:
             return _refusal(InvalidInput(_not_now(call.tool_name, self._step.phase)))
         if not isinstance(tool, OutsideTool | AskTool):
             return None
-        return _problem(tool, call) or self._stopped(tool, call)
+        shown = isinstance(tool, AskTool) or (self.active_space_id is not None and tool.visible)
+        return _problem(tool, call) or (self._stopped(call) if shown else None)
 
-    def _stopped(self, tool: OutsideTool | AskTool, call: ToolCallPart) -> str | None:
+    def _stopped(self, call: ToolCallPart) -> str | None:
         """What people see of a call, or are asked, is guarded as what is said to them."""
         space_id = self.active_space_id
-        if isinstance(tool, OutsideTool) and (space_id is None or not tool.visible):
-            return None
         arguments = call.args_as_json_str()
         stopped = guard.crossing_of_call(
             self._tx,
@@ -270,22 +281,90 @@ class _Desk:
         self._intend(position, "asked")
         self._waiting.add(position)
 
-    def _send_off(self, position: int, tool: OutsideTool) -> bool:
+    def _attempt(self, position: int, tool: OutsideTool, call: ToolCallPart) -> bool:
+        """An outside call is made, refused, or a person is asked; whether its result is waited for."""
+        decided = self._decide(tool, call)
+        if decided.action == "ask" and grants.take(self._tx, self._agent_id, tool.name, call.args_as_json_str()):
+            decided = Decision("allow", "approved")
+        if decided.action == "allow":
+            return self._send_off(position, tool, decided.rule)
+        if decided.action == "deny":
+            self._audit("deny_effect", tool, decided)
+            self._record(position, Done(_refused_effect(decided)))
+        elif (stopped := self._stopped(call)) is not None:
+            self._record(position, Done(stopped))
+        else:
+            self._ask_approval(position, tool, decided)
+        return False
+
+    def _decide(self, tool: OutsideTool, call: ToolCallPart) -> Decision:
+        settings = self._toolbox.effects
+        if self._step.response.outside is None and not settings.rules:
+            return Decision("allow", "no_text_from_outside")
+        held = origins.held(self._tx, self._agent_id, self._cycle, self._step.response)
+        done = effects.of_cycle(self._tx, self._cycle.id)
+        named = declaring.declared(done)
+        space = None if self.active_space_id is None else directory.get_space(self._tx, self.active_space_id)
+        speakers = {event.sender_id: event for event in self._cycle.events if event.sender_id is not None}
+        return decide(
+            Attempt(
+                tool.name,
+                tool.check(call.args),
+                effect=tool.effect,
+                outside=[each.name or each.kind for each in held.outside],
+                trusted=read_values(self._toolbox.instructions, *(each.text for each in held.trusted)),
+                declared=None if named is None else named.tools,
+                declared_before_reading=named is not None and named.before_reading,
+                needs_trusted=tool.needs_trusted,
+                kinds=tool.kinds,
+                made=_made(done, self._tools),
+                space=() if space is None else (space.id, space.name),
+                speakers=[Speaker(each.sender_handle or "", each.sender_role or "") for each in speakers.values()],
+            ),
+            settings,
+        )
+
+    def _ask_approval(self, position: int, tool: OutsideTool, decided: Decision) -> None:
+        """A person is asked whether the call may be made; the cycle waits for that."""
+        seconds = self._toolbox.effects.approval_seconds
+        new = self._new_call(position, "pause", seconds=seconds, shown=True)
+        calls.make(self._tx, self._agent_id, replace(new, approval=True, why=decided.why))
+        self._audit("ask_approval", tool, decided)
+        self._intend(position, "asked", decided.rule)
+        self._waiting.add(position)
+
+    def _audit(self, action: str, tool: OutsideTool, decided: Decision) -> None:
+        agent = directory.get_entity(self._tx, EntityId(self._agent_id))
+        detail: dict[str, JsonValue] = {"tool": tool.name, "rule": decided.rule, "cycle": self._cycle.id}
+        audit.record(self._tx, agent.organization_id, Actor(agent.id), action, agent.id, **detail)
+
+    def _send_off(self, position: int, tool: OutsideTool, rule: str, approved: Call | None = None) -> bool:
         """An outside call is about to be made; whether its result is waited for."""
         if tool.mode == "background":
             new = self._new_call(position, "background", seconds=LATE_SECONDS, shown=tool.visible)
-            new = replace(new, runner=self._lease.holder, on_crash=tool.on_crash)
-            calls.make(self._tx, self._agent_id, new)
+            self._open_call(replace(new, runner=self._lease.holder, on_crash=tool.on_crash), approved)
             self.errands[position] = new.id
-            self._record(position, Done(_pending(new.id), changes=True))
+            if approved is None:
+                self._record(position, Done(_pending(new.id), changes=True))
+            else:
+                self._complete(position, _pending(new.id))
             return False
         if tool.mode == "async":
-            new = self._new_call(position, "service", seconds=ANSWER_SECONDS, shown=tool.visible)
-            calls.make(self._tx, self._agent_id, new)
+            self._open_call(self._new_call(position, "service", seconds=ANSWER_SECONDS, shown=tool.visible), approved)
         elif tool.visible:
-            calls.make(self._tx, self._agent_id, self._new_call(position, "visible", shown=True))
-        self._intend(position, "intent")
+            self._open_call(self._new_call(position, "visible", shown=True), approved)
+        if approved is None:
+            self._intend(position, "intent", rule)
+        else:
+            effects.approve(self._tx, self._cycle.id, self._step.number, position)
+            self.recorded.append(EffectRecord(self._step.number, position, tool.name, "intent", True, None))
         return True
+
+    def _open_call(self, new: New, approved: Call | None) -> None:
+        if approved is None:
+            calls.make(self._tx, self._agent_id, new)
+        else:
+            calls.reopen(self._tx, approved, new)
 
     def _new_call(self, position: int, mode: Mode, *, seconds: float | None = None, shown: bool = False) -> New:
         call = self._step.calls[position]
@@ -307,9 +386,7 @@ class _Desk:
 
     def complete(self, position: int, outcome: Finished) -> None:
         """An outside call has come back, or its time is over."""
-        capped, outside = self._cap(outcome.result), self._source_of_result(position, outcome)
-        effects.complete(self._tx, self._cycle.id, self._step.number, position, capped, outside)
-        self._keep(position, "done", True, capped, outside)
+        capped = self._complete(position, outcome.result, self._source_of_result(position, outcome))
         if outcome.late:
             new = replace(self._new_call(position, "late", seconds=LATE_SECONDS), runner=self._lease.holder)
             self.errands[position] = calls.run_on(self._tx, self._agent_id, new)
@@ -317,6 +394,13 @@ class _Desk:
         tool = self._tools.get(self._step.calls[position].tool_name)
         if isinstance(tool, OutsideTool) and (tool.visible or tool.mode == "async"):
             self._show_result(position, outcome, capped)
+
+    def _complete(self, position: int, result: str, outside: Sequence[Source] = ()) -> str:
+        """The call that was intended or asked is done; gives the result as the log has it."""
+        capped = self._cap(result)
+        effects.complete(self._tx, self._cycle.id, self._step.number, position, capped, outside)
+        self._keep(position, "done", True, capped, outside)
+        return capped
 
     def _source_of_result(self, position: int, outcome: Finished) -> tuple[Source, ...]:
         """The tool, unless its results are trusted or what is told of the call are our own words."""
@@ -340,16 +424,26 @@ class _Desk:
         """What people have answered, or that they have not, is the result of what they were asked."""
         for position, call in calls.of_step(self._tx, self._cycle.id, self._step.number).items():
             over = call.state != "waiting" or call.released_at is not None
-            if position in self._step.asked and position not in self.results and over:
-                capped = self._cap(calls.told_of(call))
-                source = calls.source_of_answer(self._tx, call)
-                outside = () if source is None else (source,)
-                effects.complete(self._tx, self._cycle.id, self._step.number, position, capped, outside)
-                self._keep(position, "done", True, capped, outside)
+            if position not in self._step.asked or position in self.results or not over:
+                continue
+            if self._is_approved(call):
+                self._approved[position] = call
+                continue
+            source = calls.source_of_answer(self._tx, call)
+            self._complete(position, calls.told_of(call), () if source is None else (source,))
 
-    def _intend(self, position: int, state: Literal["intent", "asked"]) -> None:
+    def _is_approved(self, call: Call) -> bool:
+        """Whether a person has approved this effect, and it was not made under that approval before."""
+        return (
+            call.asks_approval
+            and call.state == "answered"
+            and grants.verdict(call.result or "").confirmed
+            and grants.take(self._tx, self._agent_id, call.tool, call.arguments)
+        )
+
+    def _intend(self, position: int, state: Literal["intent", "asked"], rule: str | None = None) -> None:
         name = self._step.calls[position].tool_name
-        effects.intend(self._tx, self._cycle.id, self._step.number, position, name, state)
+        effects.intend(self._tx, self._cycle.id, self._step.number, position, name, state, rule)
         self.recorded.append(EffectRecord(self._step.number, position, name, state, True, None))
 
     def _record(self, position: int, done: Done) -> None:
@@ -457,6 +551,22 @@ def _problem(tool: OutsideTool | AskTool, call: ToolCallPart) -> str | None:
     except InvalidInput as error:
         return _refusal(error)
     return None
+
+
+def _refused_effect(decided: Decision) -> str:
+    told = f"{decided.why} It was not called. Tell the person; do not try it another way."
+    return json.dumps({"success": False, "error": "effect_refused", "message": told}, ensure_ascii=False)
+
+
+def _made(done: Sequence[EffectRecord], tools: Mapping[str, Tool]) -> frozenset[tuple[str, str]]:
+    """Ids of what effects of this cycle have made, with the arguments that they may be used for."""
+    found: set[tuple[str, str]] = set()
+    for each in done:
+        tool = tools.get(each.tool)
+        made = parsed(each.result or "") if isinstance(tool, OutsideTool) and tool.makes else None
+        if isinstance(tool, OutsideTool) and isinstance(made, dict):
+            found.update((argument, str(made[key])) for argument, key in tool.makes.items() if key in made)
+    return frozenset(found)
 
 
 def _not_now(tool: str, phase: Phase) -> str:

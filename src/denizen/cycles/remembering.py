@@ -22,10 +22,11 @@ from denizen.inbox.format import entry_text
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import messages, spaces
 from denizen.tools import effects
+from denizen.tools.declaring import DECLARING
 from denizen.tools.effects import EffectRecord
 from denizen.tools.prebuilt import PREBUILT, SEND_MESSAGE
 
-_OWN: Final = frozenset(tool.name for tool in PREBUILT)
+_OWN: Final = frozenset(tool.name for tool in (*PREBUILT, DECLARING))
 _RESULT_CHARACTERS: Final = 1_000
 
 _sent = statement(

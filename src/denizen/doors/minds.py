@@ -23,9 +23,10 @@ from denizen.inbox.events import Event
 from denizen.models.embedders import NONE, Reader
 from denizen.spaces.directory import Entity, Space
 from denizen.storage.database import Tx
-from denizen.tools import calls, guard
+from denizen.tools import calls, grants, guard
 from denizen.tools.calls import Call
 from denizen.tools.functions import as_text
+from denizen.tools.grants import Grant
 from denizen.tools.guard import Crossing
 from denizen.tools.recalling import Recall, look
 
@@ -52,6 +53,17 @@ class Minds(Wiring):
     async def answer(self, call: Call | str, result: JsonValue, *, by: Who | EntityId) -> Call:
         """Answer what an agent has asked. The first answer stands: a second one raises `AlreadySettled`."""
         return await self.db.write(calls.answer_as, id_of(call), as_text(result), id_of(by))
+
+    async def approvals(self, agent: Agent | AgentId, *, reader: Who | EntityId | None = None) -> list[Grant]:
+        """What this agent may do again because people approved it: those that still count, the oldest first.
+
+        With a reader, those that they gave or that were asked for in one of their spaces.
+        """
+        return await self.db.read(grants.visible_to, id_of(agent), None if reader is None else id_of(reader))
+
+    async def revoke_approval(self, agent: Agent | AgentId, id: str, *, by: Who | EntityId) -> None:
+        """The approval counts no longer. Raises `NotFound` where this person cannot see it."""
+        await self.db.write(grants.revoke, id_of(agent), id, id_of(by))
 
     async def is_answer_address(self, call_id: str, key: str) -> bool:
         """Whether this is the key of the address at which a service may answer the call."""

@@ -50,8 +50,6 @@ NOT_YET: Final = (
     "Nobody has answered yet, and something else has arrived. The question still stands: its answer will reach you as "
     "an event."
 )
-APPROVERS: Final = ("member", "admin", "owner")
-"""The roles of people who can approve."""
 _YES: Final = ("yes", "approve")
 _NO: Final = ("no", "reject")
 
@@ -92,6 +90,11 @@ class Call:
     """Why an effect needs an approval before it happens, where that is what is asked."""
     outside: bool = False
     """Whether its result, where nobody is known to have given it, is text from outside."""
+
+    @property
+    def asks_approval(self) -> bool:
+        """Whether it asks for the approval of an effect. Once that is given, the call itself stands here."""
+        return self.approval and self.why is not None
 
     @property
     def code(self) -> str | None:
@@ -318,13 +321,13 @@ def answer(tx: Tx, id: str, result: str, by: EntityId | None = None) -> Call:
     Where the cycle waits for it, it goes on; else, and where the answer comes late, the agent is told by an event.
     """
     call = get(tx, id)
-    told = _decided(tx, call, result, by) if call.why is not None else result
+    told = _decided(tx, call, result, by) if call.asks_approval else result
     if (mode := _settled_as(tx, call, "answered", result, by)) is not None:
         if mode == "pause":
             tx.announce(WAKE, {"agents": [call.agent_id]})
         elif mode != "visible":
             tell(tx, call, told, by, outside=_is_outside(tx, call, by))
-    elif call.why is None and tx.run(_answer_late, call=id, outcome=storable(result), by=by or ""):
+    elif not call.asks_approval and tx.run(_answer_late, call=id, outcome=storable(result), by=by or ""):
         _announce(tx, call.id, call.agent_id, call.space_id if call.shown else None, "late")
         # That no answer came may have been told already: this is another event.
         tell(tx, call, result, by, id=f"call:{call.id}:late", outside=_is_outside(tx, call, by))
@@ -336,8 +339,8 @@ def answer(tx: Tx, id: str, result: str, by: EntityId | None = None) -> Call:
 def _decided(tx: Tx, call: Call, result: str, by: EntityId | None) -> str:
     """A person has approved an effect, or refused it; gives what the agent is told if its cycle went on without it."""
     given = grants.verdict(result)
-    if by is None or directory.get_entity(tx, by).role not in APPROVERS:
-        raise NotAllowed("Only members, admins and owners can approve this.")
+    if by is None or not posting.is_trusted_person(tx, by):
+        raise NotAllowed("Only a person can approve this: a member, an admin or an owner.")
     if call.state != "waiting":
         return ""
     who = directory.get_entity(tx, by)
@@ -358,7 +361,7 @@ def _decided(tx: Tx, call: Call, result: str, by: EntityId | None) -> str:
 
 
 def _why_settled(call: Call) -> str:
-    if call.why is not None and call.state == "expired":
+    if call.asks_approval and call.state == "expired":
         return "The time to approve this is over: it counts as refused."
     if call.state == "cancelled":
         return "Nobody waits for this call any more: its agent was deleted or its request failed."
@@ -405,7 +408,7 @@ def tell(
 
 def told_of(call: Call) -> str:
     """What a cycle that waited for the call is told of how it ended."""
-    if call.why is not None:
+    if call.asks_approval:
         return _told_of_approval(call)
     match call.state:
         case "answered":
@@ -660,8 +663,8 @@ def answer_as(tx: Tx, id: str, result: str, entity_id: EntityId) -> Call:
     call = require_visible(tx, id, entity_id)
     if call.mode not in ("pause", "async"):
         raise NotFound("call that can be answered", id)
-    if call.approval and directory.get_entity(tx, entity_id).role not in APPROVERS:
-        raise NotAllowed("Only members, admins and owners can approve this.")
+    if call.approval and not posting.is_trusted_person(tx, entity_id):
+        raise NotAllowed("Only a person can approve this: a member, an admin or an owner.")
     return answer(tx, id, result, entity_id)
 
 
@@ -695,7 +698,7 @@ def question_for(
     author = directory.get_entity(tx, author_id) if asked else None
     if author is None or author.kind != "human":
         return None
-    if author.role not in APPROVERS:
+    if not posting.is_trusted_person(tx, author_id):
         asked = [each for each in asked if not each.approval]
     if coded := next((each for each in asked if _approved(each, text) is not None), None):
         return coded
@@ -720,7 +723,7 @@ def answer_in_words(tx: Tx, question: Call, message_id: MessageId, seq: int, aut
     approved = _approved(question, text)
     said: dict[str, JsonValue] = {"answer": text} if approved is None else {"confirmed": approved}
     result = json.dumps({**said, "by": who}, ensure_ascii=False)
-    told = _decided(tx, question, result, author_id) if question.why is not None else result
+    told = _decided(tx, question, result, author_id) if question.asks_approval else result
     mode = _settled_as(tx, question, "answered", result, author_id)
     if mode == "pause":
         delivery.join_cycle(tx, question.agent_id, message_id, question.cycle_id)

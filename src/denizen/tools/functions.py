@@ -14,6 +14,7 @@ from pydantic_core import to_json
 
 from denizen.errors import InvalidInput
 from denizen.tools.tool import Occasion, OnCrash, OutsideTool, Results, explain_arguments
+from denizen.trust.values import Kind
 
 
 @overload
@@ -29,7 +30,11 @@ def tool(
     seconds: float = 60.0,
     visible: bool = False,
     background: bool = False,
-    results: Results = "outside",
+    results: Results = "trusted",
+    effect: bool = True,
+    needs_trusted: bool = False,
+    kinds: Mapping[str, Kind] | None = None,
+    makes: Mapping[str, str] | None = None,
 ) -> Callable[[Callable[..., Any]], OutsideTool]: ...
 
 
@@ -43,7 +48,11 @@ def tool(
     seconds: float = 60.0,
     visible: bool = False,
     background: bool = False,
-    results: Results = "outside",
+    results: Results = "trusted",
+    effect: bool = True,
+    needs_trusted: bool = False,
+    kinds: Mapping[str, Kind] | None = None,
+    makes: Mapping[str, str] | None = None,
 ) -> OutsideTool | Callable[[Callable[..., Any]], OutsideTool]:
     """Make a typed function a tool that agents can be given.
 
@@ -54,15 +63,18 @@ def tool(
     After `seconds` the cycle goes on; what the tool answers later is told to the agent as an event. With `background`
     the cycle does not wait at all. A `visible` call is shown to the people in the space, with its result.
 
-    What it answers is text from outside, and so is what the agent makes of it, unless `results="trusted"` says that
-    nobody but people of this server can have written it.
+    What it answers is trusted, as your code is. If it answers what others wrote (a web page, an e-mail, a file), say
+    `results="outside"`. Once an agent has read such text, from this or any other tool, a function that has an effect
+    runs by itself only if what matters in its arguments stands in a person's words; otherwise a person is asked.
+    `effect=False` says that it only reads. `needs_trusted` always asks then. `kinds` and `makes`: see `HttpTool`.
     """
 
     def decorate(decorated: Callable[..., Any]) -> OutsideTool:
         made = _from_function(decorated, name)
         mode = "background" if background else "wait"
         made = replace(made, on_crash=on_crash, independent=independent, seconds=seconds, visible=visible, mode=mode)
-        return replace(made, results=results)
+        trust = {"results": results, "effect": effect, "needs_trusted": needs_trusted}
+        return replace(made, **trust, kinds=dict(kinds or {}), makes=dict(makes or {}))
 
     return decorate if function is None else decorate(function)
 
@@ -85,7 +97,7 @@ def _from_function(function: Callable[..., Any], name: str | None) -> OutsideToo
             return as_text(await function(**arguments))
         return as_text(await asyncio.to_thread(function, **arguments))
 
-    return OutsideTool(definition, check, call)
+    return OutsideTool(definition, check, call, results="trusted")
 
 
 def as_text(value: object) -> str:

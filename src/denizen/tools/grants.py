@@ -10,10 +10,13 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from sqlalchemy import bindparam, delete, select, update
 
+from denizen.access import audit
+from denizen.access.audit import Actor
 from denizen.clock import SECOND
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import AgentId, EntityId, SpaceId, new_id
 from denizen.inbox.outside import parsed
+from denizen.spaces import directory
 from denizen.storage.database import Tx, insert_into, statement
 from denizen.storage.schema import grants
 
@@ -104,7 +107,7 @@ _use = statement(
 _of_agent = statement(
     select(*_columns).where(grants.c.agent_id == bindparam("agent_id"), *_valid).order_by(grants.c.created_at)
 )
-_revoke = statement(delete(grants).where(grants.c.id == bindparam("id"), grants.c.agent_id == bindparam("agent_id")))
+_revoke = statement(delete(grants).where(grants.c.id == bindparam("id")))
 _over = statement(
     delete(grants).where(
         grants.c.agent_id == bindparam("agent_id"),
@@ -155,12 +158,21 @@ def take(tx: Tx, agent_id: AgentId, tool: str, arguments: str) -> bool:
     return row is not None and tx.run(_use, grant=row[0]) == 1
 
 
-def of_agent(tx: Tx, agent_id: AgentId) -> list[Grant]:
-    """The approvals that still count, the oldest first."""
-    return [Grant(*row) for row in tx.all(_of_agent, agent_id=agent_id, now=tx.now)]
+def visible_to(tx: Tx, agent_id: AgentId, reader: EntityId | None) -> list[Grant]:
+    """The approvals that still count and that this person gave or may know of, the oldest first; None: all."""
+    found = [Grant(*row) for row in tx.all(_of_agent, agent_id=agent_id, now=tx.now)]
+    return [each for each in found if reader is None or _may_see(tx, each, reader)]
 
 
-def revoke(tx: Tx, agent_id: AgentId, id: str) -> None:
-    """It counts no longer. Raises `NotFound`."""
-    if not tx.run(_revoke, id=id, agent_id=agent_id):
+def _may_see(tx: Tx, grant: Grant, reader: EntityId) -> bool:
+    return grant.given_by == reader or (grant.space_id is not None and directory.is_member(tx, grant.space_id, reader))
+
+
+def revoke(tx: Tx, agent_id: AgentId, id: str, by: EntityId) -> None:
+    """It counts no longer. Raises `NotFound` where this person cannot see it."""
+    grant = next((each for each in visible_to(tx, agent_id, by) if each.id == id), None)
+    if grant is None:
         raise NotFound("approval", id)
+    tx.run(_revoke, id=id)
+    who = directory.get_entity(tx, by)
+    audit.record(tx, who.organization_id, Actor(by), "revoke_approval", agent_id, tool=grant.tool, call=grant.call_id)

@@ -73,6 +73,10 @@ def http_tool(
         visible=settings.visible,
         mode="async" if settings.mode == "async" else "wait",
         results=settings.results,
+        effect=settings.method != "GET" if settings.effect is None else settings.effect,
+        needs_trusted=settings.needs == "trusted",
+        kinds=settings.kinds,
+        makes=settings.makes,
     )
 
 

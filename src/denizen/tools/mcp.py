@@ -16,6 +16,7 @@ import re
 from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import structlog
@@ -151,6 +152,8 @@ class McpConnections:
             seconds=settings.seconds,
             visible=settings.visible,
             results=settings.results,
+            effect=not (_says_it_only_reads(offer) or _is_named(offer.name, settings.only_read)),
+            needs_trusted=_is_named(offer.name, settings.needs_trusted),
         )
 
     def _warn(self, server: str, phrase: str, what: str) -> None:
@@ -158,6 +161,16 @@ class McpConnections:
         if (server, phrase + what) not in self._warned:
             self._warned.add((server, phrase + what))
             log_line.warning(phrase, server=server, what=what)
+
+
+def _says_it_only_reads(offer: Tool) -> bool:
+    """A tool that fetches pages reads as well, but whoever chooses the address learns something: that is an effect."""
+    said = offer.annotations
+    return said is not None and said.read_only_hint is True and said.open_world_hint is False
+
+
+def _is_named(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _callable_name(name: str) -> str:

@@ -19,6 +19,7 @@ from pydantic import (
 
 from denizen.plans.settings import was_stored
 from denizen.tools.tool import OnCrash, Results
+from denizen.trust.values import Kind
 
 NAME: Final = r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$"
 """What models accept as the name of a tool."""
@@ -82,6 +83,16 @@ class HttpTool(_Defined):
     on_crash: OnCrash = "report"
     results: Results = "outside"
     """Whether what it answers is text from outside, or `trusted`: as if a person here had written it."""
+    effect: bool | None = None
+    """Whether it does more than read. Then, after text from outside, it may need an approval. By default every method
+    but GET does."""
+    needs: Literal["trusted"] | None = None
+    """`trusted`: once the request held text from outside, a person approves each call."""
+    kinds: dict[str, Kind] = Field(default_factory=dict[str, Kind])
+    """What arguments are, where their names and forms do not tell: `{"permission": "flag", "memo": "text"}`."""
+    makes: dict[str, str] = Field(default_factory=dict[str, str])
+    """Which field of its result is the id of what it has made, by the argument of other tools that may name it later in
+    the same cycle: `{"file_id": "id"}`."""
     allow_private: tuple[str, ...] = ()
     """Hosts (`name` or `name:port`) that may be reached although their addresses are private."""
 
@@ -141,6 +152,11 @@ class McpServer(_Settings):
     visible: bool = False
     results: Results = "outside"
     """Whether what it answers is text from outside, or `trusted`: as if a person here had written it."""
+    only_read: tuple[str, ...] = ()
+    """Names of its tools that only read (`*` stands for any letters); those that say so of themselves and reach nothing
+    beyond the server count as well. Every other needs an approval where an effect does."""
+    needs_trusted: tuple[str, ...] = ()
+    """Names of its tools that a person approves, call by call, once the request held text from outside."""
     allow_private: tuple[str, ...] = ()
     """Hosts (`name` or `name:port`) that may be reached although their addresses are private."""
 

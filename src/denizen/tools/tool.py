@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_ai.tools import ToolDefinition
@@ -23,6 +23,8 @@ from denizen.inbox.events import Event
 from denizen.inbox.sources import Source
 from denizen.storage.database import Tx
 from denizen.tools.hops import NOTHING, Shown
+from denizen.trust.policy import EffectSettings
+from denizen.trust.values import Kind
 
 OnCrash = Literal["retry", "report"]
 Results = Literal["outside", "trusted"]
@@ -157,6 +159,15 @@ class OutsideTool:
     work over; the result is given from outside."""
     results: Results = "outside"
     """Whether what it answers is text from outside."""
+    effect: bool = True
+    """Whether it does more than read what may be read: then it may need an approval after text from outside."""
+    needs_trusted: bool = False
+    """Whether it always needs one then."""
+    kinds: Mapping[str, Kind] = field(default_factory=dict[str, Kind])
+    """What its arguments are, where their names and forms do not tell: `{"permission": "flag"}`."""
+    makes: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Which field of its result is the id of what it has made, by the argument that may name it later in the same
+    cycle: `{"file_id": "id"}`."""
 
     @property
     def name(self) -> str:
@@ -192,10 +203,18 @@ def digest_of(encoded: str) -> str:
     return hashlib.sha256(encoded.encode()).hexdigest()[:32]
 
 
+DEFAULT_EFFECTS: Final = EffectSettings()
+
+
 class Toolbox:
     """The tools of one agent, in a fixed order, so that the prompt's prefix stays the same."""
 
-    def __init__(self, tools: Sequence[Tool]) -> None:
+    def __init__(
+        self, tools: Sequence[Tool], effects: EffectSettings = DEFAULT_EFFECTS, instructions: str = ""
+    ) -> None:
+        self.effects = effects
+        self.instructions = instructions
+        """What those who defined the agent told it: as trusted as what people say to it."""
         self.by_name: Mapping[str, Tool] = {each.name: each for each in tools}
         self.definitions = tuple(each.definition for each in self.by_name.values())
         self.visible = frozenset(each.name for each in tools if not isinstance(each, OwnTool) and each.visible)

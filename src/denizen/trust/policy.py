@@ -73,7 +73,9 @@ class Attempt:
     trusted: TextValues = TextValues()  # noqa: RUF009
     """What stands in the words of people whom the agent serves."""
     declared: Collection[str] | None = None
-    """The tools that the agent said it would use before it read anything from outside in this cycle."""
+    """The tools that the agent has named in this cycle; None: it has named none."""
+    declared_before_reading: bool = False
+    """Whether it named them before any request held text from outside."""
     needs_trusted: bool = False
     kinds: Mapping[str, Kind] | None = None
     """Kinds of arguments that the tool's definition tells."""
@@ -127,7 +129,7 @@ def _by_rule(rule: EffectRule, attempt: Attempt) -> Decision:
 
 def _by_words(attempt: Attempt) -> Decision:
     if attempt.declared is not None and attempt.tool not in attempt.declared:
-        why = f"{attempt.tool} was not among the tools named before {_read(attempt)}."
+        why = f"{attempt.tool} is not among the tools that the agent named for this task, after {_read(attempt)}."
         return Decision("ask", "not_declared", why)
     matched = False
     for value in values_of(attempt.arguments):
@@ -146,7 +148,7 @@ def _by_words(attempt: Attempt) -> Decision:
             return Decision("ask", "not_in_words", why)
         else:
             matched = matched or kind != "flag"
-    if not matched and attempt.declared is None:
+    if not matched and not attempt.declared_before_reading:
         why = f"Nothing in the arguments of {attempt.tool} stands in a person's words, after {_read(attempt)}."
         return Decision("ask", "nothing_in_words", why)
     return Decision("allow", "in_persons_words")
