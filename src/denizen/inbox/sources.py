@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Final, Literal, cast, get_args
 
 from denizen.inbox.events import Event
 
@@ -22,6 +22,10 @@ class Source:
     kind: SourceKind
     name: str
     """Of a tool, a service, a plan or a note; the handle of a guest or an agent, or its id where it is stored."""
+
+
+EARLIER: Final = Source("layer", "earlier cycles")
+"""Where text from outside comes from that has left the window."""
 
 
 def source_of_event(event: Event) -> Source | None:
@@ -67,6 +71,13 @@ def load(stored: str | None) -> tuple[Source, ...] | None:
     if stored is None:
         return None
     return tuple(Source(kind, name) for kind, name in cast("list[tuple[SourceKind, str]]", json.loads(stored)))
+
+
+def checked(stored: str | None) -> None:
+    """Raises `ValueError` unless this can be loaded."""
+    for each in load(stored) or ():
+        if each.kind not in get_args(SourceKind) or not isinstance(cast("object", each.name), str):
+            raise ValueError(f"{each.kind!r} is not a kind of source")
 
 
 def _named(event: Event, key: str) -> str:
