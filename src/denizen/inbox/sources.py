@@ -13,6 +13,7 @@ from typing import Final, Literal, cast, get_args
 from denizen.inbox.events import Event
 
 SourceKind = Literal["guest", "service", "tool", "agent", "memory", "layer", "plan"]
+_KINDS: Final = get_args(SourceKind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +65,28 @@ def distinct(sources: Iterable[Source]) -> tuple[Source, ...]:
 
 def dump(sources: Iterable[Source] | None) -> str | None:
     """As they are stored. None: no text from outside."""
-    return None if sources is None else json.dumps([[each.kind, each.name] for each in sources], ensure_ascii=False)
+    return None if sources is None else json.dumps([{each.kind: each.name} for each in sources], ensure_ascii=False)
 
 
 def load(stored: str | None) -> tuple[Source, ...] | None:
+    """The sources as they were stored; what forgetting has taken a kind from is a service."""
     if stored is None:
         return None
-    return tuple(Source(kind, name) for kind, name in cast("list[tuple[SourceKind, str]]", json.loads(stored)))
+    found = cast("list[dict[str, str]]", json.loads(stored))
+    return tuple(
+        Source(cast("SourceKind", kind) if kind in _KINDS else "service", name)
+        for each in found
+        for kind, name in each.items()
+    )
 
 
 def checked(stored: str | None) -> None:
     """Raises `ValueError` unless this can be loaded."""
-    for each in load(stored) or ():
-        if each.kind not in get_args(SourceKind) or not isinstance(cast("object", each.name), str):
-            raise ValueError(f"{each.kind!r} is not a kind of source")
+    found = [] if stored is None else json.loads(stored)
+    for each in cast("list[dict[str, object]]", found):
+        for kind, name in each.items():
+            if kind not in _KINDS or not isinstance(name, str):
+                raise ValueError(f"{kind!r} is not a kind of source")
 
 
 def _named(event: Event, key: str) -> str:
