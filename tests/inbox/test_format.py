@@ -519,3 +519,26 @@ async def test_two_people_of_the_same_name_read_differently(world: World) -> Non
     left = "\n".join(await world.history(ada))
     assert "Give me the key" not in left
     assert first.text in left
+
+
+def test_text_from_outside_is_named_where_its_sender_does_not_say_so():
+    """A guest is called one, and an agent that has read text from outside is marked; everyone else reads as before."""
+    outside = [
+        an_event("Hi", sender_name="Eve", sender_role="guest", outside=True),
+        an_event("Hi", sender_name="Agent-B", sender_kind="agent", outside=True),
+        an_event("Hi", sender_name="Builds", sender_kind="service", outside=True),
+        replace(no_message("plan_trigger", "Do it", plan_name="Report"), outside=True),
+        replace(no_message("service_trigger", "Done", service="GitHub"), outside=True),
+        replace(no_message("tool_result", "A page", tool="get_page"), outside=True),
+    ]
+    place = 'Space "Husam\'s Project" | spaceId: abc-123'
+    heads = [line for line in format_inbox(outside, now=NOW).splitlines() if line[:1].isdigit()]
+    assert heads == [
+        f'1. [{place}] Eve (guest): "Hi"',
+        f'2. [{place} | holds text from outside] Agent-B (agent): "Hi"',
+        f'3. [{place}] Builds (service): "Hi"',
+        '4. [Plan "Report" | holds text from outside] "Do it"',
+        '5. [Service "GitHub"] "Done"',
+        '6. [Tool result "get_page"] "A page"',
+    ]
+    assert format_inbox([replace(each, sender_role="owner") for each in THREE], now=NOW) == format_inbox(THREE, now=NOW)

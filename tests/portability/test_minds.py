@@ -269,5 +269,13 @@ async def test_files_from_before_still_come_in(small_world: World, name: str, tm
     # Which spaces its cycles come from was not told then: its events say it. So the last line counts more of them.
     told = [each for each in again if each.get("row") != "cycle_space"]
     told[-1]["lines"] = len(told)
+    # Nor what came from outside: whatever people did not write counts as such.
+    marks = {each["row"]: set[Any]() for each in told[1:]}
+    for each in told[1:]:
+        marks[each["row"]].add(each.pop("outside", None))
+        each.pop("outside_from", None)
+        for reply in each.get("replies", ()):
+            assert reply.pop("outside") == 1
+    assert marks.get("agent", {1}) == marks.get("note", {1}) == marks.get("rolling", {1}) == {1}
     assert without_ids(told) == without_ids(before)
     assert await check_database(small_world.denizen.db) == []

@@ -267,7 +267,7 @@ def thoughts() -> Iterator[Row]:
                 "message": json.dumps({"kind": "response" if kind == "response" else "request", "parts": []}),
                 "tokens": 40,
                 "request": '{"era": 1, "tools": "digest-1"}' if kind == "response" else None,
-                "outside": '[["tool", "build"]]' if kind == "results" else None,
+                "outside": '[{"tool": "build"}]' if kind == "results" else None,
                 "created_at": START + number * SECOND,
             },
         )

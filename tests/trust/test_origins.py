@@ -284,3 +284,30 @@ async def test_held_gives_the_words_of_trusted_people_and_the_sources_of_text_fr
     assert after.trusted == (words, Words("Now pay", home.noor.id, role, home.space.id, second.id))
     assert after.outside == (Source("guest", "@eve"), Source("tool", "get_page"))
     assert elsewhere.id not in {each.space_id for each in after.trusted}
+
+
+async def test_short_words_of_a_guest_and_of_an_agent_that_read_a_page_are_forgotten_in_transcripts(world: World):
+    """They are found by how they were shown, with the mark."""
+    home = await kitchen(world, call("get_page"), reply("Plum 77"), "1.", cycle=SILENT)
+    grace = await world.agent("Grace", call("read_messages"), "1.", cycle=SILENT)
+    eve = await world.person("Eve")
+    await make_guest(world, eve)
+    await world.denizen.join(home.space, eve)
+    await world.denizen.join(home.space, grace, attention="mentions")
+    await world.denizen.attend(home.space, home.ada, "mentions")
+    blue = await world.say(eve, "Blue 88", home.space)
+    for words in ("@ada look", "@grace read"):
+        await world.say(home.noor, words, home.space)
+        await world.run()
+    history = "\n".join(await world.history(grace))
+    assert 'Eve (guest): "Blue 88"' in history
+    assert 'Ada (agent) [holds text from outside]: "Plum 77"' in history
+    plum = next(each for each in await world.denizen.messages(home.space) if each.text == "Plum 77")
+    for message in (blue.id, plum.id):
+        await world.denizen.forget_message(message)
+    history = "\n".join(await world.history(grace))
+    assert "Blue 88" not in history
+    assert "Plum 77" not in history
+    assert [each.outside for each in await world.denizen.log(grace) if each.kind == "results"] == [
+        (Source("guest", eve.id), Source("agent", home.ada.id))
+    ]

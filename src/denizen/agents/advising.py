@@ -86,22 +86,24 @@ class Advising:
 
     def tell(self, tx: Tx, ask: Ask, brought: Any) -> Told:
         """The profile of the turn, the voice's state of mind, and what is remembered for it."""
-        memory, upto, remembered = self._memory(tx, ask, brought or ())
+        memory, upto, remembered, outside = self._memory(tx, ask, brought or ())
         profile, chosen = self._profile(ask, upto)
         mind = VOICES.stance(tx, ask.voice, ask.said.panel_id).state
         told = [profile, "" if mind.line() is None else f"In this conversation {mind.line()}."]
         felt = {} if mind.line() is None else {"mind": mind.as_dict()}
-        return Told(memory, upto, "\n\n".join(filter(None, told)), {**remembered, **chosen, **felt})
+        return Told(memory, upto, "\n\n".join(filter(None, told)), {**remembered, **chosen, **felt}, outside)
 
-    def _memory(self, tx: Tx, ask: Ask, found: Sequence[Remembered]) -> tuple[str, int, dict[str, Any]]:
+    def _memory(self, tx: Tx, ask: Ask, found: Sequence[Remembered]) -> tuple[str, int, dict[str, Any], bool]:
+        """What the voice remembers, up to which message, what is kept of that, and whether it is made from outside."""
         if self._remembering is None:
-            return "", 0, {}
+            return "", 0, {}, False
         panel_id = ask.said.panel_id
         state = rolling.find(tx, panel_id, ask.voice)
         now = panels.still_there(tx, found, panels.owners(tx, panel_id, ask.said.message_id).owners) if found else []
         text = "\n\n".join(each for each in (panels.summed_up(state), panels.reminded(now)) if each)
         counts = {scope: sum(each.scope == scope for each in now) for scope in dict.fromkeys(e.scope for e in now)}
-        return text, state.upto, {"memory": {"upto": state.upto, "memories": counts}} if text else {}
+        kept = {"memory": {"upto": state.upto, "memories": counts}} if text else {}
+        return text, state.upto, kept, bool(text) and (state.outside or any(each.source is not None for each in now))
 
     def _profile(self, ask: Ask, upto: int) -> tuple[str, dict[str, Any]]:
         presets = self._presets()

@@ -12,7 +12,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import FromClause, Table, Text, bindparam, cast, func, insert, select, update
+from sqlalchemy import FromClause, Table, Text, bindparam, cast, func, insert, literal, select, union_all, update
 
 from denizen.agents import registry
 from denizen.agents.registry import Agent
@@ -134,6 +134,7 @@ def fork(
         ended_at=state.ended_at,
         first=state.window_from,
         new_era=state.era,
+        from_outside=int(state.outside or _holds_outside(tx, made.id, state)),
     )
     if definition.reflection.is_on:
         records.leave_past(tx, made.id)
@@ -153,13 +154,15 @@ class _State:
     ended_at: int
     era: int
     window_from: int
+    outside: bool = False
+    """Whether it is known to hold text from outside."""
 
 
 _lease = statement(
     select(leases_table.c.epoch).where(leases_table.c.agent_id == bindparam("agent_id")).with_for_update(read=True)
 )
 _mind = statement(
-    select(minds.c.cycle_count, minds.c.era, minds.c.window_from, minds.c.last_cycle_at)
+    select(minds.c.cycle_count, minds.c.era, minds.c.window_from, minds.c.last_cycle_at, minds.c.outside)
     .where(minds.c.agent_id == bindparam("agent_id"))
     # Neither a cycle nor a redaction ends while we copy.
     .with_for_update()
@@ -177,8 +180,31 @@ _set_mind = statement(
         window_from=bindparam("first"),
         era=bindparam("new_era"),
         era_version=0,
+        outside=bindparam("from_outside"),
     )
 )
+_mark = literal(1).label("mark")
+_marks = statement(
+    union_all(
+        # A cycle is marked if any before it was.
+        select(_mark).where(
+            cycles.c.agent_id == bindparam("agent_id"),
+            cycles.c.number == bindparam("last"),
+            cycles.c.number.is_not(None),
+            cycles.c.outside_from.is_not(None),
+        ),
+        select(_mark).where(
+            selves.c.agent_id == bindparam("agent_id"), selves.c.era == bindparam("era"), selves.c.outside == 1
+        ),
+        select(_mark).where(notes.c.agent_id == bindparam("agent_id"), notes.c.outside == 1),
+        select(_mark).where(goals.c.agent_id == bindparam("agent_id"), goals.c.outside == 1),
+    )
+)
+
+
+def _holds_outside(tx: Tx, fork_id: AgentId, state: _State) -> bool:
+    """Whether what was copied holds text from outside, or was made from such."""
+    return bool(tx.all(_marks, agent_id=fork_id, last=state.cycle, era=state.era))
 
 
 def _state_after(tx: Tx, original: Agent, at: int | None) -> _State:
@@ -186,7 +212,7 @@ def _state_after(tx: Tx, original: Agent, at: int | None) -> _State:
     tx.one(_lease, agent_id=original.id)
     row = tx.one(_mind, agent_id=original.id)
     assert row is not None
-    count, era, window_from, last_cycle_at = row
+    count, era, window_from, last_cycle_at, outside = row
     if count == 0:
         raise InvalidInput(f"The agent @{original.entity.handle} has lived no cycle yet: there is no past to copy.")
     wanted = count if at is None else at
@@ -195,7 +221,7 @@ def _state_after(tx: Tx, original: Agent, at: int | None) -> _State:
             f"The agent @{original.entity.handle} has no cycle {wanted:,}: its cycles are 1 to {count:,}."
         )
     if wanted == count:
-        return _State(count, last_cycle_at, era, window_from)
+        return _State(count, last_cycle_at, era, window_from, bool(outside))
     ended = tx.one(_ended, agent_id=original.id, number=wanted)
     answers = [each for each in entries_of_cycle(tx, original.id, wanted) if each.kind == "response"]
     assert ended is not None

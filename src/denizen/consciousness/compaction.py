@@ -87,6 +87,14 @@ _mind = statement(
     select(minds.c.cycle_count, minds.c.window_from, minds.c.news).where(minds.c.agent_id == bindparam("agent_id"))
 )
 _number = statement(select(cycles.c.number).where(cycles.c.id == bindparam("id")))
+_read_outside = statement(
+    select(cycles.c.id).where(
+        cycles.c.agent_id == bindparam("agent_id"),
+        cycles.c.number == bindparam("number"),
+        cycles.c.number.is_not(None),
+        cycles.c.outside_from.is_not(None),
+    )
+)
 _move_window = statement(
     update(minds).where(minds.c.agent_id == bindparam("agent")).values(window_from=bindparam("first"))
 )
@@ -113,10 +121,14 @@ def compact(tx: Tx, lease: Lease, mind: Crowded) -> Compacted | Unfinished:
     told = _tell(tx, lease.agent_id, last, shape, mind.identity.zone)
     if told is None:
         return "unfinished"
+    # A cycle is marked if any before it was: the last one speaks for all that the layers tell of.
+    outside = bool(told) and tx.one(_read_outside, agent_id=lease.agent_id, number=last) is not None
     if rolled_characters:
-        told = rolled.before(rolled.read(tx, lease.agent_id, rolled_characters), told)
+        written, from_outside = rolled.read(tx, lease.agent_id, rolled_characters)
+        told, outside = rolled.before(written, told), outside or from_outside
     first = staying[0].seq if staying else mind.next_seq
     era = replace(mind.era, number=mind.era.number + 1, text=text, layers=told or None, shortened=kept.shortened)
+    era = replace(era, outside=outside)
     if first == window_from and (era.layers, era.shortened) == (mind.era.layers, mind.era.shortened):
         return Compacted(mind.era, mind.past)
     eras.store(tx, lease.agent_id, era)

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, case, select, update
 
 from denizen.consciousness.selfhood import Era, Facts
 from denizen.ids import AgentId
@@ -14,11 +14,11 @@ from denizen.storage.database import Tx, insert_into, statement
 from denizen.storage.schema import minds, selves
 
 _self = statement(
-    select(selves.c.text, selves.c.layers, selves.c.shortened).where(
+    select(selves.c.text, selves.c.layers, selves.c.shortened, selves.c.outside).where(
         selves.c.agent_id == bindparam("agent_id"), selves.c.era == bindparam("era")
     )
 )
-_add_self = insert_into(selves, "agent_id", "era", "text", "layers", "shortened", "created_at")
+_add_self = insert_into(selves, "agent_id", "era", "text", "layers", "shortened", "outside", "created_at")
 _begin_era = statement(
     update(minds)
     .where(minds.c.agent_id == bindparam("agent"))
@@ -27,6 +27,7 @@ _begin_era = statement(
         era_version=bindparam("of_version"),
         news_told=bindparam("up_to"),
         told=bindparam("facts"),
+        outside=case((bindparam("from_outside") == 1, 1), else_=minds.c.outside),
     )
 )
 
@@ -45,7 +46,7 @@ class Told:
 def find(tx: Tx, agent_id: AgentId, number: int) -> Era:
     """The era of that number."""
     row = tx.one(_self, agent_id=agent_id, era=number)
-    return Era(number, "") if row is None else Era(number, row[0], row[1], shortened_of(row[2]))
+    return Era(number, "") if row is None else Era(number, row[0], row[1], shortened_of(row[2]), bool(row[3]))
 
 
 def shortened_of(encoded: str | None) -> dict[int, int]:
@@ -57,11 +58,12 @@ def shortened_of(encoded: str | None) -> dict[int, int]:
 def store(tx: Tx, agent_id: AgentId, era: Era) -> None:
     """The era can be found by its number from now on."""
     shortened = json.dumps(era.shortened) if era.shortened else None
-    row = {"text": era.text, "layers": era.layers, "shortened": shortened}
+    row = {"text": era.text, "layers": era.layers, "shortened": shortened, "outside": int(era.outside)}
     tx.run(_add_self, agent_id=agent_id, era=era.number, created_at=tx.now, **row)
 
 
 def begin(tx: Tx, agent_id: AgentId, era: Era, told: Told) -> None:
     """The era, which is stored, is in force, and the agent knows what its self was rendered from."""
-    facts = json.dumps(told.facts, ensure_ascii=False)
-    tx.run(_begin_era, agent=agent_id, new_era=era.number, of_version=told.version, up_to=told.news, facts=facts)
+    known = {"up_to": told.news, "facts": json.dumps(told.facts, ensure_ascii=False)}
+    outside = int(era.outside)
+    tx.run(_begin_era, agent=agent_id, new_era=era.number, of_version=told.version, **known, from_outside=outside)

@@ -25,6 +25,8 @@ from denizen.consciousness.recall.terms import count_terms
 from denizen.ids import AgentId, CycleId
 from denizen.inbox.events import Event
 from denizen.inbox.format import entry_text
+from denizen.inbox.sources import EARLIER, Source
+from denizen.plans.notes import notes_of
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import cycles, minds
 from denizen.storage.schema import log as log_rows
@@ -125,7 +127,28 @@ def come_to_mind(
         return None
     text = f"{HEADER}\n\n{render(chosen, zone=occasion.zone)}"
     numbers = json.dumps([each.number for each in chosen])
-    return log.entry(seq, cycle_id, "recalled", ModelRequest(parts=[UserPromptPart(text)]), request=numbers)
+    message, outside = ModelRequest(parts=[UserPromptPart(text)]), outside_of(tx, agent_id, chosen) or None
+    return log.entry(seq, cycle_id, "recalled", message, request=numbers, outside=outside)
+
+
+_read_outside = statement(
+    select(cycles.c.id).where(
+        cycles.c.agent_id == bindparam("agent_id"),
+        cycles.c.number == bindparam("number"),
+        cycles.c.number.is_not(None),
+        cycles.c.outside_from.is_not(None),
+    )
+)
+
+
+def outside_of(tx: Tx, agent_id: AgentId, found: Iterable[Found]) -> tuple[Source, ...]:
+    """Where text from outside in these comes from: a cycle that held such text, or a note that was made from it."""
+    recalled = list(found)
+    numbers = sorted({each.cycle for each in recalled if each.cycle})
+    marked = any(tx.one(_read_outside, agent_id=agent_id, number=number) is not None for number in numbers)
+    noted = any(each.kind == "note" for each in recalled)
+    kept = [Source("memory", note.key) for note in notes_of(tx, agent_id) if note.outside] if noted else []
+    return (*((EARLIER,) if marked else ()), *kept)
 
 
 def mattering(found: Sequence[Found], rarity: Mapping[str, float], near: Mapping[int, float]) -> Sequence[Found]:

@@ -34,10 +34,12 @@ class Conversation:
     upto: int
     summary: str
     memory: dict[str, Any]
+    outside: bool = False
+    """Whether it was made from text from outside."""
 
 
 _of_agent = statement(
-    select(spaces.c.name, rollings.c.upto, rollings.c.summary, rollings.c.memory)
+    select(spaces.c.name, rollings.c.upto, rollings.c.summary, rollings.c.memory, rollings.c.outside)
     .join(spaces, spaces.c.id == rollings.c.space_id)
     .join(memberships, memberships.c.space_id == rollings.c.space_id)
     .where(
@@ -51,10 +53,15 @@ _of_agent = statement(
 )
 
 
-def read(tx: Tx, agent_id: AgentId, characters: int) -> str:
-    """What was written of the conversations that the agent is in, in so many characters; empty if nothing was."""
+def read(tx: Tx, agent_id: AgentId, characters: int) -> tuple[str, bool]:
+    """What was written of the conversations that the agent is in, in so many characters; empty if nothing was.
+
+    And whether any of it was made from text from outside.
+    """
     rows = tx.all(_of_agent, agent_id=agent_id)
-    return render([Conversation(row[0], row[1], row[2], json.loads(row[3])) for row in rows], characters)
+    told = [Conversation(row[0], row[1], row[2], json.loads(row[3]), bool(row[4])) for row in rows]
+    text = render(told, characters)
+    return text, bool(text) and any(each.outside for each in told)
 
 
 def render(conversations: Sequence[Conversation], characters: int) -> str:

@@ -81,6 +81,8 @@ class Era:
     """What stands for the cycles before the window, as the model reads it."""
     shortened: Mapping[int, int] = field(default_factory=dict[int, int])
     """Entries of the window whose results are shown shorter: characters by number; 0: the entry is not shown."""
+    outside: bool = False
+    """Whether the layers were made from text from outside."""
 
 
 def surroundings(tx: Tx, agent_id: AgentId, at_hand: Iterable[SpaceId] = ()) -> Surroundings:

@@ -16,6 +16,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any, Final, Literal, NoReturn
 
 from sqlalchemy import Text, bindparam, case, delete, or_, select, text, update
@@ -34,7 +35,7 @@ from denizen.forgetting.redacting import Redactor, each_once
 from denizen.ids import AgentId, EntityId, MessageId, OrganizationId, SpaceId, new_id
 from denizen.inbox import statuses
 from denizen.inbox.events import ABOUT, BEFORE
-from denizen.inbox.format import one_line, quote, speaker
+from denizen.inbox.format import OUTSIDE_MARK, one_line, quote, speaker
 from denizen.memory import access, items, rolling
 from denizen.memory.access import Visitor
 from denizen.memory.items import Remembered
@@ -904,9 +905,11 @@ def _apply(redactor: Redactor, how: str, stored: str | None) -> str | None:
 def _as_shown(message: Message) -> Iterator[tuple[str, str]]:
     """How agents read the message, in the inbox and in a transcript: for one too short to be known by its words."""
     text = quote(message.text)
-    # With the handle, where it is shown, and without it, as it was in older entries.
-    for handle in dict.fromkeys((message.author_handle, None)):
-        who = f"{speaker(message.author_name, message.author_kind, handle)}:"
+    # With the handle, where it is shown, and without it, as it was in older entries. A guest may be a member by now.
+    handles = dict.fromkeys((message.author_handle, None))
+    kinds = (message.author_kind, "guest") if message.author_kind == "human" else (message.author_kind,)
+    for handle, kind, mark in product(handles, kinds, ("", f" [{OUTSIDE_MARK}]")):
+        who = f"{speaker(message.author_name, kind, handle)}{mark}:"
         yield f"{who} {text}", f'{who} "{FORGOTTEN}"'
         if text.startswith("\n"):
             yield f"{who}{text}", f'{who} "{FORGOTTEN}"'

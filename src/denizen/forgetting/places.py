@@ -143,11 +143,13 @@ _agent_of_cycle = select(cycles.c.agent_id).where(cycles.c.id == effects.c.cycle
 
 PLACES: Final = (
     Place(events, {"payload": "text"}, agent=events.c.agent_id, cycle=events.c.cycle_id),
-    Place(log, {"message": "entry", "request": "request"}, agent=log.c.agent_id, cycle=log.c.cycle_id),
+    Place(
+        log, {"message": "entry", "request": "request", "outside": "text"}, agent=log.c.agent_id, cycle=log.c.cycle_id
+    ),
     Place(cycles, {"summary": "text", "told": "text"}, agent=cycles.c.agent_id, cycle=cycles.c.id),
     Place(
         effects,
-        {"result": "text"},
+        {"result": "text", "outside": "text"},
         agent=_agent_of_cycle,
         cycle=effects.c.cycle_id,
         here=effects.c.cycle_id.in_(_cycles_here),

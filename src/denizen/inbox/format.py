@@ -35,6 +35,8 @@ _PREVIEW_CLOSING = (
     " If any are urgent or change your current task, adapt accordingly.)"
 )
 _PREVIEW_CHARS = 50
+OUTSIDE_MARK = "holds text from outside"
+"""Stands with what is from outside, or made from such, where neither a guest nor a service nor a tool is named."""
 PREVIEW_EVENTS = 20
 """How many events a preview shows."""
 _NAME_CHARS = 120
@@ -258,7 +260,19 @@ def _marks(event: Event) -> list[str]:
         marks.append("mentions you")
     if reply_to := _text_of(event, "reply_to"):
         marks.append(f"reply to: {plain_name(reply_to)}")
+    if event.outside and not _names_outside(event):
+        marks.append(OUTSIDE_MARK)
     return marks
+
+
+def _names_outside(event: Event) -> bool:
+    """Whether the line says already that the text is from outside: who or what it comes from is named."""
+    named = event.type in ("service_trigger", "tool_result") or event.sender_kind == "service"
+    return named or is_guest(event.sender_kind, event.sender_role)
+
+
+def is_guest(kind: str | None, role: str | None) -> bool:
+    return kind == "human" and role == "guest"
 
 
 def _sender(event: Event) -> str:
@@ -269,7 +283,8 @@ def _sender(event: Event) -> str:
 
 
 def _sender_of(event: Event) -> tuple[str, str | None]:
-    return event.sender_name or event.sender_id or "someone", event.sender_kind
+    guest = is_guest(event.sender_kind, event.sender_role)
+    return event.sender_name or event.sender_id or "someone", "guest" if guest else event.sender_kind
 
 
 def sender_name(event: Event) -> str:

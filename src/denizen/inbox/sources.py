@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Final, Literal, cast, get_args
 
 from denizen.inbox.events import Event
 
 SourceKind = Literal["guest", "service", "tool", "agent", "memory", "layer", "plan"]
+_KINDS: Final = get_args(SourceKind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,10 @@ class Source:
     kind: SourceKind
     name: str
     """Of a tool, a service, a plan or a note; the handle of a guest or an agent, or its id where it is stored."""
+
+
+EARLIER: Final = Source("layer", "earlier cycles")
+"""Where text from outside comes from that has left the window."""
 
 
 def source_of_event(event: Event) -> Source | None:
@@ -60,13 +65,28 @@ def distinct(sources: Iterable[Source]) -> tuple[Source, ...]:
 
 def dump(sources: Iterable[Source] | None) -> str | None:
     """As they are stored. None: no text from outside."""
-    return None if sources is None else json.dumps([[each.kind, each.name] for each in sources], ensure_ascii=False)
+    return None if sources is None else json.dumps([{each.kind: each.name} for each in sources], ensure_ascii=False)
 
 
 def load(stored: str | None) -> tuple[Source, ...] | None:
+    """The sources as they were stored; what forgetting has taken a kind from is a service."""
     if stored is None:
         return None
-    return tuple(Source(kind, name) for kind, name in cast("list[tuple[SourceKind, str]]", json.loads(stored)))
+    found = cast("list[dict[str, str]]", json.loads(stored))
+    return tuple(
+        Source(cast("SourceKind", kind) if kind in _KINDS else "service", name)
+        for each in found
+        for kind, name in each.items()
+    )
+
+
+def checked(stored: str | None) -> None:
+    """Raises `ValueError` unless this can be loaded."""
+    found = [] if stored is None else json.loads(stored)
+    for each in cast("list[dict[str, object]]", found):
+        for kind, name in each.items():
+            if kind not in _KINDS or not isinstance(name, str):
+                raise ValueError(f"{kind!r} is not a kind of source")
 
 
 def _named(event: Event, key: str) -> str:

@@ -20,6 +20,7 @@ from denizen.consciousness.recall.postings import shape
 from denizen.consciousness.recall.terms import count_terms
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId, new_id
+from denizen.inbox.sources import Source
 from denizen.memory.audience import Owner
 from denizen.memory.likeness import contradiction
 from denizen.memory.policy import Scope
@@ -51,6 +52,8 @@ class Candidate:
     replaces: tuple[str, ...] = ()
     """The texts of what it takes the place of."""
     vector: bytes | None = None
+    outside: bool = False
+    """Whether it was made from text from outside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,17 @@ class Remembered:
     superseded_by: str | None
     created_at: int
     updated_at: int
+    outside: bool = False
+    """Whether it was made from text from outside."""
 
+    @property
+    def source(self) -> Source | None:
+        """Where its text comes from, if it is from outside: what is kept elsewhere than in our database counts as
+        such."""
+        return MEMORY if self.outside or self.number <= 0 else None
+
+
+MEMORY: Final = Source("memory", "long-term memory")
 
 COLUMNS: Final = (
     memories.c.number,
@@ -116,11 +129,12 @@ COLUMNS: Final = (
     memories.c.superseded_by,
     memories.c.created_at,
     memories.c.updated_at,
+    memories.c.outside,
 )
 
 
 def as_remembered(row: tuple[Any, ...]) -> Remembered:
-    told: tuple[Any, ...] = (*row[:12], tuple(json.loads(row[12])), *row[13:])
+    told: tuple[Any, ...] = (*row[:12], tuple(json.loads(row[12])), *row[13:-1], bool(row[-1]))
     return Remembered(*told)
 
 
@@ -166,7 +180,7 @@ _keep_out = insert_ignore(kept_out, ("owner", "hash", "created_at"))
 _INSERTED: Final = (
     *("id", "organization_id", "scope", "owner", "space_id", "user_id", "agent_id", "kind", "category", "text"),
     *("document", "hash", "confidence", "sources", "length", "uses", "used_at", "superseded_by", "embedder", "vector"),
-    *("created_at", "updated_at"),
+    *("outside", "created_at", "updated_at"),
 )
 _add = statement(
     insert(memories)
@@ -374,6 +388,7 @@ def _insert(tx: Tx, owner: Owner, space_id: SpaceId, new: Stored, hashed: str, l
         superseded_by=new.superseded_by,
         embedder=new.embedder,
         vector=what.vector,
+        outside=int(what.outside),
         created_at=new.created_at,
         updated_at=new.updated_at,
     )
@@ -494,21 +509,23 @@ _resnap = statement(
     .values(
         text=bindparam("new_text"),
         document=bindparam("new_document"),
+        outside=case((bindparam("from_outside", type_=BigInteger()) == 1, 1), else_=memories.c.outside),
         updated_at=bindparam("at"),
     )
 )
 
 
-def snapshot(tx: Tx, owner: Owner, space_id: SpaceId, summary: str, document: str) -> None:
+def snapshot(tx: Tx, owner: Owner, space_id: SpaceId, summary: str, document: str, *, outside: bool = False) -> None:
     """The conversation's newest snapshot, instead of the one before. It is not searched: the summary is at hand."""
     summary = storable(summary)
     row = tx.one(_known, owner=owner.key, hash=SNAPSHOT)
     if row is None:
-        what = Candidate(SNAPSHOT, summary, ())
+        what = Candidate(SNAPSHOT, summary, (), outside=outside)
         new = Stored(new_id(), what, tx.now, tx.now, kind=SNAPSHOT, document=storable(document))
         _insert(tx, owner, space_id, new, SNAPSHOT, sum(count_terms(summary).values()))
         return
-    tx.run(_resnap, item=row[1], new_text=summary, new_document=storable(document), at=tx.now)
+    new = {"new_text": summary, "new_document": storable(document), "from_outside": int(outside)}
+    tx.run(_resnap, item=row[1], **new, at=tx.now)
 
 
 _document = statement(select(memories.c.document).where(memories.c.number == bindparam("number")))
@@ -524,7 +541,7 @@ def take_out_of_snapshot(tx: Tx, space_id: str, left: Callable[[str, str], tuple
     summary, document = left(*before)
     if (summary, document) == before:
         return 0
-    return tx.run(_resnap, item=row[1], new_text=summary, new_document=document, at=tx.now)
+    return tx.run(_resnap, item=row[1], new_text=summary, new_document=document, from_outside=0, at=tx.now)
 
 
 _drop_snapshot = statement(delete(memories).where(memories.c.owner == bindparam("whose"), memories.c.hash == SNAPSHOT))

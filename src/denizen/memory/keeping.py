@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -346,7 +346,8 @@ def _sources(tx: Tx, space_id: SpaceId, written: Written) -> list[tuple[Any, ...
 def _batch(tx: Tx, place: House, made: Pass, written: Written) -> Batch:
     space_id = made.before.space_id
     rows = _sources(tx, space_id, written)
-    found = sharing.candidates(written.memory_json, {row[0]: row[1] for row in rows})
+    candidates = sharing.candidates(written.memory_json, {row[0]: row[1] for row in rows})
+    found = [replace(each, outside=made.outside) for each in candidates]
     here = audience.audience(tx, [space_id])
     people: frozenset[EntityId] = frozenset() if here is None else here.people
     said_by = {row[1]: row[2] for row in rows if row[3] == "human"}
@@ -359,6 +360,7 @@ def _batch(tx: Tx, place: House, made: Pass, written: Written) -> Batch:
         written.summary_markdown,
         documents.dump(written.memory_json),
         tuple(shares),
+        made.outside,
     )
 
 

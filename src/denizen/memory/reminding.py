@@ -23,6 +23,7 @@ from denizen.ids import AgentId, CycleId, SpaceId
 from denizen.inbox import delivery
 from denizen.inbox.events import Event
 from denizen.inbox.format import entry_text, one_line
+from denizen.inbox.sources import distinct
 from denizen.memory import granting, items
 from denizen.memory.items import Remembered
 from denizen.memory.settings import Configuration
@@ -227,7 +228,8 @@ def remind(
     items.used(tx, [each.number for each in chosen if each.number > 0])
     told = {"ids": [each.id for each in chosen], "retrieval": diagnostics(occasion, chosen)}
     message = ModelRequest(parts=[UserPromptPart(f"{HEADER}\n\n{render(chosen)}")])
-    return log.entry(seq, cycle_id, "remembered", message, request=json.dumps(told))
+    outside = distinct(source for each in chosen if (source := each.source) is not None)
+    return log.entry(seq, cycle_id, "remembered", message, request=json.dumps(told), outside=outside or None)
 
 
 def diagnostics(occasion: Occasion, chosen: Sequence[Remembered]) -> dict[str, JsonValue]:

@@ -59,6 +59,8 @@ class Rolled:
     """When a pass last ended; while one is under way, when it has to have ended."""
     failures: int = 0
     updated_at: int = 0
+    outside: bool = False
+    """Whether it was made from text from outside."""
 
 
 _of = (rollings.c.space_id == bindparam("space_id"), rollings.c.reader_id == bindparam("reader_id"))
@@ -72,6 +74,7 @@ _state = statement(
         rollings.c.tried_at,
         rollings.c.failures,
         rollings.c.updated_at,
+        rollings.c.outside,
     ).where(*_of)
 )
 
@@ -81,8 +84,8 @@ def find(tx: Tx, space_id: SpaceId, reader_id: str = EVERYONE) -> Rolled:
     row = tx.one(_state, space_id=space_id, reader_id=reader_id)
     if row is None:
         return Rolled(space_id, reader_id, "", Memory(), 0)
-    summary, memory, *rest = row
-    return Rolled(space_id, reader_id, summary, documents.load(memory), *rest)
+    summary, memory, *rest, outside = row
+    return Rolled(space_id, reader_id, summary, documents.load(memory), *rest, outside=bool(outside))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +153,11 @@ class Pass:
     def last(self) -> int:
         return self.messages[-1].seq
 
+    @property
+    def outside(self) -> bool:
+        """Whether the model that sums them up reads text from outside."""
+        return self.before.outside or any(each.outside for each in self.messages)
+
 
 def seen_by(said: Sequence[Message], reader_id: str) -> list[Message]:
     """What a reader has of a conversation: everything; an advisor what people said, and its own replies."""
@@ -159,7 +167,7 @@ def seen_by(said: Sequence[Message], reader_id: str) -> list[Message]:
 
 
 _replied = statement(
-    select(messages.c.seq, replies.c.name, replies.c.text)
+    select(messages.c.seq, replies.c.name, replies.c.text, replies.c.outside)
     .select_from(
         replies.join(rounds, rounds.c.id == replies.c.round_id).join(messages, messages.c.id == rounds.c.message_id)
     )
@@ -188,12 +196,19 @@ def _said(tx: Tx, space_id: SpaceId, reader_id: str, after: int, limit: int) -> 
     if reader_id == EVERYONE or not page:
         return page
     answers: dict[int, list[str]] = {}
-    for seq, name, text in tx.all(_replied, space_id=space_id, voice=reader_id, after=after, last=page[-1].seq):
+    marked: set[int] = set()
+    for seq, name, text, outside in tx.all(
+        _replied, space_id=space_id, voice=reader_id, after=after, last=page[-1].seq
+    ):
         answers.setdefault(seq, []).append(f"[{name} answered:] {_short(text or '')}")
+        marked |= {seq} if outside else set()
     return [
-        replace(each, text="\n\n".join([_short(each.text), *answers[each.seq]])) if each.seq in answers else each
-        for each in page
+        _with_answers(each, answers[each.seq], each.seq in marked) if each.seq in answers else each for each in page
     ]
+
+
+def _with_answers(message: Message, answers: Sequence[str], outside: bool) -> Message:
+    return replace(message, text="\n\n".join([_short(message.text), *answers]), outside=message.outside or outside)
 
 
 def _short(text: str) -> str:
@@ -235,7 +250,7 @@ def look(tx: Tx, space_id: SpaceId, reader_id: str, profile: CompactionProfile) 
 
 
 def _digest(state: Rolled, said: Sequence[Message]) -> str:
-    told = [[state.upto, state.summary, documents.dump(state.memory)]]
+    told: list[list[str | int]] = [[state.upto, state.summary, documents.dump(state.memory), int(state.outside)]]
     told += [[each.seq, each.author_name, each.text, each.edited_at or 0, each.deleted_at or 0] for each in said]
     return hashlib.blake2b(json.dumps(told).encode(), digest_size=16).hexdigest()
 
@@ -295,6 +310,7 @@ _keep = statement(
         upto=bindparam("new_upto"),
         model=bindparam("by_model"),
         passes=rollings.c.passes + 1,
+        outside=bindparam("from_outside"),
         failures=0,
         tried_at=bindparam("at"),
         updated_at=bindparam("at"),
@@ -326,6 +342,7 @@ def keep(tx: Tx, made: Pass, written: Written, model: str) -> Written | None:
         new_memory=storable(documents.dump(left.memory_json)),
         new_upto=made.last,
         by_model=model,
+        from_outside=int(made.outside),
         at=tx.now,
     )
     tx.announce(space_topic(space_id), MetadataUpdated(space_id, "rolling_memory").to_payload())
@@ -381,7 +398,7 @@ _drop = statement(delete(rollings).where(rollings.c.space_id == bindparam("space
 _reset = statement(
     update(rollings)
     .where(rollings.c.space_id == bindparam("space"))
-    .values(summary="", memory="{}", upto=0, passes=0, tried_at=0, failures=0, updated_at=bindparam("at"))
+    .values(summary="", memory="{}", upto=0, passes=0, tried_at=0, failures=0, outside=0, updated_at=bindparam("at"))
 )
 
 

@@ -47,6 +47,8 @@ class Batch:
     document: str
     """The whole memory, as JSON."""
     shares: tuple[Share, ...]
+    outside: bool = False
+    """Whether the model that found it read text from outside."""
 
 
 class Sink(Protocol):
@@ -124,7 +126,7 @@ def keep_memories(tx: Tx, batch: Batch, vectors: Mapping[str, bytes], embedder: 
         what = [replace(each, vector=vectors.get(each.text)) for each in share.candidates]
         items.remember(tx, share.owner, batch.space_id, what, embedder)
         if share.owner.scope == "conversation":
-            items.snapshot(tx, share.owner, batch.space_id, batch.summary, batch.document)
+            items.snapshot(tx, share.owner, batch.space_id, batch.summary, batch.document, outside=batch.outside)
 
 
 class DatabaseRetriever:

@@ -47,6 +47,8 @@ class Told:
     profile: str = ""
     kept: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """What is kept with the reply, for people and for the next turn."""
+    outside: bool = False
+    """Whether what it remembers was made from text from outside."""
 
 
 Brought = Mapping[str, Any]

@@ -45,6 +45,8 @@ class Said:
     at: int
     seq: int = field(default=0, compare=False)
     """Its number in the space."""
+    outside: bool = field(default=False, compare=False)
+    """Whether it is text from outside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,8 @@ class Words:
 
     name: str
     text: str
+    outside: bool = False
+    """Whether its request held text from outside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,7 @@ class Heard:
     voice: str
     name: str
     text: str
+    outside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +89,7 @@ class Turn:
     def last_words(self) -> dict[str, Heard]:
         """The last that each voice said in it."""
         return {
-            voice: Heard(exchange.round_id, voice, words.name, words.text)
+            voice: Heard(exchange.round_id, voice, words.name, words.text, words.outside)
             for exchange in self.exchanges
             for voice, words in exchange.words.items()
         }
@@ -98,6 +103,8 @@ class Line:
     text: str
     source: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
     """Where its text is kept, so that the request can be built again."""
+    outside: bool = field(default=False, compare=False)
+    """Whether it holds text from outside, or made from such."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +115,8 @@ class Persona:
     system: str
     upto: int = 0
     """Turns up to the message of this number are summed up in the system prompt, and not shown."""
+    outside: bool = False
+    """Whether what it remembers in the system prompt was made from text from outside."""
 
 
 def system_prompt(name: str, description: str, instructions: str, *, memory: str = "", profile: str = "") -> str:
@@ -134,7 +143,7 @@ def context(
 
     With exchanges in the present turn the voice talks with the others: it sees all of them, and `task` says what to do.
     """
-    system = Line("system", persona.system)
+    system = Line("system", persona.system, outside=persona.outside)
     end = [
         *_reference(persona.voice, past, reference_characters),
         *_present(persona.voice, present, reference_characters),
@@ -175,16 +184,17 @@ def _thread(voice: str, turn: Turn) -> list[Line]:
         if own is not None:
             # Two answers in a row would be one to most providers.
             lines += [literal(f"[{TALKED}]")] if at else []
-            lines.append(_own(exchange.round_id, voice, own.text))
+            lines.append(_own(exchange.round_id, voice, own.text, outside=own.outside))
     return lines
 
 
 def _asked(message: Said) -> Line:
-    return Line("user", f"[{moment(message.at):%Y-%m-%dT%H:%M}] {message.text}", {"message": message.id})
+    text = f"[{moment(message.at):%Y-%m-%dT%H:%M}] {message.text}"
+    return Line("user", text, {"message": message.id}, message.outside)
 
 
-def _own(round_id: str, voice: str, text: str) -> Line:
-    return Line("assistant", text, {"reply": [round_id, voice]})
+def _own(round_id: str, voice: str, text: str, *, outside: bool = False) -> Line:
+    return Line("assistant", text, {"reply": [round_id, voice]}, outside)
 
 
 def _reference(voice: str, past: Sequence[Turn], characters: int) -> Iterator[Line]:
@@ -199,9 +209,10 @@ def _present(voice: str, present: Turn, characters: int) -> Iterator[Line]:
         yield _asked(present.message)
     for exchange in present.exchanges:
         if voice in exchange.words:
-            yield _own(exchange.round_id, voice, exchange.words[voice].text)
+            own = exchange.words[voice]
+            yield _own(exchange.round_id, voice, own.text, outside=own.outside)
         others = [
-            Heard(exchange.round_id, each, words.name, words.text)
+            Heard(exchange.round_id, each, words.name, words.text, words.outside)
             for each, words in exchange.words.items()
             if each != voice
         ]
@@ -213,7 +224,8 @@ def bracketed(heading: str, heard: Sequence[Heard], characters: int) -> Line:
     """What several voices said, as one message of the user's, each capped."""
     told = "\n\n".join(f"{each.name}: {capped(each.text, characters)}" for each in heard)
     kept = [[each.round_id, each.voice, each.name] for each in heard]
-    return Line("user", f"[{heading}\n\n{told}]", {"heading": heading, "heard": kept})
+    outside = any(each.outside for each in heard)
+    return Line("user", f"[{heading}\n\n{told}]", {"heading": heading, "heard": kept}, outside)
 
 
 def capped(text: str, characters: int) -> str:

@@ -19,7 +19,7 @@ _LAST: Final = 2**62
 
 _asked = statement(
     select(rounds.c.turn, rounds.c.step, rounds.c.id, messages.c.id, messages.c.text, messages.c.created_at,
-           messages.c.deleted_at, messages.c.seq)
+           messages.c.deleted_at, messages.c.seq, messages.c.outside)
     .select_from(rounds.outerjoin(messages, messages.c.id == rounds.c.message_id))
     .where(
         rounds.c.space_id == bindparam("space_id"),
@@ -31,7 +31,13 @@ _asked = statement(
 )  # fmt: skip
 # What an advisor said is its own under whatever name it has now.
 _said = statement(
-    select(replies.c.round_id, replies.c.voice, func.coalesce(advisors.c.name, replies.c.name), replies.c.text)
+    select(
+        replies.c.round_id,
+        replies.c.voice,
+        func.coalesce(advisors.c.name, replies.c.name),
+        replies.c.text,
+        replies.c.outside,
+    )
     .select_from(
         replies.join(rounds, rounds.c.id == replies.c.round_id).outerjoin(advisors, advisors.c.id == replies.c.voice)
     )
@@ -104,13 +110,13 @@ def present(tx: Tx, panel_id: SpaceId, turn: int, step: int) -> Turn:
 def _turns(tx: Tx, panel_id: SpaceId, first: int, last: int, before_step: int = _LAST) -> list[Turn]:
     where: dict[str, Any] = {"space_id": panel_id, "first": first, "last": last}
     words: dict[str, dict[str, Words]] = {}
-    for round_id, voice, name, text in tx.all(_said, **where):
-        words.setdefault(round_id, {})[voice] = Words(name, text or "")
+    for round_id, voice, name, text, outside in tx.all(_said, **where):
+        words.setdefault(round_id, {})[voice] = Words(name, text or "", bool(outside))
     messages_of: dict[int, Said | None] = {}
     exchanges: dict[int, list[Exchange]] = {}
-    for number, step, round_id, message_id, text, at, deleted_at, seq in tx.all(_asked, **where):
+    for number, step, round_id, message_id, text, at, deleted_at, seq, outside in tx.all(_asked, **where):
         there = deleted_at is None and message_id is not None
-        messages_of[number] = Said(str(message_id), text, at, seq) if there else None
+        messages_of[number] = Said(str(message_id), text, at, seq, bool(outside)) if there else None
         spoken = exchanges.setdefault(number, [])
         if step < before_step:
             spoken.append(Exchange(round_id, words.get(round_id, {})))

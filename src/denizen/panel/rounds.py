@@ -70,6 +70,8 @@ class Reply:
     cost_micros: int | None
     started_at: int | None
     ended_at: int | None
+    outside: bool = False
+    """Whether its request held text from outside."""
 
     @property
     def is_over(self) -> bool:
@@ -145,6 +147,7 @@ _reply = (
     replies.c.cost_micros,
     replies.c.started_at,
     replies.c.ended_at,
+    replies.c.outside,
 )
 _get = statement(select(*_round).where(rounds.c.id == bindparam("id")))
 _begun_by = statement(
@@ -419,7 +422,7 @@ def _as_round(tx: Tx, row: tuple[Any, ...]) -> Round:
 
 def _as_reply(row: tuple[Any, ...]) -> Reply:
     result, recipe = (None if row[at] is None else json.loads(row[at]) for at in (9, 12))
-    fields: list[Any] = [*row[:9], result, *row[10:12], recipe, *row[13:]]
+    fields: list[Any] = [*row[:9], result, *row[10:12], recipe, *row[13:19], bool(row[19])]
     return Reply(*fields)
 
 

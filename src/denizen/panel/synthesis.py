@@ -24,7 +24,7 @@ def lines(present: Turn, characters: int) -> list[Line]:
     exchanges = [
         bracketed(
             SAID,
-            [Heard(each.round_id, voice, words.name, words.text) for voice, words in each.words.items()],
+            [Heard(each.round_id, voice, said.name, said.text, said.outside) for voice, said in each.words.items()],
             characters,
         )
         for each in present.exchanges

@@ -144,6 +144,7 @@ _take = statement(
         epoch=bindparam("at_epoch"),
         attempts=replies.c.attempts + 1,
         recipe=bindparam("made_of"),
+        outside=bindparam("from_outside"),
         started_at=bindparam("now"),
     )
 )
@@ -255,7 +256,9 @@ def take(
             continue
         work, stage = reading.work(claim)
         until = tx.now + int(seconds * SECOND)
-        if tx.run(_take, **_whose(claim), then=until, made_of=_recipe(work, stage), now=tx.now):
+        outside = int(any(line.outside for line in work.lines))
+        made_of = _recipe(work, stage)
+        if tx.run(_take, **_whose(claim), then=until, made_of=made_of, from_outside=outside, now=tx.now):
             under_way[panel_id] += 1
             taken.append(work)
             rounds.tell_reply(tx, panel_id, claim.round_id, claim.voice, claim.part)
@@ -449,7 +452,8 @@ class _Reading:
             expected = advisor.settings.assertions
             said_now = asked.part("reply", claim.voice)
             text = "" if said_now is None else said_now.text or ""
-            lines = assertions.lines(Heard(claim.round_id, claim.voice, advisor.name, text), expected)
+            outside = said_now is not None and said_now.outside
+            lines = assertions.lines(Heard(claim.round_id, claim.voice, advisor.name, text, outside), expected)
             tool = assertions.TOOL
         else:
             persona, stage, told = self._persona(claim, asked, advisor)
@@ -479,7 +483,7 @@ class _Reading:
         told = self._told(claim, asked, ASSISTANT if advisor is None else advisor.handle, had)
         if advisor is None:
             prompt = assistant_prompt(memory=told.memory, profile=told.profile)
-            return Persona(claim.voice, prompt, told.upto), None, told
+            return Persona(claim.voice, prompt, told.upto, told.outside), None, told
         turn = had + 1
         phases = advisor.settings.phases
         stage = stage_at(self.panel(claim.panel_id).settings.phases if phases is None else phases, turn)
@@ -488,7 +492,8 @@ class _Reading:
         prompt = system_prompt(
             advisor.name, advisor.description, instructions, memory=told.memory, profile=told.profile
         )
-        return Persona(claim.voice, prompt, told.upto), stage if claim.part == "reply" else None, told
+        persona = Persona(claim.voice, prompt, told.upto, told.outside)
+        return persona, stage if claim.part == "reply" else None, told
 
     def _told(self, claim: Claim, asked: Round, handle: str, had: int) -> Told:
         if self._background is None:

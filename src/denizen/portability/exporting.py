@@ -364,7 +364,9 @@ _LIFE: Final = (
 )  # fmt: skip
 
 _mind = statement(
-    select(minds.c.cycle_count, minds.c.last_cycle_at, minds.c.window_from, minds.c.era).where(minds.c.agent_id == _id)
+    select(minds.c.cycle_count, minds.c.last_cycle_at, minds.c.window_from, minds.c.era, minds.c.outside).where(
+        minds.c.agent_id == _id
+    )
 )
 
 
@@ -384,7 +386,7 @@ def _begin_agent(tx: Tx, agent_id: AgentId, person: EntityId | None, kept_back: 
     agent = registry.get(tx, agent_id)
     mind = tx.one(_mind, id=agent_id)
     assert mind is not None  # every agent has one
-    count, last_cycle_at, window_from, era = mind
+    count, last_cycle_at, window_from, era, outside = mind
     hidden = Hidden(agent.definition)
     line = AgentLine(
         id=agent.id,
@@ -396,6 +398,7 @@ def _begin_agent(tx: Tx, agent_id: AgentId, person: EntityId | None, kept_back: 
         last_cycle_at=last_cycle_at,
         window_from=window_from,
         era=era,
+        outside=outside,
     )
     kept: list[Line] = [_line(kind, *row) for kind, query in _KEPT for row in tx.all(query, id=agent_id)]
     kept = withholding.readable_lines(tx, agent_id, person, kept_back, kept)
@@ -450,7 +453,7 @@ _gone = statement(
 
 
 def _message(*row: Any) -> MessageLine:
-    id, seq, author_id, text, plain, mentions, reply_to, metadata, hop, edited_at, deleted_at, created_at = row
+    id, seq, author_id, text, plain, mentions, reply_to, metadata, hop, edited_at, deleted_at, outside, created_at = row
     return MessageLine.model_construct(
         id=id,
         seq=seq,
@@ -463,6 +466,7 @@ def _message(*row: Any) -> MessageLine:
         hop=hop,
         edited_at=edited_at,
         deleted_at=deleted_at,
+        outside=outside,
         created_at=created_at,
     )
 

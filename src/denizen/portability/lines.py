@@ -50,6 +50,8 @@ Number = Annotated[int, Field(ge=0, le=2**62)]
 Time = Annotated[int, Field(ge=0, le=LATEST)]
 """One that can be told: what an agent is told of its plans, its past and its inbox has times in it."""
 Flag = Annotated[int, Field(ge=0, le=1)]
+Outside = Flag
+"""Whether it is text from outside, or made from such. A file of an older version does not say: then it is."""
 
 
 class _Line(BaseModel):
@@ -90,6 +92,8 @@ class AgentLine(_Line):
     last_cycle_at: Time
     window_from: Number
     era: Number
+    outside: Outside = 1
+    """Whether what it has in mind holds text from outside."""
 
 
 class ToolsetLine(_Line):
@@ -108,6 +112,7 @@ class SelfLine(_Line):
     text: Text
     layers: Text | None
     shortened: Text | None
+    outside: Outside = 1
     created_at: Time
 
 
@@ -125,6 +130,8 @@ class CycleLine(_Line):
     stop_reason: Text | None
     summary: Text | None
     told: Text | None
+    outside_from: Number | None = 0
+    """From which entry on its requests held text from outside."""
     input_tokens: Number
     output_tokens: Number
     cost_micros: Number
@@ -149,6 +156,8 @@ class EntryLine(_Line):
     message: Text
     tokens: Number
     request: Text | None
+    outside: Text | None = None
+    """Where its text from outside came from: JSON."""
     created_at: Time
 
 
@@ -163,6 +172,7 @@ class EffectLine(_Line):
     state: Literal["intent", "asked", "done"]
     changes: Flag
     result: Text | None
+    outside: Text | None = None
     created_at: Time
 
 
@@ -220,6 +230,7 @@ class GoalLine(_Line):
     text: Text
     status: Literal["active", "long-term", "paused", "done"]
     priority: Annotated[int, Field(ge=0, le=2)]
+    outside: Outside = 1
     created_at: Time
     updated_at: Time
 
@@ -228,6 +239,7 @@ class NoteLine(_Line):
     row: Literal["note"] = "note"
     key: Text
     text: Text
+    outside: Outside = 1
     created_at: Time
     updated_at: Time
 
@@ -246,6 +258,7 @@ class PlanLine(_Line):
     last_run: Time | None
     reckoned_at: Time
     hop: Number
+    outside: Outside = 1
     created_at: Time
 
 
@@ -372,6 +385,7 @@ class MemoryLine(_Line):
     embedder: Text
     vector: Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]*={0,2}$")] | None
     """In base 64."""
+    outside: Outside = 1
     created_at: Time
     updated_at: Time
 
@@ -428,6 +442,8 @@ class MessageLine(_Line):
     hop: Number
     edited_at: Time | None
     deleted_at: Time | None
+    outside: Outside | None = None
+    """None in a file of an older version: what people wrote is not from outside then, and everything else is."""
     created_at: Time
 
 
@@ -450,6 +466,7 @@ class RollingLine(_Line):
     upto: Number
     passes: Number
     model: Text
+    outside: Outside = 1
     updated_at: Time
 
 
@@ -494,6 +511,7 @@ class ReplyPart(_Line):
     result: Document | None
     error_code: Text | None
     error: Text | None
+    outside: Outside = 1
     recipe: Document | None
     model: Text | None
     input_tokens: Number

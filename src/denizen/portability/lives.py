@@ -14,6 +14,7 @@ from sqlalchemy import bindparam, select, update
 
 from denizen.access import audit
 from denizen.access.audit import OPERATOR, Actor
+from denizen.access.operators import is_operator
 from denizen.agents import registry
 from denizen.agents.definition import AgentDefinition
 from denizen.agents.restrictions import DefinitionPolicy, dangerous_parts
@@ -24,6 +25,7 @@ from denizen.consciousness.privacy import ELSEWHERE
 from denizen.consciousness.recall.passages import RECALLABLE
 from denizen.errors import HandleTaken, InvalidInput
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId, new_id
+from denizen.inbox import sources
 from denizen.memory.audience import Owner
 from denizen.models import codec
 from denizen.plans import agenda, schedule
@@ -202,6 +204,7 @@ class _Life:
             made_of = json.loads(line.request or "{}")
         except ValueError as error:
             raise self._fault(number, "its message cannot be read") from error
+        self._check_sources(number, line.outside)
         if line.kind == "response":
             # Without these a request cannot be built again, nor the life copied.
             known = isinstance(made_of, dict) and {"era", "from", "tools", "settings", "model"} <= made_of.keys()
@@ -219,8 +222,13 @@ class _Life:
                 self._require(number, is_message == (line.said is not None), "only a message says something")
             case EffectLine():
                 self._unique(number, "effect", line.cycle, line.step, line.position)
+                self._check_sources(number, line.outside)
             case LongTextLine():
                 self._unique(number, "long_text", line.id)
+
+    def _check_sources(self, number: int, outside: str | None) -> None:
+        otherwise = "where its text from outside came from cannot be read"
+        require_valid(self._fault, number, lambda: sources.checked(outside), otherwise)
 
     def _check_plan(self, number: int, line: PlanLine) -> None:
         self._unique(number, "plan id", line.id)
@@ -288,6 +296,7 @@ _set_mind = statement(
         era=bindparam("new_era"),
         # An era of its own begins with its next cycle: it is somewhere else now.
         era_version=0,
+        outside=bindparam("from_outside"),
     )
 )
 
@@ -310,7 +319,8 @@ def import_agent(
     """
     first = first_line(source, AgentLine)
     agent_id = _admit(tx, policy, organization_id, first, handle, name, source.fault)
-    arriving = _Arriving(tx, organization_id, first.id, agent_id, toolsets)
+    trusted = is_operator(tx, by)
+    arriving = _Arriving(tx, organization_id, first.id, agent_id, toolsets, trusted)
     for _, line in source.lines():
         arriving.add(line)
     counts = arriving.finish()
@@ -321,6 +331,7 @@ def import_agent(
         ended_at=first.last_cycle_at,
         first=first.window_from,
         new_era=first.era,
+        from_outside=first.outside if trusted else 1,
     )
     made = registry.get(tx, agent_id)
     records.keep_reflecting(tx, agent_id, on=made.definition.reflection.is_on)
@@ -377,7 +388,10 @@ def _admit(
 class _Arriving:
     """A life on its way into the tables, under the id that it has here."""
 
-    def __init__(self, tx: Tx, home: OrganizationId, old: str, agent_id: AgentId, toolsets: Collection[str]) -> None:
+    def __init__(
+        self, tx: Tx, home: OrganizationId, old: str, agent_id: AgentId, toolsets: Collection[str], trusted: bool
+    ) -> None:
+        """`trusted`: marks of text from outside are as the file says; else everything is marked."""
         self._tx = tx
         self._home = home
         self._old = old
@@ -394,11 +408,13 @@ class _Arriving:
         """The private spaces that anything in this life comes from."""
         self._facts: list[str] = []
         """Its goals, notes and plans, which do not say which cycle made them."""
-        self._memories = Remembering(tx, agent_id, self._between)
+        self._trusted = trusted
+        self._memories = Remembering(tx, agent_id, self._between, trusted)
 
     def add(self, line: Line) -> None:
         self._counts[line.row] += 1
         me = {"agent_id": self._agent_id}
+        mine = me if self._trusted else me | {"outside": 1}
         match line:
             case AgentLine() | ToolsetLine() | CycleLine() | EntryLine() | EffectLine() | LongTextLine():
                 self._add_lived(line)
@@ -411,18 +427,18 @@ class _Arriving:
                 self._forgotten += line.kind == "forgotten"
                 self._rows.add(_add_passage, self._passage(line))
             case SelfLine():
-                self._rows.add(_add_self, values(line) | me)
+                self._rows.add(_add_self, values(line) | mine)
             case LayerLine():
                 self._rows.add(_add_layer, values(line) | me)
             case GoalLine():
-                self._rows.add(_add_goal, values(line) | me)
+                self._rows.add(_add_goal, values(line) | mine)
                 self._facts.append(f"goal:{line.number}")
             case NoteLine():
-                self._rows.add(_add_note, values(line) | me)
+                self._rows.add(_add_note, values(line) | mine)
                 self._facts.append(f"note:{line.key}")
             case PlanLine():
                 plan_id = line.id if self._tx.one(_plan, id=line.id) is None else new_id()
-                self._rows.add(_add_plan, values(line) | me | {"id": plan_id})
+                self._rows.add(_add_plan, values(line) | mine | {"id": plan_id})
                 if line.kind != "heartbeat":
                     self._facts.append(f"plan:{plan_id}")
             case EntityLine():
@@ -470,7 +486,9 @@ class _Arriving:
             case ToolsetLine():
                 self._rows.add(_add_toolset, values(line))
             case CycleLine():
+                marked = line.first_seq if line.outside_from is None and not self._trusted else line.outside_from
                 own = {"id": self._cycle(line.number), "active_space_id": self._space(line.active_space_id)}
+                own |= {"outside_from": marked}
                 self._rows.add(_add_cycle, values(line) | me | own)
             case EntryLine():
                 own = {"request": self._request(line)}

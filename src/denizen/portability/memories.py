@@ -72,11 +72,13 @@ def _in_base_64(vector: bytes) -> str:
 class Remembering:
     """Memories on their way in: each of an owner, under an id of its own where somebody else has that."""
 
-    def __init__(self, tx: Tx, here: str, whose: Callable[[OfMemory], tuple[Owner, Owner]]) -> None:
-        """`whose` gives the owner as it is here and as it was there."""
+    def __init__(self, tx: Tx, here: str, whose: Callable[[OfMemory], tuple[Owner, Owner]], trusted: bool) -> None:
+        """`whose` gives the owner as it is here and as it was there. Unless `trusted`, all are marked as made from text
+        from outside."""
         self._tx = tx
         self._here = here
         self._whose = whose
+        self._trusted = trusted
         self._ids: dict[str, str] = {}
 
     def add(self, line: OfMemory, space_id: SpaceId | None, message: Callable[[str], str | None]) -> None:
@@ -92,9 +94,10 @@ class Remembering:
     def _stored(self, line: MemoryLine, message: Callable[[str], str | None]) -> Stored:
         vector = None if line.vector is None else base64.b64decode(line.vector)
         sources = tuple(own for each in line.sources if (own := message(each)) is not None)
+        outside = bool(line.outside) or not self._trusted
         return Stored(
             self._own(line.id),
-            Candidate(line.category, line.text, sources, line.confidence, vector=vector),
+            Candidate(line.category, line.text, sources, line.confidence, vector=vector, outside=outside),
             kind=line.kind,
             document=line.document,
             embedder=line.embedder,

@@ -232,12 +232,14 @@ _ADD: Final[Mapping[type[OfVoice], Statement]] = {
 class Assembling:
     """A panel on its way into the tables."""
 
-    def __init__(self, tx: Tx, home: OrganizationId, space_id: SpaceId, rows: Rows) -> None:
+    def __init__(self, tx: Tx, home: OrganizationId, space_id: SpaceId, rows: Rows, trusted: bool) -> None:
+        """`trusted`: marks of text from outside are as the file says; else every reply is marked."""
         self._tx = tx
         self._rows = rows
         self._space_id = space_id
         self._here = {"space_id": space_id}
         self._home = {"organization_id": home}
+        self._trusted = trusted
 
     def add(self, line: OfPanel, own: Callable[[str], str], person: Callable[[str | None], EntityId | None]) -> None:
         """The line is the panel's, with the ids that `own` and `person` give."""
@@ -252,7 +254,9 @@ class Assembling:
                 self._tx.run(_add_round, **values(line, "replies", *ids), **ids, **self._here, state="complete")
                 for each in line.replies:
                     made_of = None if each.recipe is None else _renamed(each.recipe, own)
-                    said = values(each.model_copy(update={"voice": own(each.voice), "recipe": made_of}))
+                    outside = each.outside if self._trusted else 1
+                    changed = {"voice": own(each.voice), "recipe": made_of, "outside": outside}
+                    said = values(each.model_copy(update=changed))
                     self._rows.add(_add_reply, said | self._here | self._home | {"round_id": ids["id"]})
             case VoiceStanceLine() | VoiceFeelingLine() | VoiceSignalLine() | VoiceReflectionLine():
                 row: dict[str, Any] = values(line) | self._here | {"voice": own(line.voice)}

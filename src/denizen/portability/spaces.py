@@ -12,6 +12,7 @@ from sqlalchemy import bindparam, select, update
 
 from denizen.access import audit
 from denizen.access.audit import OPERATOR, Actor
+from denizen.access.operators import is_operator
 from denizen.ids import OrganizationId, SpaceId
 from denizen.memory import documents
 from denizen.memory.audience import Owner
@@ -168,7 +169,7 @@ def import_space(
     """
     first = first_line(source, SpaceLine)
     space_id = _admit(tx, organization_id, first, check_name(name or first.name))
-    filling = _Filling(tx, organization_id, first.id, space_id, ids)
+    filling = _Filling(tx, organization_id, first.id, space_id, ids, is_operator(tx, by))
     for _, line in source.lines():
         filling.add(line)
     counts = filling.finish()
@@ -217,7 +218,10 @@ def _seat(tx: Tx, space_id: SpaceId, company: Company, last: int) -> None:
 class _Filling:
     """A space on its way into the tables, under the id that it has here."""
 
-    def __init__(self, tx: Tx, home: OrganizationId, old: str, space_id: SpaceId, ids: Collection[str]) -> None:
+    def __init__(
+        self, tx: Tx, home: OrganizationId, old: str, space_id: SpaceId, ids: Collection[str], trusted: bool
+    ) -> None:
+        """`trusted`: marks of text from outside are as the file says; else everything is marked."""
         self._tx = tx
         self._old = old
         self._space_id = space_id
@@ -226,9 +230,11 @@ class _Filling:
         self._rows = Rows(tx)
         self._counts: Counter[str] = Counter()
         self.company = Company(tx, home)
-        self._board = Assembling(tx, home, space_id, self._rows)
+        self._trusted = trusted
+        self._people: set[str] = set()
+        self._board = Assembling(tx, home, space_id, self._rows, trusted)
         here, before = Owner("conversation", home, space_id), Owner("conversation", home, SpaceId(old))
-        self._memories = Remembering(tx, space_id, lambda _line: (here, before))
+        self._memories = Remembering(tx, space_id, lambda _line: (here, before), trusted)
 
     def add(self, line: Line) -> None:
         self._counts[line.row] += 1
@@ -236,6 +242,7 @@ class _Filling:
         match line:
             case EntityLine():
                 self.company.receive(line)
+                self._people |= {line.id} if line.kind == "human" else set()
             case MessageLine():
                 self._rows.add(_add_message, self._message(line))
             case _ if isinstance(line, OfPanel):
@@ -243,7 +250,8 @@ class _Filling:
             case PolicyLine():
                 self._tx.run(_add_policy, **values(line), **here)
             case RollingLine():
-                self._rows.add(_add_rolling, values(line) | here | {"reader_id": self._own(line.reader_id)})
+                own = {"reader_id": self._own(line.reader_id), "outside": line.outside if self._trusted else 1}
+                self._rows.add(_add_rolling, values(line) | here | own)
             case MemoryLine() | KeptOutLine():
                 self._memories.add(line, self._space_id, self._in_file)
             case _:
@@ -278,4 +286,10 @@ class _Filling:
             "mentions": json.dumps(line.mentions) if line.mentions else None,
             "reply_to": None if line.reply_to is None else self._in_file(line.reply_to),
             "metadata": json.dumps(line.metadata) if line.metadata else None,
+            "outside": int(self._is_outside(line)),
         }
+
+    def _is_outside(self, line: MessageLine) -> bool:
+        if not self._trusted:
+            return True
+        return line.author_id not in self._people if line.outside is None else bool(line.outside)

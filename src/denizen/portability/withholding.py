@@ -18,6 +18,7 @@ from denizen.consciousness.log import Entry
 from denizen.consciousness.privacy import ELSEWHERE, Reader, stand_in, stand_in_message
 from denizen.consciousness.selfhood import Era
 from denizen.ids import AgentId, CycleId, EntityId
+from denizen.inbox import sources
 from denizen.models import codec
 from denizen.portability.lines import (
     CycleLine,
@@ -70,8 +71,8 @@ class Withheld:
             case EntryLine():
                 return self._entry(reader, line)
             case EffectLine():
-                told = None if line.result is None else stand_in(1)
-                return line.model_copy(update={"result": told}) if line.cycle in self.cycles else line
+                told = {"result": None if line.result is None else stand_in(1), "outside": _unnamed(line.outside)}
+                return line.model_copy(update=told) if line.cycle in self.cycles else line
             case LongTextLine():
                 return line.model_copy(update={"text": stand_in(1)}) if line.cycle in self.cycles else line
             case EventLine():
@@ -79,7 +80,7 @@ class Withheld:
             case PassageLine():
                 return self._passage(line)
             case SelfLine():
-                era = Era(line.era, line.text, line.layers)
+                era = Era(line.era, line.text, line.layers, outside=bool(line.outside))
                 return line.model_copy(update={"text": reader.self_of(era), "layers": reader.layers_of(era)})
             case CycleSpaceLine():
                 return line.model_copy(update={"space_id": ELSEWHERE}) if line.space_id in self.closed else line
@@ -117,6 +118,7 @@ class Withheld:
         changed: dict[str, object] = {"request": None if made_of is None else json.dumps(made_of, ensure_ascii=False)}
         if line.cycle in self.cycles:
             changed["message"] = codec.dump(stand_in_message(1, response=response))
+            changed["outside"] = _unnamed(line.outside)
             if not response:
                 changed["request"] = None
         elif line.kind == "inbox":
@@ -140,6 +142,11 @@ class Withheld:
         gone = {"speaker_id": None, "speaker": None, "message_id": None, "event_id": None}
         # As what belongs to several private spaces: no space may see it.
         return line.model_copy(update={"text": stand_in(1), "space_id": ELSEWHERE, **gone})
+
+
+def _unnamed(outside: str | None) -> str | None:
+    """That there is text from outside, without where it came from."""
+    return None if outside is None else sources.dump(())
 
 
 def withheld(tx: Tx, agent_id: AgentId, person: EntityId | None) -> Withheld | None:

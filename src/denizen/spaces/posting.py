@@ -415,6 +415,7 @@ class Message:
     """Its text is gone since then, deleted or forgotten; its place stays."""
     outside: bool = False
     """Whether it is text from outside, or an agent wrote it after reading such text."""
+    author_role: str | None = None
 
 
 _message = (
@@ -436,6 +437,7 @@ _message = (
     messages.c.deleted_at,
     entities.c.handle,
     messages.c.outside,
+    entities.c.role,
 )
 _after = statement(
     select(*_message)
@@ -556,4 +558,5 @@ def _as_message(row: tuple[Any, ...]) -> Message:
         deleted_at=row[15],
         author_handle=row[16],
         outside=bool(row[17]),
+        author_role=row[18],
     )

@@ -8,7 +8,7 @@ from typing import Final
 
 from denizen.clock import moment
 from denizen.ids import EntityId
-from denizen.inbox.format import quote, quoted_name, speaker
+from denizen.inbox.format import OUTSIDE_MARK, is_guest, quote, quoted_name, speaker
 from denizen.spaces.directory import Space
 from denizen.spaces.posting import Message
 
@@ -35,6 +35,9 @@ def shown_page(text: str) -> tuple[str, int] | None:
 
 
 def _line(message: Message, reader: EntityId) -> str:
-    by = (message.author_name, message.author_kind, message.author_handle)
+    guest = is_guest(message.author_kind, message.author_role)
+    by = (message.author_name, "guest" if guest else message.author_kind, message.author_handle)
     who = "You" if message.author_id == reader else speaker(*by)
-    return f"{message.seq}. {moment(message.created_at):%Y-%m-%d %H:%M} {who}: {quote(message.text)}"
+    named = guest or message.author_kind == "service" or message.author_id == reader
+    mark = f" [{OUTSIDE_MARK}]" if message.outside and not named else ""
+    return f"{message.seq}. {moment(message.created_at):%Y-%m-%d %H:%M} {who}{mark}: {quote(message.text)}"

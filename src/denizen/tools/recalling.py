@@ -10,6 +10,7 @@ from typing import Final, cast
 import structlog
 from pydantic import Field
 
+from denizen.consciousness import recollection
 from denizen.consciousness.recall.cues import Period, period_of
 from denizen.consciousness.recall.embedding import Asked, Meaning, ask, meaning
 from denizen.consciousness.recall.fetching import Filter, Found
@@ -71,7 +72,8 @@ def recall(tx: Tx, hand: Hand, arguments: Recall) -> Done:
     chosen = pack(found, tokens=min(TOKENS, (hand.characters - 200) // 4), zone=zone)
     if not chosen:
         return Done("Nothing of that was found in your life.")
-    return Done(render(chosen, zone=zone), sources=_sources(tx, hand.agent_id, chosen))
+    outside = recollection.outside_of(tx, hand.agent_id, chosen)
+    return Done(render(chosen, zone=zone), sources=_sources(tx, hand.agent_id, chosen), outside=outside)
 
 
 def _sources(tx: Tx, agent_id: AgentId, found: Sequence[Found]) -> frozenset[str]:

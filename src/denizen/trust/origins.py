@@ -23,9 +23,22 @@ from denizen.consciousness.log import Entry
 from denizen.ids import AgentId, CycleId, EntityId, SpaceId
 from denizen.inbox import sources
 from denizen.inbox.events import Event
-from denizen.inbox.sources import Source
+from denizen.inbox.sources import EARLIER, Source
 from denizen.storage.database import Tx, statement
-from denizen.storage.schema import calls, cycles, entities, goals, log, messages, minds, notes, passages, plans, selves
+from denizen.storage.schema import (
+    agents,
+    calls,
+    cycles,
+    entities,
+    goals,
+    log,
+    messages,
+    minds,
+    notes,
+    passages,
+    plans,
+    selves,
+)
 
 TRUSTED_ROLES: Final = ("member", "admin", "owner")
 """The roles of people whose words are trusted."""
@@ -193,8 +206,6 @@ _marked_plans = statement(
     .where(plans.c.agent_id == bindparam("agent_id"), plans.c.outside == 1)
     .order_by(plans.c.name)
 )
-EARLIER: Final = Source("layer", "earlier cycles")
-"""Where text from outside comes from that has left the window."""
 
 
 def _outside(tx: Tx, agent_id: AgentId, response: Entry, made_of: dict[str, Any], first: int) -> tuple[Source, ...]:
@@ -209,18 +220,24 @@ def _outside(tx: Tx, agent_id: AgentId, response: Entry, made_of: dict[str, Any]
     found += [Source("memory", f"goal {number}") for (number,) in tx.all(_marked_goals, agent_id=agent_id)]
     found += [Source("plan", name or kind) for name, kind in tx.all(_marked_plans, agent_id=agent_id)]
     # What made the mark may have left the window, and the layers may not be shown: the agent's own words carry it.
-    return sources.distinct(named(tx, found or [EARLIER]))
+    return sources.distinct(named(tx, agent_id, found or [EARLIER]))
 
 
-_handles = statement(select(entities.c.handle).where(entities.c.id == bindparam("id")))
+# An id that came with a file may be somebody's in another organization.
+_handles = statement(
+    select(entities.c.handle)
+    .join(agents, agents.c.organization_id == entities.c.organization_id)
+    .where(entities.c.id == bindparam("id"), agents.c.id == bindparam("agent_id"))
+)
 
 
-def named(tx: Tx, found: Iterable[Source]) -> list[Source]:
-    """The same sources, with handles in the place of ids."""
+def named(tx: Tx, agent_id: AgentId, found: Iterable[Source]) -> list[Source]:
+    """The sources of text in this agent's mind, with handles in the place of ids."""
+    found = list(found)
     known: dict[str, str] = {}
     for each in found:
         if each.kind in ("guest", "agent", "service") and each.name not in known:
-            row = tx.one(_handles, id=each.name)
+            row = tx.one(_handles, id=each.name, agent_id=agent_id)
             known[each.name] = f"@{row[0]}" if row is not None else each.name
     return [Source(each.kind, known.get(each.name, each.name)) for each in found]
 
