@@ -23,6 +23,7 @@ from denizen.memory.items import Candidate
 from denizen.server.application import create_app
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity, Organization
+from denizen.tools import grants
 from denizen.tools.settings import ClientTool
 from tests.world import World
 
@@ -44,6 +45,7 @@ _FILLED = {
     "advisor": ("advisor_id", "advisor", "voice"),
     "round": ("round_id",),
     "memory": ("memory_id",),
+    "approval": ("approval_id",),
 }
 """What there is in a place, and how routes call it."""
 
@@ -152,9 +154,18 @@ async def _furnish(world: World, home: Organization, mark: str, people: list[Ent
         "panel": panel.id,
         "advisor": seth.id,
         "round": asked.id,
+        "approval": await _approved(world, ada, first, kitchen.id, f'{{"to": "{mark}Max"}}'),
         "memory": await _remembered(world, home, f"{mark}Tea is at four.", kitchen.id, said.id),
     }
     return Part(ids, waiting=bo.id), ada
+
+
+async def _approved(world: World, agent: Agent, by: Entity, space_id: SpaceId, arguments: str) -> str:
+    """Something that the agent may do again."""
+    given = grants.Verdict(confirmed=True, times=100)
+    about = {"by": by.id, "call_id": "call", "space_id": space_id}
+    await world.denizen.db.write(grants.give, agent.id, "pay", arguments, given, **about)
+    return (await world.denizen.approvals(agent))[0].id
 
 
 async def _remembered(world: World, home: Organization, text: str, space_id: SpaceId, message_id: str) -> str:

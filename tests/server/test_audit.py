@@ -40,6 +40,9 @@ NOT_AUDITED = {
 }  # fmt: skip
 """The operations that change something and are in no audit log. A new one has to be put here, or into `ACTIONS`."""
 
+BY_AGENTS = {"ask_approval", "deny_effect", "approve_effect", "refuse_effect"}
+"""What is audited where it happens, in a cycle or by the answer to a call: tests/trust/test_approvals.py shows it."""
+
 _count = statement(select(func.count()).select_from(audit_table))
 _last = statement(
     select(audit_table.c.action, audit_table.c.kind, audit_table.c.by_id, audit_table.c.token_id)
@@ -54,7 +57,7 @@ def test_every_operation_that_changes_something_is_audited_or_listed() -> None:
     assert sorted(each.operation for each in WRITING if each.operation not in known) == []
     assert not set(audit.ACTIONS) & NOT_AUDITED
     operations = {each.operation for each in permissions(create_app(Runtime()))}
-    assert sorted((set(audit.ACTIONS) | NOT_AUDITED) - operations) == []
+    assert sorted((set(audit.ACTIONS) | NOT_AUDITED) - operations) == sorted(BY_AGENTS)
 
 
 def _entries(tx: Tx) -> int:
@@ -140,7 +143,7 @@ async def test_each_audited_operation_writes_one_entry(built: Built, tmp_path: P
                 assert await world.denizen.db.read(_entries) == before + 1, each.operation
         written = await world.denizen.db.read(_all)
     assert wrong == []
-    assert len(asked) >= len(audit.ACTIONS) - 4
+    assert len(asked) >= len(set(audit.ACTIONS) - BY_AGENTS) - 4
     assert "canary" not in written
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from denizen.client.connection import LONG, Connection, path_to, those_given
-from denizen.client.shapes.agents import Crossings, Goal, Inbox, Note, Plan
+from denizen.client.shapes.agents import Approval, Crossings, Goal, Inbox, Note, Plan
 from denizen.client.shapes.minds import AnswerAgain, CycleDetail, Cycles, LogPage, Mind, Recalled, Request
 from denizen.client.shapes.value import Value
 
@@ -14,6 +14,10 @@ class _Answers(Value):
 
 class _Recall(Value):
     found: list[Recalled]
+
+
+class _Approvals(Value):
+    approvals: list[Approval]
 
 
 class _Goals(Value):
@@ -80,6 +84,13 @@ class Minds(Connection):
     async def crossings(self, agent: str, *, before: int | None = None, limit: int = 50) -> Crossings:
         asked = those_given(before=before, limit=limit)
         return await self._ask(Crossings, "GET", path_to("agents", agent, "crossings"), params=asked)
+
+    async def approvals(self, agent: str) -> list[Approval]:
+        """What the agent may do again because people approved it."""
+        return (await self._ask(_Approvals, "GET", path_to("agents", agent, "approvals"))).approvals
+
+    async def revoke_approval(self, agent: str, approval: str) -> None:
+        await self._tell("DELETE", path_to("agents", agent, "approvals", approval))
 
     async def goals(self, agent: str) -> list[Goal]:
         return (await self._ask(_Goals, "GET", path_to("agents", agent, "goals"))).goals

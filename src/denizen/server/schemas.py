@@ -19,7 +19,7 @@ from denizen.agents.space_statuses import Queued, ShownStatus
 from denizen.clock import Instant, moment
 from denizen.errors import InvalidInput
 from denizen.ids import AgentId, EntityId
-from denizen.inbox.outside import check_data
+from denizen.inbox.outside import check_data, parsed
 from denizen.inbox.statuses import Action, Cause
 from denizen.panel.unanswered import PanelStatus
 from denizen.server.auth import Caller
@@ -30,6 +30,7 @@ from denizen.spaces.posting import MESSAGE_CHARACTERS, Message
 from denizen.spaces.reading import LOOKED_AT, Place
 from denizen.storage.database import storable
 from denizen.tools.calls import Call, Mode, State
+from denizen.tools.grants import Grant
 
 METADATA_CHARACTERS = 16_384
 TRIGGER_CHARACTERS = 10_000
@@ -533,6 +534,7 @@ class CallOut(BaseModel):
         settled_by=None,
         approval=False,
         code=None,
+        why=None,
     )
 
     id: str
@@ -553,6 +555,13 @@ class CallOut(BaseModel):
         str | None,
         Field(description="Of an approval: `yes` or `no` with this code, written in the space, answers it."),
     ]
+    why: Annotated[
+        str | None,
+        Field(
+            description="Why the agent may not make this call by itself. Approve exactly these arguments with "
+            '`{"confirmed": true}`; `times` and `seconds` say how often and how long the same call may be made.'
+        ),
+    ]
 
     @classmethod
     def of(cls, call: Call) -> CallOut:
@@ -572,6 +581,7 @@ class CallOut(BaseModel):
             settled_by=call.settled_by or None,
             approval=bool(call.approval),
             code=call.code,
+            why=call.why,
         )
 
 
@@ -579,6 +589,52 @@ class CallList(BaseModel):
     """Tool calls of agents."""
 
     calls: list[CallOut]
+
+
+class ApprovalOut(BaseModel):
+    """An approval that still counts: the agent may make the same call, with the same arguments, by itself."""
+
+    model_config = given(
+        id=THING,
+        agent_id=ADA,
+        tool="send_email",
+        arguments={"to": "bo@example.com", "body": "Hello"},
+        uses_left=2,
+        expires_at="2026-01-06T09:00:00Z",
+        given_by=NOOR,
+        space_id=KITCHEN,
+        created_at="2026-01-05T09:00:00Z",
+    )
+
+    id: str
+    agent_id: str
+    tool: str
+    arguments: JsonValue
+    uses_left: int
+    expires_at: datetime
+    given_by: str
+    space_id: str | None
+    created_at: datetime
+
+    @classmethod
+    def of(cls, grant: Grant) -> ApprovalOut:
+        return cls(
+            id=grant.id,
+            agent_id=grant.agent_id,
+            tool=grant.tool,
+            arguments=parsed(grant.arguments) or grant.arguments,
+            uses_left=grant.uses_left,
+            expires_at=moment(grant.expires_at),
+            given_by=grant.given_by,
+            space_id=grant.space_id,
+            created_at=moment(grant.created_at),
+        )
+
+
+class ApprovalList(BaseModel):
+    """Approvals of calls, the oldest first."""
+
+    approvals: list[ApprovalOut]
 
 
 class AnswerCall(BaseModel):

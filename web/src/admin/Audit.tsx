@@ -34,6 +34,7 @@ const KINDS: Record<Kind, string> = {
   exports: "Exports",
   forgetting: "Forgetting",
   "private spaces": "Private spaces",
+  approvals: "Approvals",
 };
 
 /** Who changed what, and when: searched by person, kind and time. */

@@ -62,6 +62,46 @@ export interface paths {
         patch: operations["edit_agent"];
         trace?: never;
     };
+    "/api/agents/{agent_id}/approvals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What an agent may do again because people approved it
+         * @description Approvals that still count and that you gave, or that were asked for in one of your spaces.
+         */
+        get: operations["list_approvals"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/agents/{agent_id}/approvals/{approval_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revoke an approval
+         * @description The agent asks again before it makes the same call. For those who see the approval.
+         */
+        delete: operations["revoke_approval"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/agents/{agent_id}/crossings": {
         parameters: {
             query?: never;
@@ -3201,6 +3241,57 @@ export interface components {
             dry_run: boolean;
         };
         /**
+         * ApprovalList
+         * @description Approvals of calls, the oldest first.
+         */
+        ApprovalList: {
+            /** Approvals */
+            approvals: components["schemas"]["ApprovalOut"][];
+        };
+        /**
+         * ApprovalOut
+         * @description An approval that still counts: the agent may make the same call, with the same arguments, by itself.
+         * @example {
+         *       "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+         *       "arguments": {
+         *         "body": "Hello",
+         *         "to": "bo@example.com"
+         *       },
+         *       "created_at": "2026-01-05T09:00:00Z",
+         *       "expires_at": "2026-01-06T09:00:00Z",
+         *       "given_by": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+         *       "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+         *       "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+         *       "tool": "send_email",
+         *       "uses_left": 2
+         *     }
+         */
+        ApprovalOut: {
+            /** Agent Id */
+            agent_id: string;
+            arguments: components["schemas"]["JsonValue"];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Expires At
+             * Format: date-time
+             */
+            expires_at: string;
+            /** Given By */
+            given_by: string;
+            /** Id */
+            id: string;
+            /** Space Id */
+            space_id: string | null;
+            /** Tool */
+            tool: string;
+            /** Uses Left */
+            uses_left: number;
+        };
+        /**
          * AskPanel
          * @description A message to a panel.
          * @example {
@@ -3350,7 +3441,7 @@ export interface components {
              * Kinds
              * @description Every kind of change there is.
              */
-            kinds: ("people" | "tokens" | "keys" | "webhooks" | "agents" | "budgets" | "settings" | "exports" | "forgetting" | "private spaces")[];
+            kinds: ("people" | "tokens" | "keys" | "webhooks" | "agents" | "budgets" | "settings" | "exports" | "forgetting" | "private spaces" | "approvals")[];
             /**
              * Next
              * @description Give it as `before` for the next page; null: there is none.
@@ -3459,7 +3550,8 @@ export interface components {
          *       "settled_by": null,
          *       "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
          *       "state": "waiting",
-         *       "tool": "confirm_action"
+         *       "tool": "confirm_action",
+         *       "why": null
          *     }
          */
         CallOut: {
@@ -3511,6 +3603,11 @@ export interface components {
             state: "waiting" | "answered" | "interrupted" | "expired" | "cancelled" | "late";
             /** Tool */
             tool: string;
+            /**
+             * Why
+             * @description Why the agent may not make this call by itself. Approve exactly these arguments with `{"confirmed": true}`; `times` and `seconds` say how often and how long the same call may be made.
+             */
+            why: string | null;
         };
         /**
          * CampOut
@@ -4053,6 +4150,14 @@ export interface components {
              *     }
              */
             cycle: components["schemas"]["CycleSettings"];
+            /**
+             * @default {
+             *       "after_outside_text": "words",
+             *       "approval_seconds": 86400,
+             *       "rules": []
+             *     }
+             */
+            effects: components["schemas"]["EffectSettings"];
             /**
              * Handle
              * @description By default made from the name.
@@ -4772,6 +4877,58 @@ export interface components {
              * @description Markdown, up to 100,000 characters. `@handle` mentions.
              */
             text: string;
+        };
+        /**
+         * EffectRule
+         * @description Which calls are allowed, asked about or refused, whatever the request held.
+         */
+        EffectRule: {
+            /** Arguments */
+            arguments?: {
+                [key: string]: string;
+            };
+            /**
+             * Do
+             * @enum {string}
+             */
+            do: "allow" | "ask" | "deny";
+            /**
+             * Spaces
+             * @default []
+             */
+            spaces: string[];
+            /**
+             * Speakers
+             * @default []
+             */
+            speakers: string[];
+            /**
+             * Tool
+             * @default *
+             */
+            tool: string;
+        };
+        /**
+         * EffectSettings
+         * @description What an agent may do outside the server.
+         */
+        EffectSettings: {
+            /**
+             * After Outside Text
+             * @default words
+             * @enum {string}
+             */
+            after_outside_text: "words" | "ask" | "allow";
+            /**
+             * Approval Seconds
+             * @default 86400
+             */
+            approval_seconds: number;
+            /**
+             * Rules
+             * @default []
+             */
+            rules: components["schemas"]["EffectRule"][];
         };
         /** Embedding */
         Embedding: {
@@ -5545,6 +5702,8 @@ export interface components {
             body?: ("json" | "form" | "none") | null;
             /** Description */
             description: string;
+            /** Effect */
+            effect?: boolean | null;
             /** Headers */
             headers?: {
                 [key: string]: string;
@@ -5559,6 +5718,14 @@ export interface components {
              * @enum {string}
              */
             kind: "http";
+            /** Kinds */
+            kinds?: {
+                [key: string]: "email" | "link" | "account" | "date" | "amount" | "id" | "name" | "text" | "flag";
+            };
+            /** Makes */
+            makes?: {
+                [key: string]: string;
+            };
             /**
              * Method
              * @default GET
@@ -5573,6 +5740,8 @@ export interface components {
             mode: "wait" | "async";
             /** Name */
             name: string;
+            /** Needs */
+            needs?: "trusted" | null;
             /**
              * On Crash
              * @default report
@@ -6239,11 +6408,21 @@ export interface components {
                 [key: string]: string;
             };
             /**
+             * Needs Trusted
+             * @default []
+             */
+            needs_trusted: string[];
+            /**
              * On Crash
              * @default report
              * @enum {string}
              */
             on_crash: "retry" | "report";
+            /**
+             * Only Read
+             * @default []
+             */
+            only_read: string[];
             /**
              * Prefix
              * @default
@@ -10274,6 +10453,87 @@ export interface operations {
             };
         };
     };
+    list_approvals: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "approvals": [
+                     *         {
+                     *           "agent_id": "019b8d3e-5c01-7b02-8a55-90e1d2c3b4a5",
+                     *           "arguments": {
+                     *             "body": "Hello",
+                     *             "to": "bo@example.com"
+                     *           },
+                     *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "expires_at": "2026-01-06T09:00:00Z",
+                     *           "given_by": "019b8d3e-5c00-7a61-9d0f-3f6f1c0b2a41",
+                     *           "id": "019b8d3f-0a00-7d24-8c3b-5e6f7a8b9c0d",
+                     *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
+                     *           "tool": "send_email",
+                     *           "uses_left": 2
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ApprovalList"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    revoke_approval: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+                approval_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_crossings: {
         parameters: {
             query?: {
@@ -11926,7 +12186,7 @@ export interface operations {
                 /** @description Only changes by this person: an id or a `@handle`. */
                 by?: string | null;
                 /** @description Only changes of this kind. */
-                kind?: ("people" | "tokens" | "keys" | "webhooks" | "agents" | "budgets" | "settings" | "exports" | "forgetting" | "private spaces") | null;
+                kind?: ("people" | "tokens" | "keys" | "webhooks" | "agents" | "budgets" | "settings" | "exports" | "forgetting" | "private spaces" | "approvals") | null;
                 /** @description Only changes from this time on. */
                 since?: string | null;
                 /** @description Only changes before this time. */
@@ -11966,7 +12226,7 @@ export interface operations {
                 /** @description Only changes by this person: an id or a `@handle`. */
                 by?: string | null;
                 /** @description Only changes of this kind. */
-                kind?: ("people" | "tokens" | "keys" | "webhooks" | "agents" | "budgets" | "settings" | "exports" | "forgetting" | "private spaces") | null;
+                kind?: ("people" | "tokens" | "keys" | "webhooks" | "agents" | "budgets" | "settings" | "exports" | "forgetting" | "private spaces" | "approvals") | null;
                 /** @description Only changes from this time on. */
                 since?: string | null;
                 /** @description Only changes before this time. */
@@ -12034,7 +12294,8 @@ export interface operations {
                      *           "settled_by": null,
                      *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
                      *           "state": "waiting",
-                     *           "tool": "confirm_action"
+                     *           "tool": "confirm_action",
+                     *           "why": null
                      *         }
                      *       ]
                      *     }
@@ -14930,7 +15191,8 @@ export interface operations {
                      *           "settled_by": null,
                      *           "space_id": "019b8d3e-5c02-7c13-b2aa-0a1b2c3d4e5f",
                      *           "state": "waiting",
-                     *           "tool": "confirm_action"
+                     *           "tool": "confirm_action",
+                     *           "why": null
                      *         }
                      *       ]
                      *     }

@@ -1,4 +1,4 @@
-import { Check, CircleHelp, Hourglass, Wrench, X } from "lucide-react";
+import { Check, CircleHelp, Hourglass, ShieldQuestion, Wrench, X } from "lucide-react";
 import { type FormEvent, memo, type ReactNode, useState } from "react";
 import { ApiError, type Call, get, inWords, post } from "../denizen/api";
 import { useStore } from "../denizen/live";
@@ -27,6 +27,7 @@ const STATES: Record<Call["state"], { word: string; tone: Tone }> = {
 /** A tool call that people see, or have to answer. */
 export const CallCard = memo(function CallCard({ call }: { call: Call }): ReactNode {
   const asked = call.mode === "pause" || call.mode === "async";
+  if (asked && call.why) return <Approval call={call} why={call.why} />;
   return asked ? <Question call={call} /> : <Shown call={call} />;
 });
 
@@ -94,6 +95,58 @@ function Question({ call }: { call: Call }): ReactNode {
   );
 }
 
+/** An effect that the agent may not have by itself: the person sees why, and exactly what would be done. */
+function Approval({ call, why }: { call: Call; why: string }): ReactNode {
+  const around = useAround();
+  const { answer, busy } = useAnswer(call);
+  const name = around.members.get(call.agent_id)?.name ?? "An agent";
+  const by = call.settled_by ? (call.settled_by === around.me.id ? "you" : (around.members.get(call.settled_by)?.name ?? "someone")) : null;
+  const approved = call.state === "answered" && isApproved(call.result);
+  return (
+    <section className={css.card} data-waiting={call.state === "waiting"} aria-label={`${name} asks for approval`}>
+      <div className={css.cardHead}>
+        <ShieldQuestion size={16} aria-hidden />
+        <span>
+          <strong>{name}</strong> wants to use <code>{call.tool}</code>
+        </span>
+        {call.state !== "waiting" && (
+          <Badge tone={approved ? "good" : "plain"}>{by ? `${approved ? "approved" : "refused"} by ${by}` : "refused: nobody approved in time"}</Badge>
+        )}
+      </div>
+      <div className={css.cardBody}>
+        <p>{why}</p>
+        <Code text={readable(call.arguments)} language="json" label="Arguments" />
+        {call.state === "waiting" && (
+          <div className={css.cardFoot}>
+            <Button small variant="primary" icon={<Check size={15} />} busy={busy} onClick={() => void answer({ confirmed: true })}>
+              Approve once
+            </Button>
+            <Button small disabled={busy} onClick={() => void answer({ confirmed: true, times: 100, seconds: 3600 })}>
+              Approve for an hour
+            </Button>
+            <Button small icon={<X size={15} />} disabled={busy} onClick={() => void answer({ confirmed: false })}>
+              Refuse
+            </Button>
+            {call.expires_at && (
+              <span className={css.until}>
+                <Hourglass size={13} aria-hidden /> until <Time value={call.expires_at} />
+              </span>
+            )}
+          </div>
+        )}
+      </div>
+    </section>
+  );
+}
+
+function isApproved(result: string | null): boolean {
+  try {
+    return (JSON.parse(result ?? "") as { confirmed?: unknown }).confirmed === true;
+  } catch {
+    return false;
+  }
+}
+
 function Answers({ call, onDone }: { call: Call; onDone?: () => void }): ReactNode {
   const { answer, busy } = useAnswer(call, onDone);
   return (
@@ -137,12 +190,14 @@ function Answer({ call, name, onClose }: { call: Call; name: string; onClose: ()
   );
 }
 
-function useAnswer(call: Call, onDone?: () => void): { answer: (result: string | { confirmed: boolean }) => Promise<void>; busy: boolean } {
+type AnswerGiven = string | { confirmed: boolean; times?: number; seconds?: number };
+
+function useAnswer(call: Call, onDone?: () => void): { answer: (result: AnswerGiven) => Promise<void>; busy: boolean } {
   const store = useStore();
   const toast = useToast();
   const [busy, setBusy] = useState(false);
   const path = { call_id: call.id };
-  const answer = async (result: string | { confirmed: boolean }): Promise<void> => {
+  const answer = async (result: AnswerGiven): Promise<void> => {
     setBusy(true);
     try {
       store.dispatch({ type: "call", call: await post("/api/calls/{call_id}/answer", { path, body: { result } }) });

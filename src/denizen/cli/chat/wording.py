@@ -51,6 +51,8 @@ def details(call: Call) -> list[str]:
 
 
 def _sentence(call: Call) -> tuple[str | None, str]:
+    if call.why is not None:
+        return None, f"May I use {call.tool}? {call.why}"
     if isinstance(call.arguments, str):
         return None, call.arguments
     if isinstance(call.arguments, dict):

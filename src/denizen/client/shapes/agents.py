@@ -83,6 +83,22 @@ class Call(Value):
     approval: bool = False
     """Whether words in the space do not answer it: a person answers it here, or by its code."""
     code: str | None = None
+    why: str | None = None
+    """Why the agent may not make this call by itself, where it asks for that."""
+
+
+class Approval(Value):
+    """An approval that still counts: the agent may make the same call, with the same arguments, by itself."""
+
+    id: str
+    agent_id: str
+    tool: str
+    arguments: JsonValue = None
+    uses_left: int
+    expires_at: datetime
+    given_by: str
+    space_id: str | None = None
+    created_at: datetime
 
 
 class Resting(Value):

@@ -9,12 +9,13 @@ from pydantic import JsonValue
 
 from denizen.errors import NotFound
 from denizen.ids import EntityId
-from denizen.server.auth import Authenticated
+from denizen.server.auth import Authenticated, Person
 from denizen.server.bodies import parse_json
 from denizen.server.context import context_of
 from denizen.server.room import room
 from denizen.server.routes.spaces import enter
-from denizen.server.schemas import AnswerCall, CallList, CallOut
+from denizen.server.routes.triggers import find_agent
+from denizen.server.schemas import AnswerCall, ApprovalList, ApprovalOut, CallList, CallOut
 from denizen.storage.database import Tx, storable
 from denizen.tools import calls
 from denizen.tools.functions import as_text
@@ -48,6 +49,23 @@ async def answer_call(request: Request, caller: Authenticated, call_id: str, giv
     result = as_text(given.result)
     answered = await runtime.db.write(calls.answer_as, storable(call_id), result, caller.entity.id)
     return CallOut.of(answered)
+
+
+@router.get("/api/agents/{agent_id}/approvals", summary="What an agent may do again because people approved it")
+async def list_approvals(request: Request, caller: Person, agent_id: str) -> ApprovalList:
+    """Approvals that still count and that you gave, or that were asked for in one of your spaces."""
+    runtime = context_of(request).runtime
+    agent = await runtime.db.read(find_agent, agent_id, caller)
+    found = await runtime.approvals(agent, reader=caller.entity.id)
+    return ApprovalList(approvals=[ApprovalOut.of(each) for each in found])
+
+
+@router.delete("/api/agents/{agent_id}/approvals/{approval_id}", status_code=204, summary="Revoke an approval")
+async def revoke_approval(request: Request, caller: Person, agent_id: str, approval_id: str) -> None:
+    """The agent asks again before it makes the same call. For those who see the approval."""
+    runtime = context_of(request).runtime
+    agent = await runtime.db.read(find_agent, agent_id, caller)
+    await runtime.revoke_approval(agent, storable(approval_id), by=caller.entity.id)
 
 
 @router.get("/api/spaces/{space_id}/calls", summary="The calls that are shown in a space")
