@@ -188,6 +188,30 @@ BREAKS: list[tuple[str, Sequence[str], int, str]] = [
         "The window begins at 99, where the log has nothing.",
     ),
     (
+        "cycle not marked",
+        [f"UPDATE cycles SET outside_from = NULL WHERE id = {FIRST}"],
+        1,
+        "An entry holds text from outside, and its cycle is not marked.",
+    ),
+    (
+        "response not marked",
+        [f"UPDATE log SET outside = NULL WHERE cycle_id = {FIRST} AND kind = 'response'"],
+        1,
+        "The request of a response held text from outside, and the response is not marked.",
+    ),
+    (
+        "mind not marked",
+        [f"UPDATE minds SET outside = 0 WHERE agent_id = {ADA}"],
+        1,
+        "A cycle held text from outside, and the mind of its agent is not marked.",
+    ),
+    (
+        "message not marked",
+        [f"UPDATE messages SET outside = 0 WHERE cycle_id = {SECOND}"],
+        1,
+        "A message was made from text from outside, and is not marked.",
+    ),
+    (
         "two open cycles",
         [
             "DROP INDEX ix_cycles_open",

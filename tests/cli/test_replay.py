@@ -16,6 +16,7 @@ from denizen import Runtime, reply, scripted, skip
 from denizen.cli import replay as command
 from denizen.cli.desk.opening import opened
 from denizen.cli.house import make_home
+from denizen.client.shapes.minds import Request
 from denizen.settings.loading import load
 from denizen.welcome import welcome
 
@@ -159,3 +160,19 @@ def without_times(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: without_times(each) for name, each in value.items() if name != "timestamp"}
     return [without_times(each) for each in value] if isinstance(value, list) else value
+
+
+def test_the_title_of_a_request_says_where_its_text_from_outside_came_from() -> None:
+    base = {
+        "cycle": 1,
+        "step": 0,
+        "model": "m",
+        "settings": {},
+        "tools": [],
+        "messages": [],
+        "tokens": 0,
+        "response": None,
+    }
+    for outside, told in (("", ""), ("from outside: get_page", " · from outside: get_page")):
+        title = command._title(Request.model_validate({**base, "outside": outside}))  # pyright: ignore[reportPrivateUsage]
+        assert title.plain == f"cycle 1 · step 0 · m · 0 messages, about 0 tokens · 0 tools{told}"

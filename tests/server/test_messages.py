@@ -36,6 +36,7 @@ async def test_what_is_posted_stands_in_the_space_and_wakes_the_agent(house: Hou
         "created_at": "2026-01-05T09:00:00Z",
         "edited_at": None,
         "deleted_at": None,
+        "outside": False,
     }
     await world.run()
     answer = await house.call("GET", f"/api/spaces/{kitchen.id}/messages", noor)

@@ -248,6 +248,11 @@ def _cycles(lived: Sequence[Lived]) -> Table:
             f"{each.input_tokens:,}",
             f"{share:.0%}",
             _dollars(each.dollars),
-            Text(printable(one_line(each.summary))),
+            _summary(each),
         )
     return table
+
+
+def _summary(each: Lived) -> Text:
+    told = Text(printable(one_line(each.summary)))
+    return Text.assemble(("held text from outside · ", "yellow"), told) if each.outside else told

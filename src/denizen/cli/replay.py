@@ -118,7 +118,8 @@ def _title(each: Request) -> Text:
     choice = each.settings.get("tool_choice", "auto")
     told = f"{len(each.messages)} messages, about {each.tokens:,} tokens · {_tools(each)}"
     told += "" if choice == "auto" else f" · tool choice {choice}"
-    return Text.assemble((f"cycle {each.cycle} · step {each.step} · {each.model}", "bold"), (f" · {told}", "dim"))
+    title = Text.assemble((f"cycle {each.cycle} · step {each.step} · {each.model}", "bold"), (f" · {told}", "dim"))
+    return title.append(f" · {printable(each.outside)}", "yellow") if each.outside else title
 
 
 def _tools(each: Request) -> str:

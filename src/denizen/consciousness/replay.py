@@ -15,15 +15,18 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.tools import ToolDefinition
 from sqlalchemy import bindparam, func, select
 
-from denizen.consciousness import log, mind, privacy
+from denizen.consciousness import eras, log, mind, privacy
 from denizen.consciousness.log import Entry
 from denizen.consciousness.privacy import Reader, stand_in
 from denizen.errors import InvalidInput
 from denizen.ids import AgentId, EntityId
+from denizen.inbox import sources
 from denizen.models import codec
 from denizen.models.tokens import estimate_message
+from denizen.spaces.source_names import label, named
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import cycles, toolsets
+from denizen.storage.schema import log as log_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,8 @@ class Rebuilt:
     """What the calls of the response gave; None if it made none."""
     private: bool = False
     """Whether its reader may not see all of it: what comes from private spaces that they are not in is left out."""
+    outside: str = ""
+    """Where its text from outside came from, in words; empty: it held none."""
 
 
 _cycle = statement(
@@ -130,7 +135,31 @@ def _rebuilt(tx: Tx, reader: Reader, number: int, step: int, entries: list[Entry
         response=response,
         results=results,
         private=bool(reader.closed),
+        outside=_outside(tx, reader, answer, made_of),
     )
+
+
+_sources = statement(
+    select(log_rows.c.outside, log_rows.c.cycle_id)
+    .where(
+        log_rows.c.agent_id == bindparam("agent_id"),
+        log_rows.c.seq >= bindparam("first"),
+        log_rows.c.seq < bindparam("end"),
+        log_rows.c.outside.is_not(None),
+    )
+    .order_by(log_rows.c.seq)
+)
+
+
+def _outside(tx: Tx, reader: Reader, answer: Entry, made_of: Mapping[str, Any]) -> str:
+    if answer.outside is None:
+        return ""
+    rows = tx.all(_sources, agent_id=reader.agent_id, first=made_of["from"], end=answer.seq)
+    read = [stored for stored, cycle_id in rows if not reader.hides_cycle(cycle_id)]
+    found = [source for stored in read for source in sources.load(stored) or ()]
+    if eras.find(tx, reader.agent_id, made_of["era"]).outside and made_of.get("layers", True):
+        found.append(sources.EARLIER)
+    return label(named(tx, reader.agent_id, found))
 
 
 def _tools_of(tx: Tx, made_of: Mapping[str, Any]) -> tuple[ToolDefinition, ...] | None:
@@ -165,6 +194,7 @@ def as_object(each: Rebuilt) -> dict[str, Any]:
         "response": json.loads(codec.dump(each.response)),
         "results": None if each.results is None else json.loads(codec.dump(each.results)),
         "private": each.private,
+        "outside": each.outside,
     }
 
 

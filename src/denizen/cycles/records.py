@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 from sqlalchemy import bindparam, select
@@ -177,6 +177,8 @@ class CycleRecord:
     input_tokens: int
     output_tokens: int
     cost_micros: int
+    outside: bool = False
+    """Whether a request of it held text from outside."""
 
 
 _record = select(
@@ -191,6 +193,7 @@ _record = select(
     cycles.c.input_tokens,
     cycles.c.output_tokens,
     cycles.c.cost_micros,
+    cycles.c.outside_from,
 )
 _ended = _record.where(cycles.c.agent_id == bindparam("agent_id"), cycles.c.number.is_not(None))
 _newest_first = _ended.order_by(cycles.c.number.desc()).limit(bindparam("limit"))
@@ -203,32 +206,36 @@ _of_number = statement(_ended.where(cycles.c.number == bindparam("number")))
 _by_id = statement(_record.where(cycles.c.id == bindparam("id"), cycles.c.number.is_not(None)))
 
 
+def _as_record(row: tuple[Any, ...]) -> CycleRecord:
+    return CycleRecord(*row[:-1], outside=row[-1] is not None)
+
+
 def cycles_of(tx: Tx, agent_id: AgentId, *, limit: int = 100) -> list[CycleRecord]:
     """The last ended cycles, oldest first."""
-    return [CycleRecord(*row) for row in reversed(tx.all(_last, agent_id=agent_id, limit=limit))]
+    return [_as_record(row) for row in reversed(tx.all(_last, agent_id=agent_id, limit=limit))]
 
 
 def cycles_before(tx: Tx, agent_id: AgentId, before: int, *, limit: int) -> list[CycleRecord]:
     """The last ended cycles before the one of that number, the newest first."""
-    return [CycleRecord(*row) for row in tx.all(_before, agent_id=agent_id, before=before, limit=limit)]
+    return [_as_record(row) for row in tx.all(_before, agent_id=agent_id, before=before, limit=limit)]
 
 
 def get_cycle(tx: Tx, agent_id: AgentId, number: int) -> CycleRecord:
     row = tx.one(_of_number, agent_id=agent_id, number=number)
     if row is None:
         raise NotFound("cycle", str(number))
-    return CycleRecord(*row)
+    return _as_record(row)
 
 
 def cycles_after(tx: Tx, agent_id: AgentId, after: int, *, limit: int = 100) -> list[CycleRecord]:
     """The ended cycles after that number, oldest first."""
-    return [CycleRecord(*row) for row in tx.all(_after, agent_id=agent_id, after=after, limit=limit)]
+    return [_as_record(row) for row in tx.all(_after, agent_id=agent_id, after=after, limit=limit)]
 
 
 def ended(tx: Tx, cycle_id: CycleId) -> CycleRecord | None:
     """The cycle, if it is part of its agent's life by now."""
     row = tx.one(_by_id, id=cycle_id)
-    return None if row is None else CycleRecord(*row)
+    return None if row is None else _as_record(row)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Where text from outside comes from: what an entry of the log, a tool result or an event says of it. Pure.
 
-A source names an entity by its id, so that a forgotten person is not named here; `trust/origins.py` gives the handle.
+A source names an entity by its id, so that a forgotten person is not named here; `spaces/source_names.py` has handles.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ def load(stored: str | None) -> tuple[Source, ...] | None:
 
 def checked(stored: str | None) -> None:
     """Raises `ValueError` unless this can be loaded."""
-    found = [] if stored is None else json.loads(stored)
-    for each in cast("list[dict[str, object]]", found):
+    found = cast("list[dict[str, object]]", [] if stored is None else json.loads(stored))
+    for each in found:
         for kind, name in each.items():
             if kind not in _KINDS or not isinstance(name, str):
                 raise ValueError(f"{kind!r} is not a kind of source")

@@ -133,6 +133,7 @@ class MessageOut(BaseModel):
         created_at="2026-01-05T09:00:00Z",
         edited_at=None,
         deleted_at=None,
+        outside=False,
     )
 
     id: str
@@ -147,6 +148,13 @@ class MessageOut(BaseModel):
     created_at: datetime
     edited_at: Annotated[datetime | None, Field(description="When its text was last changed.")]
     deleted_at: Annotated[datetime | None, Field(description="Since when its text is gone; its place stays.")]
+    outside: Annotated[
+        bool,
+        Field(
+            description="Whether it is text from outside (of a guest or a service), or an agent wrote it after reading "
+            "such text."
+        ),
+    ] = False
 
     @classmethod
     def of(cls, message: Message) -> MessageOut:
@@ -163,6 +171,7 @@ class MessageOut(BaseModel):
             created_at=moment(message.created_at),
             edited_at=None if message.edited_at is None else moment(message.edited_at),
             deleted_at=None if message.deleted_at is None else moment(message.deleted_at),
+            outside=message.outside,
         )
 
 

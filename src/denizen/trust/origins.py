@@ -13,7 +13,7 @@ long the agent has lived. The sources are read only when somebody asks for them 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -24,9 +24,9 @@ from denizen.ids import AgentId, CycleId, EntityId, SpaceId
 from denizen.inbox import sources
 from denizen.inbox.events import Event
 from denizen.inbox.sources import EARLIER, Source
+from denizen.spaces.source_names import named
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import (
-    agents,
     calls,
     cycles,
     entities,
@@ -220,29 +220,4 @@ def _outside(tx: Tx, agent_id: AgentId, response: Entry, made_of: dict[str, Any]
     found += [Source("memory", f"goal {number}") for (number,) in tx.all(_marked_goals, agent_id=agent_id)]
     found += [Source("plan", name or kind) for name, kind in tx.all(_marked_plans, agent_id=agent_id)]
     # What made the mark may have left the window, and the layers may not be shown: the agent's own words carry it.
-    return sources.distinct(named(tx, agent_id, found or [EARLIER]))
-
-
-# An id that came with a file may be somebody's in another organization.
-_handles = statement(
-    select(entities.c.handle)
-    .join(agents, agents.c.organization_id == entities.c.organization_id)
-    .where(entities.c.id == bindparam("id"), agents.c.id == bindparam("agent_id"))
-)
-
-
-def named(tx: Tx, agent_id: AgentId, found: Iterable[Source]) -> list[Source]:
-    """The sources of text in this agent's mind, with handles in the place of ids."""
-    found = list(found)
-    known: dict[str, str] = {}
-    for each in found:
-        if each.kind in ("guest", "agent", "service") and each.name not in known:
-            row = tx.one(_handles, id=each.name, agent_id=agent_id)
-            known[each.name] = f"@{row[0]}" if row is not None else each.name
-    return [Source(each.kind, known.get(each.name, each.name)) for each in found]
-
-
-def label(found: Iterable[Source]) -> str:
-    """A few plain words that say where text from outside came from, such as "from outside: get_page"."""
-    names = [each.name or each.kind for each in found]
-    return f"from outside: {', '.join(dict.fromkeys(names))}" if names else "made from text from outside"
+    return named(tx, agent_id, found or [EARLIER])

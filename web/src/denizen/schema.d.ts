@@ -4495,6 +4495,12 @@ export interface components {
             /** Output Tokens */
             output_tokens: number;
             /**
+             * Outside
+             * @description Whether a request of it held text from outside.
+             * @default false
+             */
+            outside: boolean;
+            /**
              * People
              * @description Whom it heard, by name: people, agents, services.
              * @default []
@@ -4610,6 +4616,12 @@ export interface components {
             outcome: "open" | "paused" | "acted" | "failed" | "skipped" | "undone";
             /** Output Tokens */
             output_tokens: number;
+            /**
+             * Outside
+             * @description Whether a request of it held text from outside.
+             * @default false
+             */
+            outside: boolean;
             /**
              * People
              * @description Whom it heard, by name: people, agents, services.
@@ -5213,6 +5225,12 @@ export interface components {
              * @description The order in which it came.
              */
             number: number;
+            /**
+             * Outside
+             * @description Whether its text is from outside, or made from such text.
+             * @default false
+             */
+            outside: boolean;
             /** Payload */
             payload: {
                 [key: string]: components["schemas"]["JsonValue"];
@@ -5934,6 +5952,12 @@ export interface components {
              * @description The order in which it came.
              */
             number: number;
+            /**
+             * Outside
+             * @description Whether its text is from outside, or made from such text.
+             * @default false
+             */
+            outside: boolean;
             /** Payload */
             payload: {
                 [key: string]: components["schemas"]["JsonValue"];
@@ -6284,6 +6308,7 @@ export interface components {
          *           }
          *         ]
          *       },
+         *       "outside": "",
          *       "private": 0,
          *       "seq": 41,
          *       "tokens": 96
@@ -6306,6 +6331,12 @@ export interface components {
             kind: ("inbox" | "recalled" | "remembered" | "update" | "response" | "results" | "nudge" | "note") | "private";
             /** @description In the form of Pydantic AI; null where it is private. */
             message: components["schemas"]["JsonValue"];
+            /**
+             * Outside
+             * @description Where its text from outside came from, such as `from outside: get_page`; of a response, that its request held such text. Empty: nothing in it is from outside.
+             * @default
+             */
+            outside: string;
             /**
              * Private
              * @description How many entries this one stands for, itself among them: they come from a private space that you are not in. 0: it is an entry itself.
@@ -6705,6 +6736,7 @@ export interface components {
          *         "ada"
          *       ],
          *       "metadata": {},
+         *       "outside": false,
          *       "plain": "Good morning, @ada. Did the build pass?",
          *       "reply_to": null,
          *       "seq": 7,
@@ -6737,6 +6769,12 @@ export interface components {
             metadata: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
+            /**
+             * Outside
+             * @description Whether it is text from outside (of a guest or a service), or an agent wrote it after reading such text.
+             * @default false
+             */
+            outside: boolean;
             /**
              * Plain
              * @description The same without markup.
@@ -8109,6 +8147,12 @@ export interface components {
              */
             model: string;
             /**
+             * Outside
+             * @description Where its text from outside came from; empty: it held none.
+             * @default
+             */
+            outside: string;
+            /**
              * Private
              * @description Whether something from private spaces that you are not in is left out.
              * @default false
@@ -8662,6 +8706,12 @@ export interface components {
              * @enum {string}
              */
             kind: "inbox" | "recalled" | "remembered" | "update" | "response" | "results" | "nudge" | "note";
+            /**
+             * Outside
+             * @description Where its text from outside came from, such as `from outside: get_page`; of a response, that its request held such text. Empty: nothing in it is from outside.
+             * @default
+             */
+            outside: string;
             /** Text */
             text: string;
         };
@@ -9171,6 +9221,18 @@ export interface components {
              * @description As which it was asked.
              */
             model: string;
+            /**
+             * Outside
+             * @description Whether its request held text from outside.
+             * @default false
+             */
+            outside: boolean;
+            /**
+             * Results Outside
+             * @description Where text from outside in the results of its calls came from; empty: there is none.
+             * @default
+             */
+            results_outside: string;
             /**
              * Shown
              * @description What it was shown since the step before.
@@ -11160,6 +11222,7 @@ export interface operations {
                      *               }
                      *             ]
                      *           },
+                     *           "outside": "",
                      *           "private": 0,
                      *           "seq": 41,
                      *           "tokens": 96
@@ -13215,6 +13278,7 @@ export interface operations {
                      *             "ada"
                      *           ],
                      *           "metadata": {},
+                     *           "outside": false,
                      *           "plain": "Good morning, @ada. Did the build pass?",
                      *           "reply_to": null,
                      *           "seq": 7,
@@ -15542,6 +15606,7 @@ export interface operations {
                      *             "ada"
                      *           ],
                      *           "metadata": {},
+                     *           "outside": false,
                      *           "plain": "Good morning, @ada. Did the build pass?",
                      *           "reply_to": null,
                      *           "seq": 7,

@@ -14,7 +14,7 @@ function space(last_seq: number, more: Partial<Space> = {}): Space {
 
 function message(seq: number, more: Partial<Message> = {}): Message {
   const author = { id: "sam", kind: "human", name: "Sam" };
-  const none = { reply_to: null, edited_at: null, deleted_at: null };
+  const none = { reply_to: null, edited_at: null, deleted_at: null, outside: false };
   return { id: `m${seq}`, space_id: SPACE, seq, author, text: `text ${seq}`, plain: "", mentions: [], metadata: {}, created_at: "2026-01-05T09:00:00Z", ...none, ...more };
 }
 

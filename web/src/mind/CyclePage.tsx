@@ -3,6 +3,7 @@ import { type ReactNode, useState } from "react";
 import { Link } from "wouter";
 import { ApiError, type Schemas } from "../denizen/api";
 import { dollars, percent, whole } from "../ui/amounts";
+import { Badge } from "../ui/Badge";
 import { Button } from "../ui/Button";
 import { Empty, Loaded } from "../ui/States";
 import { Time } from "../ui/Time";
@@ -60,6 +61,7 @@ function Told({ cycle, at }: { cycle: Schemas["CycleDetail"]; at: string }): Rea
           <span>Cycle {whole(number)}</span>
           {cycle.ended_at && <Time value={cycle.ended_at} />}
           <OutcomeBadge outcome={cycle.outcome} />
+          {cycle.outside && <Badge tone="warn">held text from outside</Badge>}
         </p>
         <h2 className={css.cycleTitle}>{cycle.private > 0 ? "A private cycle" : cycle.summary || stopped(cycle.reason)}</h2>
         {cycle.private > 0 && <PrivateCycle entries={cycle.private} spaces={cycle.private_spaces} />}
@@ -85,7 +87,7 @@ function Told({ cycle, at }: { cycle: Schemas["CycleDetail"]; at: string }): Rea
         {cycle.after.length > 0 && (
           <li className={css.step}>
             {cycle.after.map((each, index) => (
-              <Shown key={index} kind={each.kind} text={each.text} open />
+              <Shown key={index} {...each} open />
             ))}
           </li>
         )}

@@ -31,6 +31,7 @@ export function ExactRequest({ request }: { request: Schemas["RequestOut"] }): R
           <span>about {whole(request.tokens)} tokens</span>
           <span>{parts.length} messages</span>
           <span>{request.tools?.length ?? "unknown"} tools</span>
+          {request.outside && <span>{request.outside}</span>}
         </p>
         <Button small variant="quiet" onClick={() => setRaw(!raw)}>
           {raw ? "As a transcript" : "Raw JSON"}

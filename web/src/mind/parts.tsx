@@ -99,9 +99,16 @@ export function Words({ text, plain }: { text: string; plain?: boolean }): React
   );
 }
 
-export function Shown({ kind, text, open }: { kind: string; text: string; open?: boolean }): ReactNode {
+export function Shown({ kind, text, outside, open }: { kind: string; text: string; outside?: string; open?: boolean }): ReactNode {
+  const title = outside ? (
+    <>
+      {shownAs(kind)} <Badge tone="warn">{outside}</Badge>
+    </>
+  ) : (
+    shownAs(kind)
+  );
   return (
-    <Fold title={shownAs(kind)} open={open}>
+    <Fold title={title} open={open}>
       <Words text={text} />
     </Fold>
   );
@@ -125,10 +132,11 @@ export function StepView({ step, states, open, children }: StepViewProps): React
         <span className={css.meta}>
           {step.model && <span>{step.model}</span>}
           {step.usage && <span>{tokens(step.usage)}</span>}
+          {"outside" in step && step.outside && <span>its request held text from outside</span>}
         </span>
       </div>
       {step.shown.map((each, index) => (
-        <Shown key={index} kind={each.kind} text={each.text} open={open && each.text.length < 2_000} />
+        <Shown key={index} {...each} open={open && each.text.length < 2_000} />
       ))}
       {step.thinking && (
         <Fold title="Thinking" open={open}>
@@ -143,6 +151,7 @@ export function StepView({ step, states, open, children }: StepViewProps): React
       {step.calls.map((call, position) => (
         <CallView key={position} call={call} state={call.result === null ? (states?.(position) ?? (states ? "intent" : undefined)) : undefined} />
       ))}
+      {"results_outside" in step && step.results_outside && <Badge tone="warn">{step.results_outside}</Badge>}
       {children}
     </li>
   );

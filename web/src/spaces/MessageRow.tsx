@@ -117,6 +117,11 @@ function Said({ message, continued, pointedAt }: { message: Message; continued: 
                 edited <Time value={message.edited_at} form="short" />
               </span>
             )}
+            {message.outside && (
+              <span className={css.edited} title={author.kind === "agent" ? "The agent had read text from outside when it wrote this." : "Agents treat this as text from outside."}>
+                {author.kind === "agent" ? "made from text from outside" : "from outside"}
+              </span>
+            )}
           </>
         )}
       </div>

@@ -8,7 +8,7 @@ import { lastSeen, messageRows, NEAR, nextPart, type Part, partBefore, type Row,
 import { invitation, names, statusWords } from "./status.ts";
 
 function message(seq: number, at: string, author = "sam"): Message {
-  const none = { reply_to: null, edited_at: null, deleted_at: null };
+  const none = { reply_to: null, edited_at: null, deleted_at: null, outside: false };
   return { id: `m${seq}`, space_id: "s", seq, author: { id: author, kind: "human", name: author }, text: "", plain: "", mentions: [], metadata: {}, created_at: at, ...none };
 }
 

@@ -26,6 +26,8 @@ class Cycle(Value):
     input_tokens: int
     output_tokens: int
     dollars: float
+    outside: bool = False
+    """Whether a request of it held text from outside."""
 
 
 class Cycles(Value):
@@ -54,6 +56,8 @@ class Request(Value):
     tokens: int
     response: JsonValue
     results: JsonValue = None
+    outside: str = ""
+    """Where its text from outside came from; empty: it held none."""
 
 
 class UsageOfCall(Value):
@@ -85,6 +89,8 @@ class LogEntry(Value):
     at: datetime
     tokens: int
     message: JsonValue
+    outside: str = ""
+    """Where its text from outside came from; empty: nothing in it is from outside."""
 
 
 class LogPage(Value):

@@ -96,6 +96,8 @@ class Message(Value):
     mentions: tuple[str, ...] = ()
     reply_to: str | None = None
     created_at: datetime
+    outside: bool = False
+    """Whether it is text from outside, or an agent wrote it after reading such text."""
 
 
 class Health(Value):

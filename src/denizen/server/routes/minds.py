@@ -12,7 +12,7 @@ from denizen.access.roles import reaches
 from denizen.agents import registry
 from denizen.agents.inspection import inspect, readable_event, readable_record
 from denizen.consciousness import compaction, log, privacy, replay
-from denizen.consciousness.log import Dated
+from denizen.consciousness.log import Dated, Entry
 from denizen.consciousness.privacy import Reader, Run, stand_in
 from denizen.cycles import records
 from denizen.cycles.records import CycleRecord
@@ -46,6 +46,7 @@ from denizen.server.shapes.minds import (
     Rethink,
 )
 from denizen.spaces import directory
+from denizen.spaces.source_names import named
 from denizen.storage.database import Tx, storable
 from denizen.tools import guard
 from denizen.tools.guard import Crossing
@@ -211,6 +212,7 @@ def _cycle(tx: Tx, agent_id: str, caller: Caller, number: int) -> CycleDetail:
     answers = answers_of_cycles(tx, agent, number, number).get(number)
     told = next(iter(compaction.lived(tx, agent, number, number)), None)
     entries = [] if private else reader.entries(replay.entries_of_cycle(tx, agent, number))
+    entries = [_with_names(tx, agent, each) for each in entries]
     return CycleDetail.made_of(record, entries, answers, told, private, _to_open(caller, reader, record.id))
 
 
@@ -290,7 +292,12 @@ def _log(tx: Tx, agent_id: str, caller: Caller, after: int, before: int | None, 
 def _log_entry(first: Dated, run: Run, reader: Reader) -> LogEntry:
     if run.hidden:
         return LogEntry.of_private(first, run)
-    return LogEntry.of(replace(first, entry=reader.entry(first.entry)))
+    return LogEntry.of(replace(first, entry=_with_names(reader.tx, reader.agent_id, reader.entry(first.entry))))
+
+
+def _with_names(tx: Tx, agent_id: AgentId, entry: Entry) -> Entry:
+    """The entry, with handles in the place of ids where it says what its text from outside came from."""
+    return replace(entry, outside=named(tx, agent_id, entry.outside)) if entry.outside else entry
 
 
 @router.get("/api/agents/{agent_id}/recall", summary="What an agent remembers of something")

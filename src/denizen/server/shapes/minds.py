@@ -36,6 +36,7 @@ from denizen.server.shapes.examples import ADA, KITCHEN, NINE, NOOR, THING, aske
 from denizen.server.shapes.plans import GoalOut, NoteOut, PlanOut
 from denizen.server.shapes.stances import StandingOut
 from denizen.server.shapes.usage import Limits, UsedOut
+from denizen.spaces.source_names import label
 from denizen.tools.guard import Crossing
 
 _EVENT: dict[str, Any] = {
@@ -56,6 +57,12 @@ _EVENT: dict[str, Any] = {
     "message_id": THING,
     "payload": {},
 }
+
+
+_OUTSIDE = (
+    "Where its text from outside came from, such as `from outside: get_page`; of a response, that its request held "
+    "such text. Empty: nothing in it is from outside."
+)
 
 
 class EventOut(BaseModel):
@@ -79,6 +86,7 @@ class EventOut(BaseModel):
     sender_kind: SenderKind | None
     message_id: str | None
     payload: Mapping[str, JsonValue]
+    outside: Annotated[bool, Field(description="Whether its text is from outside, or made from such text.")] = False
 
     @classmethod
     def of(cls, event: Event) -> EventOut:
@@ -103,6 +111,7 @@ def _event(event: Event) -> dict[str, Any]:
         "sender_kind": event.sender_kind,
         "message_id": event.message_id,
         "payload": event.payload,
+        "outside": event.outside,
     }
 
 
@@ -190,6 +199,7 @@ class CycleOut(BaseModel):
     private_spaces: Annotated[
         list[str], Field(description="For owners: the ids of these spaces, which they can open for an hour.")
     ] = []
+    outside: Annotated[bool, Field(description="Whether a request of it held text from outside.")] = False
 
     @classmethod
     def of(
@@ -257,6 +267,7 @@ def _cycle(record: CycleRecord, answers: Answers | None, told: Told | None, priv
         "people": [] if told is None or private else list(told.people.values()),
         "spaces": [] if told is None or private else list(told.places.values()),
         "private": private,
+        "outside": record.outside,
     }
 
 
@@ -307,6 +318,7 @@ class Shown(BaseModel):
 
     kind: EntryKind
     text: str
+    outside: Annotated[str, Field(description=_OUTSIDE)] = ""
 
 
 _STEP = {
@@ -332,6 +344,10 @@ class StepOut(BaseModel):
     thinking: str
     calls: list[ToolCall]
     usage: UsageOfCall
+    outside: Annotated[bool, Field(description="Whether its request held text from outside.")] = False
+    results_outside: Annotated[
+        str, Field(description="Where text from outside in the results of its calls came from; empty: there is none.")
+    ] = ""
 
 
 class CycleDetail(CycleOut):
@@ -370,7 +386,7 @@ def _steps(entries: list[Entry]) -> tuple[list[StepOut], list[Shown]]:
             steps.append(_step(len(steps), each, each.message, results, shown))
             shown = []
         elif each.kind != "results":
-            shown.append(Shown(kind=each.kind, text=text_of(each)))
+            shown.append(Shown(kind=each.kind, text=text_of(each), outside=label(each.outside)))
     return steps, shown
 
 
@@ -393,6 +409,8 @@ def _step(number: int, entry: Entry, response: ModelResponse, results: Entry | N
             for at, call in enumerate(calls)
         ],
         usage=UsageOfCall.of(usage_of(response)),
+        outside=entry.outside is not None,
+        results_outside="" if results is None else label(results.outside),
     )
 
 
@@ -423,6 +441,7 @@ class RequestOut(BaseModel):
     private: Annotated[
         bool, Field(description="Whether something from private spaces that you are not in is left out.")
     ] = False
+    outside: Annotated[str, Field(description="Where its text from outside came from; empty: it held none.")] = ""
 
     @classmethod
     def of(cls, rebuilt: Rebuilt) -> RequestOut:
@@ -487,6 +506,7 @@ class LogEntry(BaseModel):
         tokens=96,
         message={"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "[INBOX] …"}]},
         private=0,
+        outside="",
     )
 
     seq: Annotated[int, Field(description="Its place in the agent's life: 1, 2, 3, without holes.")]
@@ -503,6 +523,7 @@ class LogEntry(BaseModel):
             "you are not in. 0: it is an entry itself."
         ),
     ] = 0
+    outside: Annotated[str, Field(description=_OUTSIDE)] = ""
 
     @classmethod
     def of_private(cls, first: Dated, run: Run) -> LogEntry:
@@ -528,6 +549,7 @@ class LogEntry(BaseModel):
             cycle_id=entry.cycle_id,
             kind=entry.kind,
             at=moment(each.at),
+            outside=label(entry.outside),
             tokens=entry.tokens,
             message=json.loads(entry.encoded),
         )

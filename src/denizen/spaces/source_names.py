@@ -1,0 +1,40 @@
+"""Sources of text from outside, as people are shown them: with handles in the place of ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlalchemy import bindparam, select
+
+from denizen.ids import AgentId
+from denizen.inbox.sources import Source, distinct
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import agents, entities
+
+# An id that came with a file may be somebody's in another organization.
+_handle = statement(
+    select(entities.c.handle)
+    .join(agents, agents.c.organization_id == entities.c.organization_id)
+    .where(entities.c.id == bindparam("id"), agents.c.id == bindparam("agent_id"))
+)
+
+
+def named(tx: Tx, agent_id: AgentId, found: Iterable[Source]) -> tuple[Source, ...]:
+    """The sources of text in this agent's mind, each once, with handles in the place of ids."""
+    known: dict[str, str] = {}
+    told: list[Source] = []
+    for each in distinct(found):
+        if each.kind in ("guest", "agent", "service") and each.name not in known:
+            row = tx.one(_handle, id=each.name, agent_id=agent_id)
+            known[each.name] = f"@{row[0]}" if row is not None else each.name
+        told.append(Source(each.kind, known.get(each.name, each.name)))
+    return tuple(told)
+
+
+def label(found: Iterable[Source] | None) -> str:
+    """A few plain words that say where text from outside came from, such as "from outside: get_page"; empty: there is
+    none."""
+    if found is None:
+        return ""
+    names = dict.fromkeys(each.name or each.kind for each in found)
+    return f"from outside: {', '.join(names)}" if names else "made from text from outside"
