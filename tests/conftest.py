@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import gc
+
+# What is imported now and while tests are collected stays to the end. Looking through it for garbage again and again
+# took a fifth of the whole run.
+gc.disable()
+
 import os
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -67,11 +72,6 @@ settings.register_profile(
 )
 settings.register_profile("thorough", settings.get_profile("ci"), derandomize=False, max_examples=1000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
-
-# What is imported while tests are collected stays to the end. Looking through it for garbage again and again took a
-# fifth of the whole run.
-gc.disable()
-
 
 *_as_usual, _ = structlog.get_config()["processors"]
 _plainly = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
