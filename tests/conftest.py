@@ -34,32 +34,25 @@ from tests.world import (  # noqa: F401  fixtures for every folder
 TESTS = Path(__file__).parent
 
 ON_BOTH_DATABASES = (
-    "access",
-    "agents",
+    "agents/test_gone_instances.py",
+    "agents/test_life.py",
     "cli/test_doctor.py",
     "consciousness/recall",
-    "consciousness/test_mind.py",
     "crash",
     "cycles",
-    "forgetting",
     "inbox",
     "memory",
     "panel",
     "plans",
-    "properties",
-    "scenarios",
-    "server/test_audit.py",
-    "server/test_openings.py",
-    "server/test_statuses.py",
-    "spaces",
+    "spaces/test_posting.py",
+    "spaces/test_searching.py",
     "storage",
-    "test_checker.py",
-    "test_runtime.py",
     "test_servers.py",
 )
-"""Where SQL, locks and leases matter: these tests run on SQLite and on PostgreSQL every time.
+"""Where the database matters, its locks and leases or SQL of its own: these tests run on SQLite and on PostgreSQL.
 
-The others run on SQLite, and on both with `--all-databases`, as in `make test-all`.
+The others run on SQLite, and on both with `--all-databases`, as in `make test-all`. A test that needs PostgreSQL asks
+for `postgres_url`, whatever this list says: see tests/properties.
 """
 
 SLOW_FIRST = ("surfaces", "deploy", "crash", "web", "cli/chat", "cli", "properties", "server", "consciousness")
