@@ -420,9 +420,16 @@ class Town:
 
     async def quiet(self) -> None:
         """No agent has anything to do, nor will have. Meanwhile people answer what they are asked."""
-        while (left := await self.runtime.db.read(_unsettled, self.life.remembers))[0]:
-            for person in self.people.values() if left[1] else ():
-                await self._answer(person)
+        looked_at = -1
+        while True:
+            # Nobody else writes: without a commit, the answer is the same as before.
+            if (commits := self.runtime.db.commits) != looked_at:
+                looked_at = commits
+                unsettled, waiting = await self.runtime.db.read(_unsettled, self.life.remembers)
+                if not unsettled:
+                    return
+                for person in self.people.values() if waiting else ():
+                    await self._answer(person)
             await self.clock.sleep(1)
 
     async def _answer(self, person: Entity) -> None:

@@ -14,7 +14,15 @@ from typing import Final
 
 from playwright.async_api import Browser, Playwright, async_playwright
 
-NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+NAMES: Final = (
+    "chromium-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+)
+"""In the order of preference: the shell is the same engine without the rest of a browser, for a quarter less CPU."""
 ARGUMENTS: Final = (
     "--no-sandbox",  # tests may run as root
     "--disable-gpu",
@@ -75,9 +83,10 @@ def _install() -> None:
         return
     quietly = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     apt = ["apt-get", "-qq", "-o", "Dpkg::Use-Pty=0"]
-    if subprocess.run([*apt, "install", "-y", "chromium"], check=False, env=quietly, capture_output=True).returncode:
+    install = [*apt, "install", "-y", NAMES[0]]
+    if subprocess.run(install, check=False, env=quietly, capture_output=True).returncode:
         subprocess.run([*apt, "update"], check=False, env=quietly, capture_output=True)
-        subprocess.run([*apt, "install", "-y", "chromium"], check=False, env=quietly, capture_output=True)
+        subprocess.run(install, check=False, env=quietly, capture_output=True)
 
 
 async def _main() -> None:

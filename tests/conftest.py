@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import gc
+
+# What is imported now and while tests are collected stays to the end. Looking through it for garbage again and again
+# took a fifth of the whole run.
+gc.disable()
+
 import os
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -29,33 +34,26 @@ from tests.world import (  # noqa: F401  fixtures for every folder
 TESTS = Path(__file__).parent
 
 ON_BOTH_DATABASES = (
-    "access",
-    "agents",
+    "agents/test_gone_instances.py",
+    "agents/test_life.py",
     "cli/test_doctor.py",
     "consciousness/recall",
-    "consciousness/test_mind.py",
     "crash",
     "cycles",
-    "forgetting",
     "inbox",
     "memory",
     "panel",
     "plans",
-    "properties",
-    "scenarios",
-    "server/test_audit.py",
-    "server/test_openings.py",
-    "server/test_statuses.py",
-    "spaces",
+    "spaces/test_posting.py",
+    "spaces/test_searching.py",
     "storage",
-    "test_checker.py",
-    "test_runtime.py",
     "test_servers.py",
     "trust",
 )
-"""Where SQL, locks and leases matter: these tests run on SQLite and on PostgreSQL every time.
+"""Where the database matters, its locks and leases or SQL of its own: these tests run on SQLite and on PostgreSQL.
 
-The others run on SQLite, and on both with `--all-databases`, as in `make test-all`.
+The others run on SQLite, and on both with `--all-databases`, as in `make test-all`. A test that needs PostgreSQL asks
+for `postgres_url`, whatever this list says: see tests/properties.
 """
 
 SLOW_FIRST = ("surfaces", "deploy", "crash", "web", "cli/chat", "cli", "properties", "server", "consciousness")
@@ -68,11 +66,6 @@ settings.register_profile(
 )
 settings.register_profile("thorough", settings.get_profile("ci"), derandomize=False, max_examples=1000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
-
-# What is imported while tests are collected stays to the end. Looking through it for garbage again and again took a
-# fifth of the whole run.
-gc.disable()
-
 
 *_as_usual, _ = structlog.get_config()["processors"]
 _plainly = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)

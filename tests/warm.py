@@ -82,11 +82,13 @@ def serve(address: str) -> None:
     import select
     from importlib import import_module
 
+    gc.disable()
     for module in ("denizen.cli.up", "denizen.cli.chat.command", "denizen.cli.apply", "denizen.app"):
         import_module(module)
     for module in ("denizen.server.application", "denizen.storage.opening", "denizen.storage.migrating"):
         import_module(module)
     gc.freeze()
+    gc.enable()
     woken, waking = os.pipe()
     for end in (woken, waking):
         os.set_blocking(end, False)

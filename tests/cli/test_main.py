@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -13,7 +14,7 @@ import pytest
 
 import denizen
 from denizen import __version__
-from denizen.cli.main import COMMANDS
+from denizen.cli.main import COMMANDS, command_of, main
 from denizen.errors import DatabaseLocked
 from tests.cli.conftest import Run
 
@@ -185,3 +186,18 @@ def test_public_names_load_when_they_are_used() -> None:
         assert name in dir(denizen)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = denizen.nothing  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_garbage_is_collected_again_once_a_command_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    umask = os.umask(0o077)
+    gc.disable()
+    try:
+        command_of(COMMANDS[0])
+        assert gc.isenabled()
+        monkeypatch.setattr(sys, "argv", ["denizen", "--version"])
+        with pytest.raises(SystemExit):
+            main()
+        assert gc.isenabled(), "also where there was no command"
+    finally:
+        gc.enable()
+        os.umask(umask)

@@ -8,10 +8,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import httpx2
 from aiohttp import web
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from pydantic_ai.models import Model
 
 
 @dataclass
@@ -71,6 +74,23 @@ async def loopback() -> AsyncIterator[Loopback]:
     finally:
         state.stopped.set()
         await runner.cleanup()
+
+
+@asynccontextmanager
+async def claude(name: str = "claude-of-loopback", settings: Any = None) -> AsyncIterator[tuple[Loopback, Model]]:
+    """Anthropic's client, and a server for it."""
+    # Imported here: it is the largest of all libraries, and every worker imports the tests of all others.
+    from anthropic import AsyncAnthropic
+    from pydantic_ai.models.anthropic import AnthropicModel
+    from pydantic_ai.providers.anthropic import AnthropicProvider
+
+    async with (
+        loopback() as server,
+        AsyncAnthropic(
+            base_url=server.url, api_key="k", max_retries=0, http_client=httpx2.AsyncClient(verify=False)
+        ) as client,
+    ):
+        yield server, AnthropicModel(name, provider=AnthropicProvider(anthropic_client=client), settings=settings)
 
 
 async def _chat(request: web.Request) -> web.StreamResponse:

@@ -10,13 +10,10 @@ from typing import Any
 
 import httpx2
 import pytest
-from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
 from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, UserPromptPart
 from pydantic_ai.models import Model
-from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
-from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from denizen import Runtime, forever, scripted
@@ -25,7 +22,7 @@ from denizen.ids import AgentId
 from denizen.models import caching
 from denizen.models.openai import accelerate
 from denizen.models.request import stream
-from tests.models.loopback import Loopback, loopback
+from tests.models.loopback import Loopback, claude, loopback
 from tests.world import World
 
 ADA = AgentId("ada")
@@ -41,17 +38,6 @@ class ToLoopback(httpx2.AsyncHTTPTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         request.url = request.url.copy_with(scheme="http", host=self._to.host, port=self._to.port)
         return await super().handle_async_request(request)
-
-
-@asynccontextmanager
-async def claude() -> AsyncIterator[tuple[Loopback, Model]]:
-    async with (
-        loopback() as server,
-        AsyncAnthropic(
-            base_url=server.url, api_key="k", max_retries=0, http_client=httpx2.AsyncClient(verify=False)
-        ) as client,
-    ):
-        yield server, AnthropicModel("claude-of-loopback", provider=AnthropicProvider(anthropic_client=client))
 
 
 @asynccontextmanager

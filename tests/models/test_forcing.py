@@ -8,13 +8,10 @@ from typing import Any
 
 import httpx2
 import pytest
-from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
 from pydantic_ai.messages import ModelRequest, UserPromptPart
 from pydantic_ai.models import Model
-from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
-from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from denizen import scripted
@@ -23,22 +20,10 @@ from denizen.models.openai import accelerate
 from denizen.models.request import stream
 from denizen.tools.prebuilt import PREBUILT
 from denizen.tools.tool import Toolbox
-from tests.models.loopback import Loopback, loopback
+from tests.models.loopback import Loopback, claude, loopback
 
 TOOLS = Toolbox(PREBUILT).definitions
 NAMES = [each.name for each in TOOLS]
-
-
-@asynccontextmanager
-async def claude(named: str, settings: Any = None) -> AsyncIterator[tuple[Loopback, Model]]:
-    async with (
-        loopback() as server,
-        AsyncAnthropic(
-            base_url=server.url, api_key="k", max_retries=0, http_client=httpx2.AsyncClient(verify=False)
-        ) as client,
-    ):
-        provider = AnthropicProvider(anthropic_client=client)
-        yield server, AnthropicModel(named, provider=provider, settings=settings)
 
 
 @asynccontextmanager
@@ -66,7 +51,7 @@ async def asked(server: Loopback, model: Model) -> dict[str, Any]:
 @pytest.mark.parametrize("settings", [None, {"anthropic_thinking": {"type": "enabled", "budget_tokens": 1_024}}])
 async def test_anthropic_is_made_to_call_it_without_thinking(settings: Any) -> None:
     """It refuses a forced tool together with extended thinking."""
-    async with claude("claude-of-loopback", settings) as (server, model):
+    async with claude(settings=settings) as (server, model):
         body = await asked(server, model)
     assert body["tool_choice"]["type"] == "tool"
     assert body["tool_choice"]["name"] == "send_message"

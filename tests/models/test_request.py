@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 import pytest
-from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
 from pydantic_ai.exceptions import (
     ContentFilterError,
@@ -27,9 +26,7 @@ from pydantic_ai.messages import (
     ToolReturnPart,
     UserPromptPart,
 )
-from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
-from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.tools import ToolDefinition
 
@@ -49,7 +46,7 @@ from denizen.errors import (
 from denizen.models.openai import accelerate
 from denizen.models.request import ATTEMPTS, _parameters, retry_delay, stream, translate
 from denizen.models.scripted import scripted
-from tests.models.loopback import Failure, Loopback, loopback
+from tests.models.loopback import Failure, Loopback, claude, loopback
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -69,18 +66,18 @@ HISTORY: list[ModelMessage] = [
 
 @asynccontextmanager
 async def serving(provider: str) -> AsyncIterator[tuple[Loopback, Model]]:
-    async with loopback() as server:
-        if provider == "anthropic":
-            async with AsyncAnthropic(
-                base_url=server.url, api_key="k", max_retries=0, http_client=httpx2.AsyncClient(verify=False)
-            ) as client:
-                yield server, AnthropicModel("claude-of-loopback", provider=AnthropicProvider(anthropic_client=client))
-        else:
-            async with AsyncOpenAI(
-                base_url=f"{server.url}/v1", api_key="k", max_retries=0, http_client=httpx2.AsyncClient(verify=False)
-            ) as client:
-                kind = OpenAIChatModel if provider == "chat" else OpenAIResponsesModel
-                yield server, accelerate(kind("gpt-5", provider=OpenAIProvider(openai_client=client)))
+    if provider == "anthropic":
+        async with claude() as (server, model):
+            yield server, model
+        return
+    async with (
+        loopback() as server,
+        AsyncOpenAI(
+            base_url=f"{server.url}/v1", api_key="k", max_retries=0, http_client=httpx2.AsyncClient(verify=False)
+        ) as client,
+    ):
+        kind = OpenAIChatModel if provider == "chat" else OpenAIResponsesModel
+        yield server, accelerate(kind("gpt-5", provider=OpenAIProvider(openai_client=client)))
 
 
 async def ask(model: Model, **kwargs: Any) -> ModelResponse:

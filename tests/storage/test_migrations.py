@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, LiteralString, cast
 
@@ -36,15 +36,31 @@ def migrate(url: str, to: str = migrating.HEAD) -> None:
         migrating.migrate_postgresql(url, to)
 
 
-def query(url: str, text: str, /, **params: Any) -> list[dict[str, Any]]:
-    """Rows, as the driver gives them."""
+Query = Callable[..., list[dict[str, Any]]]
+"""Gives the rows of a statement and its parameters, as the driver gives them."""
+
+
+@contextmanager
+def connected(url: str) -> Iterator[Query]:
+    """Statements on one connection: to make one takes longer than most statements."""
     if url.startswith("sqlite"):
-        with closing(sqlite.connect(Path(url.removeprefix("sqlite:///")))) as connection:
-            connection.row_factory = sqlite3.Row
-            return [dict(row) for row in connection.execute(text, params)]
+        with closing(sqlite.connect(Path(url.removeprefix("sqlite:///")))) as file:
+            file.row_factory = sqlite3.Row
+            yield lambda text, /, **params: [dict(row) for row in file.execute(text, params)]
+        return
     with psycopg.connect(url, autocommit=True) as connection:
-        cursor = connection.cursor(row_factory=dict_row).execute(cast("LiteralString", text), params or None)
-        return cursor.fetchall() if cursor.description else []
+
+        def ask(text: str, /, **params: Any) -> list[dict[str, Any]]:
+            cursor = connection.cursor(row_factory=dict_row).execute(cast("LiteralString", text), params or None)
+            return cursor.fetchall() if cursor.description else []
+
+        yield ask
+
+
+def query(url: str, text: str, /, **params: Any) -> list[dict[str, Any]]:
+    """The rows of one statement."""
+    with connected(url) as ask:
+        return ask(text, **params)
 
 
 def fixture_rows(revision: str) -> list[tuple[str, dict[str, Any]]]:
@@ -53,13 +69,14 @@ def fixture_rows(revision: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 def load(url: str, rows: list[tuple[str, dict[str, Any]]]) -> None:
-    for table, row in rows:
-        marks = [mark(url, name) for name in row]
-        query(url, f'INSERT INTO "{table}" ({", ".join(row)}) VALUES ({", ".join(marks)})', **row)
-    if url.startswith("postgresql"):
-        # Rows that came with their number did not move the counter that gives the next one.
-        for table in {table for table, row in rows if "number" in row and table != "cycles"}:
-            query(url, f"SELECT setval(pg_get_serial_sequence('{table}', 'number'), max(number)) FROM {table}")
+    with connected(url) as ask:
+        for table, row in rows:
+            marks = [mark(url, name) for name in row]
+            ask(f'INSERT INTO "{table}" ({", ".join(row)}) VALUES ({", ".join(marks)})', **row)
+        if url.startswith("postgresql"):
+            # Rows that came with their number did not move the counter that gives the next one.
+            for table in {table for table, row in rows if "number" in row and table != "cycles"}:
+                ask(f"SELECT setval(pg_get_serial_sequence('{table}', 'number'), max(number)) FROM {table}")
 
 
 def tables(url: str) -> set[str]:
@@ -80,12 +97,13 @@ async def test_a_life_stored_by_an_older_version_is_whole(revision: str, databas
 
     database = await opening(database_url)
 
-    for table, row in rows:
-        wanted = " AND ".join(
-            f"{name} IS NULL" if row[name] is None else f"{name} = {mark(database_url, name)}" for name in row
-        )
-        given = {name: value for name, value in row.items() if value is not None}
-        assert len(query(database_url, f'SELECT 1 FROM "{table}" WHERE {wanted}', **given)) == 1, (table, row)
+    with connected(database_url) as ask:
+        for table, row in rows:
+            wanted = " AND ".join(
+                f"{name} IS NULL" if row[name] is None else f"{name} = {mark(database_url, name)}" for name in row
+            )
+            given = {name: value for name, value in row.items() if value is not None}
+            assert len(ask(f'SELECT 1 FROM "{table}" WHERE {wanted}', **given)) == 1, (table, row)
     await database.write(put, "new")
     assert "new" in await everything(database)
 
@@ -94,10 +112,10 @@ def mark(url: str, name: str) -> str:
     return f":{name}" if url.startswith("sqlite") else f"%({name})s"
 
 
-@pytest.mark.parametrize("revision", migrating.REVISIONS)
-def test_a_fixture_has_rows_of_every_table_of_its_time(revision: str, sqlite_url: str) -> None:
-    migrate(sqlite_url, revision)
-    assert {table for table, _ in fixture_rows(revision)} == tables(sqlite_url)
+def test_a_fixture_has_rows_of_every_table_of_its_time(sqlite_url: str) -> None:
+    for revision in migrating.REVISIONS:
+        migrate(sqlite_url, revision)
+        assert {table for table, _ in fixture_rows(revision)} == tables(sqlite_url), revision
 
 
 def test_every_step_is_known_and_leads_to_the_next() -> None:
@@ -137,39 +155,36 @@ def make_empty(database_url: str, tmp_path: Path) -> Iterator[Callable[[], str]]
 
 def structure(url: str) -> dict[str, Any]:
     """Tables with their columns, keys, constraints and indexes, without regard to the order of columns."""
-    return {
-        table: (_sqlite_table if url.startswith("sqlite") else _postgresql_table)(url, table) for table in tables(url)
-    }
+    described = _sqlite_table if url.startswith("sqlite") else _postgresql_table
+    with connected(url) as ask:
+        return {table: described(ask, table) for table in tables(url)}
 
 
-def _sqlite_table(url: str, table: str) -> list[Any]:
-    columns = query(url, 'SELECT name, type, "notnull", dflt_value, pk FROM pragma_table_info(:t)', t=table)
-    parents = query(url, 'SELECT "table", "from", "to", on_delete FROM pragma_foreign_key_list(:t)', t=table)
-    indexes = query(
-        url,
+def _sqlite_table(ask: Query, table: str) -> list[Any]:
+    columns = ask('SELECT name, type, "notnull", dflt_value, pk FROM pragma_table_info(:t)', t=table)
+    parents = ask('SELECT "table", "from", "to", on_delete FROM pragma_foreign_key_list(:t)', t=table)
+    indexes = ask(
         "SELECT CASE origin WHEN 'c' THEN list.name END AS name, \"unique\", origin, partial, master.sql,"
         " (SELECT group_concat(name) FROM pragma_index_info(list.name)) AS columns"
         " FROM pragma_index_list(:t) AS list LEFT JOIN sqlite_master AS master ON master.name = list.name",
         t=table,
     )
-    kind = query(url, "SELECT wr FROM pragma_table_list WHERE name = :t", t=table)
+    kind = ask("SELECT wr FROM pragma_table_list WHERE name = :t", t=table)
     return [kind, *(sorted(map(str, part)) for part in (columns, parents, indexes))]
 
 
-def _postgresql_table(url: str, table: str) -> list[Any]:
-    columns = query(
-        url,
+def _postgresql_table(ask: Query, table: str) -> list[Any]:
+    columns = ask(
         "SELECT column_name, data_type, is_nullable, column_default FROM information_schema.columns"
         " WHERE table_schema = 'public' AND table_name = %(t)s",
         t=table,
     )
-    constraints = query(
-        url,
+    constraints = ask(
         "SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint"
         " WHERE conrelid = %(t)s::regclass AND contype <> 'n'",
         t=table,
     )
-    indexes = query(url, "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' AND tablename = %(t)s", t=table)
+    indexes = ask("SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' AND tablename = %(t)s", t=table)
     return [sorted(map(str, part)) for part in (columns, constraints, indexes)]
 
 

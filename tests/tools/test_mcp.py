@@ -1,4 +1,8 @@
-"""MCP servers, real ones in processes of their own: what they offer, what calls tell, and how they come and go."""
+"""MCP servers in processes of their own: what they offer, what calls tell, and how they come and go.
+
+What is said to them and what they answer is tested with a server made with the official library as well (`real`). To
+import that takes a second, so tests that are about programs, however they speak, start one that imports nothing.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +32,8 @@ from denizen.tools.settings import McpServer
 from denizen.tools.tool import Occasion, OutsideTool
 from tests.servers import free_port
 
-PROGRAM = str(Path(__file__).with_name("mcp_server.py"))
+REAL = str(Path(__file__).with_name("mcp_server.py"))
+LIGHT = str(Path(__file__).with_name("mcp_light.py"))
 OCCASION = Occasion(AgentId("agent"), CycleId("cycle"), 0, 0, "")
 
 
@@ -58,9 +63,12 @@ def alive(pid: int) -> bool:
     return True
 
 
-def program(folder: Path, **settings: Any) -> McpServer:
+def program(folder: Path, *, real: bool = False, **settings: Any) -> McpServer:
     env = {"FOLDER": str(folder), **settings.pop("env", {})}
-    return McpServer(command=sys.executable, args=(PROGRAM,), env=env, **settings)
+    return McpServer(command=sys.executable, args=(REAL,) if real else ("-I", "-S", LIGHT), env=env, **settings)
+
+
+either = pytest.mark.parametrize("real", [True, False], ids=["real", "light"])
 
 
 async def offered(connections: McpConnections, server: McpServer, **secrets: str) -> dict[str, OutsideTool]:
@@ -81,8 +89,9 @@ async def gone(connections: McpConnections) -> None:
 # What is offered
 
 
-async def test_a_program_offers_its_tools_and_carries_them_out(connections: McpConnections, tmp_path: Path):
-    tools = await offered(connections, program(tmp_path, seconds=7, on_crash="retry", visible=True))
+@either
+async def test_a_program_offers_its_tools_and_carries_them_out(connections: McpConnections, tmp_path: Path, real: bool):
+    tools = await offered(connections, program(tmp_path, real=real, seconds=7, on_crash="retry", visible=True))
     add = tools["add"]
     assert add.definition.description == "Add two numbers."
     assert add.definition.parameters_json_schema["required"] == ["a", "b"]
@@ -108,13 +117,14 @@ async def test_a_name_that_is_taken_is_left_out(connections: McpConnections, tmp
     assert names.count("add") == names.count("long") == 1
 
 
+@either
 async def test_a_pattern_that_cannot_be_used_is_not_checked_and_an_unusable_schema_is_left_out(
-    connections: McpConnections, tmp_path: Path
+    connections: McpConnections, tmp_path: Path, real: bool
 ):
     """The model is still shown the pattern, and the server still checks it."""
     with structlog.testing.capture_logs() as logs:
-        tools = await offered(connections, program(tmp_path))
-        await offered(connections, program(tmp_path))
+        tools = await offered(connections, program(tmp_path, real=real))
+        await offered(connections, program(tmp_path, real=real))
     assert "elsewhere" not in tools
     assert "(?!" in tools["mail"].definition.parameters_json_schema["properties"]["to"]["pattern"]
     assert await use(tools["mail"], to="noor@example.com") == "mailed to noor@example.com"
@@ -136,9 +146,10 @@ async def test_equal_settings_share_one_program_and_other_secrets_do_not(connect
 # Calls
 
 
-async def test_a_call_tells_what_came_of_it(connections: McpConnections, tmp_path: Path):
+@either
+async def test_a_call_tells_what_came_of_it(connections: McpConnections, tmp_path: Path, real: bool):
     """Wrong arguments are refused, failures are failures, long texts are cut, what is no text is named."""
-    tools = await offered(connections, program(tmp_path))
+    tools = await offered(connections, program(tmp_path, real=real))
     with pytest.raises(InvalidInput, match=r'add was not called.*"b" is a required property'):
         tools["add"].check('{"a": 1}')
     with pytest.raises(InvalidInput, match='is not of type "integer"'):
@@ -220,9 +231,12 @@ async def told(tool: OutsideTool) -> str:
     return str(failed.value)
 
 
-async def test_a_call_that_is_given_up_leaves_the_connection_whole(connections: McpConnections, tmp_path: Path):
+@either
+async def test_a_call_that_is_given_up_leaves_the_connection_whole(
+    connections: McpConnections, tmp_path: Path, real: bool
+):
     os.mkfifo(tmp_path / "bell")
-    tools = await offered(connections, program(tmp_path))
+    tools = await offered(connections, program(tmp_path, real=real))
     call = asyncio.create_task(use(tools["hang"]))
     assert await asyncio.to_thread((tmp_path / "bell").read_text) == "rung"
     call.cancel()
@@ -256,7 +270,7 @@ async def test_a_server_that_cannot_be_reached_is_left_out_and_tried_again_later
     server = McpServer(command=str(path), env={"FOLDER": str(tmp_path)})
     with structlog.testing.capture_logs() as logs:
         assert await offered(connections, server) == {}
-        path.write_text(f"#!/bin/sh\nexec {sys.executable} {PROGRAM}\n")
+        path.write_text(f"#!/bin/sh\nexec {sys.executable} -I -S {LIGHT}\n")
         path.chmod(0o755)
         assert await offered(connections, server) == {}, "it is left alone for a while"
     assert [each["tools_known"] for each in logs if each["event"] == "mcp server unreachable"] == [False]
@@ -302,7 +316,7 @@ async def test_nothing_is_started_after_the_end(tmp_path: Path):
 @asynccontextmanager
 async def serving(folder: Path, port: int) -> AsyncIterator[str]:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, PROGRAM, str(port), env={**os.environ, "FOLDER": str(folder)}, stderr=asyncio.subprocess.PIPE
+        sys.executable, REAL, str(port), env={**os.environ, "FOLDER": str(folder)}, stderr=asyncio.subprocess.PIPE
     )
     try:
         assert process.stderr is not None
@@ -370,11 +384,22 @@ async def test_a_server_that_is_killed_in_the_middle_of_a_call_leaves_the_outcom
     assert "Whether it did what was asked is unknown." in call.result()
 
 
-async def test_a_server_at_a_private_address_is_refused_unless_allowed(connections: McpConnections, tmp_path: Path):
-    async with serving(tmp_path, free_port()) as url:
+async def test_a_server_at_a_private_address_is_refused_unless_allowed(connections: McpConnections):
+    """Nothing is sent to it, and it is not even connected to."""
+    called: list[str] = []
+
+    async def hear(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        called.append("connected")
+        writer.close()
+
+    async with await asyncio.start_server(hear, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
         with structlog.testing.capture_logs() as logs:
             assert await offered(connections, McpServer(url=url)) == {}
-    assert "127.0.0.1 is not on the public internet" in logs[-1]["error"]
+        assert "127.0.0.1 is not on the public internet" in logs[-1]["error"]
+        assert called == []
+        assert await offered(connections, McpServer(url=url, allow_private=("127.0.0.1",))) == {}
+        assert called
 
 
 async def test_a_session_that_the_server_has_forgotten_was_surely_not_served():
