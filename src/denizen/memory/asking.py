@@ -87,6 +87,8 @@ class Reserved:
     """The id of the reservation; None where nothing is limited, or it was refused."""
     refused: str = ""
     """Why there is no room for the request, if there is none."""
+    held: object = None
+    """Held until the request is answered."""
 
 
 @dataclass(frozen=True, slots=True)
