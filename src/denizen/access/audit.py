@@ -52,6 +52,7 @@ ACTIONS: Final[Mapping[str, Action]] = {
     "revoke_token": Action("tokens", "revoked an access token of"),
     "create_login": Action("tokens", "created a login link for"),
     "open_session": Action("tokens", "signed in"),
+    "failed_sign_in": Action("tokens", "failed to sign in"),
     "set_key": Action("keys", "saved the key"),
     "delete_key": Action("keys", "deleted the key"),
     "create_webhook": Action("webhooks", "created a webhook of"),
@@ -74,7 +75,7 @@ ACTIONS: Final[Mapping[str, Action]] = {
     "forget_memory": Action("forgetting", "had a memory forgotten"),
     "open_private_space": Action("private spaces", "opened a private space"),
 }
-"""By the name of the operation."""
+"""By the name of the operation. A failed sign-in has none: it may fail at any of them."""
 
 
 @dataclass(frozen=True, slots=True)
