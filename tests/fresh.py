@@ -147,9 +147,10 @@ def started(
     deadline_seconds: float = 300,
     passing: Sequence[str] = (),
     settings: Mapping[str, str] | None = None,
+    finds_port: bool = False,
 ) -> Iterator[House]:
     """Denizen runs inside, with these variables of ours and these settings; it is told to stop on leaving, and has
-    stopped afterwards."""
+    stopped afterwards. With `finds_port`, the command names the port, and the server says which it is."""
     port = free_port()
     output = home.parent / f"{home.name}.out"
     # Nothing of the machine's own environment but what a shell has, and whom it trusts: no keys, no settings.
@@ -165,6 +166,9 @@ def started(
         )
     house = House(process, home, port, output)
     try:
+        if finds_port:
+            until(lambda: (home / "address").exists() or process.poll() is not None, deadline_seconds)
+            house = House(process, home, int((home / "address").read_text().rpartition(":")[2]), output)
         until(lambda: house.is_up() or process.poll() is not None, deadline_seconds)
         assert process.poll() is None, output.read_text()
         yield house

@@ -186,3 +186,22 @@ def test_the_name_of_a_folders_token_is_one_that_tokens_may_have() -> None:
     for home in (Path("/h"), Path("/" + "long/" * 60 + "end"), Path("/odd\nname\udcff")):
         assert check_name(token_name(home)) == token_name(home)
     assert token_name(Path("/" + "long/" * 60 + "end")).endswith("long/end")
+
+
+def test_other_commands_find_the_port_of_the_running_server(run: Run, environ: dict[str, str], tmp_path: Path) -> None:
+    """Which may not be the configured one. When it has ended, or was killed, the settings say where it would be."""
+    home, configured = Path(environ["DENIZEN_HOME"]), f"http://127.0.0.1:{environ['DENIZEN_PORT']}"
+
+    def printed() -> str:
+        return run("login").stdout.partition("/login#")[0]
+
+    with started([*UP, "--port", "0"], ROOT, home, settings={"DENIZEN_MODEL": "demo"}, finds_port=True) as house:
+        running = f"http://127.0.0.1:{house.port}"
+        assert running != configured
+        assert printed() == running
+        assert f"answers on {running}" in run("doctor").stdout
+        assert "Ada" in run("chat", "@ada", "--once", "Hello").stdout
+    assert printed() == configured
+    (home / "address").write_text(f"http://127.0.0.1:{free_port()}\n")
+    assert printed() == configured, "nothing answers there"
+    assert list(tmp_path.glob("home/address")) != []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from decimal import Decimal
@@ -13,14 +14,14 @@ import pytest
 from denizen import forever, reply, scripted
 from denizen.agents.files import Source, read
 from denizen.agents.registry import Agent
-from denizen.cycles import ledger
-from denizen.cycles.budgets import BudgetSettings
+from denizen.cycles import budgets, ledger
+from denizen.cycles.budgets import BudgetSettings, Refusal
 from denizen.cycles.ledger import Charge
-from denizen.cycles.server_budget import used_today
-from denizen.errors import NotFound, PriceUnknown
+from denizen.cycles.server_budget import ServerBudget, ServerCall, used_today
+from denizen.errors import BudgetSpent, NotFound, PriceUnknown
 from denizen.ids import CycleId, new_id
 from denizen.inbox import statuses
-from denizen.models.prices import Price
+from denizen.models.prices import Price, Usage
 from denizen.models.scripted import ScriptedModel
 from tests.databases import with_tables
 from tests.portability.files import written
@@ -139,6 +140,80 @@ async def test_what_was_used_today_is_added_up(ready_url: str) -> None:
         await spend(world, ada, tokens=30, micros=2)
         used = await world.denizen.db.read(used_today)
         assert (used.tokens, used.micros) == (30, 2)
+
+
+async def agents_that_call(world: World, used: int, count: int = 8) -> list[Agent]:
+    """Agents that are about to make a call; so much has been used today."""
+    agents = [await world.agent(f"Agent {number}", model=from_a_provider()) for number in range(count)]
+    await spend(world, agents[0], tokens=used)
+    return agents
+
+
+async def begin_call(world: World, agent: Agent, budget: ServerBudget) -> ServerCall | None:
+    """A call of 10,000 tokens that is under way as long as this is held; None: it was refused."""
+    db, most = world.denizen.db, Usage(9_000, 1_000)
+    call = await budget.begin(db, world.clock, "acme:m", from_a_provider(), most)
+    under = call.allowance(None, agent.entity.organization_id)
+    if under is None:
+        return call
+    refused = await db.write(budgets.reserve_beside, agent.id, under, call.need)
+    return None if isinstance(refused, Refusal) else call
+
+
+def a_budget(tokens: int) -> ServerBudget:
+    return ServerBudget(BudgetSettings(tokens_per_day=tokens), {})
+
+
+@pytest.mark.parametrize(("used", "granted"), [(0, 8), (10_000, 8), (45_000, 5), (60_000, 4), (95_000, 0)])
+async def test_calls_at_once_do_not_pass_it(ready_url: str, used: int, granted: int) -> None:
+    """Whether they begin before half of it is used or after: eight calls of 10,000 tokens, and a limit of 100,000."""
+    async with open_world(ready_url) as world:
+        agents, budget = await agents_that_call(world, used), a_budget(100_000)
+        calls = await asyncio.gather(*(begin_call(world, each, budget) for each in agents))
+        assert len([each for each in calls if each is not None]) == granted
+
+
+async def test_calls_that_began_before_the_last_look_still_count(ready_url: str) -> None:
+    """A call may take longer than half a minute: until it is paid, it counts. When it is, what it did use counts."""
+    async with open_world(ready_url) as world:
+        agents, budget = await agents_that_call(world, 0), a_budget(100_000)
+        long_calls = [await begin_call(world, each, budget) for each in agents[:4]]
+        await spend(world, agents[0], tokens=50_000)
+        world.clock.advance(31)
+        later = [await begin_call(world, each, budget) for each in agents[4:]]
+        assert [each is not None for each in later] == [True, False, False, False]
+        long_calls.clear()
+        assert await begin_call(world, agents[5], budget) is not None
+
+
+async def test_each_further_instance_passes_it_by_half_at_most(ready_url: str) -> None:
+    """Two more instances begin as much as they can while they believe that nothing is used."""
+    async with open_world(ready_url) as world:
+        agents, budgets_of_instances = await agents_that_call(world, 0, 20), [a_budget(100_000) for _ in range(3)]
+        calls: list[ServerCall] = []
+        for agent in agents:
+            for budget in budgets_of_instances:
+                call = await begin_call(world, agent, budget)
+                calls += [] if call is None else [call]
+        assert 100_000 < sum(each.need.tokens for each in calls) <= 200_000
+
+
+async def test_calls_of_panels_and_of_triage_are_under_it(ready_url: str) -> None:
+    async with limited(ready_url, tokens_per_day=200_000) as world:
+        model = from_a_provider(*["Never said."] * 5)
+        world.denizen.models.register("m", model)
+        ada = await world.agent("Ada", model=from_a_provider(), cycle={"triage": {"model": "m"}})
+        noor = await world.person("Noor")
+        panel = await world.denizen.create_panel("Board", [noor], advisors=["Seth"], model="m")
+        await spend(world, ada, tokens=199_999)
+        turn = await world.denizen.ask_panel(panel, noor, "Hello?")
+        home = await world.space("Home", noor, ada, await world.agent("Bo"))
+        await world.say(noor, "Hello all", home)
+        await world.run()
+        assert [each.error_code for each in (await world.denizen.round(turn)).replies] == ["budget_spent"]
+        with pytest.raises(BudgetSpent):
+            await world.denizen.suggest_advisors(panel, "Tea")
+        assert model.requests == []
 
 
 BO = """

@@ -374,7 +374,7 @@ WORDLESS = {
     "id", "agent_id", "space_id", "cycle_id", "entity_id", "organization_id", "author_id", "message_id", "event_id",
     "kind", "state", "status", "type", "role", "attention", "outcome", "stop_reason", "tool", "mode", "model",
     "reply_to", "holder", "runner", "on_crash", "digest", "settled_by", "active_space_id", "owner_id", "zone",
-    "held_by", "held_told", "shortened", "schedule", "scheme", "sealed", "embedder", "speaker_id", "subject_id",
+    "held_by", "shortened", "schedule", "scheme", "sealed", "embedder", "speaker_id", "subject_id",
     "by_id", "receipt", "from_space_id", "to_space_id", "settings", "tools", "voice", "part", "asked_by", "round_id",
     "colour", "error_code", "reader_id", "user_id", "owner", "scope", "category", "hash", "sources", "superseded_by",
     "policy", "person_id", "preset", "mood", "skill", "complexity", "counters", "metaprompt", "cause",

@@ -137,3 +137,15 @@ def test_an_error_that_has_no_words_is_told_all_the_same() -> None:
     assert explain([Failure("a", "Seth", "internal", "default")])[1] == (
         "Seth could not answer: the provider gave no usable answer. Try again."
     )
+
+
+async def test_a_panel_of_another_organization_does_not_use_models_of_python_programs(world: World) -> None:
+    """They were handed over for an agent of the first one, on whose account they may be."""
+    ada = await world.agent("Ada", "Never said.")
+    other = await world.denizen.create_organization("Other")
+    noor = await world.person("Noor", organization=other)
+    panel = await world.denizen.create_panel("Board", [noor], model="python:ada", organization=other)
+    await world.denizen.ask_panel(panel, noor, "Hello?")
+    await world.run()
+    assert [cause for cause, _ in await shown(world, panel)] == ["model"]
+    assert world.model(ada).requests == []

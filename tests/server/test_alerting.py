@@ -1,4 +1,4 @@
-"""Owners are told of an agent's trouble once for each cause: in its stream, and by a webhook."""
+"""Owners are told of an agent's or a panel's trouble once for each cause: in a stream, and by a webhook."""
 
 from __future__ import annotations
 
@@ -7,16 +7,22 @@ import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
+from pydantic_ai.messages import ModelMessage
 
 from denizen.access.signatures import verify
 from denizen.agents.registry import Agent
 from denizen.clock import SECOND
+from denizen.errors import ModelKeyRejected, ModelRejected
 from denizen.inbox import parking, statuses
 from denizen.inbox.statuses import ParkingCause
+from denizen.models.scripted import Info, Turn
+from denizen.panel.panels import Panel
 from denizen.server.alerting import Receiver, keep_telling, tell
 from denizen.storage.database import Tx
+from tests.panel.test_rounds import a_panel, echoing, voices
 from tests.server.conftest import House
 from tests.world import World
 
@@ -161,3 +167,84 @@ async def test_trouble_is_looked_for_until_the_server_stops(small_world: World) 
             stop.set()
             await telling
     assert world.clock.now() % SECOND == 0
+
+
+async def panel_of(world: World, fails: list[bool], *, private: bool = False) -> tuple[Any, Any, Panel]:
+    """An owner, a member with a panel in which the key is rejected as long as `fails` says so, and that panel."""
+
+    def answer(who: str, messages: list[ModelMessage], info: Info) -> Turn:
+        return ModelKeyRejected("401") if fails[0] else echoing(who, messages, info)
+
+    owner = await world.person("Owner")
+    noor, panel = await a_panel(world, voices(answer), "Seth", "Buber", private=private)
+    return owner, noor, panel
+
+
+async def test_owners_are_told_once_that_nobody_can_answer_in_a_panel(house: House) -> None:
+    """However often it is asked again; and again when it begins anew. The owner is not in the panel."""
+    world, fails = house.world, [True]
+    owner, noor, panel = await panel_of(world, fails)
+    reason = "the provider rejected the API key. Check it under Administration › Keys, then try again."
+    async with inbox() as theirs, house.listen(owner, "/api/stream") as stream:
+        await stream.until("ready")
+        receiver = Receiver(theirs.url, SECRET, ("127.0.0.1",))
+        async with receiver.outbound:
+            turn = await world.denizen.ask_panel(panel, noor, "Hello?")
+            await world.run()
+            await tell(world.denizen, receiver)
+            for _ in range(2):
+                await world.denizen.retry_round(turn)
+                await tell(world.denizen, receiver)
+                await world.run()
+                await tell(world.denizen, receiver)
+            assert theirs.causes == ["key"]
+            [told] = [each.data for each in await stream.until("notice") if each.name == "notice"]
+            assert (told["kind"], told["text"]) == ("panel_trouble", f"Nobody can answer in the panel Board: {reason}")
+            health = (await house.call("GET", "/api/health", owner)).json()
+            assert ("panels_unable", told["text"]) in [(each["code"], each["text"]) for each in health["alerts"]]
+            fails[0] = False
+            await world.denizen.retry_round(turn)
+            await world.run()
+            await tell(world.denizen, receiver)
+            fails[0] = True
+            await world.denizen.ask_panel(panel, noor, "And now?")
+            await world.run()
+            await tell(world.denizen, receiver)
+            assert theirs.causes == ["key", "key"]
+    assert json.loads(theirs.got[0][1]) == {
+        "type": "panel.trouble",
+        "panel": {"id": panel.id, "name": "Board"},
+        "cause": "key",
+        "text": f"Nobody can answer in the panel Board: {reason}",
+        "since": "2026-01-05T09:00:00+00:00",
+        "server": world.denizen.public_url,
+    }
+
+
+async def test_the_name_of_a_private_panel_is_not_told(house: House) -> None:
+    world = house.world
+    owner, noor, panel = await panel_of(world, [True], private=True)
+    async with inbox() as theirs:
+        receiver = Receiver(theirs.url, None, ("127.0.0.1",))
+        async with receiver.outbound:
+            await world.denizen.ask_panel(panel, noor, "Hello?")
+            await world.run()
+            await tell(world.denizen, receiver)
+        health = (await house.call("GET", "/api/health", owner)).text
+    told = json.loads(theirs.got[0][1])
+    assert told["panel"] == {"id": panel.id, "name": None}
+    assert told["text"].startswith("Nobody can answer in a private panel: the provider rejected the API key.")
+    assert "Nobody can answer in a private panel" in health
+    assert "Board" not in health
+
+
+async def test_passing_trouble_in_a_panel_is_not_told_to_owners(small_world: World) -> None:
+    world = small_world
+    noor, panel = await a_panel(world, voices(lambda *_: ModelRejected("no")), "Seth")
+    async with inbox() as theirs:
+        receiver = Receiver(theirs.url, None, ("127.0.0.1",))
+        async with receiver.outbound:
+            await world.denizen.ask_panel(panel, noor, "Hello?")
+            await world.run()
+            await tell(world.denizen, receiver)
+    assert theirs.got == []

@@ -15,13 +15,16 @@ from sqlalchemy import func, select
 
 from denizen.access import audit, roles
 from denizen.app import Runtime
+from denizen.clock import ManualClock
 from denizen.server.application import create_app
+from denizen.server.context import Limits
+from denizen.server.failed_sign_ins import FailedSignIns
 from denizen.server.permissions import permissions
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import audit as audit_table
 from tests.server import small_town
 from tests.server.conftest import SEALED_WITH, Built, House, served
-from tests.world import UNHURRIED, open_world
+from tests.world import UNHURRIED, World, open_world
 
 NOT_AUDITED = {
     # What people say to each other and to agents, and where.
@@ -56,7 +59,7 @@ def test_every_operation_that_changes_something_is_audited_or_listed() -> None:
     known = set(audit.ACTIONS) | NOT_AUDITED
     assert sorted(each.operation for each in WRITING if each.operation not in known) == []
     assert not set(audit.ACTIONS) & NOT_AUDITED
-    operations = {each.operation for each in permissions(create_app(Runtime()))}
+    operations = {each.operation for each in permissions(create_app(Runtime()))} | {"failed_sign_in"}
     assert sorted((set(audit.ACTIONS) | NOT_AUDITED) - operations) == sorted(BY_AGENTS)
 
 
@@ -131,7 +134,7 @@ async def test_each_audited_operation_writes_one_entry(built: Built, tmp_path: P
             assert (row[0], row[1]) == (each.operation, audit.ACTIONS[each.operation].kind)
             assert row[2] is not None, each.operation
             asked[each.operation] += 1
-            # What is refused writes nothing.
+            # What is refused writes nothing; but a link that was used up is a failed sign-in.
             refused = await house.client.request(
                 each.method,
                 small_town.filled(each.path, town.elsewhere, "owner"),
@@ -140,10 +143,12 @@ async def test_each_audited_operation_writes_one_entry(built: Built, tmp_path: P
                 json=body,
             )
             if refused.status_code >= 400:
-                assert await world.denizen.db.read(_entries) == before + 1, each.operation
+                assert await world.denizen.db.read(_entries) == before + 1 + (each.operation == "open_session"), (
+                    each.operation
+                )
         written = await world.denizen.db.read(_all)
     assert wrong == []
-    assert len(asked) >= len(set(audit.ACTIONS) - BY_AGENTS) - 4
+    assert len(asked) >= len(set(audit.ACTIONS) - BY_AGENTS) - 5
     assert "canary" not in written
 
 
@@ -200,6 +205,91 @@ async def test_the_log_is_read_page_by_page_and_by_person_kind_and_time(house: H
     lines = (await house.call("GET", "/api/audit/export", noor)).text.splitlines()
     assert [json.loads(line)["action"] for line in lines] == [each[0] for each in everything]
     assert json.loads(lines[1])["detail"] == {"before": {"tokens_per_day": 1_000}, "after": {"tokens_per_day": 2_000}}
+
+
+async def sign_in_with(house: House, secret: str, way: str) -> int:
+    """The status of signing in with this secret: as a token, or with a link."""
+    if way == "token":
+        return (await house.call("GET", "/api/me", headers={"Authorization": f"Bearer {secret}"})).status_code
+    return (await house.call("POST", "/api/session", json={"secret": secret})).status_code
+
+
+@pytest.mark.parametrize("way", ["token", "login link"])
+async def test_failed_sign_ins_are_audited(house: House, way: str) -> None:
+    noor = await house.world.person("Noor")
+    assert await sign_in_with(house, "dz_guessed", way) == 401
+    [entry] = (await house.call("GET", "/api/audit", noor)).json()["entries"]
+    assert (entry["action"], entry["kind"], entry["by"], entry["subject"]) == ("failed_sign_in", "tokens", None, None)
+    assert entry["detail"] == {"address": "127.0.0.1", "attempts_this_hour": 1}
+    assert "guessed" not in await house.world.denizen.db.read(_all)
+
+
+async def test_a_revoked_token_that_is_used_is_audited_for_its_owner(house: House) -> None:
+    noor = await house.world.person("Noor")
+    made = (await house.call("POST", "/api/tokens", noor, json={"name": "Builds"})).json()
+    assert (await house.call("DELETE", f"/api/tokens/{made['token']['id']}", noor)).status_code == 204
+    assert await sign_in_with(house, made["secret"], "token") == 401
+    entry = (await house.call("GET", "/api/audit", noor)).json()["entries"][0]
+    assert (entry["action"], entry["subject_id"], entry["detail"]["token"]) == (
+        "failed_sign_in",
+        noor.id,
+        made["token"]["id"],
+    )
+
+
+async def test_a_flood_of_failed_sign_ins_makes_few_entries(world: World) -> None:
+    """By address the first, the tenth, the hundredth of an hour; all addresses together a hundred."""
+    noor = await world.person("Noor")
+    async with served(world, limits=Limits(failed_logins_per_minute=0)) as house:
+        for attempt in range(120):
+            assert await sign_in_with(house, f"dz_guessed_{attempt}", "token") == 401
+        entries = (await house.call("GET", "/api/audit", noor)).json()["entries"]
+        assert [each["detail"]["attempts_this_hour"] for each in entries] == [100, 10, 1]
+        world.clock.advance(3_600)
+        await sign_in_with(house, "dz_guessed", "token")
+        entries = (await house.call("GET", "/api/audit", noor)).json()["entries"]
+        assert [each["detail"]["attempts_this_hour"] for each in entries] == [1, 100, 10, 1]
+
+
+def test_addresses_without_number_make_a_hundred_entries_an_hour() -> None:
+    clock = ManualClock()
+    failed = FailedSignIns(clock)
+    assert [failed.count(f"2001:db8::{number:x}") for number in range(300)] == [1] * 100 + [None] * 200
+    clock.advance(3_600)
+    assert failed.count("2001:db8::1") == 1
+
+
+async def test_a_session_that_has_ended_is_not_a_failed_sign_in(house: House) -> None:
+    noor = await house.world.person("Noor")
+    link = (await house.call("POST", "/api/logins", noor, json={})).json()["secret"]
+    opened = await house.call("POST", "/api/session", json={"secret": link})
+    cookie = opened.headers["set-cookie"].partition(";")[0]
+    headers = {"Cookie": cookie, "Denizen-Page-Key": opened.json()["page_key"]}
+    assert (await house.call("GET", "/api/me", headers=headers)).status_code == 200
+    assert (await house.call("DELETE", f"/api/tokens/{opened.json()['id']}", noor)).status_code == 204
+    assert (await house.call("GET", "/api/me", headers=headers)).status_code == 401
+    entries = (await house.call("GET", "/api/audit", noor)).json()["entries"]
+    assert [each["action"] for each in entries] == ["revoke_token", "open_session", "create_login"]
+
+
+async def test_whoever_gets_a_token_from_somebody_else_is_told(house: House) -> None:
+    """Its maker knows its secret. One's own tokens are not told."""
+    world = house.world
+    noor, mia = await world.person("Noor"), await world.person("Mia")
+    async with house.listen(mia, "/api/stream") as stream:
+        await stream.until("ready")
+        await house.call("POST", "/api/tokens", mia, json={"name": "Mine"})
+        made = (await house.call("POST", "/api/tokens", noor, json={"name": "Builds", "entity": "@mia"})).json()
+        await house.call("POST", f"/api/tokens/{made['token']['id']}/rotate", noor)
+        await house.call("POST", "/api/logins", noor, json={"entity": "@mia"})
+        told = [each.data for each in [*await stream.until("notice"), *await stream.until("notice")]]
+        told += [each.data for each in await stream.until("notice")]
+    then = "You can revoke it on your own page (You)."
+    assert [(each["kind"], each["text"]) for each in told if each.get("type") == "notice"] == [
+        ("token_created", f"Noor (@noor) created the access token 'Builds' for you. {then}"),
+        ("token_created", f"Noor (@noor) gave your access token 'Builds' a new secret. {then}"),
+        ("token_created", f"Noor (@noor) created a login link for you. {then}"),
+    ]
 
 
 async def test_members_may_not_read_it(small_house: House) -> None:

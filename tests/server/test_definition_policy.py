@@ -43,6 +43,12 @@ RESTRICTED: dict[str, list[Fields]] = {
         {"mcp": {"far": {"url": "http://wiki.lan/mcp", "allow_private": ["wiki.lan:80"]}}},
     ],
     "tool": [{"tools": ["weather"]}],
+    "model": [
+        {"model": "python:ada"},
+        {"cycle": {"triage": {"model": "python:ada"}}},
+        {"cycle": {"routing": [{"model": "python:ada"}]}},
+        {"reflection": {"model": "python:ada"}},
+    ],
     "secret": [
         {"tools": [http(headers={"X-Key": "${CRM_TOKEN}"})]},
         {"mcp": {"far": {"url": "https://far.example/mcp", "headers": {"Authorization": "Bearer ${CRM_TOKEN}"}}}},
@@ -55,6 +61,7 @@ BY_DEFAULT: dict[str, set[Who]] = {
     "program": {"first owner"},
     "private_host": {"first owner"},
     "tool": {"first owner", "first admin"},
+    "model": {"first owner", "first admin"},
     "secret": {"first owner", "second owner"},
     "payer": set(),  # somebody else
 }
@@ -62,6 +69,7 @@ IF_ALLOWED: dict[str, set[Who]] = {
     "program": {"first owner", "second owner"},
     "private_host": {"first owner", "second owner"},
     "tool": set(EVERYONE),
+    "model": {"first owner", "first admin"},
     "secret": set(EVERYONE),
     "payer": set(EVERYONE),  # oneself
 }
@@ -296,14 +304,15 @@ async def test_http_allows_what_settings_allow(ready_sqlite_url: str, tmp_path: 
 
 @pytest.mark.parametrize("way", ON_THE_SERVER)
 async def test_programs_on_the_server_may_do_what_owners_may(ready_sqlite_url: str, tmp_path: Path, way: str) -> None:
-    """And say who pays. The organization decides about what reaches the host, as it does when the agent runs."""
+    """And say who pays, and name the models that they handed over. The organization decides about what reaches the
+    host, as it does when the agent runs."""
     async with staged(ready_sqlite_url, tmp_path, HostAccess()) as stage:
         for name, definitions in RESTRICTED.items():
             for fields in definitions:
                 given = filled(fields, "somebody-else")
                 owners: tuple[Who, ...] = ("first owner", "second owner")
                 allowed = {who for who in owners if await ON_THE_SERVER[way](stage, who, given)}
-                expected = set(owners) if name == "payer" else BY_DEFAULT[name] & set(owners)
+                expected = set(owners) if name in ("payer", "model") else BY_DEFAULT[name] & set(owners)
                 assert allowed == expected, f"{way}: {fields}"
 
 

@@ -18,7 +18,8 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import insert, select
 
-from denizen.access import tokens
+from denizen import reply
+from denizen.access import roles, tokens
 from denizen.consciousness import layers, log
 from denizen.errors import DenizenError, ImportInvalid
 from denizen.ids import AgentId, EntityId, OrganizationId, SpaceId
@@ -27,6 +28,7 @@ from denizen.portability.lives import check_agent
 from denizen.portability.reading import Source
 from denizen.portability.spaces import check_space
 from denizen.spaces import directory
+from denizen.spaces.directory import Entity
 from denizen.storage import schema
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import cycles, toolsets
@@ -83,6 +85,41 @@ def _what_long_lives_have(tx: Tx, agent_id: AgentId) -> None:
 def test_the_exports_have_every_kind_of_line(exports: dict[str, Lines]) -> None:
     known = {str(each.model_fields["row"].default) for each in get_args(kinds_of_lines.Line)}
     assert {line["row"] for lines in exports.values() for line in lines[1:]} == known
+
+
+async def test_an_import_does_not_link_to_private_spaces_that_the_importer_is_not_in(
+    house: House, tmp_path: Path
+) -> None:
+    """The ids of a private space and of a message in it, in a file of one's own, show nothing of it."""
+    world = house.world
+    noor, mia = await world.person("Noor"), await world.person("Mia")
+    ada = await world.agent("Ada", *[reply("Yes."), "Answered Noor."] * 2)
+    kitchen = await world.space("Kitchen", noor, ada)
+    asked = await world.say(noor, "Are you there?", kitchen)
+    private = await world.denizen.create_space(f"{CANARY} club", [mia], private=True)
+    secret = await world.denizen.post(private, mia, f"The {CANARY} word is swordfish.")
+    await world.run()
+    file = await written(world.denizen.export_agent(ada), tmp_path / "ada.jsonl")
+    lines = [json.dumps(each) for each in parsed(file)]
+    # Where a cycle comes from stays, or all of it would be hidden from whoever is not in the private space.
+    lines = [each if '"cycle_space"' in each else each.replace(kitchen.id, private.id) for each in lines]
+    forged = "\n".join(lines).replace(asked.id, secret.id) + "\n"
+
+    async def import_as(who: Entity, handle: str) -> str:
+        """What this person reads of an agent that they have imported."""
+        path = f"/api/import?handle={handle}"
+        made = await house.call("POST", path, who, content=forged, headers={"Content-Type": "application/jsonl"})
+        assert made.status_code == 201, made.text
+        pages = ("", "/log", "/cycles", "/inbox", "/window", "/recall?query=word+swordfish", "/export", "/stances")
+        read = [await house.call("GET", f"/api/agents/{made.json()['id']}{page}", who) for page in pages]
+        return "\n".join([made.text, *(each.text for each in read)])
+
+    read = await import_as(noor, "stranger")
+    assert CANARY not in read
+    assert "swordfish" not in read
+    assert "Are you there?" in read, "the words of the file itself are kept"
+    await world.denizen.db.write(roles.set_role, mia.id, "owner")
+    assert "swordfish" in await import_as(mia, "friend"), "a member of the space can link to it"
 
 
 # Where something can stand in a file

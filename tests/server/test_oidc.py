@@ -159,6 +159,23 @@ async def test_whoever_is_linked_comes_in_and_nobody_else(world: World) -> None:
         assert await come(house, another) == (401, "unauthorized")
 
 
+async def test_linking_and_unlinking_are_in_the_audit_log(world: World) -> None:
+    """Who linked whom to which provider; what was refused is not. The subject is how that person is known elsewhere."""
+    noor, mia = await world.person("Noor"), await world.person("Mia")
+    async with open_house(world) as (house, provider):
+        path, subject = f"/api/entities/{mia.id}/identities", "248289761001"
+        assert (await house.call("POST", path, mia, json={"subject": subject})).status_code == 403
+        assert (await house.call("POST", path, noor, json={"subject": subject})).status_code == 201
+        where = {"issuer": provider.address, "subject": subject}
+        assert (await house.call("DELETE", path, noor, params=where | {"subject": "no"})).status_code == 404
+        assert (await house.call("DELETE", path, noor, params=where)).status_code == 204
+        entries = (await house.call("GET", "/api/audit", noor)).json()["entries"]
+    assert [(each["action"], each["by"]["id"], each["subject_id"], each["detail"]) for each in entries] == [
+        ("unlink_identity", noor.id, mia.id, {"issuer": provider.address}),
+        ("link_identity", noor.id, mia.id, {"issuer": provider.address}),
+    ]
+
+
 async def test_people_may_be_made_as_they_come(world: World) -> None:
     """Under a handle like the one they have there, as members, once."""
     await world.person("Noor")

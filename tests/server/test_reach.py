@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 import ipaddress
 import ssl
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import httpx2
@@ -70,6 +73,57 @@ async def test_the_server_speaks_https_by_itself(small_world: World, tls: Tls) -
         assert (await house.call("POST", "/api/tokens", json={"name": "x"}, headers=sent)).status_code == 201
         plain = sent | {"Origin": house.address.replace("https", "http")}
         assert (await house.call("POST", "/api/tokens", json={"name": "x"}, headers=plain)).status_code == 403
+
+
+@asynccontextmanager
+async def connected(house: House) -> AsyncGenerator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A connection on which no TLS handshake was begun."""
+    host, _, port = house.address.removeprefix("https://").partition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+
+
+@pytest.mark.parametrize("begun", [b"", b"\x16\x03\x01\x02\x00", b"GET / HTTP/1.1\r\n\r\n"])
+async def test_a_tls_handshake_that_does_not_end_is_not_waited_for(small_world: World, tls: Tls, begun: bytes) -> None:
+    """Whether nothing comes, a part of it, or something else."""
+    async with (
+        served(small_world, tls=tls, limits=Limits(header_seconds=0.2)) as house,
+        connected(house) as (reader, writer),
+    ):
+        writer.write(begun)
+        with suppress(ConnectionError):
+            await reader.read()
+
+
+async def test_tls_handshakes_have_places_as_requests_have(small_world: World, tls: Tls) -> None:
+    """Those beyond the limit of an address are told so once they have shaken hands; a place that is left is free."""
+    limits = Limits(connections_per_address=3, header_seconds=600)
+    trusting = ssl.create_default_context(cafile=str(tls.certificate))
+    async with served(small_world, tls=tls, limits=limits) as house, AsyncExitStack() as half_open:
+        lines = [await half_open.enter_async_context(connected(house)) for _ in range(3)]
+
+        async def ask() -> int:
+            async with httpx2.AsyncClient(verify=trusting) as client:
+                return (await client.get(f"{house.address}/healthz")).status_code
+
+        assert await ask() == 429
+        for reader, writer in lines:
+            writer.write(b"This is not TLS.")
+            with suppress(ConnectionError):
+                await reader.read()
+        assert await ask() == 200
+
+
+async def test_the_server_ends_while_tls_handshakes_are_under_way(small_world: World, tls: Tls) -> None:
+    async with AsyncExitStack() as half_open:
+        async with served(small_world, tls=tls, limits=Limits(header_seconds=600)) as house:
+            lines = [await half_open.enter_async_context(connected(house)) for _ in range(5)]
+        for reader, _ in lines:
+            with suppress(ConnectionError):
+                await reader.read()
 
 
 def test_a_certificate_that_cannot_be_used_is_told(tls: Tls, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Writes fixtures/0019.jsonl: a small but complete life, one JSON object for each row, parents before children.
+"""Writes fixtures/0020.jsonl: a small but complete life, one JSON object for each row, parents before children.
 
     python -m tests.storage.make_fixture
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).parent / "fixtures" / "0019.jsonl"
+FILE = Path(__file__).parent / "fixtures" / "0020.jsonl"
 START = 1_767_603_600_000_000
 """Microseconds: Monday, 5 January 2026, nine o'clock, UTC."""
 SECOND = 1_000_000
@@ -80,7 +80,6 @@ def agents() -> Iterator[Row]:
                 "zone": "Europe/Berlin" if handle == "ada" else None,
                 "held_by": None if handle == "ada" else "agent:day",
                 "held_until": None if handle == "ada" else START + 15 * 3600 * SECOND,
-                "held_told": None if handle == "ada" else json.dumps(["space-room"]),
                 "parked_cause": "key" if handle == "ada" else None,
                 "parked_detail": json.dumps({"provider": "OpenAI"}) if handle == "ada" else None,
                 "parked_until": START + 600 * SECOND if handle == "ada" else None,
@@ -421,7 +420,6 @@ def outside() -> Iterator[Row]:
     tokens = {"calls": 2, "input_tokens": 900, "output_tokens": 30, "cache_read_tokens": 600, "cache_write_tokens": 100}
     whose = {"organization_id": "org-1", "agent_id": "entity-ada"}
     yield "spending", {**whose, "day": START // (86_400 * SECOND), "model": "big", **tokens, "cost_micros": 4_500}
-    yield "reservations", {**whose, "epoch": 3, "tokens": 9_000, "cost_micros": 20_000}
     paid = {"payer_id": "entity-ada", "organization_id": "org-1", "tokens": 9_000, "cost_micros": 20_000}
     yield "call_reservations", {**paid, "call": "cycle", "epoch": 3, "until": 0}
     yield "call_reservations", {**paid, "call": "call-1", "epoch": 0, "until": START + 120 * SECOND}
@@ -586,7 +584,10 @@ def statuses() -> Iterator[Row]:
     when = {"retry_at": START + 600 * SECOND, "created_at": START, "updated_at": START}
     yield "space_statuses", {**where, "message_id": "message-3", **when}
     told = {"agent_id": "entity-ada", "cause": "key", "detail": '{"provider": "OpenAI"}', "created_at": START}
-    yield "alerts", {**told, "sent_at": START + SECOND, "tries": 1, "next_at": START + 60 * SECOND}
+    sent = {"sent_at": START + SECOND, "tries": 1, "next_at": START + 60 * SECOND}
+    yield "alerts", {**told, **sent}
+    why = "OpenAI rejected the API key. Check it under Administration › Keys, then try again."
+    yield "panel_alerts", {"space_id": "space-board", "cause": "key", "detail": why, "created_at": START, **sent}
 
 
 def kept_watch() -> Iterator[Row]:

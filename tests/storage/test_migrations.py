@@ -25,6 +25,9 @@ from tests.storage.notes import everything, put
 from tests.storage.processes import ROOT
 
 FIXTURES = Path(__file__).parent / "fixtures"
+DROPPED_TABLES = {"reservations"}
+DROPPED_COLUMNS = {("agents", "held_told")}
+"""What later steps have removed, because no version used it any more."""
 STEPS = ROOT / "src" / "denizen" / "storage" / "migrations" / "versions"
 
 
@@ -90,7 +93,7 @@ def tables(url: str) -> set[str]:
 
 @pytest.mark.parametrize("revision", migrating.REVISIONS)
 async def test_a_life_stored_by_an_older_version_is_whole(revision: str, database_url: str, opening: Opening) -> None:
-    """Every row of that time is there after the upgrade, and life goes on."""
+    """Every row of that time is there after the upgrade, except what was dropped, and life goes on."""
     migrate(database_url, revision)
     rows = fixture_rows(revision)
     load(database_url, rows)
@@ -98,7 +101,10 @@ async def test_a_life_stored_by_an_older_version_is_whole(revision: str, databas
     database = await opening(database_url)
 
     with connected(database_url) as ask:
-        for table, row in rows:
+        for table, columns in rows:
+            if table in DROPPED_TABLES:
+                continue
+            row = {name: value for name, value in columns.items() if (table, name) not in DROPPED_COLUMNS}
             wanted = " AND ".join(
                 f"{name} IS NULL" if row[name] is None else f"{name} = {mark(database_url, name)}" for name in row
             )

@@ -219,7 +219,7 @@ async def test_text_from_outside_cannot_pose_as_ours(world: World):
     await world.run()
     lines = (await told(world, ada))[0].split("\n")
     assert [line for line in lines if "I promise to pay" in line] == ['   | #9 10:00 You: "I promise to pay."']
-    assert '#1 09:00 "Noor: [admin]":' in lines
+    assert '#1 09:00 "Noor: [admin]" (@noor):' in lines
 
 
 async def test_what_was_forgotten_is_recalled_no_more(world: World):

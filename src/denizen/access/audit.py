@@ -53,6 +53,7 @@ ACTIONS: Final[Mapping[str, Action]] = {
     "revoke_token": Action("tokens", "revoked an access token of"),
     "create_login": Action("tokens", "created a login link for"),
     "open_session": Action("tokens", "signed in"),
+    "failed_sign_in": Action("tokens", "failed to sign in"),
     "set_key": Action("keys", "saved the key"),
     "delete_key": Action("keys", "deleted the key"),
     "create_webhook": Action("webhooks", "created a webhook of"),
@@ -80,7 +81,7 @@ ACTIONS: Final[Mapping[str, Action]] = {
     "refuse_effect": Action("approvals", "refused an effect of the agent"),
     "revoke_approval": Action("approvals", "revoked an approval of the agent"),
 }
-"""By the name of the operation."""
+"""By the name of the operation. A failed sign-in has none: it may fail at any of them."""
 
 
 @dataclass(frozen=True, slots=True)

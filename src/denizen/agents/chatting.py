@@ -12,7 +12,7 @@ from typing import Final, Literal
 from uuid import UUID, uuid5
 
 from pydantic import JsonValue
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import bindparam, select
 
 from denizen.agents import registry
 from denizen.agents.registry import Agent
@@ -38,8 +38,6 @@ Outcome = Literal["acted", "skipped", "failed", "parked", "paused", "suspended",
 
 SAID: Final = 200
 """How many messages of one cycle make an answer, at most."""
-RECENT_EVENTS: Final = 50_000
-"""How far back the event of a message is looked for that was posted before: nothing leads from one to the other."""
 _PRIVATE: Final = UUID("7c6f3a52-0d2f-4c0b-8b3e-5a0f6d1e9c47")
 """Under which the private space of two has its id."""
 
@@ -70,18 +68,11 @@ class Asked:
     """Whether the agent reflects on its cycles."""
 
 
-_open_event = statement(
+_event_of_message = statement(
     select(events.c.number).where(
         events.c.agent_id == bindparam("agent_id"),
-        events.c.state != "done",  # word for word the condition of the partial index
         events.c.message_id == bindparam("message_id"),
-    )
-)
-_done_event = statement(
-    select(events.c.number).where(
-        events.c.number > select(func.max(events.c.number) - RECENT_EVENTS).scalar_subquery(),
-        events.c.agent_id == bindparam("agent_id"),
-        events.c.message_id == bindparam("message_id"),
+        events.c.message_id.is_not(None),  # word for word the condition of the partial index
     )
 )
 _event = statement(select(events.c.state, events.c.cycle_id).where(events.c.number == bindparam("number")))
@@ -104,9 +95,7 @@ def ask(
     posted = posting.post(tx, space_id, person.id, what, id=id, metadata=metadata, asked=agent.id)
     if question is not None and question.agent_id == agent.id:
         calls.answer_in_words(tx, question, posted.id, posted.seq, person.id, what.text)
-    found = tx.one(_open_event, agent_id=agent.id, message_id=id) or tx.one(
-        _done_event, agent_id=agent.id, message_id=id
-    )
+    found = tx.one(_event_of_message, agent_id=agent.id, message_id=id)
     return Asked(id, space_id, posted.seq, agent.id, None if found is None else found[0], agent.reflects)
 
 

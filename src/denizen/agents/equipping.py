@@ -98,9 +98,10 @@ class Equipment:
             models=models,
             default_model=self.default_model,
             routes=self.routes,
-            sieve=None if sieve is None else replace(sieve, allowance=limits, metrics=self.telemetry.metrics),
+            sieve=None if sieve is None else self._within_limits(sieve, agent, limits),
             allowance=limits,
             server_budget=self.server_budget,
+            organization_id=agent.entity.organization_id,
             embedder=self.embedder,
             reminder=self.reminder,
             voices=self.voices,
@@ -162,6 +163,7 @@ class Equipment:
             purse=Purse(
                 self.db,
                 agent.id,
+                agent.entity.organization_id,
                 self.prices,
                 allowance(agent.entity.organization_id, own, shared),
                 any(each is not None and each.in_dollars for each in (own, shared)),
@@ -213,6 +215,16 @@ class Equipment:
             return Sieve(triage, functions=self.triages)
         ((name, model),) = (await self._resolve_all(agent, [triage.model])).items()
         return Sieve(triage, model, name, self.triages, self.prices)
+
+    def _within_limits(self, sieve: Sieve, agent: Agent, limits: Allowance | None) -> Sieve:
+        return replace(
+            sieve,
+            allowance=limits,
+            server_budget=self.server_budget,
+            clock=self.clock,
+            organization_id=agent.entity.organization_id,
+            metrics=self.telemetry.metrics,
+        )
 
     async def _limits(self, agent: Agent, models: Mapping[str, Model], sieve: Sieve | None) -> Allowance | None:
         """What this agent may use; raises if that is in dollars, and nobody knows what a model of it costs."""

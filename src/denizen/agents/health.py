@@ -7,6 +7,7 @@ from typing import Final
 
 from sqlalchemy import bindparam, func, select
 
+from denizen.agents import owner_alerts
 from denizen.clock import SECOND, Instant
 from denizen.ids import AgentId, OrganizationId
 from denizen.storage.database import Tx, statement
@@ -51,6 +52,8 @@ class Health:
     """Whose events wait although it could think."""
     resting: int
     """How many agents their budget has suspended."""
+    panels: tuple[str, ...] = ()
+    """Why nobody can answer in a panel: a sentence for each."""
 
 
 _held = (
@@ -114,4 +117,5 @@ def look(tx: Tx, organization_id: OrganizationId, lease_seconds: float) -> Healt
         tuple(Trouble(*row) for row in tx.all(_dead, **where)),
         tuple(Trouble(*row) for row in late),
         resting[0] if resting else 0,
+        tuple(owner_alerts.panel_troubles(tx, organization_id)[:SHOWN]),
     )

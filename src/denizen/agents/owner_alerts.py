@@ -1,6 +1,8 @@
-"""Telling owners that an agent has trouble: once for each agent and cause, since they may not be in the space.
+"""Telling owners that an agent has trouble, or that nobody can answer in a panel: once for each agent or panel and
+cause, since they may not be in the space.
 
 A row says that a cause has begun and was told. It goes when the cause is over, so that the next time is told again.
+While a panel is asked again, its causes are not over: only an answer ends them.
 What is to be sent to a webhook is in the row as well, so that it survives a restart; a row is claimed before it is
 sent, so that instances do not send it together. A webhook that failed is tried again for about a day.
 """
@@ -8,18 +10,20 @@ sent, so that instances do not send it together. A webhook that failed is tried 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from sqlalchemy import bindparam, delete, select, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Column, Table, bindparam, delete, select, update
 
-from denizen.bus.streams import AgentAlert, agent_topic
+from denizen.bus.streams import AgentAlert, PersonNotice, agent_topic, entity_topic
 from denizen.clock import SECOND, Instant
-from denizen.ids import AgentId, SpaceId
+from denizen.ids import AgentId, OrganizationId, SpaceId
 from denizen.inbox.statuses import CAUSES, Cause, SpaceStatus
-from denizen.storage.database import Statement, Tx, statement
-from denizen.storage.schema import agents, alerts, entities, space_statuses
+from denizen.panel import unanswered
+from denizen.panel.unanswered import PanelStatus
+from denizen.storage.database import Tx, insert_ignore, statement
+from denizen.storage.schema import agents, alerts, entities, panel_alerts, space_statuses, spaces
 
 ALERTING: Final[tuple[Cause, ...]] = tuple(
     cause for cause in CAUSES if cause not in ("failing", "limit", "no_reply", "suspended", "deleted")
@@ -53,14 +57,65 @@ class OwnerAlert:
 
 
 @dataclass(frozen=True, slots=True)
+class PanelAlert:
+    """Nobody can answer in a panel."""
+
+    space_id: SpaceId
+    name: str | None
+    """None for a private panel: only its members know of it."""
+    cause: Cause
+    detail: str
+    """Why, and what to do."""
+    created_at: Instant
+
+    @property
+    def text(self) -> str:
+        """What prevents the answers, and what to do."""
+        where = "a private panel" if self.name is None else f"the panel {self.name}"
+        return f"Nobody can answer in {where}: {self.detail}"
+
+
+Alert: TypeAlias = OwnerAlert | PanelAlert
+
+
+class _Alerts:
+    """The statements for one of the two tables of alerts."""
+
+    def __init__(self, table: Table, subject: Column[Any], *shown: Column[Any], names: Table) -> None:
+        is_row = (subject == bindparam("subject"), table.c.cause == bindparam("why"))
+        self.known = statement(select(subject, table.c.cause))
+        # Another instance may have seen it begin at the same time.
+        self.insert = insert_ignore(table)
+        self.delete = statement(delete(table).where(*is_row))
+        self.due = statement(
+            select(subject, *shown, table.c.cause, table.c.detail, table.c.created_at, table.c.tries)
+            .select_from(table.join(names, names.c.id == subject))
+            .where(table.c.sent_at.is_(None), table.c.next_at <= bindparam("now"), table.c.tries < TRIES)
+            .order_by(table.c.created_at)
+            .limit(AT_ONCE)
+        )
+        self.claim = statement(
+            update(table)
+            .where(*is_row, table.c.tries == bindparam("known_tries"), table.c.sent_at.is_(None))
+            .values(tries=table.c.tries + 1, next_at=bindparam("later"))
+        )
+        self.sent = statement(update(table).where(*is_row).values(sent_at=bindparam("at")))
+
+
+_of_agents = _Alerts(alerts, alerts.c.agent_id, entities.c.handle, entities.c.name, names=entities)
+_of_panels = _Alerts(panel_alerts, panel_alerts.c.space_id, spaces.c.name, spaces.c.private, names=spaces)
+
+
+@dataclass(frozen=True, slots=True)
 class Changes:
     """Causes that have begun and that were not told of yet, and those that are over."""
 
-    begun: tuple[OwnerAlert, ...] = ()
+    begun: tuple[Alert, ...] = ()
     over: tuple[tuple[AgentId, Cause], ...] = ()
+    over_in_panels: tuple[tuple[SpaceId, Cause], ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.begun or self.over)
+        return bool(self.begun or self.over or self.over_in_panels)
 
 
 _living = agents.c.status != "dead"
@@ -76,43 +131,11 @@ _shown = statement(
     .where(space_statuses.c.cause.in_(ALERTING), _living)
     .order_by(space_statuses.c.created_at)
 )
-_known = statement(select(alerts.c.agent_id, alerts.c.cause))
-_values = {column.name: bindparam(column.name, type_=column.type) for column in alerts.c}
-# Another instance may have seen it begin at the same time.
-_insert = Statement(
-    sqlite.insert(alerts).values(_values).on_conflict_do_nothing(),
-    postgresql.insert(alerts).values(_values).on_conflict_do_nothing(),
-)
-_delete = statement(delete(alerts).where(alerts.c.agent_id == bindparam("agent"), alerts.c.cause == bindparam("why")))
-_due = statement(
-    select(
-        alerts.c.agent_id,
-        entities.c.handle,
-        entities.c.name,
-        alerts.c.cause,
-        alerts.c.detail,
-        alerts.c.created_at,
-        alerts.c.tries,
-    )
-    .select_from(alerts.join(entities, entities.c.id == alerts.c.agent_id))
-    .where(alerts.c.sent_at.is_(None), alerts.c.next_at <= bindparam("now"), alerts.c.tries < TRIES)
-    .order_by(alerts.c.created_at)
-    .limit(AT_ONCE)
-)
-_claim = statement(
-    update(alerts)
-    .where(
-        alerts.c.agent_id == bindparam("agent"),
-        alerts.c.cause == bindparam("why"),
-        alerts.c.tries == bindparam("known_tries"),
-        alerts.c.sent_at.is_(None),
-    )
-    .values(tries=alerts.c.tries + 1, next_at=bindparam("later"))
-)
-_sent = statement(
-    update(alerts)
-    .where(alerts.c.agent_id == bindparam("agent"), alerts.c.cause == bindparam("why"))
-    .values(sent_at=bindparam("at"))
+_panel = statement(select(spaces.c.name, spaces.c.private).where(spaces.c.id == bindparam("space_id")))
+_admins = statement(
+    select(entities.c.id)
+    .join(spaces, spaces.c.organization_id == entities.c.organization_id)
+    .where(spaces.c.id == bindparam("space_id"), entities.c.role.in_(("owner", "admin")), entities.c.left_at.is_(None))
 )
 
 
@@ -121,51 +144,80 @@ def changes(tx: Tx) -> Changes:
     now: dict[tuple[str, str], tuple[Any, ...]] = {}
     for row in [*tx.all(_parked), *tx.all(_shown)]:
         now.setdefault((row[0], row[3]), row)
-    known = {(row[0], row[1]) for row in tx.all(_known)}
-    begun = tuple(_alert(row, tx.now) for key, row in now.items() if key not in known)
-    return Changes(begun, tuple((AgentId(agent), cause) for agent, cause in sorted(known - now.keys())))
+    known = {(row[0], row[1]) for row in tx.all(_of_agents.known)}
+    begun = [_alert(row, tx.now) for key, row in now.items() if key not in known]
+    over = tuple((AgentId(agent), cause) for agent, cause in sorted(known - now.keys()))
+    silent, told = _panel_alerts(tx, unanswered.anywhere(tx)), {(row[0], row[1]) for row in tx.all(_of_panels.known)}
+    ended = told - silent.keys()
+    if ended:
+        asked_again = unanswered.being_answered(tx)
+        ended = {(panel, cause) for panel, cause in ended if panel not in asked_again}
+    in_panels = [each for key, each in silent.items() if key not in told]
+    return Changes((*begun, *in_panels), over, tuple((SpaceId(panel), cause) for panel, cause in sorted(ended)))
+
+
+def panel_troubles(tx: Tx, organization_id: OrganizationId) -> list[str]:
+    """Why nobody can answer in a panel of this organization, and what to do: a sentence for each panel."""
+    return [each.text for each in _panel_alerts(tx, unanswered.in_organization(tx, organization_id)).values()]
+
+
+def _panel_alerts(tx: Tx, silent: Iterable[PanelStatus]) -> dict[tuple[str, str], PanelAlert]:
+    found: dict[tuple[str, str], PanelAlert] = {}
+    for each in silent:
+        if each.cause in ALERTING and (row := tx.one(_panel, space_id=each.space_id)) is not None:
+            alert = PanelAlert(each.space_id, _public_name(*row), each.cause, each.reason, Instant(tx.now))
+            found[each.space_id, each.cause] = alert
+    return found
 
 
 def record(tx: Tx) -> None:
-    """Every cause that has begun has a row, and whoever watches the agent hears of it; what is over has none."""
+    """Every cause that has begun has a row, and owners who look on hear of it; what is over has none."""
     found = changes(tx)
     for agent_id, cause in found.over:
-        tx.run(_delete, agent=agent_id, why=cause)
+        tx.run(_of_agents.delete, subject=agent_id, why=cause)
+    for space_id, cause in found.over_in_panels:
+        tx.run(_of_panels.delete, subject=space_id, why=cause)
     for each in found.begun:
-        new = tx.run(
-            _insert,
-            agent_id=each.agent_id,
-            cause=each.cause,
-            detail=each.detail,
-            created_at=tx.now,
-            sent_at=None,
-            tries=0,
-            next_at=tx.now,
-        )
-        if new:
+        row = {"cause": each.cause, "detail": each.detail, "created_at": tx.now, "sent_at": None, "tries": 0}
+        if isinstance(each, PanelAlert):
+            if tx.run(_of_panels.insert, space_id=each.space_id, next_at=tx.now, **row):
+                for (admin,) in tx.all(_admins, space_id=each.space_id):
+                    tx.announce(entity_topic(admin), PersonNotice("panel_trouble", each.text).to_payload())
+        elif tx.run(_of_agents.insert, agent_id=each.agent_id, next_at=tx.now, **row):
             tx.announce(agent_topic(each.agent_id), AgentAlert(each.agent_id, each.cause, each.text).to_payload())
 
 
 def has_due(tx: Tx) -> bool:
     """Whether something is to be sent."""
-    return tx.one(_due, now=tx.now) is not None
+    return any(tx.one(each.due, now=tx.now) is not None for each in (_of_agents, _of_panels))
 
 
-def claim(tx: Tx) -> list[OwnerAlert]:
+def claim(tx: Tx) -> list[Alert]:
     """What this instance is to send now: nobody else sends it for a while."""
-    claimed: list[OwnerAlert] = []
-    for *row, created_at, tries in tx.all(_due, now=tx.now):
-        pause = min(CLAIM_SECONDS * 2**tries, LONGEST_PAUSE_SECONDS) * SECOND
-        if tx.run(_claim, agent=row[0], why=row[3], known_tries=tries, later=tx.now + pause):
-            claimed.append(_alert(tuple(row), created_at))
+    claimed: list[Alert] = []
+    for store in (_of_agents, _of_panels):
+        for *row, created_at, tries in tx.all(store.due, now=tx.now):
+            pause = min(CLAIM_SECONDS * 2**tries, LONGEST_PAUSE_SECONDS) * SECOND
+            if tx.run(store.claim, subject=row[0], why=row[3], known_tries=tries, later=tx.now + pause):
+                claimed.append((_alert if store is _of_agents else _panel_alert)(tuple(row), created_at))
     return claimed
 
 
-def mark_sent(tx: Tx, alert: OwnerAlert) -> None:
+def mark_sent(tx: Tx, alert: Alert) -> None:
     """It was sent and is not sent again while the cause lasts."""
-    tx.run(_sent, agent=alert.agent_id, why=alert.cause, at=tx.now)
+    store, subject = (_of_panels, alert.space_id) if isinstance(alert, PanelAlert) else (_of_agents, alert.agent_id)
+    tx.run(store.sent, subject=subject, why=alert.cause, at=tx.now)
 
 
 def _alert(row: tuple[Any, ...], created_at: int) -> OwnerAlert:
     agent_id, handle, name, cause, detail = row
     return OwnerAlert(agent_id, handle, name, cause, detail or "{}", Instant(created_at))
+
+
+def _panel_alert(row: tuple[Any, ...], created_at: int) -> PanelAlert:
+    space_id, name, private, cause, detail = row
+    return PanelAlert(space_id, _public_name(name, private), cause, detail, Instant(created_at))
+
+
+def _public_name(name: str, private: int) -> str | None:
+    return None if private else name

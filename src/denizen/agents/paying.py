@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from pydantic_ai.models import Model
@@ -12,7 +12,7 @@ from pydantic_ai.models import Model
 from denizen.agents import registry
 from denizen.clock import Clock
 from denizen.cycles import budgets, ledger
-from denizen.cycles.budgets import Amount, BudgetSettings, Refusal
+from denizen.cycles.budgets import Allowance, Amount, BudgetSettings, Refusal, ServerLimit
 from denizen.cycles.ledger import Charge
 from denizen.cycles.server_budget import ServerBudget
 from denizen.ids import CycleId, new_id
@@ -35,19 +35,19 @@ class Purse:
 
     async def reserve(self, house: House, name: str, model: Model, need: Usage) -> Reserved:
         """Reserve a call of the model in the budgets, or say why it is refused. No limits, no transaction more."""
-        if self.server_budget is not None:
-            refused = await self.server_budget.refuse(self.db, self.clock, name, model, need)
-            if refused is not None:
-                return Reserved(refused=costs.refusal(refused.scope))
+        budget = self.server_budget
+        call = None if budget is None else await budget.begin(self.db, self.clock, name, model, need)
+        server = None if call is None else call.near
         limits = await self.db.read(_limits, house)
-        if not limits:
-            return Reserved()
+        if not limits and server is None:
+            return Reserved(held=call)
         # Reading the price list takes its time, the first time.
         dollars = await asyncio.to_thread(expected_cost, model, need, self.prices, asked=name)
         if dollars is None and any(each.in_dollars for each in limits):
             why = f"There is a budget in dollars, and nobody here knows what {name!r} costs: give its price."
             return Reserved(refused=why)
-        return await self.db.write(_reserve, house, Amount(need.input + need.output, ceil((dollars or 0) * 1_000_000)))
+        amount = Amount(need.input + need.output, ceil((dollars or 0) * 1_000_000))
+        return await self.db.write(_reserve, house, amount, server)
 
 
 def _limits(tx: Tx, house: House) -> list[BudgetSettings]:
@@ -61,12 +61,14 @@ def _own(tx: Tx, house: House) -> BudgetSettings | None:
     return registry.get(tx, house.agents[0][0]).definition.budget
 
 
-def _reserve(tx: Tx, house: House, need: Amount) -> Reserved:
+def _reserve(tx: Tx, house: House, need: Amount, server: ServerLimit | None) -> Reserved:
     if house.kind == "panel":
-        reserved = costs.reserve_beside(tx, house.organization_id, house.space_id, _own(tx, house), need)
+        reserved = costs.reserve_beside(tx, house.organization_id, house.space_id, _own(tx, house), need, server)
         return Reserved(refused=reserved.text) if isinstance(reserved, NoRoom) else Reserved(reserved)
     shared = budgets.organization_budget(tx, house.organization_id)
     under = budgets.allowance(house.organization_id, _own(tx, house), shared)
+    if server is not None:
+        under = replace(under or Allowance(house.organization_id, None, shared=False), server=server)
     if under is None:
         return Reserved()
     call = budgets.reserve_beside(tx, house.agents[0][0], under, need)

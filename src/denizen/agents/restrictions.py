@@ -19,6 +19,7 @@ from denizen.agents.differences import safe
 from denizen.cycles import organization
 from denizen.errors import NotAllowed
 from denizen.ids import OrganizationId
+from denizen.models.catalog import OWN
 from denizen.settings.shape import program_of
 from denizen.spaces import directory
 from denizen.storage.database import Tx
@@ -178,6 +179,35 @@ def new_payer(before: AgentDefinition | None, after: AgentDefinition) -> str | N
     return after.pays if after.pays not in ("", known) else None
 
 
+# Models of Python programs
+
+
+def own_models(definition: AgentDefinition) -> dict[str, str]:
+    """Every model that a Python program handed over for an agent, and that is named here, by where it is named."""
+    cycle, reflection = definition.cycle, definition.reflection
+    sentiment = None if reflection.sentiment is None else reflection.sentiment.model
+    named = {
+        "model": definition.model,
+        "cycle.triage.model": None if cycle.triage is None else cycle.triage.model,
+        "reflection.model": reflection.model,
+        "reflection.sentiment.model": sentiment,
+        **{f"reflection.metaprompts.{each.id}.model": each.model for each in reflection.metaprompts},
+        **{
+            f"cycle.routing.{number}": name
+            for number, route in enumerate(cycle.routing)
+            for name in route.models
+            if name.startswith(OWN)
+        },
+    }
+    return {part: name for part, name in named.items() if name is not None and name.startswith(OWN)}
+
+
+def new_own_models(before: AgentDefinition | None, after: AgentDefinition) -> dict[str, str]:
+    """Those that were not named before."""
+    known: set[str] = set() if before is None else set(own_models(before).values())
+    return {part: name for part, name in own_models(after).items() if name not in known}
+
+
 # The table
 
 
@@ -201,6 +231,7 @@ class DefinitionChange:
     sendings: Sequence[Sending]
     secret_hosts: Mapping[str, Sequence[str]]
     payer: str | None
+    own_models: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def by_owner(self) -> bool:
@@ -266,6 +297,17 @@ def _payer_refusals(change: DefinitionChange) -> Iterator[str]:
         yield f"pays: only {change.payer} can say that they pay for an agent."
 
 
+def _model_refusals(change: DefinitionChange) -> Iterator[str]:
+    # Whoever runs a program on the server has handed the model over.
+    if change.author is None or change.in_first_organization:
+        return
+    for part, name in change.own_models.items():
+        yield (
+            f"{part} names {name}, a model of a Python program on the server, which is for the first organization. "
+            "Name a model of a provider."
+        )
+
+
 RESTRICTIONS: Final[Mapping[str, Restriction]] = {
     "program": Restriction(
         "Start a program (`command` of an MCP server)",
@@ -281,6 +323,11 @@ RESTRICTIONS: Final[Mapping[str, Restriction]] = {
         "Use a Python tool of the server (a name in `tools`)",
         "admins and owners of the first organization; of another one if `organizations.tools` lists the tool",
         _host_refusals("tool", owners_only=False),
+    ),
+    "model": Restriction(
+        "Name a model of a Python program on the server (`python:…`)",
+        "admins and owners of the first organization; programs on the server",
+        _model_refusals,
     ),
     "secret": Restriction(
         "Send a secret to a host (`${NAME}`, or a header that is not shown, of an HTTP tool or MCP server)",
@@ -313,13 +360,15 @@ class DefinitionPolicy:
     ) -> None:
         """Raises `NotAllowed`, with everything that the author may not say, if there is any."""
         uses, sent = new_host_uses(before, after, self.access), new_sendings(before, after)
+        models = new_own_models(before, after)
         change = DefinitionChange(
             self.author,
-            not uses or directory.first_organization(tx) == organization_id,
+            not (uses or models) or directory.first_organization(tx) == organization_id,
             uses,
             sent,
             organization.settings_of(tx, organization_id).secret_hosts if sent else {},
             new_payer(before, after),
+            models,
         )
         refused = [text for each in RESTRICTIONS.values() for text in each.refusals(change)]
         if refused:

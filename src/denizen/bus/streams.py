@@ -247,6 +247,16 @@ class AgentAlert(Frame):
 
 
 @dataclass(frozen=True, slots=True)
+class PersonNotice(Frame):
+    """Something that one person should know. Told on the topic of that person."""
+
+    type: ClassVar[str] = "notice"
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class StanceChanged(Frame):
     """An agent stands otherwise to a conversation: its profile there, its state of mind, or what moved it."""
 
@@ -355,7 +365,7 @@ class MetadataUpdated(Frame):
 
 CallFrame: TypeAlias = CallStarted | CallDelta | CallChanged
 MessageChange: TypeAlias = MessageEdited | MessageDeleted
-LifeFrame: TypeAlias = CycleChanged | AgentBudget | AgentAlert | StanceChanged
+LifeFrame: TypeAlias = CycleChanged | AgentBudget | AgentAlert | StanceChanged | PersonNotice
 PlaceFrame: TypeAlias = MembershipChanged | SpaceChanged | SpaceRead | MetadataUpdated | StatusChanged
 PanelFrame: TypeAlias = PanelChanged | RoundChanged | ReplyChanged | PanelDelta
 Hint: TypeAlias = MessageCreated | MessageChange | CallChanged | LifeFrame | PlaceFrame | PanelFrame

@@ -53,12 +53,12 @@ def _advice(agent: AgentHealth) -> str:
 
 async def _ask_server(settings: Settings, *, probe: bool) -> Sequence[AgentHealth] | None:
     """What the server here says; None where none answers, or its token is not known here."""
-    from denizen.cli.house import kept_token
+    from denizen.cli.house import kept_token, server_url
     from denizen.client import Client
     from denizen.errors import NotFound, RequestRefused, ServerError, ServerUnreachable, TokenRefused
 
-    url = settings.address if settings.tls.certificate is None else settings.public_url or settings.address
-    secret = None if settings.port == 0 else kept_token(settings, url)
+    url = server_url(settings)
+    secret = None if settings.port == 0 and url == settings.address else kept_token(settings, url)
     if secret is None:
         return None
     try:

@@ -62,6 +62,8 @@ def _utc(at: datetime | None) -> datetime | None:
 
 
 def _who(entry: AuditEntry) -> str:
+    if entry.action == "failed_sign_in":
+        return "somebody"
     return "on the server" if entry.by is None else printable(f"{entry.by.name} (@{entry.by.handle})")
 
 

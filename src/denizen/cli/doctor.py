@@ -19,7 +19,7 @@ from denizen import __version__
 from denizen.access.vault import KEY_FILE
 from denizen.cli.console import print_json, stdout
 from denizen.cli.findings import LIMIT_SECONDS, Finding, Status, guarded, in_thread, is_there, may_write, size
-from denizen.cli.house import open_to_others
+from denizen.cli.house import open_to_others, server_url
 from denizen.errors import InvalidInput, ModelError, SettingsError
 from denizen.masking import masked
 from denizen.settings.loading import Loaded, export_dotenv, load
@@ -243,9 +243,9 @@ async def _server(settings: Settings) -> list[Finding]:
         reach_of(settings)
     except SettingsError as error:
         return [Finding("Server", "problem", "It will not start.", str(error))]
-    if settings.port == 0:
-        return [Finding("Server", "ok", "It takes any free port, so there is no place to look for it.")]
-    url = settings.address if settings.tls.certificate is None else settings.public_url or settings.address
+    url = server_url(settings)
+    if settings.port == 0 and url == settings.address:
+        return [Finding("Server", "ok", "It takes any free port, and none runs.")]
     try:
         async with httpx2.AsyncClient(timeout=ANSWER_SECONDS, trust_env=False) as client:
             answer = await client.get(f"{url}/healthz")

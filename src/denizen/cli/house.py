@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import getpass
 import os
+import socket
 import stat
-from collections.abc import AsyncGenerator
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Generator
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -25,10 +26,46 @@ if TYPE_CHECKING:
     from denizen.telemetry.telemetry import Telemetry
     from denizen.welcome import World
 
+CONNECT_SECONDS: Final = 2
 LOCK_FOLDER: Final = "instances"
 """In the home folder: a lock file for each process in which agents live."""
 TOKEN_FILE: Final = "token"  # noqa: S105  the name of the file
 """In the home folder: the owner's access token, which `denizen up` puts there for the command line of this machine."""
+
+ADDRESS_FILE: Final = "address"
+"""In the home folder while `denizen up` runs: where it answers, which may be another port than the configured one."""
+
+
+def server_url(settings: Settings) -> str:
+    """Where the server of this home answers, or would: as the running one says, else as the settings do."""
+    # A certificate is for the name that others use.
+    own = None if settings.tls.certificate is None else settings.public_url
+    return own or _running_address(settings) or settings.address
+
+
+def _running_address(settings: Settings) -> str | None:
+    """What the server that runs has put down; None where nothing answers there: it may have been killed."""
+    try:
+        address = (settings.home / ADDRESS_FILE).read_text().strip()
+        parts = urlsplit(address)
+        with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=CONNECT_SECONDS):
+            return address
+    except (OSError, ValueError):
+        return None
+
+
+@contextmanager
+def announced_address(home: Path, address: str) -> Generator[None]:
+    """Inside, other commands of this home find the server that answers there."""
+    path = home / ADDRESS_FILE
+    path.write_text(address + "\n")
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            # Another one may have begun in this folder since.
+            if path.read_text().strip() == address:
+                path.unlink()
 
 
 def kept_token(settings: Settings, address: str) -> str | None:
@@ -36,7 +73,7 @@ def kept_token(settings: Settings, address: str) -> str | None:
     other server."""
     from denizen.server.reach import is_loopback
 
-    own = [each.rstrip("/") for each in (settings.address, settings.public_url) if each]
+    own = [each.rstrip("/") for each in (settings.address, server_url(settings), settings.public_url) if each]
     if not is_loopback(urlsplit(address).hostname or "") and address.rstrip("/") not in own:
         return None
     try:
@@ -104,7 +141,7 @@ async def open_records(settings: Settings) -> AsyncGenerator[tuple[Runtime, Worl
     from denizen.welcome import welcome
 
     make_home(settings)
-    public_url = settings.public_url or settings.address
+    public_url = settings.public_url or server_url(settings)
     async with Runtime(
         settings.database_url,
         public_url=public_url,

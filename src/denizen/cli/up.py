@@ -22,7 +22,7 @@ from denizen import __version__
 from denizen.access import tokens
 from denizen.app import Runtime
 from denizen.cli.console import begin, stderr, stdout
-from denizen.cli.house import TOKEN_FILE, open_house
+from denizen.cli.house import TOKEN_FILE, announced_address, open_house
 from denizen.ids import EntityId
 from denizen.masking import masked
 from denizen.models.discovery import Choice
@@ -32,7 +32,7 @@ from denizen.server.connections import raise_descriptor_limit
 from denizen.server.context import Limits
 from denizen.server.reach import is_loopback, reach_of
 from denizen.server.serving import Tls, bind, check_tls, serve_on
-from denizen.settings.shape import Settings, address_of
+from denizen.settings.shape import Settings
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity
 from denizen.spaces.handles import MAX_NAME_CHARS
@@ -58,6 +58,8 @@ async def _up(settings: Settings) -> None:
     if tls is not None:
         check_tls(tls)
     listener = bind(settings.host, settings.port, beyond_loopback=not is_loopback(settings.host))
+    # With port 0 it is known only now.
+    settings = settings.model_copy(update={"port": listener.getsockname()[1]})
     raise_descriptor_limit()
     told, stop, ready = Told(), asyncio.Event(), asyncio.Event()
     async with AsyncExitStack() as stack:
@@ -74,7 +76,8 @@ async def _up(settings: Settings) -> None:
         tasks.create_task(serve_on(app, listener, ready=ready, stop=stop, tls=tls), name="http server")
         tasks.create_task(keep_telling(runtime, receiver, stop), name="alerts to owners")
         await ready.wait()
-        address = settings.public_url or address_of(settings, listener.getsockname()[1])
+        stack.enter_context(announced_address(settings.home, settings.address))
+        address = settings.public_url or settings.address
         # Without a terminal the output ends in a journal, in Docker's logs or in a file: secrets stay out of it.
         secrets = await _secrets(runtime, house.world, address, token) if sys.stdout.isatty() else None
         _say_hello(settings, address, house.choice, await runtime.db.read(_residents, house.world.owner), secrets)

@@ -22,6 +22,7 @@ from denizen.consciousness.selfhood import Era, Identity
 from denizen.consciousness.settings import WindowSettings
 from denizen.consciousness.window import Budget, keep, shown
 from denizen.ids import AgentId
+from denizen.inbox.format import speaker
 from denizen.models.tokens import PER_MESSAGE, estimate
 from denizen.storage.database import Tx, insert_ignore, statement
 from denizen.storage.schema import cycles, effects, entities, minds, passages, spaces
@@ -276,9 +277,10 @@ _done = statement(
     .group_by(cycles.c.number, effects.c.tool)
     .order_by(cycles.c.number, func.min(effects.c.step), func.min(effects.c.position))
 )
-_there = (passages.c.cycle, passages.c.speaker_id, passages.c.speaker, entities.c.name, spaces.c.id, spaces.c.name)
+_there = (passages.c.cycle, passages.c.speaker_id, passages.c.speaker, entities.c.name, entities.c.handle)
+_where = (spaces.c.id, spaces.c.name)
 _heard = statement(
-    select(*_there)
+    select(*_there, *_where)
     .select_from(
         passages.outerjoin(entities, entities.c.id == passages.c.speaker_id).outerjoin(
             spaces, spaces.c.id == passages.c.space_id
@@ -290,7 +292,7 @@ _heard = statement(
         passages.c.cycle <= bindparam("last"),
         passages.c.kind.in_(("heard", "said")),
     )
-    .group_by(*_there)
+    .group_by(*_there, *_where)
     .order_by(passages.c.cycle, func.min(passages.c.number))
 )
 
@@ -302,10 +304,11 @@ def lived(tx: Tx, agent_id: AgentId, first: int, last: int) -> list[Lived]:
     places: defaultdict[int, dict[str, str]] = defaultdict(dict)
     for number, tool, count in tx.all(_done, agent_id=agent_id, first=first, last=last):
         done[number][tool] = count
-    for number, speaker_id, speaker, name, space_id, space in tx.all(_heard, agent_id=agent_id, first=first, last=last):
-        who = speaker_id or speaker
+    for row in tx.all(_heard, agent_id=agent_id, first=first, last=last):
+        number, speaker_id, said_by, name, handle, space_id, space = row
+        who = speaker_id or said_by
         if who and who != agent_id:
-            people[number][who] = name or speaker or who
+            people[number][who] = speaker(name or said_by or who, None, handle)
         if space_id:
             places[number][space_id] = space
     return [

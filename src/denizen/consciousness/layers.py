@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from denizen.clock import Instant, moment, zone_or_utc
 from denizen.consciousness.summary import is_derived
-from denizen.inbox.format import one_line, plain_name, quoted_name
+from denizen.inbox.format import kept_speaker, one_line, plain_name, quoted_name
 
 LINES_HEADER: Final = "[EARLIER CYCLES — self-summaries]"
 GROUP_HEADER: Final = "[COMPACTED MEMORY — cycles {first}–{last}]"
@@ -152,7 +152,7 @@ class Lived:
 def line(lived: Lived, zone: str, characters: int) -> str:
     """The cycle on one line; where that is too long, the summary is cut, so that what was done stays listed."""
     where = [quoted_name(name) for name in lived.places.values()][:2]
-    who = [plain_name(name) for name in lived.people.values()]
+    who = [kept_speaker(name) for name in lived.people.values()]
     who = [*who[:2], f"{len(who) - 2} more"] if len(who) > 3 else who
     told = ", ".join([_day(lived.at, zone), *where, *who])
     head = f"Cycle {lived.number} ({_cut(told, characters // 3)}): "
@@ -321,7 +321,7 @@ def _head(digest: Digest, zone: str) -> str:
     span = since if since == until else f"{since} to {until}"
     count = f"{digest.cycles:,} cycle{'' if digest.cycles == 1 else 's'}"
     done = _listed(digest.effects, 6, lambda name, count: _times(plain_name(name), count))
-    people = _listed(digest.people, 4, lambda name, count: f"{plain_name(name)} ({count:,})")
+    people = _listed(digest.people, 4, lambda name, count: f"{kept_speaker(name)} ({count:,})")
     places = _listed(digest.places, 3, lambda name, count: f"{quoted_name(name)} ({count:,})")
     told = [f"{count}, {span}.", f"Done: {done}." if done else "", f"With {people}." if people else ""]
     return " ".join(each for each in [*told, f"In {places}." if places else ""] if each)

@@ -146,6 +146,15 @@ def _applying(budget: BudgetSettings | None, whose: Literal["agent", "organizati
 
 
 @dataclass(frozen=True, slots=True)
+class ServerLimit:
+    """The daily limit of the server, where a call comes near it."""
+
+    limit: Limit
+    unreserved: Amount = Amount()
+    """What calls of this process that are under way may use without a reservation: they began far from the limit."""
+
+
+@dataclass(frozen=True, slots=True)
 class Allowance:
     """Whose limits an agent is under, as it was loaded."""
 
@@ -153,6 +162,8 @@ class Allowance:
     own: BudgetSettings | None
     shared: bool
     """Whether its organization has limits. What they are is read with each reservation."""
+    server: ServerLimit | None = None
+    """That of the server, if this call comes near it."""
 
 
 def allowance(
@@ -229,6 +240,41 @@ def _reserved(*where: Any) -> Subquery:
     return sums.select_from(_READ).subquery()
 
 
+_spent_by_all_agents, _spent_by_all_panels = (
+    _sums(
+        table,
+        table.c.input_tokens + table.c.output_tokens,
+        # By organization, which the key begins with.
+        table.c.organization_id.in_(select(organizations.c.id)),
+        table.c.day == bindparam("day"),
+    ).subquery()
+    for table in (spending, panel_spending)
+)
+_kept_for_all_panels = (
+    select(
+        cast(func.coalesce(func.sum(replies.c.reserved_tokens), 0), BigInteger).label("tokens"),
+        cast(func.coalesce(func.sum(replies.c.reserved_micros), 0), BigInteger).label("micros"),
+    )
+    .where(replies.c.state.in_(("waiting", "running")), replies.c.until >= bindparam("now"))
+    .subquery()
+)
+_reserved_anywhere = _reserved()
+_used_of_server = statement(
+    select(
+        _spent_by_all_agents.c.tokens + _spent_by_all_panels.c.tokens,
+        _spent_by_all_agents.c.micros + _spent_by_all_panels.c.micros,
+        _reserved_anywhere.c.tokens + _kept_for_all_panels.c.tokens,
+        _reserved_anywhere.c.micros + _kept_for_all_panels.c.micros,
+    ).select_from(
+        _spent_by_all_agents.join(_spent_by_all_panels, true())
+        .join(_reserved_anywhere, true())
+        .join(_kept_for_all_panels, true())
+    )
+)
+# Whoever reserves under the limit of the server waits for the others that do. It is the last lock that they take.
+_lock_server = statement(
+    select(organizations.c.id).order_by(organizations.c.id).limit(1).with_for_update(key_share=True)
+)
 _spent_by_agent = _sums(
     spending,
     spending.c.input_tokens + spending.c.output_tokens,
@@ -279,8 +325,8 @@ def reserve(tx: Tx, lease: Lease, under: Allowance, need: Amount, last_step: Amo
     refused: Refusal | None = None
     for_both = True
     for limit in _limits_of(tx, under):
-        spent, reserved = _used(tx, limit, under.organization_id, lease.agent_id, cycle_of=lease.agent_id)
-        if limit.share(spent) >= WARNED_AT:
+        spent, reserved = _used(tx, limit, under, lease.agent_id, cycle_of=lease.agent_id)
+        if limit.share(spent) >= WARNED_AT and limit.scope != "server:day":
             _warn(tx, lease.agent_id, limit, spent)
         if limit.is_passed_by(spent + reserved + need) and (refused is None or refused.for_now):
             refused = _refusal(tx, limit, spent + need)
@@ -302,7 +348,7 @@ def reserve_beside(tx: Tx, agent_id: AgentId, under: Allowance, need: Amount) ->
     # The agent's cycles wait meanwhile, and other calls beside them: whoever comes second sees this reservation.
     leases.lock(tx, agent_id)
     for limit in _limits_of(tx, under):
-        spent, reserved = _used(tx, limit, under.organization_id, agent_id)
+        spent, reserved = _used(tx, limit, under, agent_id)
         if limit.is_passed_by(spent + reserved + need):
             return _refusal(tx, limit, spent + need)
     return add_reservation(tx, under.organization_id, agent_id, need)
@@ -362,7 +408,7 @@ async def reserve_soon(
 
 def _limits_of(tx: Tx, under: Allowance) -> list[Limit]:
     shared = _applying(_read_shared(tx, under.organization_id), "organization") if under.shared else []
-    return _applying(under.own, "agent") + shared
+    return _applying(under.own, "agent") + shared + ([] if under.server is None else [under.server.limit])
 
 
 def _refusal(tx: Tx, limit: Limit, without_others: Amount) -> Refusal:
@@ -374,10 +420,24 @@ def _validity(tx: Tx) -> dict[str, int]:
     return {"now": tx.now, "latest": tx.now + LONGEST_CALL_SECONDS * SECOND}
 
 
-def _used(
+def _used(tx: Tx, limit: Limit, under: Allowance, agent_id: AgentId, *, cycle_of: str = "") -> tuple[Amount, Amount]:
+    """What is spent of this limit, and what is reserved of it, except for the cycle of the agent `cycle_of`."""
+    if under.server is not None and limit is under.server.limit:
+        return used_of_server(tx, under.server, cycle_of=cycle_of)
+    return _used_by(tx, limit, under.organization_id, agent_id, cycle_of=cycle_of)
+
+
+def used_of_server(tx: Tx, server: ServerLimit, *, cycle_of: str = "") -> tuple[Amount, Amount]:
+    """What all have spent of the server's limit today, and what is reserved of it. Others that ask wait meanwhile."""
+    tx.one(_lock_server)
+    row = tx.one(_used_of_server, day=day_of(tx.now), cycle_of=cycle_of, **_validity(tx))
+    assert row is not None
+    return Amount(row[0], row[1]), Amount(row[2], row[3]) + server.unreserved
+
+
+def _used_by(
     tx: Tx, limit: Limit, organization_id: OrganizationId, agent_id: AgentId, *, cycle_of: str = ""
 ) -> tuple[Amount, Amount]:
-    """What is spent of this limit, and what is reserved of it, except for the cycle of the agent `cycle_of`."""
     since = day_of(tx.now) if limit.daily else 0
     where = {"since": since, "cycle_of": cycle_of, **_validity(tx)}
     if limit.scope.startswith("agent:"):
@@ -400,7 +460,7 @@ def shared_limits(tx: Tx, organization_id: OrganizationId) -> list[Limit]:
 
 def used_by_all(tx: Tx, limit: Limit, organization_id: OrganizationId) -> Amount:
     """What agents and panels of the organization have spent of a limit, or may, with what is under way."""
-    spent, kept = _used(tx, limit, organization_id, AgentId(""))
+    spent, kept = _used_by(tx, limit, organization_id, AgentId(""))
     return spent + kept
 
 

@@ -40,7 +40,7 @@ from denizen.cycles.outcome import Acted, CycleOutcome, Failed, Paused, Rested, 
 from denizen.cycles.phases import Phase, phase_at
 from denizen.cycles.records import OpenCycle, calls_of
 from denizen.cycles.routing import Choose, Situation, choose, model_of
-from denizen.cycles.server_budget import ServerBudget
+from denizen.cycles.server_budget import ServerBudget, ServerCall
 from denizen.cycles.settings import CycleSettings
 from denizen.cycles.speaking import Doubt, Speaker, Voices
 from denizen.cycles.stopping import BUILT_IN, Spent, Stop, stop_reason
@@ -56,7 +56,7 @@ from denizen.errors import (
     RequestTooLarge,
     StorageError,
 )
-from denizen.ids import CallId
+from denizen.ids import CallId, OrganizationId
 from denizen.inbox.delivery import DEAD_AFTER
 from denizen.memory.reminding import Reminder
 from denizen.models import caching, forcing, request
@@ -108,6 +108,7 @@ class Faculties:
     prices: Mapping[str, Price]
     errands: Errands
     """What goes on while no cycle waits for it."""
+    organization_id: OrganizationId
     stops: Mapping[str, Stop] = field(default_factory=lambda: BUILT_IN)
     models: Mapping[str, Model] = field(default_factory=dict[str, Model])
     """Every model that its routes may come to, by name."""
@@ -202,6 +203,9 @@ class _Thinking:
         self._cycle = cycle
         self._steps = cycle.steps
         self._spent = NOTHING
+        self._server_call: ServerCall | None = None
+        self._reserved = faculties.allowance is not None
+        """Whether something may be reserved for it in a budget."""
         self._model_name = faculties.model_name
         for entry in cycle.entries:
             if isinstance(entry.message, ModelResponse):
@@ -363,26 +367,28 @@ class _Thinking:
 
         While somebody waits, the last step is reserved along with it, so that it can be paid when a limit is reached.
         """
-        server = self._with.server_budget
-        if self._with.allowance is None and server is None:
+        server, under = self._with.server_budget, self._with.allowance
+        if under is None and server is None:
             return None
         tokens, most = self._mind.tokens + self._with.toolbox.tokens, self._mind.budget
         asked = self._most_used(tokens)
         if self._steps > 0 and self._with.settings.awareness != "none" and not last:
             asked = self._most_used(tokens + most.inbox + PREVIEW_TOKENS)
         if server is not None:
-            refused = await server.refuse(self._with.db, self._with.clock, self._model_name, self._model, asked)
-            if refused is not None or self._with.allowance is None:
-                return refused
-        assert self._with.allowance is not None
+            self._server_call = await server.begin(
+                self._with.db, self._with.clock, self._model_name, self._model, asked
+            )
+            under = self._server_call.allowance(under, self._with.organization_id)
+        if under is None:
+            return None
+        self._reserved = True
         last_step: Amount | None = None
         if last:
             last_step = Amount()  # this is the call that it was reserved for
         elif self._awaited and self._with.settings.silent_reply != "ignore":
             last_step = self._amount(self._most_used(tokens + most.output + LAST_STEP_TOKENS))
         need, lease = self._amount(asked), self._mind.lease
-        db, clock, under = self._with.db, self._with.clock, self._with.allowance
-        return await budgets.reserve_soon(db, clock, lease, under, need, last_step)
+        return await budgets.reserve_soon(self._with.db, self._with.clock, lease, under, need, last_step)
 
     def _most_used(self, prompt_tokens: int) -> Usage:
         """The most that a request may use with a prompt that we estimate at so many tokens."""
@@ -506,7 +512,7 @@ class _Thinking:
 
     def _price(self, response: ModelResponse) -> Charge:
         usage = usage_of(response)
-        name, reserved = self._model_name, self._with.allowance is not None
+        name, reserved = self._model_name, self._reserved
         dollars = cost(response, self._with.prices, asked=name)
         micros = None if dollars is None else int(dollars * 1_000_000)
         return Charge(name, usage.input, usage.output, usage.cache_read, usage.cache_write, micros, reserved)
@@ -854,7 +860,7 @@ class _Thinking:
             steps=self._steps + (last is not None),
             charge=charge,
             spent=self._spent,
-            reserved=self._with.allowance is not None,
+            reserved=self._reserved,
             outcome=outcome,
             window_from=self._mind.window_from,
             sending=sending,

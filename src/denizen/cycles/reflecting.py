@@ -20,10 +20,10 @@ from denizen.cycles import budgets, ledger, watching
 from denizen.cycles.budgets import Allowance, Amount, Refusal
 from denizen.cycles.ledger import Charge, charge_of
 from denizen.cycles.records import glance
-from denizen.cycles.server_budget import ServerBudget
+from denizen.cycles.server_budget import KeptCall, ServerBudget
 from denizen.cycles.watching import REFUSED
 from denizen.errors import InvalidInput
-from denizen.ids import AgentId, CycleId, EntityId, SpaceId, new_id
+from denizen.ids import AgentId, CycleId, EntityId, OrganizationId, SpaceId, new_id
 from denizen.inbox.format import one_line
 from denizen.models import codec
 from denizen.models.prices import Price, Usage, expected_cost
@@ -199,6 +199,7 @@ class Purse:
 
     db: Database
     agent_id: AgentId
+    organization_id: OrganizationId
     prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
     allowance: Allowance | None = None
     in_dollars: bool = False
@@ -207,25 +208,25 @@ class Purse:
     server_budget: ServerBudget | None = None
     clock: Clock = field(default_factory=SystemClock)
 
-    async def keep(self, named: NamedModel, most: Usage) -> str | None:
-        """The id of a reservation for the most that the call may use, where that is limited.
+    async def keep(self, named: NamedModel, most: Usage) -> KeptCall:
+        """A reservation for the most that the call may use, where that is limited.
 
         Raises `InvalidInput` where there is no room for it.
         """
+        under, server = self.allowance, None
         if self.server_budget is not None:
-            refused = await self.server_budget.refuse(self.db, self.clock, *named, most)
-            if refused is not None:
-                raise InvalidInput(f"The budget ({refused.scope}) leaves no room for it.")
-        if self.allowance is None:
-            return None
+            server = await self.server_budget.begin(self.db, self.clock, *named, most)
+            under = server.allowance(under, self.organization_id)
+        if under is None:
+            return KeptCall(None, server)
         dollars = expected_cost(named[1], most, self.prices, asked=named[0])
         if dollars is None and self.in_dollars:
             raise InvalidInput(f"There is a budget in dollars, and nobody here knows what {named[0]!r} costs.")
         need = Amount(most.input + most.output, int((dollars or 0) * 1_000_000) + 1)
-        reserved = await self.db.write(budgets.reserve_beside, self.agent_id, self.allowance, need)
+        reserved = await self.db.write(budgets.reserve_beside, self.agent_id, under, need)
         if isinstance(reserved, Refusal):
             raise InvalidInput(f"The budget ({reserved.scope}) leaves no room for it.")
-        return reserved
+        return KeptCall(reserved, server)
 
     async def pay(self, named: NamedModel, kept: Any, response: ModelResponse | None) -> None:
         """The call is in the ledger, and what was kept for it is free again."""
@@ -233,9 +234,9 @@ class Purse:
             charge = charge_of(response, named[0], self.prices)
             if self.metrics is not None:
                 watching.count(self.metrics, charge)
-            await self.db.write(pay, self.agent_id, charge, kept)
-        elif kept is not None:
-            await self.db.write(budgets.release_call, self.agent_id, kept)
+            await self.db.write(pay, self.agent_id, charge, kept.reserved)
+        elif kept.reserved is not None:
+            await self.db.write(budgets.release_call, self.agent_id, kept.reserved)
 
 
 def pay(tx: Tx, agent_id: AgentId, charge: Charge, kept: str | None) -> None:

@@ -1,28 +1,35 @@
 """The daily limit of the whole server: there from the first start, so that a loop of agents cannot cost a fortune.
 
-It costs no transaction: what the server has used today is read every half minute, or before each call once most of the
-limit may be used. Nothing is reserved for it, so that it may be passed by the calls that are under way at that moment.
+Far from the limit it costs no transaction: what the server has used today is read every half minute, and this process
+counts the calls that it has begun since. From half of the limit on, each call is reserved like those of budgets, in a
+transaction that counts what all instances have spent and reserved. So one instance cannot pass the limit, however many
+agents it thinks for at once. Each further instance can pass it by half of the limit at most, once: with calls that it
+began when it had last seen less than half used.
+
 Calls without a known price count as tokens only: a limit in dollars blocks none of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Final
+from weakref import WeakSet
 
 from pydantic_ai.models import Model
 from sqlalchemy import BigInteger, Subquery, Table, bindparam, cast, func, select, true
 
 from denizen.clock import SECOND, Clock
-from denizen.cycles.budgets import Amount, BudgetSettings, Limit, Refusal
-from denizen.cycles.ledger import DAY, day_of
+from denizen.cycles.budgets import Allowance, Amount, BudgetSettings, Limit, ServerLimit
+from denizen.cycles.ledger import day_of
+from denizen.ids import OrganizationId
 from denizen.models.prices import Price, Usage, expected_cost, is_built_in
 from denizen.storage.database import Database, Tx, statement
 from denizen.storage.schema import organizations, panel_spending, spending
 
 NEAR: Final = 0.5
-"""From this share of the limit on, what was used is read before each call."""
+"""From this share of the limit on, each call is reserved."""
 READ_SECONDS: Final = 30
 """How old what was read may be, further away from the limit."""
 
@@ -54,6 +61,31 @@ def used_today(tx: Tx) -> Amount:
     return Amount(row[0], row[1])
 
 
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class ServerCall:
+    """A model call that counts as under way for as long as somebody holds this: until it is paid."""
+
+    need: Amount
+    """The most that it may use."""
+    near: ServerLimit | None
+    """The limit under which it has to be reserved; None far from the limit."""
+
+    def allowance(self, own: Allowance | None, organization_id: OrganizationId) -> Allowance | None:
+        """What an agent may use with these limits of its own and those of the server."""
+        if self.near is None:
+            return own
+        return replace(own or Allowance(organization_id, None, shared=False), server=self.near)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptCall:
+    """What is kept for a call beside cycles until it is paid."""
+
+    reserved: str | None
+    """The id of its reservation, where it has one."""
+    server: ServerCall | None
+
+
 class ServerBudget:
     """What all organizations of a server together may use in a day, as one process keeps an eye on it."""
 
@@ -63,20 +95,27 @@ class ServerBudget:
         self._limit = Limit("server:day", limits.tokens_per_day, micros)
         self._prices = prices
         self._read_at = -READ_SECONDS * SECOND
-        self._known = Amount()
-        """What was used when it was last read, and what has been asked for here since."""
+        self._used = Amount()
+        """What was used when it was last read, and what calls may use that were under way then or have begun since."""
+        self._unreserved: WeakSet[ServerCall] = WeakSet()
 
-    async def refuse(self, db: Database, clock: Clock, name: str, model: Model, most: Usage) -> Refusal | None:
-        """Why a call of this size is not made, if it is not. The built-in models are not limited: they cost nothing."""
+    async def begin(self, db: Database, clock: Clock, name: str, model: Model, most: Usage) -> ServerCall:
+        """A call of this model is about to be made, which uses this at most. The built-in models cost nothing."""
         if is_built_in(model):
-            return None
+            return ServerCall(Amount(), None)
         dollars = expected_cost(model, most, self._prices, asked=name)
         need = Amount(most.input + most.output, ceil((dollars or 0) * 1_000_000))
         now = clock.now()
-        is_old = now - self._read_at >= READ_SECONDS * SECOND or day_of(now) != day_of(self._read_at)
-        if is_old or self._limit.share(self._known + need) >= NEAR:
-            self._known, self._read_at = await db.read(used_today), now
-        if self._limit.is_passed_by(self._known + need):
-            return Refusal("server:day", (day_of(now) + 1) * DAY)
-        self._known += need
-        return None
+        if not 0 <= now - self._read_at < READ_SECONDS * SECOND or day_of(now) != day_of(self._read_at):
+            used = await db.read(used_today)
+            # After the read: whoever comes meanwhile reads as well, and does not rely on what was known before.
+            self._used, self._read_at = used + self._under_way(), now
+        if self._limit.share(self._used + need) >= NEAR:
+            return ServerCall(need, ServerLimit(self._limit, self._under_way()))
+        call = ServerCall(need, None)
+        self._used += need
+        self._unreserved.add(call)
+        return call
+
+    def _under_way(self) -> Amount:
+        return sum((each.need for each in self._unreserved), Amount())

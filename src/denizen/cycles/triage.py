@@ -21,6 +21,7 @@ from pydantic_ai.tools import ToolDefinition
 from sqlalchemy import bindparam, func, select, update
 
 from denizen.bus.streams import CycleChanged, agent_topic
+from denizen.clock import Clock, SystemClock
 from denizen.consciousness.lease import Lease, fence
 from denizen.consciousness.selfhood import Identity
 from denizen.cycles import budgets, ledger, watching
@@ -28,8 +29,9 @@ from denizen.cycles.budgets import Allowance, Amount
 from denizen.cycles.conditions import Condition, holds
 from denizen.cycles.ledger import NOTHING, Charge
 from denizen.cycles.records import calls_of, open_cycle_id
+from denizen.cycles.server_budget import ServerBudget, ServerCall
 from denizen.errors import LeaseLost, StorageError
-from denizen.ids import AgentId, CycleId, new_id
+from denizen.ids import AgentId, CycleId, OrganizationId, new_id
 from denizen.inbox import delivery, parking
 from denizen.inbox.events import Event
 from denizen.inbox.format import format_inbox, one_line, quoted_name, take_that_fit
@@ -81,6 +83,9 @@ Judge = Callable[[Sequence[Event]], str | None]
 """Gives the reason to skip these events, or None if they should be thought about."""
 
 
+_NO_ORGANIZATION: Final = OrganizationId("")
+
+
 @dataclass(frozen=True, slots=True)
 class Sieve:
     """What an agent's events are sifted with."""
@@ -91,6 +96,9 @@ class Sieve:
     functions: Mapping[str, Judge] = field(default_factory=dict[str, Judge])
     prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
     allowance: Allowance | None = None
+    server_budget: ServerBudget | None = None
+    clock: Clock = field(default_factory=SystemClock)
+    organization_id: OrganizationId = _NO_ORGANIZATION
     metrics: Metrics | None = None
     """Where it is counted what was skipped, and what asking has used."""
 
@@ -101,6 +109,8 @@ class _Verdict:
 
     reason: str | None
     charge: Charge = NOTHING
+    call: ServerCall | None = None
+    """Held until it is paid."""
 
 
 async def sift(sieve: Sieve, db: Database, lease: Lease, identity: Identity, version: int, kept: set[int]) -> bool:
@@ -219,15 +229,20 @@ async def _ask(
     inbox = format_inbox(waiting, now=now, zone=identity.zone, text_chars=_EVENT_CHARACTERS)
     system = SystemPromptPart(_question(identity, sieve.settings.instructions))
     prompt: list[ModelMessage] = [ModelRequest(parts=[system]), ModelRequest(parts=[UserPromptPart(inbox)])]
-    if sieve.allowance is not None:
-        refused = await db.write(budgets.reserve, lease, sieve.allowance, _most(sieve, model, prompt))
+    under, call = sieve.allowance, None
+    if sieve.server_budget is not None:
+        most = Usage(sum(map(estimate_message, prompt)), ANSWER_TOKENS)
+        call = await sieve.server_budget.begin(db, sieve.clock, sieve.model_name, model, most)
+        under = call.allowance(under, sieve.organization_id)
+    if under is not None:
+        refused = await db.write(budgets.reserve, lease, under, _most(sieve, model, prompt))
         if refused is not None:
             return _Verdict(None)  # its cycle will find that out, and say so
     settings = ModelSettings(max_tokens=ANSWER_TOKENS, tool_choice="required")
     async with request.stream(model, prompt, tools=_TOOLS, settings=settings) as answer:
         async for _ in answer:
             pass
-    return _Verdict(_reason(answer.response), _charge(sieve, answer.response))
+    return _Verdict(_reason(answer.response), _charge(sieve, answer.response, reserved=under is not None), call)
 
 
 def _now(tx: Tx) -> int:
@@ -278,11 +293,10 @@ def _reason(response: ModelResponse) -> str | None:
     return one_line(said)[:_REASON_CHARACTERS] if isinstance(said, str) and said.strip() else None
 
 
-def _charge(sieve: Sieve, response: ModelResponse) -> Charge:
+def _charge(sieve: Sieve, response: ModelResponse, *, reserved: bool) -> Charge:
     used = usage_of(response)
     dollars = cost(response, sieve.prices, asked=sieve.model_name)
     micros = None if dollars is None else int(dollars * 1_000_000)
-    reserved = sieve.allowance is not None
     return Charge(sieve.model_name, used.input, used.output, used.cache_read, used.cache_write, micros, reserved)
 
 

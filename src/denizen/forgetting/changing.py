@@ -17,7 +17,7 @@ from denizen.ids import AgentId, EntityId, MessageId, new_id
 from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
 from denizen.inbox.events import ABOUT, BEFORE, OUTSIDE
-from denizen.inbox.format import plain_name, quote, quoted_name
+from denizen.inbox.format import quote, quoted_name, speaker
 from denizen.memory import items, rolling
 from denizen.spaces import directory, editing, posting
 from denizen.spaces.editing import Change
@@ -76,8 +76,10 @@ def _tell(tx: Tx, change: Change, by: EntityId, did: str, more: str) -> None:
         *tx.all(_readers, message_id=message.id),
         *tx.all(_reading, space_id=message.space_id, message_id=message.id),
     ]
-    who = plain_name(directory.get_entity(tx, by).name)
-    whose = "a message" if by == message.author_id else f"a message of {plain_name(message.author_name)}"
+    editor = directory.get_entity(tx, by)
+    who = speaker(editor.name, None, editor.handle)
+    author = speaker(message.author_name, None, message.author_handle)
+    whose = "a message" if by == message.author_id else f"a message of {author}"
     text = f"{who} {did} {whose} in {quoted_name(directory.get_space(tx, message.space_id).name)}{more}"
     told = new_id()
     payload: dict[str, JsonValue] = {"text": text, ABOUT: message.id, BEFORE: message.text}

@@ -31,6 +31,7 @@ from denizen.storage.schema import (
     openings,
     organizations,
     overflow,
+    panel_alerts,
     panels,
     plans,
     reflections,
@@ -159,6 +160,7 @@ PLACES: Final = (
     Place(ledger, {"detail": "text"}, agent=ledger.c.agent_id, cycle=ledger.c.cycle_id),
     Place(space_statuses, {"detail": "text"}, agent=space_statuses.c.agent_id),
     Place(alerts, {"detail": "text"}, agent=alerts.c.agent_id),
+    Place(panel_alerts, {"detail": "text"}, here=panel_alerts.c.space_id.in_(_spaces_here)),
     Place(
         agents,
         {"parked_detail": "text"},

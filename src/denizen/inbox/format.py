@@ -181,6 +181,14 @@ def speaker(name: str, kind: str | None, handle: str | None) -> str:
     return f"{plain_name(name)} ({', '.join(about)})" if about else plain_name(name)
 
 
+_SPEAKER = re.compile(r"""(?:"[^"]*"|[\w .'’-]+)(?: \(@[a-z0-9-]+\))?""")
+
+
+def kept_speaker(label: str) -> str:
+    """What `speaker` wrote without a kind, as it is; any other name as `plain_name` writes it."""
+    return label if _SPEAKER.fullmatch(label) else plain_name(label)
+
+
 @lru_cache(maxsize=4096)
 def quoted_name(name: str) -> str:
     """A name on one line in quotation marks, with none inside."""

@@ -18,7 +18,7 @@ from pydantic_ai.settings import ModelSettings
 
 from denizen.clock import Instant, moment
 from denizen.errors import SettingsError, StorageError
-from denizen.inbox.format import plain_name, quote
+from denizen.inbox.format import quote, speaker
 from denizen.memory import documents
 from denizen.memory.documents import Unusable, Written
 from denizen.memory.rolling import Pass
@@ -87,6 +87,8 @@ class Reserved:
     """The id of the reservation; None where nothing is limited, or it was refused."""
     refused: str = ""
     """Why there is no room for the request, if there is none."""
+    held: object = None
+    """Held until the request is answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,8 @@ def _line(message: Message) -> str:
     at = moment(Instant(message.created_at))
     text = message.text if len(message.text) <= MESSAGE_CHARACTERS else message.text[: MESSAGE_CHARACTERS - 1] + "…"
     said = "(deleted)" if message.deleted_at is not None else _quoted(text)
-    return f"[{message.seq}] {plain_name(message.author_name)} ({message.author_kind}), {at:%Y-%m-%d %H:%M}:{said}"
+    who = speaker(message.author_name, message.author_kind, message.author_handle)
+    return f"[{message.seq}] {who}, {at:%Y-%m-%d %H:%M}:{said}"
 
 
 def _quoted(text: str) -> str:

@@ -32,14 +32,15 @@ from denizen.bus.streams import PanelDelta, space_topic
 from denizen.clock import Clock
 from denizen.cycles.ledger import Charge, charge_of
 from denizen.cycles.server_budget import ServerBudget
-from denizen.errors import ModelError, ModelUnreachable
+from denizen.errors import ModelError, ModelUnknown, ModelUnreachable
 from denizen.ids import OrganizationId
 from denizen.models import request
-from denizen.models.catalog import Models
+from denizen.models.catalog import OWN, Models
 from denizen.models.prices import Price
 from denizen.panel.background import Background
 from denizen.panel.context import Line
 from denizen.panel.taking import Claim
+from denizen.spaces import directory
 from denizen.storage.database import Database
 
 T = TypeVar("T")
@@ -64,6 +65,9 @@ class Kit:
     async def model_for(self, organization_id: OrganizationId, name: str) -> tuple[str, Model]:
         """The model of that name, paid by the organization; `default` is told by the name it stands for."""
         real = self.default_model if name == "default" else name
+        if name.startswith(OWN) and await self.db.read(directory.first_organization) != organization_id:
+            # As for agents (`agents.restrictions`): what a Python program handed over is for the first organization.
+            raise ModelUnknown(f"There is no model {name!r} for your organization. Name a model of a provider.")
         key_name = self.models.key_name(real)
         key = None
         if key_name is not None:

@@ -16,7 +16,7 @@ from sqlalchemy import BigInteger, bindparam, cast, func, select, update
 from sqlalchemy.dialects import postgresql
 
 from denizen.cycles import budgets
-from denizen.cycles.budgets import Amount, BudgetSettings
+from denizen.cycles.budgets import Amount, BudgetSettings, ServerLimit
 from denizen.cycles.ledger import Charge, day_of
 from denizen.ids import OrganizationId, SpaceId
 from denizen.models.prices import Price, Usage, expected_cost
@@ -95,9 +95,10 @@ def reserve(
     panel_id: SpaceId,
     own: BudgetSettings | None,
     need: Amount,
+    server: ServerLimit | None = None,
 ) -> str | None:
     """Room for the most that a call may use is kept until its reply ends; or the limit that leaves none."""
-    scope = lacking(tx, organization_id, panel_id, own, need)
+    scope = lacking(tx, organization_id, panel_id, own, need, server)
     if scope is None:
         tx.run(_reserve, round=key[0], of=key[1], which=key[2], at_epoch=epoch, tokens=need.tokens, micros=need.micros)
     return scope
@@ -115,15 +116,25 @@ class NoRoom:
 
 
 def reserve_beside(
-    tx: Tx, organization_id: OrganizationId, panel_id: SpaceId, own: BudgetSettings | None, need: Amount
+    tx: Tx,
+    organization_id: OrganizationId,
+    panel_id: SpaceId,
+    own: BudgetSettings | None,
+    need: Amount,
+    server: ServerLimit | None = None,
 ) -> str | NoRoom:
     """Reserve the most that a call beside the replies may use; gives its id, for `budgets.release_call`."""
-    scope = lacking(tx, organization_id, panel_id, own, need)
+    scope = lacking(tx, organization_id, panel_id, own, need, server)
     return NoRoom(scope) if scope is not None else budgets.add_reservation(tx, organization_id, panel_id, need)
 
 
 def lacking(
-    tx: Tx, organization_id: OrganizationId, panel_id: SpaceId, own: BudgetSettings | None, need: Amount
+    tx: Tx,
+    organization_id: OrganizationId,
+    panel_id: SpaceId,
+    own: BudgetSettings | None,
+    need: Amount,
+    server: ServerLimit | None = None,
 ) -> str | None:
     """The limit that leaves no room for so much, if one does."""
     shared = budgets.shared_limits(tx, organization_id)
@@ -139,6 +150,10 @@ def lacking(
         assert kept is not None
         if limit.is_passed_by(Amount(*spent) + Amount(*kept) + beside + need):
             return limit.scope.replace("agent", "panel")
+    if server is not None:
+        used, reserved = budgets.used_of_server(tx, server)
+        if server.limit.is_passed_by(used + reserved + need):
+            return server.limit.scope
     return None
 
 

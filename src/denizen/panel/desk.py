@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from pydantic_ai.messages import ModelResponse, ModelResponseStreamEvent
 
 from denizen.cycles import budgets
-from denizen.cycles.budgets import Amount
+from denizen.cycles.budgets import Amount, ServerLimit
 from denizen.cycles.ledger import Charge
 from denizen.errors import BudgetSpent, ModelUnreachable
 from denizen.ids import SpaceId
+from denizen.models.prices import Usage
 from denizen.panel import advisors, context, costs, history, panels, suggesting
 from denizen.panel.advisors import Advisor
 from denizen.panel.asking import Asked, Kit, TooLate, ask, in_time, settings_for
@@ -36,7 +37,11 @@ async def suggest(kit: Kit, panel_id: SpaceId, topic: str, count: int = suggesti
     settings = panel.settings
     name, model = await kit.model_for(panel.organization_id, settings.utility_model or settings.model)
     need = costs.most(lines, SUGGESTING_TOKENS, model, kit.prices, name)
-    reserved = await kit.db.write(_reserve, panel, need)
+    call = None
+    if kit.server_budget is not None:
+        most = Usage(costs.tokens_of(lines), SUGGESTING_TOKENS)
+        call = await kit.server_budget.begin(kit.db, kit.clock, name, model, most)
+    reserved = await kit.db.write(_reserve, panel, need, None if call is None else call.near)
     if isinstance(reserved, NoRoom):
         raise BudgetSpent(reserved.text)
     sent = settings_for(SUGGESTING_TOKENS, reasoning=None, tool=suggesting.TOOL)
@@ -73,8 +78,8 @@ def _panel(tx: Tx, panel_id: SpaceId) -> tuple[Panel, list[Advisor]]:
     return panels.get(tx, panel_id), advisors.list_of(tx, panel_id)
 
 
-def _reserve(tx: Tx, panel: Panel, need: Amount) -> str | NoRoom:
-    return costs.reserve_beside(tx, panel.organization_id, panel.id, panel.settings.budget, need)
+def _reserve(tx: Tx, panel: Panel, need: Amount, server: ServerLimit | None) -> str | NoRoom:
+    return costs.reserve_beside(tx, panel.organization_id, panel.id, panel.settings.budget, need, server)
 
 
 def _pay(tx: Tx, panel: Panel, charges: Sequence[Charge], reserved: str) -> None:

@@ -18,7 +18,9 @@ from denizen import failpoints
 from denizen.bus.port import Gap
 from denizen.bus.streams import WANTED, wanted
 from denizen.cycles import budgets
+from denizen.cycles.budgets import ServerLimit
 from denizen.cycles.ledger import Charge
+from denizen.cycles.server_budget import ServerCall
 from denizen.errors import DenizenError, LeaseLost, PriceUnknown, StorageError
 from denizen.models.prices import Usage
 from denizen.panel import assertions, costs, taking, voting
@@ -285,7 +287,8 @@ class Moderator:
     async def _ask(self, work: Work, voice: _Voice) -> Outcome:
         claim = work.claim
         voice.model, model = await self._kit.model_for(claim.organization_id, work.model)
-        refused = await self._reserve(work, voice.model, model)
+        call = await self._begin_call(work, voice.model, model)
+        refused = await self._reserve(work, voice.model, model, None if call is None else call.near)
         if refused is not None:
             return Outcome(error_code="budget_spent", error=refused)
         sent = settings_for(work.max_tokens, reasoning=work.reasoning, tool=work.tool)
@@ -293,23 +296,25 @@ class Moderator:
         asked = Asked(model, work.lines, sent, work.tool, work.panel.settings.first_byte_seconds, key)
         return _read(work, await ask(self._clock, asked, voice))
 
-    async def _reserve(self, work: Work, name: str, model: Model) -> str | None:
+    async def _begin_call(self, work: Work, name: str, model: Model) -> ServerCall | None:
+        if self._kit.server_budget is None:
+            return None
+        most = Usage(costs.tokens_of(work.lines), work.max_tokens)
+        return await self._kit.server_budget.begin(self._db, self._clock, name, model, most)
+
+    async def _reserve(self, work: Work, name: str, model: Model, server: ServerLimit | None) -> str | None:
         """Why there is no room in the budgets, if there is none. No limits, no transaction."""
-        if self._kit.server_budget is not None:
-            most = Usage(costs.tokens_of(work.lines), work.max_tokens)
-            if await self._kit.server_budget.refuse(self._db, self._clock, name, model, most) is not None:
-                return costs.refusal("server:day")
         own = work.panel.settings.budget
         shared = await self._db.read(budgets.organization_budget, work.claim.organization_id)
         limits = [each for each in (own, shared) if each is not None]
-        if not limits:
+        if not limits and server is None:
             return None
         need = costs.most(work.lines, work.max_tokens, model, self._kit.prices, name)
         if any(each.in_dollars for each in limits) and not costs.is_priced(model, self._kit.prices, name):
             raise PriceUnknown(name)
         claim = work.claim
         scope = await self._db.write(
-            costs.reserve, claim.key, claim.epoch, claim.organization_id, claim.panel_id, own, need
+            costs.reserve, claim.key, claim.epoch, claim.organization_id, claim.panel_id, own, need, server
         )
         return None if scope is None else costs.refusal(scope)
 

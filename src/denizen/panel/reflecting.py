@@ -20,6 +20,7 @@ from sqlalchemy import bindparam, select
 from denizen.cycles import budgets
 from denizen.cycles.budgets import Amount
 from denizen.cycles.ledger import Charge
+from denizen.cycles.server_budget import KeptCall
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import EntityId, MessageId, SpaceId
 from denizen.inbox.format import one_line
@@ -311,35 +312,35 @@ class Purse:
     def __init__(self, kit: Kit, panel: Panel) -> None:
         self._kit, self._db, self._panel = kit, kit.db, panel
 
-    async def keep(self, named: NamedModel, most: Usage) -> str | None:
-        """The id of a reservation for the most that the call may use, where that is limited.
+    async def keep(self, named: NamedModel, most: Usage) -> KeptCall:
+        """A reservation for the most that the call may use, where that is limited.
 
         Raises `InvalidInput` where there is no room for it.
         """
         panel, own = self._panel, self._panel.settings.budget
-        server = self._kit.server_budget
-        if server is not None and await server.refuse(self._db, self._kit.clock, *named, most) is not None:
-            raise InvalidInput(costs.refusal("server:day"))
+        budget = self._kit.server_budget
+        call = None if budget is None else await budget.begin(self._db, self._kit.clock, *named, most)
+        server = None if call is None else call.near
         shared = await self._db.read(budgets.organization_budget, panel.organization_id)
         limits = [each for each in (own, shared) if each is not None]
-        if not limits:
-            return None
+        if not limits and server is None:
+            return KeptCall(None, call)
         # Reading the price list takes its time, the first time.
         dollars = await asyncio.to_thread(expected_cost, named[1], most, self._kit.prices, asked=named[0])
         if dollars is None and any(each.in_dollars for each in limits):
             raise InvalidInput(f"There is a budget in dollars, and nobody here knows what {named[0]!r} costs.")
         need = Amount(most.input + most.output, ceil((dollars or 0) * 1_000_000))
-        reserved = await self._db.write(costs.reserve_beside, panel.organization_id, panel.id, own, need)
+        reserved = await self._db.write(costs.reserve_beside, panel.organization_id, panel.id, own, need, server)
         if isinstance(reserved, NoRoom):
             raise InvalidInput(reserved.text)
-        return reserved
+        return KeptCall(reserved, call)
 
     async def pay(self, named: NamedModel, kept: Any, response: ModelResponse | None) -> None:
         """The call is on the panel's account, and what was reserved for it is free again."""
         if response is not None:
-            await self._db.write(_enter, self._panel, self._kit.charge(response, named[0]), kept)
-        elif kept is not None:
-            await self._db.write(budgets.release_call, self._panel.id, kept)
+            await self._db.write(_enter, self._panel, self._kit.charge(response, named[0]), kept.reserved)
+        elif kept.reserved is not None:
+            await self._db.write(budgets.release_call, self._panel.id, kept.reserved)
 
 
 def _enter(tx: Tx, panel: Panel, charge: Charge, reserved: str | None) -> None:

@@ -27,7 +27,7 @@ from denizen.errors import (
     SecretKeyMissing,
     SecretUnreadable,
 )
-from denizen.ids import EntityId, MessageId, SpaceId
+from denizen.ids import EntityId, MessageId, OrganizationId, SpaceId
 from denizen.inbox.statuses import Action, Cause
 from denizen.models.catalog import OWN, provider_of
 from denizen.panel import advisors, panels
@@ -52,6 +52,8 @@ class PanelStatus:
     message_id: MessageId
     round_id: str
     created_at: int
+    reason: str
+    """What prevented the answers and what to do, for those who are not in the panel: it names nobody."""
     agent_id: None = None
     retry_at: None = None
 
@@ -116,12 +118,16 @@ _OTHERWISE: Final = _Wording("gave_up", "{provider} gave no usable answer", "Try
 
 def explain(failures: Sequence[Failure]) -> tuple[Cause, str, tuple[Action, ...]]:
     """The cause, the sentences and the actions for a message that all these voices failed to answer."""
+    wording, reason = _explain(failures)
+    return wording.cause, f"{_subject(failures)} could not answer: {reason}", wording.actions
+
+
+def _explain(failures: Sequence[Failure]) -> tuple[_Wording, str]:
     order = list(_WORDINGS)
     found = sorted(failures, key=lambda each: order.index(each.code) if each.code in order else len(order))
     wordings = [_WORDINGS.get(each.code, _OTHERWISE) for each in found]
     reasons = dict.fromkeys(wording.why.format_map(_names(each)) for wording, each in zip(wordings, found, strict=True))
-    said = f"{_subject(failures)} could not answer: {', and '.join(list(reasons)[:2])}."
-    return wordings[0].cause, f"{said} {wordings[0].then}", wordings[0].actions
+    return wordings[0], f"{', and '.join(list(reasons)[:2])}. {wordings[0].then}"
 
 
 def _subject(failures: Sequence[Failure]) -> str:
@@ -180,6 +186,13 @@ _in_panels_of = statement(
         )
     )
 )
+_in_organization = statement(_failed.where(spaces.c.organization_id == bindparam("organization_id")))
+_anywhere = statement(_failed)
+_under_way = statement(
+    select(panels_table.c.space_id)
+    .join(rounds, (rounds.c.space_id == panels_table.c.space_id) & (rounds.c.turn == panels_table.c.turns))
+    .where(rounds.c.step == 0, rounds.c.state != "complete")
+)
 
 
 def in_space(tx: Tx, space_id: SpaceId) -> list[PanelStatus]:
@@ -190,6 +203,21 @@ def in_space(tx: Tx, space_id: SpaceId) -> list[PanelStatus]:
 def in_spaces_of(tx: Tx, entity_id: EntityId) -> list[PanelStatus]:
     """The same for every panel of this entity."""
     return _statuses(tx, tx.all(_in_panels_of, entity_id=entity_id))
+
+
+def in_organization(tx: Tx, organization_id: OrganizationId) -> list[PanelStatus]:
+    """The same for every panel of this organization."""
+    return _statuses(tx, tx.all(_in_organization, organization_id=organization_id))
+
+
+def anywhere(tx: Tx) -> list[PanelStatus]:
+    """The same for every panel of the server."""
+    return _statuses(tx, tx.all(_anywhere))
+
+
+def being_answered(tx: Tx) -> set[SpaceId]:
+    """The panels whose last message is being answered at the moment."""
+    return {row[0] for row in tx.all(_under_way)}
 
 
 def _statuses(tx: Tx, rows: Iterable[tuple[Any, ...]]) -> list[PanelStatus]:
@@ -204,5 +232,6 @@ def _status(tx: Tx, space_id: SpaceId, found: Sequence[tuple[Any, ...]]) -> Pane
     own = {str(each.id): each.settings.model or usual for each in advisors.list_of(tx, space_id)}
     failures = [Failure(voice, name, code or "", own.get(voice, usual)) for *_, voice, name, code in found]
     cause, text, actions = explain(failures)
+    _, reason = _explain(failures)
     _, name, round_id, message_id, completed_at, *_ = found[0]
-    return PanelStatus(space_id, name, cause, text, actions, message_id, round_id, completed_at)
+    return PanelStatus(space_id, name, cause, text, actions, message_id, round_id, completed_at, reason)

@@ -62,7 +62,7 @@ from denizen.portability.lines import (
 from denizen.portability.memories import Remembering
 from denizen.portability.reading import Fault, Source, first_line, require, require_valid
 from denizen.portability.rows import Rows, into, values
-from denizen.portability.standing import Conversations
+from denizen.portability.standing import Conversations, Importer
 from denizen.reflection import records
 from denizen.spaces import directory
 from denizen.spaces.handles import check_handle, check_name
@@ -268,11 +268,7 @@ _add_fact_space = insert_ignore(fact_spaces, ("agent_id", "fact", "space_id"))
 _space = statement(select(spaces.c.organization_id, spaces.c.private).where(spaces.c.id == bindparam("id")))
 _add_toolset = insert_ignore(toolsets, ("digest", "tools"))
 
-_message = statement(
-    select(spaces.c.organization_id, messages.c.author_id)
-    .join(spaces, spaces.c.id == messages.c.space_id)
-    .where(messages.c.id == bindparam("id"))
-)
+_message = statement(select(messages.c.space_id).where(messages.c.id == bindparam("id")))
 _plan = statement(select(plans.c.id).where(plans.c.id == bindparam("id")))
 _shell = statement(
     select(entities.c.handle)
@@ -319,8 +315,8 @@ def import_agent(
     """
     first = first_line(source, AgentLine)
     agent_id = _admit(tx, policy, organization_id, first, handle, name, source.fault)
-    trusted = is_operator(tx, by)
-    arriving = _Arriving(tx, organization_id, first.id, agent_id, toolsets, trusted)
+    importer = Importer(organization_id, by.entity_id)
+    arriving = _Arriving(tx, importer, first.id, agent_id, toolsets, is_operator(tx, by))
     for _, line in source.lines():
         arriving.add(line)
     counts = arriving.finish()
@@ -389,11 +385,12 @@ class _Arriving:
     """A life on its way into the tables, under the id that it has here."""
 
     def __init__(
-        self, tx: Tx, home: OrganizationId, old: str, agent_id: AgentId, toolsets: Collection[str], trusted: bool
+        self, tx: Tx, importer: Importer, old: str, agent_id: AgentId, toolsets: Collection[str], trusted: bool
     ) -> None:
         """`trusted`: marks of text from outside are as the file says; else everything is marked."""
         self._tx = tx
-        self._home = home
+        self._importer = importer
+        self._home = home = importer.organization_id
         self._old = old
         self._agent_id = agent_id
         self._toolsets = toolsets
@@ -444,7 +441,7 @@ class _Arriving:
             case EntityLine():
                 self.company.receive(line)
             case PlaceLine():
-                self._places[line.id] = standing.find_place(self._tx, self._home, line)
+                self._places[line.id] = standing.find_place(self._tx, self._importer, line)
             case StanceLine() | FeelingLine() | SignalLine() | ReflectionLine():
                 standing.add(self._rows, self._agent_id, line, self._places, self.company.get)
             case MemoryLine():
@@ -470,13 +467,15 @@ class _Arriving:
         return dict(self._counts)
 
     def _add_source(self, cycle: int, space_id: str | None, *, private: bool) -> None:
-        """The text of the cycle comes from this space. For a private one that is not here, `ELSEWHERE` stands."""
+        """The text of the cycle comes from this space. For a private one that is not here, or that the importer is not
+        in, `ELSEWHERE` stands."""
         row = None if space_id is None else self._tx.one(_space, id=space_id)
-        here = row is not None and row[0] == self._home
+        private = private or (row is not None and row[0] == self._home and bool(row[1]))
+        here = space_id is not None and self._importer.can_link_to(self._tx, space_id)
         if space_id is None or (row is not None and not here and not private):
             return
         kept = ELSEWHERE if private and not here else space_id
-        if private or (row is not None and here and row[1]):
+        if private:
             self._private.add(kept)
         self._rows.add(_add_cycle_space, {"cycle_id": self._cycle(cycle), "space_id": kept, "agent_id": self._agent_id})
 
@@ -507,15 +506,16 @@ class _Arriving:
         return f"{self._agent_id}-{number}"
 
     def _space(self, old: str | None) -> str | None:
-        """The id of the space here. One that is another organization's becomes an id that means nothing. One that is
-        nowhere yet stays: this organization may take it in later, and no other can have it then."""
+        """The id of the space here. One that is another organization's, or a private one that the importer is not in,
+        becomes an id that means nothing. One that is nowhere yet stays: this organization may take it in later, and no
+        other can have it then."""
         if not old:
             return old
         if old in self._places:
             return self._places[old]
         if old not in self._space_ids:
-            foreign = standing.is_elsewhere(self._tx, self._home, old)
-            self._space_ids[old] = str(uuid5(NAMESPACE_OID, f"{self._agent_id} {old}")) if foreign else old
+            closed = self._importer.is_closed(self._tx, old)
+            self._space_ids[old] = str(uuid5(NAMESPACE_OID, f"{self._agent_id} {old}")) if closed else old
         return self._space_ids[old]
 
     def _request(self, line: EntryLine) -> str | None:
@@ -533,13 +533,13 @@ class _Arriving:
         return here, Owner("persona", self._home, user_id=EntityId(line.user_id or ""), agent_id=AgentId(self._old))
 
     def _source(self, message_id: str) -> str | None:
-        """The message, unless it is one of another organization: what is forgotten there is its own."""
+        """The message, unless it is in a space that the importer cannot link to."""
         row = self._tx.one(_message, id=message_id)
-        return message_id if row is None or row[0] == self._home else None
+        return message_id if row is None or self._importer.can_link_to(self._tx, row[0]) else None
 
     def _is_here(self, message_id: str) -> bool:
         row = self._tx.one(_message, id=message_id)
-        return row is not None and row[0] == self._home
+        return row is not None and self._importer.can_link_to(self._tx, row[0])
 
     def _event(self, line: EventLine) -> dict[str, Params]:
         payload, said = dict(line.payload or {}), line.said

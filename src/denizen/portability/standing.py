@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -169,7 +170,7 @@ _ADD: Final[Mapping[type[OfStanding], Statement]] = {
     SignalLine: into(signals, SignalLine, "agent_id"),
     ReflectionLine: into(reflections, ReflectionLine, "agent_id"),
 }
-_home_of = statement(select(spaces.c.organization_id).where(spaces.c.id == bindparam("id")))
+_home_of = statement(select(spaces.c.organization_id, spaces.c.private).where(spaces.c.id == bindparam("id")))
 _NAMED_BY_OTHERS: Final = tuple(
     statement(
         select(agents.c.id)
@@ -195,19 +196,34 @@ _kept_place = statement(
 )
 
 
-def find_place(tx: Tx, home: OrganizationId, line: PlaceLine) -> SpaceId:
-    """The space, if it is this organization's; otherwise a space with nobody in it that keeps its place."""
-    row = tx.one(_home_of, id=line.id)
-    if row is not None and row[0] == home:
+@dataclass(frozen=True, slots=True)
+class Importer:
+    """Who takes a file in, and where. It can link to spaces of that organization, and of the private ones to those that
+    the importer is in."""
+
+    organization_id: OrganizationId
+    entity_id: EntityId | None
+    """None: whoever runs the server, on its own machine."""
+
+    def can_link_to(self, tx: Tx, space_id: str) -> bool:
+        row = tx.one(_home_of, id=space_id)
+        if row is None or row[0] != self.organization_id:
+            return False
+        is_open = not row[1] or self.entity_id is None or directory.is_member(tx, SpaceId(space_id), self.entity_id)
+        return is_open or is_kept_place(tx, self.organization_id, space_id)
+
+    def is_closed(self, tx: Tx, space_id: str) -> bool:
+        """Whether there is such a space, and the importer cannot link to it."""
+        return tx.one(_home_of, id=space_id) is not None and not self.can_link_to(tx, space_id)
+
+
+def find_place(tx: Tx, importer: Importer, line: PlaceLine) -> SpaceId:
+    """The space, if the importer can link to it; otherwise a space with nobody in it that keeps its place."""
+    if importer.can_link_to(tx, line.id):
         return SpaceId(line.id)
+    home = importer.organization_id
     id = free_id(tx, home, line.id)
     return directory.create_space(tx, home, name=line.name, kind=line.kind, private=bool(line.private), id=id).id
-
-
-def is_elsewhere(tx: Tx, home: OrganizationId, space_id: str) -> bool:
-    """Whether the space is another organization's."""
-    row = tx.one(_home_of, id=space_id)
-    return row is not None and row[0] != home
 
 
 def free_id(tx: Tx, home: OrganizationId, old: str) -> SpaceId:

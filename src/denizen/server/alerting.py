@@ -1,4 +1,5 @@
-"""Owners are told of trouble: in the stream of the agent, and by a webhook where one is set. Nothing waits for it."""
+"""Owners are told of trouble: in the stream of the agent, or in their own where it is a panel, and by a webhook where
+one is set. Nothing waits for it."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import structlog
 
 from denizen.access.signatures import GENERIC_HEADER, generic_signature
 from denizen.agents import owner_alerts
-from denizen.agents.owner_alerts import OwnerAlert
+from denizen.agents.owner_alerts import Alert, PanelAlert
 from denizen.app import Runtime
 from denizen.clock import SECOND, moment
 from denizen.errors import AddressRefused, StorageError
@@ -46,7 +47,7 @@ async def keep_telling(runtime: Runtime, receiver: Receiver | None, stop: asynci
 
 
 async def tell(runtime: Runtime, receiver: Receiver | None) -> None:
-    """Whoever watches an agent hears of what has begun, and the receiver gets what it has not got yet."""
+    """Owners who look on hear of what has begun, and the receiver gets what it has not got yet."""
     if await runtime.db.read(owner_alerts.changes):
         await runtime.db.write(owner_alerts.record)
     if receiver is None or not await runtime.db.read(owner_alerts.has_due):
@@ -56,7 +57,7 @@ async def tell(runtime: Runtime, receiver: Receiver | None) -> None:
             await runtime.db.write(owner_alerts.mark_sent, alert)
 
 
-async def _send(receiver: Receiver, alert: OwnerAlert, server: str, now: int) -> bool:
+async def _send(receiver: Receiver, alert: Alert, server: str, now: int) -> bool:
     """Whether the receiver has taken it."""
     body = json.dumps(payload(alert, server), ensure_ascii=False).encode()
     headers = {"Content-Type": "application/json"}
@@ -67,18 +68,26 @@ async def _send(receiver: Receiver, alert: OwnerAlert, server: str, now: int) ->
             client = receiver.outbound.client(receiver.allow_private)
             answer = await client.post(receiver.url, content=body, headers=headers)
     except (httpx2.HTTPError, AddressRefused, TimeoutError) as error:
-        log.warning("webhook for alerts failed", agent=alert.agent_id, cause=alert.cause, error=type(error).__name__)
+        log.warning("webhook for alerts failed", cause=alert.cause, error=type(error).__name__, **_subject(alert))
         return False
     if not answer.is_success:
-        log.warning("webhook for alerts failed", agent=alert.agent_id, cause=alert.cause, status=answer.status_code)
+        log.warning("webhook for alerts failed", cause=alert.cause, status=answer.status_code, **_subject(alert))
     return answer.is_success
 
 
-def payload(alert: OwnerAlert, server: str) -> dict[str, object]:
+def _subject(alert: Alert) -> dict[str, str]:
+    return {"panel": alert.space_id} if isinstance(alert, PanelAlert) else {"agent": alert.agent_id}
+
+
+def payload(alert: Alert, server: str) -> dict[str, object]:
     """What the receiver gets."""
+    if isinstance(alert, PanelAlert):
+        of_whom = {"type": "panel.trouble", "panel": {"id": alert.space_id, "name": alert.name}}
+    else:
+        agent = {"id": alert.agent_id, "handle": alert.handle, "name": alert.name}
+        of_whom = {"type": "agent.trouble", "agent": agent}
     return {
-        "type": "agent.trouble",
-        "agent": {"id": alert.agent_id, "handle": alert.handle, "name": alert.name},
+        **of_whom,
         "cause": alert.cause,
         "text": alert.text,
         "since": moment(alert.created_at).isoformat(),

@@ -22,6 +22,7 @@ from denizen.agents.restrictions import Author
 from denizen.app import Runtime
 from denizen.errors import StorageError, TokenNotBelieved
 from denizen.ids import OrganizationId
+from denizen.server import failed_sign_ins
 from denizen.server.context import Context
 from denizen.server.problems import Problem
 from denizen.server.reach import Visit
@@ -70,10 +71,13 @@ async def authenticate(context: Context, visit: Visit, connection: HTTPConnectio
         raise Problem("unauthorized", "Send your access token: `Authorization: Bearer dz_…`.", headers=_CHALLENGE)
     if find is _by_session:
         check_same_site(context, visit, connection)
-    return await guarded(context, visit, secret, lambda: find(context, secret))
+    # A session that has ended is not a failed sign-in: every browser that is left open overnight comes with one.
+    return await guarded(context, visit, secret, lambda: find(context, secret), audited=find is not _by_session)
 
 
-async def guarded(context: Context, visit: Visit, secret: str, find: Callable[[], Awaitable[T | None]]) -> T:
+async def guarded(
+    context: Context, visit: Visit, secret: str, find: Callable[[], Awaitable[T | None]], *, audited: bool = True
+) -> T:
     """What is found by the secret. Raises `Problem` where nothing is, or too much that was wrong came from there."""
     digest = hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
     wait = context.failures.wait(visit.address)
@@ -84,6 +88,8 @@ async def guarded(context: Context, visit: Visit, secret: str, find: Callable[[]
     if found is None:
         context.failures.take(visit.address)
         context.known.pop(digest, None)
+        if audited:
+            await failed_sign_ins.note(context.runtime, context.failed_sign_ins, visit.address, secret)
         raise Problem(
             "unauthorized", "This access token is unknown, or it was revoked or has expired.", headers=_CHALLENGE
         )

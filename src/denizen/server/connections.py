@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import json
 import resource
+import ssl
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, Final, Literal, cast
@@ -185,6 +186,79 @@ class LimitedProtocol(H11Protocol):
         if self._deadline is not None:
             self._deadline.cancel()
         self._deadline = self.loop.call_later(_FAREWELL_SECONDS, self.transport.close)
+
+
+class TlsProtocol(asyncio.Protocol):
+    """A connection whose TLS handshake is under way. It has a place and a deadline, as one that sends its headers.
+
+    Given a TLS context, asyncio's own server would do the handshake before any protocol of ours hears of the
+    connection, for as many connections as come, and for a minute each.
+    """
+
+    def __init__(self, handshakes: Handshakes, make: Callable[[], LimitedProtocol]) -> None:
+        self._with = handshakes
+        self._make = make
+        self._received = bytearray()
+        self._is_lost = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        address = (transport.get_extra_info("peername") or ("",))[0]
+        if self._with.places.take(address) is not None and self._with.places.farewells >= _FAREWELLS:
+            # Why is told after the handshake, to as many as are told it at a time.
+            self._with.places.leave(address)
+            cast("asyncio.Transport", transport).abort()
+            return
+        self._with.begin(self._shake_hands(cast("asyncio.Transport", transport), address))
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  as asyncio calls it
+        self._is_lost = True
+
+    async def _shake_hands(self, transport: asyncio.Transport, address: str) -> None:
+        secured: asyncio.Transport | None = None
+        try:
+            with suppress(OSError):  # the client left, took too long, or speaks something else
+                secured = await asyncio.get_running_loop().start_tls(
+                    transport,
+                    self,
+                    self._with.context,
+                    server_side=True,
+                    ssl_handshake_timeout=self._with.seconds,
+                )
+        finally:
+            self._with.places.leave(address)
+            if secured is None:
+                transport.abort()
+        if secured is None or self._is_lost:
+            return
+        protocol = self._make()
+        secured.set_protocol(protocol)
+        protocol.connection_made(secured)
+        if self._received:
+            protocol.data_received(bytes(self._received))
+
+
+class Handshakes:
+    """The TLS handshakes that are under way."""
+
+    def __init__(self, tls: ssl.SSLContext, limits: Limits, places: Places, tasks: asyncio.TaskGroup) -> None:
+        self.context = tls
+        self.places = places
+        self.seconds = limits.header_seconds
+        self._tasks = tasks
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    def begin(self, handshake: Coroutine[Any, Any, None]) -> None:
+        task = self._tasks.create_task(handshake, name="TLS handshake")
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+    def end(self) -> None:
+        """None goes on."""
+        for task in self._under_way:
+            task.cancel()
 
 
 def _answer(code: str, why: str) -> bytes:

@@ -13,6 +13,7 @@ from starlette.types import Scope
 
 from denizen.access.oidc import Issuer
 from denizen.app import Runtime
+from denizen.server.failed_sign_ins import FailedSignIns
 from denizen.server.rates import Rates
 from denizen.server.reach import Reach
 from denizen.server.web_files import WebFiles
@@ -73,6 +74,8 @@ class Context:
     """Of each token."""
     failures: Rates = field(init=False)
     """Of each address: secrets that were not good."""
+    failed_sign_ins: FailedSignIns = field(init=False)
+    """What the audit log tells of them."""
     streams: Counter[str] = field(default_factory=lambda: Counter[str]())
     """How many each entity has open."""
     known: OrderedDict[bytes, None] = field(default_factory=lambda: OrderedDict[bytes, None]())
@@ -80,6 +83,7 @@ class Context:
 
     def __post_init__(self) -> None:
         self.requests = Rates(self.limits.requests_per_minute, self.runtime.clock)
+        self.failed_sign_ins = FailedSignIns(self.runtime.clock)
         self.failures = Rates(self.limits.failed_logins_per_minute, self.runtime.clock)
 
     def remember(self, digest: bytes) -> None:

@@ -13,7 +13,7 @@ from denizen.clock import SECOND
 from denizen.cycles.ledger import Charge
 from denizen.errors import NotFound
 from denizen.ids import MessageId
-from denizen.panel import panels
+from denizen.panel import panels, unanswered
 from denizen.panel.panels import Panel
 from denizen.panel.rounds import SPOKEN, Round
 from denizen.server.answering import Pass, listening, something_came
@@ -79,6 +79,14 @@ async def answer(context: Context, asked: Round, pass_on: Pass | None = None) ->
         return await _Following(context, asked, pass_on).until(ear, until)
 
 
+async def why_unanswered(context: Context, now: Round) -> str:
+    """Why nobody has answered in this round and what to do, as the panel shows it; empty where somebody has."""
+    if not now.all_completed or any(each.state == "done" for each in now.spoken):
+        return ""
+    shown = await context.runtime.db.read(unanswered.in_space, now.panel_id)
+    return next((each.text for each in shown if each.round_id == now.id), "")
+
+
 class _Following:
     """One round being answered."""
 
@@ -105,7 +113,7 @@ class _Following:
             elif (item := ear.take()) is not None:
                 now = await self._hear(item if isinstance(item, Gap) else item[1], now)
         stopped = not now.all_completed and (ear.over or ending.is_set())
-        await self._pass(self._text.end(STOPPING if stopped else ""))
+        await self._pass(self._text.end(STOPPING if stopped else await why_unanswered(self._context, now)))
         return now
 
     async def _hear(self, item: StreamFrame | Gap, now: Round) -> Round:

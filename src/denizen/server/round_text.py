@@ -81,7 +81,7 @@ class RoundText:
         return "" if reply.voice == ASSISTANT else self._telling.say(f"name of {reply.voice}", f"## {reply.name}")
 
 
-def text_of(spoken: Sequence[Reply]) -> str:
-    """The whole of what is there, as one text."""
+def text_of(spoken: Sequence[Reply], note: str = "") -> str:
+    """The whole of what is there, as one text, and a note at its end."""
     text = RoundText()
-    return text.see([each for each in spoken if each.is_over]) + text.end()
+    return text.see([each for each in spoken if each.is_over]) + text.end(note)

@@ -11,7 +11,7 @@ import ssl
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import uvicorn
 from fastapi import FastAPI
@@ -19,7 +19,14 @@ from starlette.types import Scope
 from uvicorn.server import ServerState
 
 from denizen.errors import InvalidInput, PortTaken
-from denizen.server.connections import ACCEPTED_AT_ONCE, LimitedProtocol, Places, QuietAccepting
+from denizen.server.connections import (
+    ACCEPTED_AT_ONCE,
+    Handshakes,
+    LimitedProtocol,
+    Places,
+    QuietAccepting,
+    TlsProtocol,
+)
 from denizen.server.context import Context
 from denizen.server.reach import is_loopback
 
@@ -96,8 +103,22 @@ async def serve_on(
     app: FastAPI, listener: socket.socket, *, ready: asyncio.Event, stop: asyncio.Event, tls: Tls | None = None
 ) -> None:
     """Like `serve`, on a socket that is bound already; it is closed afterwards. With `tls`, it speaks HTTPS."""
+    async with asyncio.TaskGroup() as tasks:
+        await _serve(app, listener, ready, stop, tls, tasks)
+
+
+async def _serve(
+    app: FastAPI,
+    listener: socket.socket,
+    ready: asyncio.Event,
+    stop: asyncio.Event,
+    tls: Tls | None,
+    tasks: asyncio.TaskGroup,
+) -> None:
     context: Context = app.state.context
-    server = _server(app, tls)
+    places = Places(context.limits, context.reach.trusts)
+    handshakes = None if tls is None else Handshakes(_tls_context(tls), context.limits, places, tasks)
+    server = _server(app, places, handshakes)
     context.hang_up = lambda scope: _hang_up(server.server_state, scope)
     loop = asyncio.get_running_loop()
     handler = loop.get_exception_handler()
@@ -110,6 +131,8 @@ async def serve_on(
         await stop.wait()
     finally:
         context.ending.set()
+        if handshakes is not None:
+            handshakes.end()
         await server.shutdown(sockets=[listener])
         # Whoever was let in at the last moment is known only when the loop has gone round a few times.
         for _ in range(4):
@@ -119,13 +142,23 @@ async def serve_on(
         loop.set_exception_handler(handler)
 
 
-def _server(app: FastAPI, tls: Tls | None) -> uvicorn.Server:
+def _tls_context(tls: Tls) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tls.certificate, tls.key)
+    return context
+
+
+def _server(app: FastAPI, places: Places, handshakes: Handshakes | None) -> uvicorn.Server:
     context: Context = app.state.context
-    places = Places(context.limits, context.reach.trusts)
+
+    def protocol(**given: Any) -> LimitedProtocol | TlsProtocol:
+        make = partial(LimitedProtocol, limits=context.limits, places=places, **given)
+        return make() if handshakes is None else TlsProtocol(handshakes, make)
+
     config = uvicorn.Config(
         app,
         # A factory of protocols is all that it is used as.
-        http=cast("type[LimitedProtocol]", partial(LimitedProtocol, limits=context.limits, places=places)),
+        http=cast("type[LimitedProtocol]", protocol),
         backlog=ACCEPTED_AT_ONCE,
         lifespan="off",
         ws="none",
@@ -135,8 +168,6 @@ def _server(app: FastAPI, tls: Tls | None) -> uvicorn.Server:
         date_header=False,  # uvicorn's comes from the loop we do without; the gate sends one
         proxy_headers=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
-        ssl_certfile=None if tls is None else tls.certificate,
-        ssl_keyfile=None if tls is None else tls.key,
     )
     config.load()
     # It tells of every start and end, which is ours to tell.

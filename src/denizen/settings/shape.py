@@ -223,7 +223,7 @@ class OidcSettings(BaseModel):
 
 
 class AlertsSettings(BaseModel):
-    """Where owners are told that an agent has trouble."""
+    """Where owners are told that an agent or a panel has trouble."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
 
@@ -232,7 +232,7 @@ class AlertsSettings(BaseModel):
         AfterValidator(lambda url: url and _web_address(url.partition("?")[0]) and url),
         Expects("an address such as https://alerts.example.com/denizen"),
     ] = None
-    """Where to POST that an agent cannot think or has set a message aside, once for each agent and cause."""
+    """Where to POST, once for each cause, that an agent or a panel cannot answer or has set a message aside."""
 
     allow_private: Annotated[
         tuple[str, ...],

@@ -18,7 +18,7 @@ from sqlalchemy import String, column, select, table
 from denizen.errors import DatabaseNewer
 from denizen.storage.database import Tx, statement
 
-REVISIONS = tuple(f"{number:04}" for number in range(1, 20))
+REVISIONS = tuple(f"{number:04}" for number in range(1, 21))
 """Every step there is, the first one first."""
 HEAD = REVISIONS[-1]
 

@@ -108,7 +108,6 @@ agents = Table(
     Column("zone", Text),  # its time zone, for its plans; NULL is UTC
     Column("held_by", Text),  # why it is suspended, where not by its owner: the budget that is used up
     Column("held_until", BigInteger),  # when it goes on by itself; NULL: not by itself
-    Column("held_told", Text),  # not used any more; older instances write it
     Column("parked_cause", Text),  # why it cannot think until something changes; NULL: it can
     Column("parked_detail", Text),  # what that needs to be told: JSON
     Column("parked_until", BigInteger),  # when it tries again by itself
@@ -283,6 +282,19 @@ alerts = Table(
     _key("agent_id", "agents.id"),
     _key("cause"),
     _text("detail", "{}"),  # what the sentence needs: JSON, never words of a message
+    _int("created_at"),
+    Column("sent_at", BigInteger),  # to the webhook; NULL: not yet
+    _int("tries", 0),
+    _int("next_at", 0),  # when the webhook may be tried again
+    sqlite_with_rowid=False,
+)
+
+panel_alerts = Table(
+    "panel_alerts",  # that owners were told that nobody can answer in a panel; gone when somebody has answered
+    metadata,
+    _key("space_id", "spaces.id"),
+    _key("cause"),
+    _text("detail"),  # why, and what to do: a sentence, never words of a message
     _int("created_at"),
     Column("sent_at", BigInteger),  # to the webhook; NULL: not yet
     _int("tries", 0),
@@ -573,17 +585,6 @@ spending = Table(
     _int("cost_micros", 0),
     Index("ix_spending_agent", "agent_id", "day"),
     sqlite_with_rowid=False,
-)
-
-reservations = Table(
-    "reservations",  # not used any more: one row for each agent, until call_reservations took its place
-    metadata,
-    _key("agent_id", "agents.id"),
-    _ref("organization_id", "organizations.id"),
-    _int("epoch"),
-    _int("tokens"),
-    _int("cost_micros"),
-    Index("ix_reservations_organization", "organization_id"),
 )
 
 call_reservations = Table(

@@ -146,7 +146,11 @@ async def test_without_a_server_the_agents_live_in_the_process(tmp_path: Path, e
     ("arguments", "changed", "sentence"),
     [
         (["kichen", "--once", "x"], {}, "There is no space 'kichen'. Did you mean 'Kitchen'? [invalid_input]"),
-        (["--once", "x"], {}, "Say where: Kitchen, Cellar, Noor and Ada. [invalid_input]"),
+        (
+            ["--once", "x"],
+            {},
+            "Name the space: `denizen chat Kitchen --once …`. You are in: Kitchen, Cellar, 'Noor and Ada'.",
+        ),
         (["kitchen", "--once", " "], {}, "There is nothing to say: the text is empty. [invalid_input]"),
         (["kitchen", "--once", "x"], {"DENIZEN_TOKEN": "dz_wrong"}, "Give the right one with --token"),
         (["kitchen", "--once", "x"], {"DENIZEN_TOKEN": ""}, "wants an access token"),

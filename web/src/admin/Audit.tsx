@@ -118,7 +118,7 @@ function Row({ entry }: { entry: Entry }): ReactNode {
     <li className={css.row}>
       <div className={css.words}>
         <span>
-          <strong>{entry.by?.name ?? "Somebody on the server"}</strong> {entry.what}
+          <strong>{entry.by?.name ?? (entry.action === "failed_sign_in" ? "Somebody" : "Somebody on the server")}</strong> {entry.what}
           {entry.kind === "keys" && <> {String(entry.detail.name)}</>}
           {entry.kind !== "keys" && entry.subject && entry.subject.id !== entry.by?.id && <> {entry.subject.name}</>}
         </span>

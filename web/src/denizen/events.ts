@@ -111,6 +111,13 @@ export interface PanelChanged {
   panel: string;
 }
 
+/** Something that this person should know, in a sentence. */
+export interface Notice {
+  type: "notice";
+  kind: string;
+  text: string;
+}
+
 export type StreamEvent =
   | { type: "message" | "message.edited" | "message.deleted"; message: Message }
   | { type: "call"; call: Call }
@@ -129,7 +136,8 @@ export type StreamEvent =
   | PanelReply
   | PanelDelta
   | PanelChanged
-  | MetadataUpdate;
+  | MetadataUpdate
+  | Notice;
 
 /** Every event of the stream by its name. */
 export const NAMES = [
@@ -154,6 +162,7 @@ export const NAMES = [
   "panel.delta",
   "panel.changed",
   "metadata.update",
+  "notice",
 ] as const;
 
 export function isName(name: string): name is (typeof NAMES)[number] {

@@ -6,7 +6,7 @@
  * the same twice, or late, changes nothing: of two states of a message or a call, the newer one stays.
  */
 import type { Call, Me, Message, Round, Space } from "./api.ts";
-import type { Status, StreamEvent } from "./events.ts";
+import type { Notice, Status, StreamEvent } from "./events.ts";
 import { deltaTold, messageTold, NO_PANEL, type PanelState, replyTold, roundsAnswered, roundTold } from "./panels.ts";
 
 /** Text that an agent is writing; `id` is that of the message it will be. */
@@ -81,6 +81,8 @@ export interface State {
   panels: Record<string, PanelState>;
   /** How often it was told that what a conversation came to is another by now. */
   came: Record<string, number>;
+  /** What the person was told beside what was said in spaces, the newest last. */
+  notices: readonly Notice[];
 }
 
 /** What the client itself knows, beside what the stream tells. */
@@ -115,6 +117,7 @@ export const EMPTY: State = {
   pending: [],
   panels: {},
   came: {},
+  notices: [],
 };
 
 export function reduce(state: State, action: Action): State {
@@ -199,6 +202,8 @@ export function reduce(state: State, action: Action): State {
       return { ...state, came: { ...state.came, [action.space]: (state.came[action.space] ?? 0) + 1 } };
     case "space.statuses":
       return within(state, action.space, (space) => ({ ...space, info: { ...space.info, statuses: action.statuses } }));
+    case "notice":
+      return { ...state, notices: [...state.notices.slice(-19), action] };
     case "space.left":
       return { ...state, spaces: without(state.spaces, action.space) };
   }

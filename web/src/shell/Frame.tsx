@@ -5,6 +5,7 @@ import { SpacePage } from "../spaces/SpacePage";
 import { Empty, Skeleton } from "../ui/States";
 import { Boundary } from "./Boundary";
 import { OfflineBanner } from "./OfflineBanner";
+import { NoticeToasts } from "./NoticeToasts";
 import { MenuOpener, Page } from "./Page";
 import { spaceAt } from "./places";
 import css from "./shell.module.css";
@@ -41,6 +42,7 @@ export function Frame(): ReactNode {
       </a>
       <Sidebar open={open} onClose={() => setOpen(false)} />
       <Shortcuts />
+      <NoticeToasts />
       <div className={css.main} id="main" tabIndex={-1} ref={main}>
         {connection === "lost" && <OfflineBanner />}
         <MenuOpener value={() => setOpen(true)}>

@@ -93,7 +93,7 @@ class _Chatting:
         spaces, me = await connection.spaces(), await connection.me()
         space = first_space(spaces, self._wanted, remembering.place.space, me)
         if space is None:
-            raise InvalidInput(f"Say where: {', '.join(space.name for space in spaces) or 'you are in no space yet'}.")
+            raise InvalidInput(_which_space(spaces))
 
         def show(message: Message) -> None:
             if not as_json and message.author.id != me.id:
@@ -130,6 +130,14 @@ class _Chatting:
                 await screen.run(talk, self._wanted)
             finally:
                 configure_logging(self._level, self._settings.log_format)
+
+
+def _which_space(spaces: Sequence[Space]) -> str:
+    if not spaces:
+        return "You are not in any space yet. Create one in the web client, or with `denizen spaces create`."
+    names = ", ".join(shlex.quote(space.name) for space in spaces)
+    first = shlex.quote(spaces[0].name)
+    return f"Name the space: `denizen chat {first} --once …`. You are in: {names}."
 
 
 def _print_reply(message: Message, own_id: str) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from denizen.cli.chat.connection import Connection
-from denizen.cli.house import TOKEN_FILE, kept_token, open_house
+from denizen.cli.house import TOKEN_FILE, kept_token, open_house, server_url
 from denizen.client import Client
 from denizen.errors import ServerError, TokenRefused
 from denizen.settings.shape import Settings
@@ -29,7 +29,7 @@ class Opened:
 @asynccontextmanager
 async def opened(settings: Settings, url: str | None, token: str | None) -> AsyncGenerator[Opened]:
     """Inside, one can talk. An address that was given has to answer; the usual one may be silent."""
-    usual = _usual_url(settings)
+    usual = server_url(settings)
     if url is not None or await _answers(usual):
         address = url or usual
         token = token or kept_token(settings, address)
@@ -52,11 +52,6 @@ async def _check_token(client: Client, settings: Settings, *, given: bool) -> No
     except TokenRefused as error:
         where = "" if given else f" It may be of another house than the one in {settings.home}."
         raise TokenRefused(f"{error} Give the right one with --token or DENIZEN_TOKEN.{where}") from error
-
-
-def _usual_url(settings: Settings) -> str:
-    # A certificate is for the name that others use.
-    return settings.address if settings.tls.certificate is None else settings.public_url or settings.address
 
 
 async def _answers(url: str) -> bool:

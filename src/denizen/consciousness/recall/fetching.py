@@ -59,6 +59,8 @@ class Found:
     pointer: str
     """What `read_entry` takes to show what it is a part of; empty: this is all."""
     score: float
+    handle: str | None = None
+    """Of the entity that said it."""
 
 
 _open = spaces.alias()
@@ -126,6 +128,7 @@ _texts = statement(
         passages.c.space_id,
         spaces.c.name,
         entities.c.name,
+        entities.c.handle,
         passages.c.speaker,
         passages.c.message_id,
         passages.c.event_id,
@@ -190,7 +193,7 @@ class Door:
         for some in _in_parts(numbers):
             rows = {row[0]: row for row in self._all(_texts, **_spelled(some))}
             for number in some:
-                if number in rows and rows[number][10]:
+                if number in rows and rows[number][11]:
                     yield _found(rows[number], scores[number])
 
     def _all(self, fetching: Any, **params: Params) -> list[tuple[Any, ...]]:
@@ -212,7 +215,7 @@ def _spelled(numbers: Sequence[int]) -> dict[str, int | None]:
 
 
 def _found(row: tuple[Any, ...], score: float) -> Found:
-    number, cycle, at, kind, space_id, space, name, speaker, message_id, event_id, text, part = row
+    number, cycle, at, kind, space_id, space, name, handle, speaker, message_id, event_id, text, part = row
     who = (name or speaker or "someone") if kind == "heard" else ""
     source = f"message:{message_id}" if message_id else f"event:{event_id}" if event_id else ""
-    return Found(number, cycle, at, kind, space_id, space or "", who, text, source if part else "", score)
+    return Found(number, cycle, at, kind, space_id, space or "", who, text, source if part else "", score, handle)

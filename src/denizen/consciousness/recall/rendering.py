@@ -11,7 +11,7 @@ from datetime import datetime
 
 from denizen.clock import Instant, moment, zone_or_utc
 from denizen.consciousness.recall.fetching import Found
-from denizen.inbox.format import plain_name, quote, quoted_name
+from denizen.inbox.format import quote, quoted_name, speaker
 
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _OWN = {"said": "You", "did": "You did", "summary": "You summed up", "note": "Your note"}
@@ -53,7 +53,7 @@ def _header(found: Found, zone: str) -> str:
 
 
 def _line(found: Found, zone: str) -> str:
-    who = _OWN.get(found.kind) or plain_name(found.who)
+    who = _OWN.get(found.kind) or speaker(found.who, None, found.handle)
     when = "" if found.kind == "note" else f"#{found.cycle} {_local(found.at, zone):%H:%M} "
     text = quote(found.text)
     said = f"{when}{who}:{text}" if text.startswith("\n") else f"{when}{who}: {text}"

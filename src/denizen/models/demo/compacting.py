@@ -15,8 +15,8 @@ from denizen.models.scripted import Say
 MARK: Final = "[MEMORY COMPACTOR]"
 """How the instructions begin by which a model knows that it is to keep the memory of a conversation."""
 
-_SAID = re.compile(r'^\[(\d+)\] (.+?) \((human|agent|service)\), [\d: -]+: "(.*)"$')
-_HEADED = re.compile(r"^\[(\d+)\] (.+?) \((human|agent|service)\), [\d: -]+:$")
+_SAID = re.compile(r'^\[(\d+)\] (.+?) \((human|agent|service)(?:, @[a-z0-9-]+)?\), [\d: -]+: "(.*)"$')
+_HEADED = re.compile(r"^\[(\d+)\] (.+?) \((human|agent|service)(?:, @[a-z0-9-]+)?\), [\d: -]+:$")
 _MOST_LINES = 40
 _MOST_ITEMS = 12
 _KINDS: Final = (

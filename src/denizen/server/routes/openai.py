@@ -169,7 +169,8 @@ async def _complete_panel(
     if asked_for.stream:
         return EventStream(context, _Chunks(context, asked_for, begun.message_id, told).tell, has_last_words=True)
     now = await while_there(paneling.answer(context, begun), receive) or begun
-    return _completion(context, asked_for, text_of(now.spoken), _ended_round(now))
+    why = await paneling.why_unanswered(context, now)
+    return _completion(context, asked_for, text_of(now.spoken, why), _ended_round(now))
 
 
 @dataclass(frozen=True, slots=True)

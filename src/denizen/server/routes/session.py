@@ -13,7 +13,7 @@ from denizen.server.context import context_of
 from denizen.server.login_page import CONTENT_SECURITY_POLICY, PAGE
 from denizen.server.reach import Visit
 from denizen.server.room import room
-from denizen.server.routes.tokens import let_in, scope_for
+from denizen.server.routes.tokens import let_in, scope_for, tell_owner
 from denizen.server.shapes.access import CreateLogin, KnownToken, LoginCreated, OpenSession, SessionOpened
 from denizen.spaces import directory
 from denizen.storage.database import Tx
@@ -74,6 +74,7 @@ def _create(tx: Tx, caller: Caller, named: str | None) -> tuple[Token, str]:
     below = tokens.root(caller.token) if person.id == caller.entity.id else None
     made = tokens.create_login(tx, person.id, scope_for(tx, caller, person), below=below)
     audit.record(tx, caller.entity.organization_id, caller.actor, "create_login", person.id, token=made[0].id)
+    tell_owner(tx, caller, person.id, "created a login link for you")
     return made
 
 

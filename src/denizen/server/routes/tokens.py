@@ -10,6 +10,7 @@ from fastapi import Query, Request
 from denizen.access import audit, roles, tokens
 from denizen.access.roles import Role
 from denizen.access.tokens import Token
+from denizen.bus.streams import PersonNotice, entity_topic
 from denizen.clock import instant
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import EntityId
@@ -119,6 +120,7 @@ def _create(tx: Tx, caller: Caller, wanted: CreateToken) -> tuple[Token, str]:
     expires_at = None if wanted.expires_at is None else instant(wanted.expires_at)
     made = tokens.create(tx, entity.id, wanted.name, role=role, expires_at=expires_at)
     _record(tx, caller, "create_token", made[0])
+    tell_owner(tx, caller, entity.id, f"created the access token {made[0].name!r} for you")
     return made
 
 
@@ -129,6 +131,7 @@ def _rotate(tx: Tx, caller: Caller, token_id: str) -> tuple[Token, str]:
         require(caller, roles.lesser(roles.role_of(tx, token.entity_id) or "member", token.role))
     made = tokens.rotate(tx, token.id)
     _record(tx, caller, "rotate_token", made[0])
+    tell_owner(tx, caller, token.entity_id, f"gave your access token {token.name!r} a new secret")
     return made
 
 
@@ -137,6 +140,14 @@ def _revoke(tx: Tx, caller: Caller, token_id: str) -> None:
     tokens.revoke(tx, token.id)
     if token.revoked_at is None:
         _record(tx, caller, "revoke_token", token)
+
+
+def tell_owner(tx: Tx, caller: Caller, owner: EntityId, what: str) -> None:
+    """The owner of a token learns at once that somebody else knows its secret."""
+    if owner == caller.entity.id:
+        return
+    text = f"{caller.entity.name} (@{caller.entity.handle}) {what}. You can revoke it on your own page (You)."
+    tx.announce(entity_topic(owner), PersonNotice("token_created", text).to_payload())
 
 
 def _record(tx: Tx, caller: Caller, action: str, token: Token) -> None:

@@ -109,7 +109,14 @@ class AgentHealth(BaseModel):
 
 
 AlertCode = Literal[
-    "not_ready", "nobody_thinks", "agents_unable", "dead_events", "late_events", "people_wait", "budget_spent"
+    "not_ready",
+    "nobody_thinks",
+    "agents_unable",
+    "panels_unable",
+    "dead_events",
+    "late_events",
+    "people_wait",
+    "budget_spent",
 ]
 
 
@@ -177,6 +184,9 @@ def _alerts(found: Health, missing: list[str], agents: Sequence[AgentHealth], no
         alerts.append(("agents_unable", each.trouble.text))
     if len(unable) > NAMED:
         alerts.append(("agents_unable", f"{len(unable) - NAMED:,} more agents cannot think."))
+    alerts.extend(("panels_unable", text) for text in found.panels[:NAMED])
+    if len(found.panels) > NAMED:
+        alerts.append(("panels_unable", f"Nobody can answer in {len(found.panels) - NAMED:,} more panels."))
     if dead := sum(each.events for each in found.dead):
         what = "1 event was given up: look at it" if dead == 1 else f"{dead:,} events were given up: look at them"
         alerts.append(("dead_events", f"{what}, and try again or leave it."))

@@ -253,6 +253,15 @@ class AgentAlert(_Event):
     text: str
 
 
+class Notice(_Event):
+    """Something that this person should know: that nobody can answer in a panel that they look after, or that somebody
+    made an access token for them."""
+
+    type: Literal["notice"] = "notice"
+    kind: str
+    text: str
+
+
 class AgentStance(_Event):
     """How the agent stands to a conversation, as it is now: its profile there, its state of mind, its signals."""
 
@@ -335,6 +344,7 @@ EVENTS: Final[Mapping[str, Kind]] = {
     "cycle.failed": Kind(CycleFailed, ("agent",)),
     "agent.budget": Kind(AgentBudget, ("agent",)),
     "agent.alert": Kind(AgentAlert, ("agent",)),
+    "notice": Kind(Notice, ("person",)),
     "agent.stance": Kind(AgentStance, ("agent", "person")),
 }
 
@@ -365,7 +375,7 @@ def round_event(told: RoundOut) -> bytes:
     return event("panel.round", told.model_dump_json())
 
 
-_OfPlaces = Ready | SpaceJoined | SpaceLeft | SpaceChanged | SpaceRead | SpaceStatuses | MetadataUpdate
+_OfPlaces = Notice | Ready | SpaceJoined | SpaceLeft | SpaceChanged | SpaceRead | SpaceStatuses | MetadataUpdate
 PanelEvent = PanelReply | PanelChanged
 Typed = _OfPlaces | CycleEnded | CycleOpened | CycleSkipped | CycleFailed | Step | Tool | AgentStance | PanelEvent
 

@@ -25,6 +25,7 @@ from denizen.bus.streams import (
     MetadataUpdated,
     PanelChanged,
     PanelDelta,
+    PersonNotice,
     ReplyChanged,
     RoundChanged,
     StanceChanged,
@@ -53,6 +54,7 @@ from denizen.server.streams.advising import Advising
 from denizen.server.streams.cursor import Ending
 from denizen.server.streams.events import (
     AgentStance,
+    Notice,
     Ready,
     SpaceChanged,
     SpaceJoined,
@@ -247,6 +249,8 @@ class PersonStory:
             case MetadataUpdated():
                 if space_id is not None:
                     await self._say(await self._runtime.db.read(_memory_now, self._reader, space_id))
+            case PersonNotice():
+                await self._say(typed_event(Notice(kind=frame.kind, text=frame.text)))
             case StanceChanged():
                 await self._say_stance(frame)
             case StreamStarted():
