@@ -25,7 +25,7 @@ from denizen.ids import AgentId, CycleId, SpaceId, new_id
 from denizen.inbox import delivery, parking
 from denizen.inbox.events import Event
 from denizen.inbox.format import format_inbox, take_that_fit
-from denizen.inbox.sources import sources_of_events
+from denizen.inbox.sources import Source, sources_of_events
 from denizen.memory import reminding
 from denizen.plans import agenda
 from denizen.profiles import choosing
@@ -118,7 +118,7 @@ def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> Opened | Stale | Remind 
     spaces = reminding.spaces_of(batch)
     if waking.unreminded is not None and spaces and spaces not in waking.unreminded:
         return "remind"
-    plans = agenda.next_few(tx, agent_id)
+    plans, planned = agenda.next_few(tx, agent_id)
     room = waking.inbox_tokens - sum(len(line) for line in plans) // 4
     characters = event_characters(room)
     batch = batch[: take_that_fit(batch, max_tokens=room, text_chars=characters)]
@@ -132,7 +132,8 @@ def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> Opened | Stale | Remind 
     if not waking.toolbox.archived:
         # They may be others than those of the era: a process that started anew brings its own.
         tx.run(_keep_tools, digest=waking.toolbox.digest, tools=waking.toolbox.encoded)
-    cycle = replace(_begin(tx, waking, batch, plans, told, characters, bool(outside)), troubled=bool(troubled))
+    brought = _Brought(bool(outside), (*sources_of_events(batch), *planned))
+    cycle = replace(_begin(tx, waking, batch, plans, told, characters, brought), troubled=bool(troubled))
     tx.announce(agent_topic(agent_id), AgentStatus(agent_id, "alive", lease.epoch).to_payload())
     tx.announce(agent_topic(agent_id), CycleChanged(agent_id, cycle.id, "opened").to_payload())
     return Opened(cycle, era, more=len(batch) < len(waiting) or len(waiting) >= delivery.LOOKED_AT)
@@ -144,6 +145,16 @@ class _Told:
 
     lines: Sequence[str] = ()
     kept: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Brought:
+    """The text from outside that a cycle begins with."""
+
+    in_mind: bool
+    """Whether what the agent has in mind holds some already."""
+    sources: tuple[Source, ...]
+    """Where that in the inbox message comes from."""
 
 
 def _tell_news(tx: Tx, waking: Waking, news: int, batch: Sequence[Event]) -> _Told:
@@ -194,14 +205,13 @@ def _begin(
     plans: Sequence[str],
     told: _Told,
     characters: int,
-    outside: bool,
+    brought: _Brought,
 ) -> OpenCycle:
-    """`outside`: what the agent has in mind holds text from outside already."""
     agent_id, seq, zone = waking.identity.entity.id, waking.next_seq, waking.identity.zone
     cycle_id = CycleId(new_id())
     text = format_inbox(batch, now=tx.now, zone=zone, plans=plans, news=told.lines, text_chars=characters)
     message = ModelRequest(parts=[UserPromptPart(text)])
-    entries = [log.entry(seq, cycle_id, "inbox", message, outside=sources_of_events(batch) or None)]
+    entries = [log.entry(seq, cycle_id, "inbox", message, outside=brought.sources or None)]
     if waking.recalling is not None:
         recalled = recollection.come_to_mind(tx, agent_id, cycle_id, seq + 1, batch, waking.recalling)
         entries += [recalled] if recalled is not None else []
@@ -211,7 +221,7 @@ def _begin(
         entries += [reminded] if reminded is not None else []
         remembered |= reminding.shown_in(entries)
     active = _common_space(tx, agent_id, batch)
-    outside_from = seq if outside or any(entry.outside is not None for entry in entries) else None
+    outside_from = seq if brought.in_mind or any(entry.outside is not None for entry in entries) else None
     tx.run(
         _open,
         id=cycle_id,

@@ -12,6 +12,7 @@ from denizen.clock import Instant
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import AgentId, new_id
 from denizen.inbox.format import one_line, quoted_name
+from denizen.inbox.sources import Source, distinct
 from denizen.plans import known
 from denizen.plans.limits import checked_text
 from denizen.plans.schedule import Schedule, cron, describe, dump, load, next_run, once_after, once_at, say
@@ -303,11 +304,15 @@ def clear(tx: Tx, agent_id: AgentId) -> None:
     tx.run(_clear, agent=agent_id)
 
 
-def next_few(tx: Tx, agent_id: AgentId) -> list[str]:
-    """The next plans and timers with their times, a few words each, for the head of the inbox message."""
+def next_few(tx: Tx, agent_id: AgentId) -> tuple[list[str], tuple[Source, ...]]:
+    """The next plans and timers with their times, a few words each, for the head of the inbox message.
+
+    And which of them the agent made after reading text from outside.
+    """
     rows = tx.all(_next, agent_id=agent_id, limit=_NEXT_SHOWN + 1)
-    lines = [_in_short(plan_of(row)) for row in rows[:_NEXT_SHOWN]]
-    return [*lines, "and more (get_plans)"] if len(rows) > _NEXT_SHOWN else lines
+    shown = [plan_of(row) for row in rows[:_NEXT_SHOWN]]
+    lines = [*map(_in_short, shown), *(["and more (get_plans)"] if len(rows) > _NEXT_SHOWN else [])]
+    return lines, distinct(Source("plan", plan.name or plan.kind) for plan in shown if plan.outside)
 
 
 def _in_short(plan: Plan) -> str:
