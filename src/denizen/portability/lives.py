@@ -315,8 +315,8 @@ def import_agent(
     """
     first = first_line(source, AgentLine)
     agent_id = _admit(tx, policy, organization_id, first, handle, name, source.fault)
-    importer = Importer(organization_id, by.entity_id)
-    arriving = _Arriving(tx, importer, first.id, agent_id, toolsets, is_operator(tx, by))
+    importer, trusted = Importer(organization_id, by.entity_id), is_operator(tx, by)
+    arriving = _Arriving(tx, importer, first.id, agent_id, toolsets, trusted)
     for _, line in source.lines():
         arriving.add(line)
     counts = arriving.finish()
