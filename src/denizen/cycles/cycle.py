@@ -59,7 +59,7 @@ from denizen.errors import (
 from denizen.ids import CallId
 from denizen.inbox.delivery import DEAD_AFTER
 from denizen.memory.reminding import Reminder
-from denizen.models import caching, forcing, request
+from denizen.models import caching, forcing, request, thinking
 from denizen.models.embedders import Embedder
 from denizen.models.prices import Price, Usage, cost, expected_cost, usage_of
 from denizen.models.tokens import PER_MESSAGE, estimate
@@ -202,6 +202,8 @@ class _Thinking:
         self._cycle = cycle
         self._steps = cycle.steps
         self._spent = NOTHING
+        self._unpaid: tuple[Charge, ...] = ()
+        """What attempts used that broke off, until it is in the ledger."""
         self._model_name = faculties.model_name
         for entry in cycle.entries:
             if isinstance(entry.message, ModelResponse):
@@ -212,6 +214,8 @@ class _Thinking:
         self._awaited = bool(answering.waiting_spaces(cycle.events))
         """Whether somebody waits for an answer in this cycle, or did."""
         self._in_last_step = False
+        self._told_cut_off = 0
+        """How often in this cycle it was told that its answer was cut off."""
         self._late: dict[tuple[int, int], asyncio.Future[str]] = {}
         """Calls that were not waited for any longer, by step and position."""
         mind.add(*cycle.entries)
@@ -239,6 +243,8 @@ class _Thinking:
             if calls:
                 if await self._carry_out(self._new_step(response, calls, speaker), speaker) == "paused":
                     return Paused()
+            elif response.finish_reason == "length" and self._told_cut_off < calling.MOST_CUT_OFF:
+                await self._tell_cut_off(response)
             elif (outcome := await self._finish(response)) is not None:
                 return outcome
             self._spare_layers()
@@ -416,6 +422,7 @@ class _Thinking:
                     response = await self._ask_once(speaker, attempt)
             except ModelError as error:
                 speaker.abort("error")
+                await self._pay_broken_off()
                 delay = request.retry_delay(error, attempt, key=self._mind.lease.agent_id)
                 if delay is None:
                     raise
@@ -429,6 +436,12 @@ class _Thinking:
                 raise
             else:
                 return response, speaker
+
+    async def _pay_broken_off(self) -> None:
+        """What attempts used that broke off is in the ledger."""
+        if self._unpaid:
+            await self._with.db.write(ending.pay_broken_off, self._mind.lease, self._unpaid)
+            self._unpaid = ()
 
     async def _show_trouble(self, error: ModelError, retry_in: float) -> None:
         """Whoever waits sees that the model has trouble, and when it is asked again."""
@@ -467,6 +480,7 @@ class _Thinking:
             # Ephemeral, and so at the very end: what stands before it is the prefix of the next request.
             prompt = [*prompt, ModelRequest(parts=[UserPromptPart(self._preview)])]
         asking = self._watch.ask(self._model, self._model_name, self._steps, attempt)
+        answer: request.Answer | None = None
         try:
             with under(asking.span):
                 async with request.stream(self._model, prompt, tools=tools, settings=settings) as answer:
@@ -478,6 +492,11 @@ class _Thinking:
                             speaker.settle(doubt, await self._may_be_shown(doubt))
         except BaseException as error:
             asking.failed(error)
+            if answer is not None:
+                # Not settled: the reservation of this step is for the attempt that succeeds.
+                charge = replace(self._price(answer.response), reserved=False)
+                self._watch.paid(charge)
+                self._unpaid = (*self._unpaid, charge)
             raise
         failpoints.reach(MODEL_ANSWERED)
         response = answer.response
@@ -486,7 +505,7 @@ class _Thinking:
         return response
 
     def _settings(self) -> ModelSettings:
-        settings = ModelSettings(max_tokens=self._mind.budget.output)
+        settings = cast(ModelSettings, thinking.settings(self._model, self._mind.budget.output))
         if self._phase.tool_choice != "auto":
             settings["tool_choice"] = self._phase.tool_choice
         forced = forcing.settings(self._model, SEND_MESSAGE) if self._in_last_step else {}
@@ -729,6 +748,13 @@ class _Thinking:
         await self._remind(response, (entry, note), move.deliver)
         return None
 
+    async def _tell_cut_off(self, response: ModelResponse) -> None:
+        """The model is told that its answer reached the limit, and is asked again."""
+        self._told_cut_off += 1
+        entry = self._response_entry(response)
+        note = calling.cut_off_note(entry.seq + 1, self._cycle.id, thinking.most_output(self._settings()))
+        await self._remind(response, (entry, note), None)
+
     async def _unanswered(self) -> list[Waiting]:
         """Where somebody waits to whom this cycle has said nothing, if that is to be made up for."""
         if not self._awaited or self._with.settings.silent_reply == "ignore":
@@ -882,7 +908,9 @@ class _Thinking:
 
     async def hand_back(self) -> None:
         """Say that this cycle was interrupted, not failed. As far as there is time: a lost word costs one attempt."""
-        saying = asyncio.ensure_future(self._with.db.write(ending.hand_back, self._mind.lease, self._cycle))
+        saying = asyncio.ensure_future(
+            self._with.db.write(ending.hand_back, self._mind.lease, self._cycle, self._unpaid)
+        )
         try:
             async with asyncio.timeout(2):
                 await asyncio.shield(saying)

@@ -16,6 +16,8 @@ from pydantic_ai.models import KnownModelName, Model, infer_model
 from pydantic_ai.providers import infer_provider_class
 
 from denizen.errors import ModelKeyMissing, ModelUnknown
+from denizen.models import arrival
+from denizen.models.location import is_openai
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,6 +98,12 @@ _PROVIDERS: Final = {
     "zai": "Z.ai",
 }
 """What providers are called, where that is not their prefix with a capital."""
+
+_COMPATIBLE_SERVER: Final = {
+    "openai_chat_supports_max_completion_tokens": False,
+    "openai_supports_strict_tool_definition": False,
+}
+"""What servers that speak OpenAI's API do not all know: some ignore `max_completion_tokens`, some refuse it."""
 
 _AFTER_FIRST_SENTENCE = re.compile(r"(?<=\.) .*", re.DOTALL)
 
@@ -203,7 +211,10 @@ def _build(name: str, key: str | None, ollama_url: str | None) -> Model:
     except (UserError, ImportError, ValueError) as error:
         wants_key = isinstance(error, UserError) and "api_key" in str(error).lower()
         raise (ModelKeyMissing if wants_key else ModelUnknown)(_what_to_do(name, error), model=name) from error
-    _leave_retrying_to_us(model)
+    _adapt_to_compatible_server(model)
+    client: Any = getattr(model.provider, "client", None)
+    _leave_retrying_to_us(client)
+    arrival.watch(client)
     return _accelerated(model)
 
 
@@ -227,18 +238,30 @@ def _ollama(url: str | None) -> Provider[Any]:
         return OllamaProvider(f"{OLLAMA_URL}/v1")
 
 
+def _adapt_to_compatible_server(model: Model) -> None:
+    """A server that speaks OpenAI's API, and is not OpenAI's, is sent only what all of them know."""
+    if _speaks_openai(model) and model.system in ("openai", "ollama", "vllm") and not is_openai(model.base_url):
+        given: Any = vars(model).get("_profile") or {}
+        if not callable(given):
+            vars(model)["_profile"] = {**_COMPATIBLE_SERVER, **given}
+            vars(model).pop("profile", None)
+
+
+def _speaks_openai(model: Model) -> bool:
+    return any(parent.__module__ == "pydantic_ai.models.openai" for parent in type(model).__mro__)
+
+
 def _accelerated(model: Model) -> Model:
     # Only a model of pydantic-ai's OpenAI module can be one of these, and then the library is imported already.
-    if not any(parent.__module__ == "pydantic_ai.models.openai" for parent in type(model).__mro__):
+    if not _speaks_openai(model):
         return model
     from denizen.models.openai import accelerate
 
     return accelerate(model)
 
 
-def _leave_retrying_to_us(model: Model) -> None:
+def _leave_retrying_to_us(client: Any) -> None:
     # The SDKs would retry on their own, unseen, and multiply our attempts.
-    client: Any = getattr(model.provider, "client", None)
     if isinstance(getattr(client, "max_retries", None), int):
         client.max_retries = 0
 

@@ -6,7 +6,6 @@ Nothing leaves this machine to find out: only loopback addresses are asked.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import httpx2
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from denizen.models.catalog import DEMO, OLLAMA_URL
+from denizen.models.location import is_loopback
 
 ANTHROPIC_MODEL: Final = "anthropic:claude-sonnet-5-5"
 OPENAI_MODEL: Final = "openai:gpt-6.1-terra"
@@ -75,7 +75,7 @@ async def choose_model(
 
 
 async def _local(url: str, patience_seconds: float) -> Choice:
-    if not _is_loopback(url):
+    if not is_loopback(url):
         reason = f"No model is configured, and Ollama is set to another machine ({url}), which is not asked unbidden"
         return Choice(DEMO, f"{reason}: agents think with the built-in demo model.", url)
     try:
@@ -176,11 +176,3 @@ def _address(host: str) -> str:
     name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(name, name)  # noqa: S104
     port = parts.port or {"http": 80, "https": 443}.get(scheme) or 11434
     return f"{parts.scheme}://{f'[{name}]' if ':' in name else name}:{port}"
-
-
-def _is_loopback(url: str) -> bool:
-    try:
-        name = urlsplit(url).hostname or ""
-        return name == "localhost" or ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False

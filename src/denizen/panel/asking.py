@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar, cast
 
 from pydantic_ai.messages import (
     ModelMessage,
@@ -35,7 +35,9 @@ from denizen.cycles.server_budget import ServerBudget
 from denizen.errors import ModelError, ModelUnreachable
 from denizen.ids import OrganizationId
 from denizen.models import request
+from denizen.models import thinking as models_thinking
 from denizen.models.catalog import Models
+from denizen.models.location import is_local
 from denizen.models.prices import Price
 from denizen.panel.background import Background
 from denizen.panel.context import Line
@@ -43,6 +45,9 @@ from denizen.panel.taking import Claim
 from denizen.storage.database import Database
 
 T = TypeVar("T")
+
+LOADING_SECONDS: Final = 120.0
+"""How long a model in this network may take to begin, however little the panel allows: it may have to be loaded."""
 
 
 @dataclass(frozen=True)
@@ -107,14 +112,15 @@ def messages_of(lines: Sequence[Line]) -> list[ModelMessage]:
     return messages
 
 
-def settings_for(max_tokens: int, *, reasoning: bool | None, tool: ToolDefinition | None) -> ModelSettings:
-    """What goes with a request. Without a word on `reasoning`, the model does as it usually does."""
-    settings = ModelSettings(max_tokens=max_tokens)
-    if reasoning is not None:
-        settings["thinking"] = reasoning
+def settings_for(
+    model: Model, max_tokens: int, *, reasoning: bool | None, tool: ToolDefinition | None
+) -> ModelSettings:
+    """What goes with a request for a reply of at most `max_tokens`. What is asked for with a tool is a utility call."""
     if tool is not None:
-        settings["tool_choice"] = "required"
-    return settings
+        settings = {**models_thinking.brief(model, max_tokens), "tool_choice": "required"}
+    else:
+        settings = models_thinking.settings(model, max_tokens, thinking=reasoning)
+    return cast(ModelSettings, settings)
 
 
 @dataclass(frozen=True)
@@ -163,27 +169,31 @@ async def ask(clock: Clock, asked: Asked, by: Asking) -> ModelResponse:
 
 async def _ask_once(clock: Clock, asked: Asked, by: Asking) -> ModelResponse:
     begun = asyncio.Event()
+    patience = asked.first_byte_seconds
+    if is_local(asked.model):
+        patience = max(patience, LOADING_SECONDS)
 
     async def stream() -> ModelResponse:
         try:
             tools = () if asked.tool is None else (asked.tool,)
             messages = messages_of(asked.lines)
-            async with request.stream(asked.model, messages, tools=tools, settings=asked.settings) as answer:
+            async with request.stream(
+                asked.model, messages, tools=tools, settings=asked.settings, heard=begun.set
+            ) as answer:
                 try:
                     async for event in answer:
-                        begun.set()
                         by.hear(event)
                 finally:
-                    if begun.is_set():
-                        by.used(answer.response)
+                    # Broken off or not: what was read and written is paid.
+                    by.used(answer.response)
             return answer.response
         finally:
             begun.set()
 
     task = asyncio.ensure_future(stream())
     try:
-        if not await clock.wait(begun, asked.first_byte_seconds):
-            raise ModelUnreachable(f"The model did not begin to answer within {asked.first_byte_seconds:g} seconds.")
+        if not await clock.wait(begun, patience):
+            raise ModelUnreachable(f"The model did not begin to answer within {patience:g} seconds. Try again.")
         return await task
     finally:
         task.cancel()

@@ -12,6 +12,7 @@ from denizen.cycles.budgets import Amount
 from denizen.cycles.ledger import Charge
 from denizen.errors import BudgetSpent, ModelUnreachable
 from denizen.ids import SpaceId
+from denizen.models.thinking import most_output
 from denizen.panel import advisors, context, costs, history, panels, suggesting
 from denizen.panel.advisors import Advisor
 from denizen.panel.asking import Asked, Kit, TooLate, ask, in_time, settings_for
@@ -35,11 +36,11 @@ async def suggest(kit: Kit, panel_id: SpaceId, topic: str, count: int = suggesti
     lines = suggesting.lines(topic, names, count)
     settings = panel.settings
     name, model = await kit.model_for(panel.organization_id, settings.utility_model or settings.model)
-    need = costs.most(lines, SUGGESTING_TOKENS, model, kit.prices, name)
+    sent = settings_for(model, SUGGESTING_TOKENS, reasoning=False, tool=suggesting.TOOL)
+    need = costs.most(lines, most_output(sent), model, kit.prices, name)
     reserved = await kit.db.write(_reserve, panel, need)
     if isinstance(reserved, NoRoom):
         raise BudgetSpent(reserved.text)
-    sent = settings_for(SUGGESTING_TOKENS, reasoning=None, tool=suggesting.TOOL)
     asked = Asked(model, lines, sent, suggesting.TOOL, settings.first_byte_seconds, panel_id)
     asking = _Unheard()
     try:

@@ -21,6 +21,7 @@ from denizen.cycles import budgets
 from denizen.cycles.ledger import Charge
 from denizen.errors import DenizenError, LeaseLost, PriceUnknown, StorageError
 from denizen.models.prices import Usage
+from denizen.models.thinking import most_output
 from denizen.panel import assertions, costs, taking, voting
 from denizen.panel.asking import Asked, Kit, Speaking, TooLate, ask, in_time, said_in, settings_for
 from denizen.panel.taking import Claim, Outcome, Work
@@ -285,18 +286,18 @@ class Moderator:
     async def _ask(self, work: Work, voice: _Voice) -> Outcome:
         claim = work.claim
         voice.model, model = await self._kit.model_for(claim.organization_id, work.model)
-        refused = await self._reserve(work, voice.model, model)
+        sent = settings_for(model, work.max_tokens, reasoning=work.reasoning, tool=work.tool)
+        refused = await self._reserve(work, voice.model, model, most_output(sent))
         if refused is not None:
             return Outcome(error_code="budget_spent", error=refused)
-        sent = settings_for(work.max_tokens, reasoning=work.reasoning, tool=work.tool)
         key = f"{claim.round_id}:{claim.voice}"
         asked = Asked(model, work.lines, sent, work.tool, work.panel.settings.first_byte_seconds, key)
-        return _read(work, await ask(self._clock, asked, voice))
+        return _read(work, await ask(self._clock, asked, voice), most_output(sent))
 
-    async def _reserve(self, work: Work, name: str, model: Model) -> str | None:
+    async def _reserve(self, work: Work, name: str, model: Model, output_tokens: int) -> str | None:
         """Why there is no room in the budgets, if there is none. No limits, no transaction."""
         if self._kit.server_budget is not None:
-            most = Usage(costs.tokens_of(work.lines), work.max_tokens)
+            most = Usage(costs.tokens_of(work.lines), output_tokens)
             if await self._kit.server_budget.refuse(self._db, self._clock, name, model, most) is not None:
                 return costs.refusal("server:day")
         own = work.panel.settings.budget
@@ -304,7 +305,7 @@ class Moderator:
         limits = [each for each in (own, shared) if each is not None]
         if not limits:
             return None
-        need = costs.most(work.lines, work.max_tokens, model, self._kit.prices, name)
+        need = costs.most(work.lines, output_tokens, model, self._kit.prices, name)
         if any(each.in_dollars for each in limits) and not costs.is_priced(model, self._kit.prices, name):
             raise PriceUnknown(name)
         claim = work.claim
@@ -314,13 +315,19 @@ class Moderator:
         return None if scope is None else costs.refusal(scope)
 
 
-def _read(work: Work, response: ModelResponse) -> Outcome:
+def _read(work: Work, response: ModelResponse, output_tokens: int) -> Outcome:
     text, thinking = said_in(response)
+    cut_off = response.finish_reason == "length"
     result = None
     if work.claim.part == "vote":
         result = voting.read(response)
     elif work.claim.part == "check":
         result = assertions.read(response, work.expected)
     if (work.tool is not None and result is None) or (work.tool is None and not text):
+        if cut_off:
+            said = f"The model used up its limit of {output_tokens:,} tokens before it had answered."
+            return Outcome(error_code="no_answer", error=f"{said} Raise max_tokens, or turn reasoning off.")
         return Outcome(error_code="no_answer", error="The model gave no answer that could be used.")
+    if cut_off and text:
+        text = f"{text}\n\n[Cut off at the limit of {output_tokens:,} tokens.]"
     return Outcome(text or None, thinking, result)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
 
 import structlog
 from pydantic_ai.messages import (
@@ -28,6 +28,7 @@ from denizen.errors import InvalidInput, StorageError
 from denizen.ids import EntityId
 from denizen.inbox.format import one_line, plain_name
 from denizen.models import request
+from denizen.models import thinking as models_thinking
 from denizen.models.prices import Usage
 from denizen.models.tokens import estimate_message
 from denizen.reflection import books, configuration, sentiment, signals, state, templates
@@ -320,10 +321,13 @@ async def ask(
         ModelRequest(parts=[SystemPromptPart(system)]),
         ModelRequest(parts=[UserPromptPart(prompt)]),
     ]
-    kept = await reflector.purse.keep(named, Usage(sum(map(estimate_message, asked)), tokens))
-    settings = ModelSettings(max_tokens=tokens, tool_choice="required")
+    settings = cast(ModelSettings, {**models_thinking.brief(named[1], tokens), "tool_choice": "required"})
+    kept = await reflector.purse.keep(
+        named, Usage(sum(map(estimate_message, asked)), models_thinking.most_output(settings))
+    )
     if temperature is not None:
         settings["temperature"] = temperature
+    answer: request.Answer | None = None
     try:
         async with (
             asyncio.timeout(SECONDS),
@@ -332,7 +336,8 @@ async def ask(
             async for _ in answer:
                 pass
     except Exception:
-        await reflector.purse.pay(named, kept, None)
+        # An answer that broke off is paid as far as it came.
+        await reflector.purse.pay(named, kept, None if answer is None else answer.response)
         raise
     await reflector.purse.pay(named, kept, answer.response)
     return _answer(answer.response, tool.name)
