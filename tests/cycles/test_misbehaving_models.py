@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -119,3 +119,55 @@ async def test_a_server_that_loads_its_model_is_asked_until_it_has(jumping: Worl
     await world.say(noor, "Tea?", space)
     await world.run()
     assert await world.denizen.transcript(space) == ["Noor: Tea?", "Ada: Tea is ready."]
+
+
+def small(context_tokens: int, body_of_error: Callable[[int], dict[str, Any]]) -> Callable[..., Failure | None]:
+    """A server that refuses what does not fit its context: the request and the room that it asks for."""
+
+    def judge(body: dict[str, Any]) -> Failure | None:
+        size = len(json.dumps(body["messages"])) + len(json.dumps(body.get("tools", [])))
+        needed = size // 4 + body["max_tokens"]
+        return Failure(400, body=body_of_error(needed)) if needed > context_tokens else None
+
+    return judge
+
+
+def of_vllm(needed: int) -> dict[str, Any]:
+    said = f"This model's maximum context length is 4096 tokens. However, you requested {needed} tokens."
+    return {"object": "error", "message": said, "type": "BadRequestError", "code": 400}
+
+
+def of_llama_cpp(needed: int) -> dict[str, Any]:
+    error = {"code": 400, "message": "the request exceeds the available context size", "n_prompt_tokens": needed}
+    return {"error": {**error, "type": "exceed_context_size_error", "n_ctx": 4096}}
+
+
+def without_a_number(_needed: int) -> dict[str, Any]:
+    return {"error": {"message": "The prompt is too long for this model.", "type": "invalid_request_error"}}
+
+
+@pytest.mark.parametrize("error", [of_vllm, of_llama_cpp, without_a_number])
+async def test_a_server_of_4096_tokens_answers_every_turn(
+    jumping: World, server: Loopback, error: Callable[[int], dict[str, Any]]
+) -> None:
+    """It answered seven turns and then never again."""
+    world = jumping
+    noor, space = await kitchen(world)
+    judge = small(4_096, error)
+
+    def next_turn(body: dict[str, Any]) -> Failure | None:
+        if (failure := judge(body)) is None:
+            done = body["messages"][-1]["role"] == "tool"
+            server.text, server.tool, server.arguments = (ENDS if done else SENDS).get("text", ""), None, ""
+            if not done:
+                server.tool, server.arguments = "send_message", SENDS["arguments"]
+        return failure
+
+    server.judge = next_turn
+    for number in range(20):
+        await world.say(noor, f"Question {number}: {'what about the tea ' * 8}?", space)
+        await world.run()
+    said = await world.denizen.transcript(space)
+    assert sum(line == "Ada: Tea is ready." for line in said) == 20
+    refused = [each for each in server.received if judge(each.body) is not None]
+    assert len(refused) <= 6, "what was learned is remembered"

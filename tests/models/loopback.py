@@ -71,6 +71,7 @@ class Loopback:
 
 
 STATE = web.AppKey("state", Loopback)
+FAILURE = web.RequestKey("failure", Failure)
 
 
 @asynccontextmanager
@@ -97,22 +98,28 @@ async def loopback() -> AsyncIterator[Loopback]:
         await runner.cleanup()
 
 
-def _turn(request: web.Request) -> Loopback:
+async def _turn(request: web.Request) -> Loopback:
+    """The server as it is for this request: what came is read and judged first."""
     state = request.app[STATE]
+    if state.parse:
+        body = json.loads(await request.read())
+        state.received.append(Received(request.path, dict(request.headers), body))
+        if state.judge is not None:
+            request[FAILURE] = state.judge(body)
     return replace(state, **state.turns.pop(0)) if state.turns else state
 
 
 async def _chat(request: web.Request) -> web.StreamResponse:
-    return await _answer(request, [*(("", event) for event in _chat_events(_turn(request))), ("", "[DONE]")])
+    return await _answer(request, [*(("", event) for event in _chat_events(await _turn(request))), ("", "[DONE]")])
 
 
 async def _responses(request: web.Request) -> web.StreamResponse:
-    events = [(event["type"], event) for event in _responses_events(_turn(request))]
+    events = [(event["type"], event) for event in _responses_events(await _turn(request))]
     return await _answer(request, events)
 
 
 async def _messages(request: web.Request) -> web.StreamResponse:
-    return await _answer(request, [(event["type"], event) for event in _anthropic_events(_turn(request))])
+    return await _answer(request, [(event["type"], event) for event in _anthropic_events(await _turn(request))])
 
 
 async def _models(request: web.Request) -> web.StreamResponse:
@@ -139,12 +146,8 @@ async def _ping(state: Loopback, response: web.StreamResponse) -> None:
 
 async def _answer(request: web.Request, events: list[tuple[str, Any]]) -> web.StreamResponse:
     state: Loopback = request.app[STATE]
-    raw = await request.read()
-    body = json.loads(raw) if state.parse else {}
-    if state.parse:
-        state.received.append(Received(request.path, dict(request.headers), body))
-    judged = None if state.judge is None else state.judge(body)
-    failure = state.failure or judged or Failure()
+    await request.read()
+    failure = state.failure or request.get(FAILURE) or Failure()
     if failure.status:
         return web.json_response(failure.body, status=failure.status, headers=failure.headers)
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})

@@ -82,6 +82,7 @@ async def runtime_of(settings: Settings, telemetry: Telemetry | None = None) -> 
         embedder=settings.embedder,
         tools=load_tools(settings.tools),
         prices=_prices(settings),
+        contexts=settings.contexts,
         pace=Pace(**settings.agents.model_dump()),
         public_url=settings.public_url or settings.address,
         telemetry=telemetry,

@@ -28,6 +28,7 @@ from denizen.consciousness.compaction import FULL
 from denizen.consciousness.log import Entry
 from denizen.consciousness.mind import Mind
 from denizen.consciousness.summary import Effect, derived_summary, last_words
+from denizen.consciousness.window import budget as budget_for
 from denizen.consciousness.window import result_characters
 from denizen.cycles import alerts, answering, awareness, budgets, calling, ending
 from denizen.cycles.answering import LAST_STEP, LAST_STEP_TOKENS, Outgoing, Waiting, Why, Words
@@ -59,7 +60,7 @@ from denizen.errors import (
 from denizen.ids import CallId
 from denizen.inbox.delivery import DEAD_AFTER
 from denizen.memory.reminding import Reminder
-from denizen.models import caching, forcing, request, thinking
+from denizen.models import caching, forcing, learned, overflow, request, thinking
 from denizen.models.embedders import Embedder
 from denizen.models.prices import Price, Usage, cost, expected_cost, usage_of
 from denizen.models.tokens import PER_MESSAGE, estimate
@@ -87,6 +88,8 @@ SMALLEST_UPDATE_TOKENS: Final = 300
 
 LONG_MESSAGE_TOKENS: Final = 500
 """Where less was said than this and the request is too large, it is so because of what the agent remembers."""
+MOST_SHRINKS: Final = 6
+"""How often in a cycle a request that is too large is made smaller and asked again."""
 SHOWN_AFTER_SECONDS: Final = 3
 """After so long of asking a model again, whoever waits is shown that there is trouble."""
 
@@ -214,6 +217,8 @@ class _Thinking:
         self._awaited = bool(answering.waiting_spaces(cycle.events))
         """Whether somebody waits for an answer in this cycle, or did."""
         self._in_last_step = False
+        self._shrunk = 0
+        """How often in this cycle the request was made smaller because the provider found it too large."""
         self._told_cut_off = 0
         """How often in this cycle it was told that its answer was cut off."""
         self._late: dict[tuple[int, int], asyncio.Future[str]] = {}
@@ -423,6 +428,9 @@ class _Thinking:
             except ModelError as error:
                 speaker.abort("error")
                 await self._pay_broken_off()
+                if isinstance(error, RequestTooLarge) and self._shrink(error):
+                    attempt -= 1
+                    continue
                 delay = request.retry_delay(error, attempt, key=self._mind.lease.agent_id)
                 if delay is None:
                     raise
@@ -436,6 +444,29 @@ class _Thinking:
                 raise
             else:
                 return response, speaker
+
+    def _shrink(self, error: RequestTooLarge) -> bool:
+        """Make the request smaller after the provider found it too large; False if it cannot be made smaller."""
+        mind, fixed = self._mind, self._with.toolbox.tokens
+        self._shrunk += 1
+        if self._shrunk > MOST_SHRINKS:
+            return False
+        context = error.context_tokens
+        if context is None:
+            # It does not say how much it takes. Some count the room for the answer, so that is cut first.
+            context = int((mind.tokens + fixed) * mind.correction) + mind.budget.output // 4
+            learned.learn_context(self._model, context, overflow.SOURCE)
+        smaller = budget_for(mind.window.model_copy(update={"context_tokens": None}), context, fixed)
+        if smaller.request < mind.budget.request:
+            mind.budget = smaller
+        else:
+            # We thought that it fits, so the provider counts more tokens than we do.
+            mind.correction *= 1.25
+        self._preview, self._preview_tokens, self._previewed = None, 0, 0
+        self._spare_layers()
+        self._make_room()
+        log_line.info("request made smaller", agent=mind.lease.agent_id, tokens=mind.tokens, context=context)
+        return self._history_tokens > mind.present_tokens
 
     async def _pay_broken_off(self) -> None:
         """What attempts used that broke off is in the ledger."""

@@ -86,6 +86,7 @@ class Wiring:
         default_model: str = "demo",
         tools: Iterable[OutsideTool] = (),
         prices: Mapping[str, Price] | None = None,
+        contexts: Mapping[str, int] | None = None,
         stops: Mapping[str, Stop] | None = None,
         embedder: str | Embedder = NONE,
         routes: Mapping[str, Choose] | None = None,
@@ -122,6 +123,8 @@ class Wiring:
         """With what agents recall by meaning; None: they recall by words."""
         self._closes_embedder = isinstance(embedder, str)
         self._prices = prices or {}
+        self.contexts = dict(contexts or {})
+        """How many tokens models take, by name, where that is set; `*` stands for all that say nothing."""
         self.server_budget = None if server_budget is None else ServerBudget(server_budget, self._prices)
         """What all organizations here together may use in a day; None: that is not limited."""
         self._stops = {**BUILT_IN, **(stops or {})}
@@ -356,6 +359,7 @@ class Wiring:
             self.vault,
             self._advising,
             self.server_budget,
+            self.contexts,
         )
 
     def _reflecting(self) -> Reflecting:
@@ -444,6 +448,7 @@ class Wiring:
             reminder=self._reminder,
             server_budget=self.server_budget,
             outlook=self.outlook,
+            contexts=self.contexts,
         )
 
     def answer_address(self, call_id: str) -> str:

@@ -19,6 +19,8 @@ class Learned:
     """What a request and its answer may have together."""
     context_source: str = ""
     """How that was learned."""
+    ask_again_at: float = 0.0
+    """When its server may be asked again how large it is, by the monotonic clock."""
     unfinished: int = 0
     """How many answers in a row have ended without a reason."""
     refused_settings: frozenset[str] = frozenset()

@@ -1,4 +1,4 @@
-"""How much a model may think, and how much it may write: one limit for both at most providers. Pure.
+"""How much a model may think, and how much it may write: one limit for both at most providers.
 
 Providers count what a model thinks as output, so a limit for the reply alone can end a response before it begins, and
 Anthropic refuses a thinking budget that is not below `max_tokens`. Here the room for thinking is added to the room for
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from denizen.models import learned
 from denizen.models.location import is_openai
 
 if TYPE_CHECKING:
@@ -72,9 +73,11 @@ def _asked_for(model: Model, reply_tokens: int) -> dict[str, Any]:
 
 
 def _within(model: Model, tokens: int) -> int:
-    """As many tokens as the model can write at once, where that is known."""
-    most = cast("dict[str, Any]", model.profile).get("anthropic_max_output_tokens")
-    return min(tokens, most) if isinstance(most, int) else tokens
+    """As many tokens as the model can write at once, where that is known: never more than half of its context."""
+    most: Any = cast("dict[str, Any]", model.profile).get("anthropic_max_output_tokens")
+    context = learned.about(model).context_tokens
+    limits = [most if isinstance(most, int) else None, None if context is None else context // 2]
+    return min(tokens, *(limit for limit in limits if limit is not None), tokens)
 
 
 def _own_budget(model: Model) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar, cast
 
 from pydantic_ai.messages import (
@@ -65,6 +65,8 @@ class Kit:
     """What voices are told besides; None: nothing."""
     server_budget: ServerBudget | None = None
     """What all agents and panels of the server together may use in a day."""
+    contexts: Mapping[str, int] = field(default_factory=dict[str, int])
+    """How many tokens models take, by name, where a setting says so."""
 
     async def model_for(self, organization_id: OrganizationId, name: str) -> tuple[str, Model]:
         """The model of that name, paid by the organization; `default` is told by the name it stands for."""

@@ -13,17 +13,20 @@ from typing import Final
 import structlog
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import Model
+from pydantic_ai.settings import ModelSettings
 
 from denizen import failpoints
 from denizen.bus.port import Gap
 from denizen.bus.streams import WANTED, wanted
 from denizen.cycles import budgets
 from denizen.cycles.ledger import Charge
-from denizen.errors import DenizenError, LeaseLost, PriceUnknown, StorageError
+from denizen.errors import DenizenError, LeaseLost, PriceUnknown, RequestTooLarge, StorageError
+from denizen.models import context_size
 from denizen.models.prices import Usage
 from denizen.models.thinking import most_output
 from denizen.panel import assertions, costs, taking, voting
 from denizen.panel.asking import Asked, Kit, Speaking, TooLate, ask, in_time, said_in, settings_for
+from denizen.panel.context import fitting
 from denizen.panel.taking import Claim, Outcome, Work
 from denizen.tools.errands import is_being_cancelled
 
@@ -33,6 +36,11 @@ MOST_AT_ONCE: Final = 256
 """Voices that this process lets speak at the same time; the others wait."""
 ADVISOR_ANSWERED: Final = failpoints.declare("advisor.answered")
 """Between an answer and its being written."""
+
+
+MOST_SHRINKS: Final = 3
+"""How often a request that is too large for a model is made smaller and asked again."""
+CHARACTERS_PER_TOKEN: Final = 3.5
 
 
 class _Voice:
@@ -286,12 +294,29 @@ class Moderator:
     async def _ask(self, work: Work, voice: _Voice) -> Outcome:
         claim = work.claim
         voice.model, model = await self._kit.model_for(claim.organization_id, work.model)
-        sent = settings_for(model, work.max_tokens, reasoning=work.reasoning, tool=work.tool)
+        await context_size.ask_server(model)
+        context = context_size.size_of(model, voice.model, self._kit.contexts).tokens
+        sent = _settings(work, model, context)
         refused = await self._reserve(work, voice.model, model, most_output(sent))
         if refused is not None:
             return Outcome(error_code="budget_spent", error=refused)
+        for shrunk in range(MOST_SHRINKS):
+            try:
+                return await self._ask_once(work, voice, model, context, shrunk)
+            except RequestTooLarge as error:
+                found = error.context_tokens or costs.tokens_of(work.lines)
+                context = min(found, context or found)
+                await voice.again()
+        return await self._ask_once(work, voice, model, context, MOST_SHRINKS)
+
+    async def _ask_once(self, work: Work, voice: _Voice, model: Model, context: int | None, shrunk: int) -> Outcome:
+        """Ask with as many of the lines as fit the context; fewer each time that they did not."""
+        sent, lines, claim = _settings(work, model, context), list(work.lines), work.claim
+        if context is not None:
+            room = max(context - most_output(sent), context // 3)
+            lines = fitting(lines, int(room * CHARACTERS_PER_TOKEN / 1.5**shrunk))
         key = f"{claim.round_id}:{claim.voice}"
-        asked = Asked(model, work.lines, sent, work.tool, work.panel.settings.first_byte_seconds, key)
+        asked = Asked(model, lines, sent, work.tool, work.panel.settings.first_byte_seconds, key)
         return _read(work, await ask(self._clock, asked, voice), most_output(sent))
 
     async def _reserve(self, work: Work, name: str, model: Model, output_tokens: int) -> str | None:
@@ -313,6 +338,11 @@ class Moderator:
             costs.reserve, claim.key, claim.epoch, claim.organization_id, claim.panel_id, own, need
         )
         return None if scope is None else costs.refusal(scope)
+
+
+def _settings(work: Work, model: Model, context: int | None) -> ModelSettings:
+    reply_tokens = work.max_tokens if context is None else min(work.max_tokens, context // 3)
+    return settings_for(model, reply_tokens, reasoning=work.reasoning, tool=work.tool)
 
 
 def _read(work: Work, response: ModelResponse, output_tokens: int) -> Outcome:
