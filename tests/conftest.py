@@ -15,6 +15,7 @@ import structlog
 from hypothesis import HealthCheck, settings
 
 from denizen import failpoints
+from denizen.doors.wiring import Wiring
 from denizen.storage import sqlite
 from denizen.storage.migrating import migrate_postgresql
 from tests import servers
@@ -66,6 +67,9 @@ settings.register_profile(
     "ci", deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("thorough", settings.get_profile("ci"), derandomize=False, max_examples=1000, print_blob=True)
+Wiring.finds_models = False
+"""Which models this machine has is nobody's business here."""
+
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 # What is imported while tests are collected stays to the end. Looking through it for garbage again and again took a

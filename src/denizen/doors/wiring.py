@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 
+import structlog
 from pydantic import JsonValue
 from pydantic_ai.models import Model
 
@@ -43,7 +45,8 @@ from denizen.memory.reminding import Reminder
 from denizen.memory.rolling import House
 from denizen.memory.settings import Configuration, MemoryOptions
 from denizen.memory.sinks import DatabaseRetriever
-from denizen.models.catalog import Models
+from denizen.models.catalog import DEMO, Models
+from denizen.models.discovery import choose_model
 from denizen.models.embedders import NONE, Embedder, make_embedder
 from denizen.models.prices import Price
 from denizen.panel.asking import Kit
@@ -65,6 +68,8 @@ from denizen.tools.errands import Errands
 from denizen.tools.outside import Outside
 from denizen.tools.tool import OutsideTool
 
+log_line = structlog.get_logger(__name__)
+
 READY_SECONDS: Final = 3
 """How long the database may take to say that it is there."""
 ANSWERING: Final = "answer to a call"
@@ -77,13 +82,16 @@ Who = Entity | Agent
 class Wiring:
     """What a runtime is made of, and how it is opened, lives and is closed. The doors stand beside it."""
 
+    finds_models: ClassVar[bool] = True
+    """Whether a runtime that names no model looks for one. Tests turn it off: what they see is the same everywhere."""
+
     def __init__(
         self,
         database_url: str = "sqlite://",
         *,
         redis_url: str | None = None,
         models: Mapping[str, Model] | None = None,
-        default_model: str = "demo",
+        default_model: str | None = None,
         tools: Iterable[OutsideTool] = (),
         prices: Mapping[str, Price] | None = None,
         contexts: Mapping[str, int] | None = None,
@@ -109,11 +117,13 @@ class Wiring:
         self.clock: Clock = clock or SystemClock()
         self.models = Models(models)
         self.vault = Vault(_keys(secret_key, secret_key_file, database_url), shared_secrets or {})
-        self.default_model = default_model
+        self.default_model = default_model or DEMO
+        """The model of agents that name none. Where it is not given, it is found when the runtime is opened."""
+        self._finds_model = default_model is None and self.finds_models
         self.instance = new_id()
         self._lock = None if lock_folder is None else InstanceLock(lock_folder, self.instance)
         """By which others on this machine know whether this process is alive."""
-        self._policy = DefinitionPolicy(host_access)
+        self._policy = DefinitionPolicy(host_access, check_model=self.models.check_name)
         """What organizations other than the first may use of this machine."""
         self._database_url = database_url
         self._bus: Bus = _make_bus(redis_url, self.clock)
@@ -156,6 +166,9 @@ class Wiring:
 
     async def __aenter__(self) -> Self:
         self.outlook.check()
+        if self._finds_model:
+            await self._find_model()
+        self.models.check_name(self.default_model)
         await self._bus.open()
         self._closing.push_async_callback(self._bus.close)
         self._closing.push_async_callback(self.models.close)
@@ -177,6 +190,14 @@ class Wiring:
         else:
             self._advising = Advising(self.db, self.outlook.presets, None)
         return self
+
+    async def _find_model(self) -> None:
+        """As `denizen up` does: DENIZEN_MODEL, a key in the environment, a server on this machine, or the demo."""
+        choice = await choose_model(os.environ.get("DENIZEN_MODEL"), os.environ)
+        self.default_model = choice.name
+        if choice.ollama_url is not None:
+            self.models.ollama_url = choice.ollama_url
+        log_line.info("model found", model=choice.name, reason=choice.reason)
 
     def _begin_remembering(self, options: MemoryOptions) -> None:
         configuration = Configuration(options.presets, options.switches)

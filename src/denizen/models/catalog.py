@@ -15,8 +15,9 @@ from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import KnownModelName, Model, infer_model
 from pydantic_ai.providers import infer_provider_class
 
-from denizen.errors import ModelKeyMissing, ModelUnknown
+from denizen.errors import InvalidInput, ModelKeyMissing, ModelUnknown
 from denizen.models import arrival
+from denizen.models.local_servers import PREFIXES, provider_for
 from denizen.models.location import is_openai
 
 if TYPE_CHECKING:
@@ -86,6 +87,8 @@ _PROVIDERS: Final = {
     "google": "Google",
     "google-cloud": "Google Cloud",
     "huggingface": "Hugging Face",
+    "llamacpp": "llama.cpp",
+    "lmstudio": "LM Studio",
     "moonshotai": "Moonshot AI",
     "openai": "OpenAI",
     "openai-chat": "OpenAI",
@@ -98,6 +101,9 @@ _PROVIDERS: Final = {
     "zai": "Z.ai",
 }
 """What providers are called, where that is not their prefix with a capital."""
+
+_MAKERS: Final = ("openai", "anthropic", "google", "mistral", "deepseek", "xai", "cohere")
+"""Providers that serve models of their own."""
 
 _COMPATIBLE_SERVER: Final = {
     "openai_chat_supports_max_completion_tokens": False,
@@ -149,6 +155,14 @@ class Models:
                 async with model.provider:
                     pass  # whoever leaves last closes its connections
 
+    def check_name(self, name: str) -> None:
+        """Raises `InvalidInput` for a name without a provider that no registered model has."""
+        if name in ("default", DEMO) or ":" in name or name in self._registered:
+            return
+        meant = meant_by(name)
+        advice = f"Did you mean {' or '.join(meant)}?" if meant else "Name it as provider:name, such as openai:gpt-5."
+        raise InvalidInput(f"There is no model {name!r}: a provider's model has its provider before it. {advice}")
+
     def key_name(self, name: str) -> str | None:
         """The variable that the key for this model is usually kept in; None where it takes none."""
         if name in self._registered:
@@ -173,6 +187,13 @@ def known_names() -> dict[str, str]:
         if key is not None:
             found[name] = key
     return found
+
+
+def meant_by(name: str) -> list[str]:
+    """The models of providers that somebody means who leaves the provider out, the makers' own first."""
+    known = [each for each in get_args(KnownModelName.__value__) if each.partition(":")[2] == name]
+    makers = [each for each in known if each.partition(":")[0] in _MAKERS]
+    return (makers or known)[:3]
 
 
 def provider_of(name: str) -> str | None:
@@ -206,6 +227,8 @@ def _build(name: str, key: str | None, ollama_url: str | None) -> Model:
     try:
         if name.startswith("ollama:"):
             model = infer_model(name, lambda _: _ollama(ollama_url))
+        elif (prefix := name.partition(":")[0]) in PREFIXES:
+            model = infer_model(f"openai-chat:{name.partition(':')[2]}", lambda _: provider_for(prefix, key))
         else:
             model = infer_model(name) if key is None else infer_model(name, lambda provider: _with_key(provider, key))
     except (UserError, ImportError, ValueError) as error:
