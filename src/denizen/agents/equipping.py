@@ -33,6 +33,7 @@ from denizen.ids import AgentId, OrganizationId
 from denizen.memory.reminding import Reminder
 from denizen.models import context_size
 from denizen.models.catalog import Models
+from denizen.models.discovery import utility_model_for
 from denizen.models.embedders import Embedder
 from denizen.models.prices import Price, Usage, expected_cost
 from denizen.profiles.choosing import Profiling
@@ -152,7 +153,7 @@ class Equipment:
         """What this agent reflects with, whether or not it does so by itself."""
 
         async def model_for(name: str | None) -> NamedModel:
-            return await self.model_for(agent, name or agent.definition.model)
+            return await self.model_for(agent, name or utility_model_for(self._named(agent.definition.model)))
 
         own, shared = agent.definition.budget, agent.shared_budget
         return Reflector(

@@ -19,6 +19,7 @@ from denizen.agents.differences import safe
 from denizen.cycles import organization
 from denizen.errors import NotAllowed
 from denizen.ids import OrganizationId
+from denizen.reflection.settings import ReflectionSettings
 from denizen.settings.shape import program_of
 from denizen.spaces import directory
 from denizen.storage.database import Tx
@@ -314,6 +315,9 @@ class DefinitionPolicy:
     check_model: Callable[[str], None] = lambda _: None
     """Raises `InvalidInput` for the name of a model that nothing here can stand for."""
 
+    check_reflection: Callable[[ReflectionSettings], None] = lambda _: None
+    """Raises `InvalidInput` for a way of reflecting that is not possible here."""
+
     def by(self, author: Author) -> DefinitionPolicy:
         """The same policy for what this person defines."""
         return replace(self, author=author)
@@ -335,8 +339,10 @@ class DefinitionPolicy:
         if refused:
             raise NotAllowed(" ".join(refused))
 
-    def check_models(self, before: AgentDefinition | None, after: AgentDefinition) -> None:
-        """Raises `InvalidInput` if the definition newly names a model that cannot be one."""
+    def check_possible(self, before: AgentDefinition | None, after: AgentDefinition) -> None:
+        """Raises `InvalidInput` if the definition newly names a model, or a way to reflect, that there is not here."""
+        if before is None or before.reflection != after.reflection:
+            self.check_reflection(after.reflection)
         known = set[str]() if before is None else models_in(before)
         for name in models_in(after) - known:
             self.check_model(name)

@@ -46,7 +46,7 @@ from denizen.memory.rolling import House
 from denizen.memory.settings import Configuration, MemoryOptions
 from denizen.memory.sinks import DatabaseRetriever
 from denizen.models.catalog import DEMO, Models
-from denizen.models.discovery import choose_model
+from denizen.models.discovery import choose_model, utility_model_for
 from denizen.models.embedders import NONE, Embedder, make_embedder
 from denizen.models.prices import Price
 from denizen.panel.asking import Kit
@@ -56,7 +56,9 @@ from denizen.plans.agenda import PLANNED
 from denizen.profiles import choosing
 from denizen.reflection.afterthoughts import Afterthoughts
 from denizen.reflection.claims import Claimant
+from denizen.reflection.configuration import require_classifier
 from denizen.reflection.sentiment import Classifier
+from denizen.reflection.settings import ReflectionSettings
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity, Organization
 from denizen.storage.database import Announcement, Database, Tx
@@ -123,7 +125,9 @@ class Wiring:
         self.instance = new_id()
         self._lock = None if lock_folder is None else InstanceLock(lock_folder, self.instance)
         """By which others on this machine know whether this process is alive."""
-        self._policy = DefinitionPolicy(host_access, check_model=self.models.check_name)
+        self._policy = DefinitionPolicy(
+            host_access, check_model=self.models.check_name, check_reflection=self._require_classifier
+        )
         """What organizations other than the first may use of this machine."""
         self._database_url = database_url
         self._bus: Bus = _make_bus(redis_url, self.clock)
@@ -191,6 +195,10 @@ class Wiring:
             self._advising = Advising(self.db, self.outlook.presets, None)
         return self
 
+    def _require_classifier(self, settings: ReflectionSettings) -> None:
+        """Raises `InvalidInput` where sentiment is to be told by a classifier that this house does not have."""
+        require_classifier(settings, self.outlook.configuration(), self.outlook.classifier)
+
     async def _find_model(self) -> None:
         """As `denizen up` does: DENIZEN_MODEL, a key in the environment, a server on this machine, or the demo."""
         choice = await choose_model(os.environ.get("DENIZEN_MODEL"), os.environ)
@@ -226,6 +234,8 @@ class Wiring:
         self._keeper.compacted += [self._reminder.compacted, self._advising.compacted]
 
     async def _utility_model(self, house: House, name: str) -> tuple[str, Model]:
+        if name == "default":
+            name = utility_model_for(self.default_model)
         if house.kind != "panel":
             return await self._equipment().model_for(await self.get_agent(house.agents[0][0]), name)
         return await self._kit().model_for(house.organization_id, name)

@@ -7,6 +7,7 @@ loopback addresses are asked.
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,9 @@ USUAL_MODELS: Final = {
     "openai": (OPENAI_MODEL, "openai:gpt-6-luna"),
 }
 """By provider, the model that agents think with, and the cheap one for summaries and the like."""
+
+_SMALL: Final = re.compile("mini|nano|haiku|luna|flash|lite|small", re.IGNORECASE)
+"""What cheap models are called."""
 
 _KNOWN_TO_USE_TOOLS: Final = (
     "qwen3",
@@ -88,6 +92,17 @@ async def choose_model(
         reason = f"{each.server.title} runs on this machine, so agents think with its {each.models[0]}."
         return Choice(each.names[0], reason, found.ollama_url)
     return found
+
+
+def utility_model_for(name: str, environ: Mapping[str, str] | None = None) -> str:
+    """The cheap model of the same provider, for summaries and the like; the same one where that is not known."""
+    provider, _, model = name.partition(":")
+    base = (os.environ if environ is None else environ).get(f"{provider.partition('-')[0].upper()}_BASE_URL", "")
+    usual = USUAL_MODELS.get("openai" if provider == "openai-responses" else provider)
+    # Behind another address there may be other models.
+    if usual is None or base.strip() or _SMALL.search(model):
+        return name
+    return usual[1]
 
 
 async def _of_compatible_server(base: str, ollama_url: str | None, patience_seconds: float) -> Choice:

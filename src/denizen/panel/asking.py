@@ -37,10 +37,12 @@ from denizen.ids import OrganizationId
 from denizen.models import request
 from denizen.models import thinking as models_thinking
 from denizen.models.catalog import Models
+from denizen.models.discovery import utility_model_for
 from denizen.models.location import is_local
 from denizen.models.prices import Price
 from denizen.panel.background import Background
 from denizen.panel.context import Line
+from denizen.panel.settings import PanelSettings
 from denizen.panel.taking import Claim
 from denizen.storage.database import Database
 
@@ -76,6 +78,11 @@ class Kit:
         if key_name is not None:
             key = await self.db.read(secrets.resolve, self.vault, organization_id, key_name)
         return real, self.models.resolve(real, key)
+
+    def utility_model_of(self, settings: PanelSettings) -> str:
+        """What suggests and checks in a panel: its own choice, else the cheap model of its model's provider."""
+        own = self.default_model if settings.model == "default" else settings.model
+        return settings.utility_model or utility_model_for(own)
 
     def charge(self, response: ModelResponse, name: str) -> Charge:
         """What the response has used and cost."""

@@ -35,7 +35,7 @@ async def suggest(kit: Kit, panel_id: SpaceId, topic: str, count: int = suggesti
     names = [each.name for each in there]
     lines = suggesting.lines(topic, names, count)
     settings = panel.settings
-    name, model = await kit.model_for(panel.organization_id, settings.utility_model or settings.model)
+    name, model = await kit.model_for(panel.organization_id, kit.utility_model_of(settings))
     sent = settings_for(model, SUGGESTING_TOKENS, reasoning=False, tool=suggesting.TOOL)
     need = costs.most(lines, most_output(sent), model, kit.prices, name)
     reserved = await kit.db.write(_reserve, panel, need)

@@ -293,7 +293,8 @@ class Moderator:
 
     async def _ask(self, work: Work, voice: _Voice) -> Outcome:
         claim = work.claim
-        voice.model, model = await self._kit.model_for(claim.organization_id, work.model)
+        wanted = self._kit.utility_model_of(work.panel.settings) if claim.part == "check" else work.model
+        voice.model, model = await self._kit.model_for(claim.organization_id, wanted)
         await context_size.ask_server(model)
         context = context_size.size_of(model, voice.model, self._kit.contexts).tokens
         sent = _settings(work, model, context)
