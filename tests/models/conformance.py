@@ -90,6 +90,38 @@ class WireConformance:
         body = server.received[0].body
         assert {name: body.get(name) for name in self.brief} == self.brief
 
+    async def test_an_object_is_asked_for_by_the_schema_of_the_provider(self, server: Loopback) -> None:
+        server.text = '{"text": "Tea?"}'
+        async with self.resolved() as model, request.stream(model, QUESTION, wanted=SEND) as answer:
+            async for _ in answer:
+                pass
+        [call] = answer.response.tool_calls
+        assert (call.tool_name, call.args_as_dict()) == ("send_message", {"text": "Tea?"})
+        body = server.received[0].body
+        assert self.schema_in(body) == SEND.parameters_json_schema["properties"]
+        assert not body.get("tools")
+
+    async def test_a_server_that_takes_no_schema_is_asked_for_a_call(self, server: Loopback) -> None:
+        def judge(body: dict[str, Any]) -> Failure | None:
+            said = "response_format of type json_schema is not supported"
+            error = {"message": said, "type": "invalid_request_error", "code": None}
+            return Failure(400, body={"error": error}) if self.schema_in(body) is not None else None
+
+        server.judge, server.tool, server.arguments = judge, "send_message", '{"text": "Tea?"}'
+        async with self.resolved() as model:
+            for _ in range(2):
+                async with request.stream(model, QUESTION, wanted=SEND) as answer:
+                    async for _event in answer:
+                        pass
+                assert [call.args_as_dict() for call in answer.response.tool_calls] == [{"text": "Tea?"}]
+        assert [self.schema_in(each.body) is None for each in server.received] == [False, True, True]
+
+    def schema_in(self, body: dict[str, Any]) -> Any:
+        """The properties of the JSON schema that the answer has to have; None where it need not have one."""
+        form = body.get("response_format", {}).get("json_schema") or body.get("text", {}).get("format")
+        form = form or body.get("output_config", {}).get("format") or body.get("output_format")
+        return None if form is None else form["schema"]["properties"]
+
     # Responses
 
     async def test_a_ping_before_the_answer_is_heard(self, server: Loopback) -> None:

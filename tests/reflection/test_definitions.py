@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from denizen import Runtime, scripted
+from denizen import Runtime, call, reply, scripted
 from denizen.agents.definition import AgentDefinition
 from denizen.errors import InvalidInput
 from denizen.memory.settings import read as read_memory
 from denizen.models.discovery import utility_model_for
 from denizen.reflection import configuration
 from denizen.reflection.settings import ReflectionSettings
+from tests.world import World
 
 PERSONA = {
     "baseSystemPrompt": "You are an adaptive coding tutor.",
@@ -103,3 +104,18 @@ def test_a_review_every_zero_turns_is_never() -> None:
 def test_the_utility_model_is_the_cheap_one_of_the_provider(main: str, utility: str) -> None:
     assert utility_model_for(main, {}) == utility
     assert utility_model_for(main, {"OPENAI_BASE_URL": "http://x/v1", "ANTHROPIC_BASE_URL": "http://x"}) == main
+
+
+async def test_an_answer_that_cannot_be_used_is_asked_for_once_more(small_world: World) -> None:
+    model = scripted("I think they are sad.", call("adjust", mood="patient", reason="Take it slowly."))
+    small_world.denizen.models.register("utility", model)
+    asks = {"id": "each", "prompt_template": "Well?", "trigger": {"type": "turn_interval", "interval_turns": 1}}
+    ada = await small_world.agent(
+        "Ada", reply("I see."), "Answered.", reflection={"metaprompts": [asks], "model": "utility"}
+    )
+    noor = await small_world.person("Noor")
+    desk = await small_world.space("Desk", noor, ada)
+    await small_world.say(noor, "It does not work.", desk)
+    await small_world.run()
+    assert (await small_world.denizen.stance(ada, desk)).state.mood == "patient"
+    assert len(model.requests) == 2

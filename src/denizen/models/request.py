@@ -42,14 +42,14 @@ from denizen.errors import (
     RequestTooLarge,
 )
 from denizen.masking import masked
-from denizen.models import learned, overflow
+from denizen.models import learned, overflow, structure
 from denizen.models.arrival import Heard, told_of_first_byte
 from denizen.models.characters import of_whole_characters
 from denizen.models.tags import split_thinking, without_tags
 from denizen.models.tokens import estimate_message
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
     from types import TracebackType
 
     from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponseStreamEvent, ToolCallPart
@@ -91,8 +91,15 @@ _REMEMBERED_TOOL_SETS = 256
 class Answer:
     """What a model is answering: iterate over it for the events, then read `response`."""
 
-    def __init__(self, model: Model, streamed: StreamedResponse, messages: Sequence[ModelMessage]) -> None:
+    def __init__(
+        self,
+        model: Model,
+        streamed: StreamedResponse,
+        messages: Sequence[ModelMessage],
+        wanted: ToolDefinition | None = None,
+    ) -> None:
         self._model = model
+        self._wanted = wanted
         self._streamed = streamed
         self._messages = messages
         split_thinking(streamed)
@@ -131,6 +138,8 @@ class Answer:
         Usage that the provider did not report is estimated, and marked by `usage.details["estimated"]`.
         """
         response = without_tags(of_whole_characters(self._streamed.get()))
+        if self._wanted is not None:
+            response = structure.as_call(response, self._wanted)
         usage = response.usage
         if not usage.input_tokens or (response.parts and not usage.output_tokens):
             response.usage = _estimated_usage(usage, self._messages, response)
@@ -154,16 +163,19 @@ class _Request(AbstractAsyncContextManager[Answer]):
         opening: AbstractAsyncContextManager[StreamedResponse],
         messages: Sequence[ModelMessage],
         heard: Heard | None,
+        wanted: ToolDefinition | None = None,
+        without_schema: Callable[[], AbstractAsyncContextManager[StreamedResponse]] | None = None,
     ) -> None:
         self._model = model
         self._opening = opening
         self._messages = messages
         self._heard = heard
+        self._wanted = wanted
+        self._without_schema = without_schema
 
     async def __aenter__(self) -> Answer:
         try:
-            with told_of_first_byte(self._heard):
-                streamed = await self._opening.__aenter__()
+            streamed = await self._open()
         except Exception as error:
             translated = translate(error)
             if isinstance(translated, RequestTooLarge) and translated.context_tokens is not None:
@@ -177,7 +189,19 @@ class _Request(AbstractAsyncContextManager[Answer]):
         if self._heard is not None:
             # Some libraries hold the answer back until its first event; others have no HTTP client that tells.
             self._heard()
-        return Answer(self._model, streamed, self._messages)
+        return Answer(self._model, streamed, self._messages, self._wanted)
+
+    async def _open(self) -> StreamedResponse:
+        with told_of_first_byte(self._heard):
+            try:
+                return await self._opening.__aenter__()
+            except ModelHTTPError as error:
+                if self._without_schema is None or not structure.REFUSED.search(str(error)):
+                    raise
+            # The server does not take a schema: it is asked without, now and from now on.
+            learned.about(self._model).refused_settings |= {structure.JSON_SCHEMA}
+            self._opening = self._without_schema()
+            return await self._opening.__aenter__()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -192,13 +216,21 @@ def stream(
     tools: Sequence[ToolDefinition] = (),
     settings: ModelSettings | None = None,
     heard: Heard | None = None,
+    wanted: ToolDefinition | None = None,
+    as_text: bool = False,
 ) -> AbstractAsyncContextManager[Answer]:
     """Ask `model` to go on from `messages`; text output is always allowed. Use as `async with stream(...) as answer`.
 
     The messages are sent as they are, so tool results must stand in the order of their calls, each after its call.
     `heard` is called when anything has come from the provider, be it a ping. Raises `ModelError` when the request is
     opened or while the answer is iterated.
+
+    Where an object is `wanted`, described as a tool, it is asked for by the provider's JSON schema if it has one, else
+    as the one call that has to be made; the response has it as a call. With `as_text` the prompt asks for it instead of
+    a tool, and the response has it as text.
     """
+    if wanted is not None:
+        return _structured(model, messages, settings, heard, wanted, as_text=as_text)
     parameters = _parameters(tools)
     if settings:
         settings = cast("ModelSettings", learned.acceptable(model, cast("dict[str, Any]", settings)))
@@ -210,6 +242,27 @@ def stream(
         # `direct` walks the whole history twice for kinds of parts that ours never hold.
         opening = model.request_stream(messages, settings, parameters)
     return _Request(model, opening, messages, heard)
+
+
+def _structured(
+    model: Model,
+    messages: list[ModelMessage],
+    settings: ModelSettings | None,
+    heard: Heard | None,
+    wanted: ToolDefinition,
+    *,
+    as_text: bool,
+) -> AbstractAsyncContextManager[Answer]:
+    forced = settings if as_text else cast("ModelSettings", {**(settings or {}), "tool_choice": "required"})
+
+    def without_schema() -> AbstractAsyncContextManager[StreamedResponse]:
+        return model.request_stream(messages, forced, _parameters(() if as_text else (wanted,)))
+
+    read_as = None if as_text else wanted
+    if not structure.takes_schema(model):
+        return _Request(model, without_schema(), messages, heard, read_as)
+    opening = model.request_stream(messages, settings, structure.parameters(wanted))
+    return _Request(model, opening, messages, heard, read_as, without_schema)
 
 
 def _ends_without_reason(streamed: StreamedResponse) -> bool:

@@ -126,7 +126,7 @@ def settings_for(
 ) -> ModelSettings:
     """What goes with a request for a reply of at most `max_tokens`. What is asked for with a tool is a utility call."""
     if tool is not None:
-        settings = {**models_thinking.brief(model, max_tokens), "tool_choice": "required"}
+        settings = models_thinking.brief(model, max_tokens)
     else:
         settings = models_thinking.settings(model, max_tokens, thinking=reasoning)
     return cast(ModelSettings, settings)
@@ -184,14 +184,15 @@ async def _ask_once(clock: Clock, asked: Asked, by: Asking) -> ModelResponse:
 
     async def stream() -> ModelResponse:
         try:
-            tools = () if asked.tool is None else (asked.tool,)
             messages = messages_of(asked.lines)
             async with request.stream(
-                asked.model, messages, tools=tools, settings=asked.settings, heard=begun.set
+                asked.model, messages, settings=asked.settings, heard=begun.set, wanted=asked.tool
             ) as answer:
                 try:
                     async for event in answer:
-                        by.hear(event)
+                        # An object that is wanted may come as text, which nobody shall read.
+                        if asked.tool is None:
+                            by.hear(event)
                 finally:
                     # Broken off or not: what was read and written is paid.
                     by.used(answer.response)

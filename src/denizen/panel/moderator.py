@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 import structlog
@@ -26,7 +27,7 @@ from denizen.models.prices import Usage
 from denizen.models.thinking import most_output
 from denizen.panel import assertions, costs, taking, voting
 from denizen.panel.asking import Asked, Kit, Speaking, TooLate, ask, in_time, said_in, settings_for
-from denizen.panel.context import fitting
+from denizen.panel.context import Line, fitting
 from denizen.panel.taking import Claim, Outcome, Work
 from denizen.tools.errands import is_being_cancelled
 
@@ -41,6 +42,7 @@ ADVISOR_ANSWERED: Final = failpoints.declare("advisor.answered")
 MOST_SHRINKS: Final = 3
 """How often a request that is too large for a model is made smaller and asked again."""
 CHARACTERS_PER_TOKEN: Final = 3.5
+UNUSABLE: Final = "Your last answer could not be used. Answer with {tool}, and with every field that it needs."
 
 
 class _Voice:
@@ -318,7 +320,12 @@ class Moderator:
             lines = fitting(lines, int(room * CHARACTERS_PER_TOKEN / 1.5**shrunk))
         key = f"{claim.round_id}:{claim.voice}"
         asked = Asked(model, lines, sent, work.tool, work.panel.settings.first_byte_seconds, key)
-        return _read(work, await ask(self._clock, asked, voice), most_output(sent))
+        found = _read(work, await ask(self._clock, asked, voice), most_output(sent))
+        if work.tool is not None and found.error_code == "no_answer":
+            # What could not be used is asked for once more.
+            again = replace(asked, lines=[*lines, Line("user", UNUSABLE.format(tool=work.tool.name))])
+            found = _read(work, await ask(self._clock, again, voice), most_output(sent))
+        return found
 
     async def _reserve(self, work: Work, name: str, model: Model, output_tokens: int) -> str | None:
         """Why there is no room in the budgets, if there is none. No limits, no transaction."""

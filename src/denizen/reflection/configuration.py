@@ -83,8 +83,8 @@ def read(shipped: Mapping[str, JsonValue], own: Mapping[str, JsonValue]) -> Conf
     if problems:
         raise InvalidInput("What is said of reflection cannot be read. " + " ".join(problems))
     listed = own.get("metaPrompts", [])
-    ids = [str(each.get("id")) for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
-    intervals = tuple(id for id in ids if id in metaprompts and metaprompts[id].trigger.type == "turn_interval")
+    named = [str(each.get("id")) for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
+    intervals = tuple(id for id in named if id in metaprompts and metaprompts[id].trigger.type == "turn_interval")
     return Configuration(profiles, metaprompts, tuple(warnings), intervals)
 
 
