@@ -260,5 +260,5 @@ async def test_a_model_without_its_provider_is_refused():
             await denizen.create_agent("Ada", model="gpt-5")
         ada = await denizen.create_agent("Ada", model="mine")
         with pytest.raises(InvalidInput, match="Name it as provider:name"):
-            await denizen.edit_agent(ada, model="nobodys")
+            await denizen.edit_agent(ada, model="llama-9-huge")
         assert (await denizen.edit_agent(ada, model="openai:gpt-5")).definition.model == "openai:gpt-5"

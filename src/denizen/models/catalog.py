@@ -105,6 +105,12 @@ _PROVIDERS: Final = {
 _MAKERS: Final = ("openai", "anthropic", "google", "mistral", "deepseek", "xai", "cohere")
 """Providers that serve models of their own."""
 
+_PROVIDERS_MODEL: Final = re.compile(
+    r"(chatgpt|gpt|claude|gemini|gemma|llama|qwen|mistral|mixtral|deepseek|grok|phi|command|o(?=\d))[-\d.]",
+    re.IGNORECASE,
+)
+"""How the names of providers' models begin."""
+
 _COMPATIBLE_SERVER: Final = {
     "openai_chat_supports_max_completion_tokens": False,
     "openai_supports_strict_tool_definition": False,
@@ -156,10 +162,15 @@ class Models:
                     pass  # whoever leaves last closes its connections
 
     def check_name(self, name: str) -> None:
-        """Raises `InvalidInput` for a name without a provider that no registered model has."""
-        if name in ("default", DEMO) or ":" in name or name in self._registered:
+        """Raises `InvalidInput` for the name of a provider's model without the provider, unless one is registered so.
+
+        Any other name may yet be registered: whether it was is found out when the agent thinks.
+        """
+        if ":" in name or name in self._registered:
             return
         meant = meant_by(name)
+        if not meant and _PROVIDERS_MODEL.match(name) is None:
+            return
         advice = f"Did you mean {' or '.join(meant)}?" if meant else "Name it as provider:name, such as openai:gpt-5."
         raise InvalidInput(f"There is no model {name!r}: a provider's model has its provider before it. {advice}")
 
