@@ -20,6 +20,7 @@ import structlog
 from hypothesis import HealthCheck, settings
 
 from denizen import failpoints
+from denizen.doors.wiring import Wiring
 from denizen.storage import sqlite
 from denizen.storage.migrating import migrate_postgresql
 from tests import servers
@@ -65,6 +66,9 @@ settings.register_profile(
     "ci", deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("thorough", settings.get_profile("ci"), derandomize=False, max_examples=1000, print_blob=True)
+Wiring.finds_models = False
+"""Which models this machine has is nobody's business here."""
+
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 *_as_usual, _ = structlog.get_config()["processors"]

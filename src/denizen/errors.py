@@ -261,6 +261,11 @@ class RequestTooLarge(ModelRejected):
 
     code = "request_too_large"
 
+    def __init__(self, message: str = "", *, context_tokens: int | None = None) -> None:
+        self.context_tokens = context_tokens
+        """How large the provider says that the window is, where it says so."""
+        super().__init__(message)
+
 
 class ContentRefused(ModelRejected):
     """The provider refuses to process what the request says."""
@@ -272,6 +277,11 @@ class ModelOverloaded(ModelError):
     """The provider is overloaded or limits our rate."""
 
     code = "model_overloaded"
+
+    def __init__(self, message: str = "", *, retry_after: float | None = None, loading: bool = False) -> None:
+        self.loading = loading
+        """Whether it is a local server that is loading the model."""
+        super().__init__(message, retry_after=retry_after)
 
 
 class ModelUnreachable(ModelError):

@@ -119,7 +119,7 @@ async def test_no_request_is_over_what_a_small_model_takes(world: World, beside_
     context = (TOOLS + beside_tools) * 4 // 3
     ada = await world.agent("Ada", model=SmallModel(answering, context))
     await long_life(world, ada, 20)
-    allowed = budget(WindowSettings(), context)
+    allowed = budget(WindowSettings(), context, Toolbox(PREBUILT).tokens)
     assert allowed.request + allowed.output <= context
     requests = world.model(ada).requests
     assert len(requests) == 40

@@ -66,7 +66,7 @@ async def test_what_is_unusable_twice_keeps_the_last_good_state(small_world: Wor
         assert await small_world.denizen.roll(kitchen) == "failed"
         now = await small_world.denizen.conversation_memory(kitchen)
         assert (now.summary, now.memory, now.upto) == (good.summary, good.memory, good.upto)
-    small_world.clock.advance(3_600)
+        small_world.clock.advance(3_600)
     assert await small_world.denizen.roll(kitchen) == "done"
     assert (await small_world.denizen.conversation_memory(kitchen)).upto == 4
 
@@ -195,6 +195,7 @@ async def test_a_pass_is_made_only_where_the_budget_has_room_for_it(small_world:
     assert (model.requests, await small_world.denizen.spending(days=1)) == ([], [])
     ada = await small_world.denizen.find("ada")
     await small_world.denizen.edit_agent(AgentId(ada.id), budget={"tokens_per_day": 9_000})
+    small_world.clock.advance(10)
     assert await small_world.denizen.roll(kitchen) == "done"
 
 
@@ -202,7 +203,7 @@ async def test_the_repair_of_an_answer_needs_room_as_well(small_world: World):
     """What the first answer used counts, though it is not entered yet."""
     model = utility(small_world, "No.", written("They talked."))
     _noor, kitchen = await a_conversation(small_world, 4)
-    await small_world.denizen.set_budget(tokens_per_day=1_400)
+    await small_world.denizen.set_budget(tokens_per_day=1_689)
     assert await small_world.denizen.roll(kitchen) == "failed"
     assert len(model.requests) == 1
     [spent] = await small_world.denizen.spending(days=1)

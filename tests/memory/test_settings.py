@@ -181,7 +181,7 @@ class TestPresetFile:
         ("profile", "maxSummaryTokens", 20_000, 20_001),
         ("profile", "modelId", "m", ""),
         ("profile", "promptKey", "p", ""),
-        ("routing", "reviewEveryNTurns", 1, 0),
+        ("routing", "reviewEveryNTurns", 0, -1),
         ("longTermMemory", "maxCharacters", 200, 199),
         ("longTermMemory", "maxCharacters", 40_000, 40_001),
         ("longTermMemory", "topKByScope", {"user": 0}, {"user": -1}),

@@ -1,18 +1,18 @@
-"""A server on loopback that speaks OpenAI's two APIs and Anthropic's, streaming, and fails when told to."""
+"""A server on loopback that speaks OpenAI's two APIs, Anthropic's and Ollama's, streaming, and misbehaves as told."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import httpx2
 from aiohttp import web
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from pydantic_ai.models import Model
 
@@ -50,9 +50,31 @@ class Loopback:
     hold_after: int | None = None
     """Send nothing more after that many events, until the server is stopped."""
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
+    pings: int = 0
+    """So many events come first that say nothing: comments, pings, or that the response was created."""
+    pinged: asyncio.Event = field(default_factory=asyncio.Event)
+    hold_after_pings: asyncio.Event | None = None
+    """After the pings, the server waits for this."""
+    ends: bool = True
+    """Whether the stream ends with a reason; else it just ends."""
+    chunks: list[str] | None = None
+    """The text in these pieces, instead of five characters each."""
+    reasoning: str = ""
+    """What it thinks before it answers, in the form of its API."""
+    judge: Callable[[dict[str, Any]], Failure | None] | None = None
+    """Looks at the body of each request and says how it fails, if it does."""
+    models: dict[str, Any] = field(default_factory=lambda: {"object": "list", "data": []})
+    """What `/v1/models` answers."""
+    tags: dict[str, Any] | None = None
+    """What Ollama's `/api/tags` answers; None: it is not an Ollama."""
+    turns: list[dict[str, Any]] = field(default_factory=list)
+    """What is different for the next requests, one after the other: fields of this class."""
+    shows: dict[str, Any] = field(default_factory=dict)
+    """What Ollama's `/api/show` answers."""
 
 
 STATE = web.AppKey("state", Loopback)
+FAILURE = web.RequestKey("failure", Failure)
 
 
 @asynccontextmanager
@@ -64,6 +86,9 @@ async def loopback() -> AsyncIterator[Loopback]:
     app.router.add_post("/v1/chat/completions", _chat)
     app.router.add_post("/v1/responses", _responses)
     app.router.add_post("/v1/messages", _messages)
+    app.router.add_get("/v1/models", _models)
+    app.router.add_get("/api/tags", _tags)
+    app.router.add_post("/api/show", _shows)
     runner = web.AppRunner(app, shutdown_timeout=0)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -93,29 +118,61 @@ async def claude(name: str = "claude-of-loopback", settings: Any = None) -> Asyn
         yield server, AnthropicModel(name, provider=AnthropicProvider(anthropic_client=client), settings=settings)
 
 
+async def _turn(request: web.Request) -> Loopback:
+    """The server as it is for this request: what came is read and judged first."""
+    state = request.app[STATE]
+    if state.parse:
+        body = json.loads(await request.read())
+        state.received.append(Received(request.path, dict(request.headers), body))
+        if state.judge is not None:
+            request[FAILURE] = state.judge(body)
+    return replace(state, **state.turns.pop(0)) if state.turns else state
+
+
 async def _chat(request: web.Request) -> web.StreamResponse:
-    return await _answer(request, [*(("", event) for event in _chat_events(request.app[STATE])), ("", "[DONE]")])
+    return await _answer(request, [*(("", event) for event in _chat_events(await _turn(request))), ("", "[DONE]")])
 
 
 async def _responses(request: web.Request) -> web.StreamResponse:
-    events = [(event["type"], event) for event in _responses_events(request.app[STATE])]
+    events = [(event["type"], event) for event in _responses_events(await _turn(request))]
     return await _answer(request, events)
 
 
 async def _messages(request: web.Request) -> web.StreamResponse:
-    return await _answer(request, [(event["type"], event) for event in _anthropic_events(request.app[STATE])])
+    return await _answer(request, [(event["type"], event) for event in _anthropic_events(await _turn(request))])
+
+
+async def _models(request: web.Request) -> web.StreamResponse:
+    return web.json_response(request.app[STATE].models)
+
+
+async def _tags(request: web.Request) -> web.StreamResponse:
+    tags = request.app[STATE].tags
+    return web.json_response({"error": "not found"}, status=404) if tags is None else web.json_response(tags)
+
+
+async def _shows(request: web.Request) -> web.StreamResponse:
+    return web.json_response(request.app[STATE].shows)
+
+
+async def _ping(state: Loopback, response: web.StreamResponse) -> None:
+    for _ in range(state.pings):
+        await response.write(b": still here\n\n")
+    if state.pings:
+        state.pinged.set()
+    if state.hold_after_pings is not None:
+        await state.hold_after_pings.wait()
 
 
 async def _answer(request: web.Request, events: list[tuple[str, Any]]) -> web.StreamResponse:
     state: Loopback = request.app[STATE]
-    raw = await request.read()
-    if state.parse:
-        state.received.append(Received(request.path, dict(request.headers), json.loads(raw)))
-    failure = state.failure or Failure()
+    await request.read()
+    failure = state.failure or request.get(FAILURE) or Failure()
     if failure.status:
         return web.json_response(failure.body, status=failure.status, headers=failure.headers)
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
     await response.prepare(request)
+    await _ping(state, response)
     for index, (name, event) in enumerate(events):
         if failure.cut_after == index:
             assert request.transport is not None
@@ -135,7 +192,8 @@ def _chat_events(state: Loopback) -> list[dict[str, Any]]:
         return {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
 
     events = [chunk({"role": "assistant", "content": ""})]
-    events += [chunk({"content": piece}) for piece in _pieces(state.text)]
+    events += [chunk({"reasoning_content": piece}) for piece in _pieces(state.reasoning)]
+    events += [chunk({"content": piece}) for piece in state.chunks or _pieces(state.text)]
     if state.tool:
         function = {"name": state.tool, "arguments": ""}
         events.append(chunk({"tool_calls": [{"index": 0, "id": "call_9", "type": "function", "function": function}]}))
@@ -143,6 +201,8 @@ def _chat_events(state: Loopback) -> list[dict[str, Any]]:
             chunk({"tool_calls": [{"index": 0, "function": {"arguments": piece}}]})
             for piece in _pieces(state.arguments)
         ]
+    if not state.ends:
+        return events
     events.append(chunk({}, state.finish or ("tool_calls" if state.tool else "stop")))
     usage = {
         "prompt_tokens": 20,
@@ -191,7 +251,11 @@ def _responses_events(state: Loopback) -> list[dict[str, Any]]:
             {"type": "response.function_call_arguments.done", **at, "arguments": state.arguments, "name": state.tool},
             {"type": "response.output_item.done", "output_index": 1, "item": call},
         ]
-    events.append({"type": "response.completed", "response": _response(output, "completed")})
+    if state.ends:
+        reason = {"length": "max_output_tokens"}.get(state.finish or "", state.finish)
+        status = "incomplete" if reason else "completed"
+        whole = {**_response(output, status), "incomplete_details": {"reason": reason} if reason else None}
+        events.append({"type": f"response.{status}", "response": whole})
     return [{**event, "sequence_number": number} for number, event in enumerate(events)]
 
 
@@ -213,7 +277,7 @@ def _anthropic_events(state: Loopback) -> list[dict[str, Any]]:
         {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
         *(
             {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": piece}}
-            for piece in _pieces(state.text)
+            for piece in state.chunks or _pieces(state.text)
         ),
         {"type": "content_block_stop", "index": 0},
     ]
@@ -231,8 +295,11 @@ def _anthropic_events(state: Loopback) -> list[dict[str, Any]]:
             ),
             {"type": "content_block_stop", "index": 1},
         ]
+    if not state.ends:
+        return events
     usual = "tool_use" if state.tool else "end_turn"
-    stop = {"stop_reason": "refusal" if state.finish == "content_filter" else usual, "stop_sequence": None}
+    stop_reason = {"content_filter": "refusal", "length": "max_tokens"}.get(state.finish or "", usual)
+    stop = {"stop_reason": stop_reason, "stop_sequence": None}
     events.append({"type": "message_delta", "delta": stop, "usage": {"output_tokens": 7}})
     events.append({"type": "message_stop"})
     return events

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from denizen.consciousness.settings import WindowSettings
@@ -11,6 +13,7 @@ from denizen.errors import InvalidInput
 from denizen.inbox.urgency import UrgentRule
 from denizen.plans.settings import STORED, HeartbeatSettings, checked_zone, was_stored
 from denizen.profiles.settings import ProfileSettings
+from denizen.reflection.persona import as_definition
 from denizen.reflection.settings import ReflectionSettings
 from denizen.spaces.handles import check_handle
 from denizen.tools.declaring import WILL_USE
@@ -53,6 +56,11 @@ class AgentDefinition(BaseModel):
     """Which instructions are added to its own, conversation by conversation."""
     reflection: ReflectionSettings = ReflectionSettings()
     """How it thinks over its conversations between their turns."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _may_be_a_persona(cls, given: Any) -> Any:
+        return as_definition(given)
 
     @field_validator("zone")
     @classmethod

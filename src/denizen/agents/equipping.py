@@ -31,7 +31,9 @@ from denizen.cycles.triage import Judge, Sieve
 from denizen.errors import InvalidInput, ModelError, PriceUnknown, ToolMissing
 from denizen.ids import AgentId, OrganizationId
 from denizen.memory.reminding import Reminder
+from denizen.models import context_size
 from denizen.models.catalog import Models
+from denizen.models.discovery import utility_model_for
 from denizen.models.embedders import Embedder
 from denizen.models.prices import Price, Usage, expected_cost
 from denizen.profiles.choosing import Profiling
@@ -78,6 +80,8 @@ class Equipment:
     server_budget: ServerBudget | None = None
     """What all agents of the server together may use in a day."""
     outlook: Outlook = field(default_factory=Outlook)
+    contexts: Mapping[str, int] = field(default_factory=dict[str, int])
+    """How many tokens models take, by name, where a setting says so."""
 
     async def equip(self, agent: Agent) -> tuple[Faculties, Budget]:
         """What this agent thinks with, and how much a request of it may hold. Raises where something is missing."""
@@ -109,9 +113,15 @@ class Equipment:
             profiling=lambda: self._profiling(agent),
             reflects=agent.reflects,
         )
-        # Whichever of its models it comes to, the request fits.
-        contexts = [each.context_window for each in models.values() if each.context_window is not None]
-        return faculties, budget(definition.window, min(contexts, default=None))
+        context = await self._smallest_context(models)
+        return faculties, budget(definition.window, context, faculties.toolbox.tokens)
+
+    async def _smallest_context(self, models: Mapping[str, Model]) -> int | None:
+        """How much every one of these models takes, where that is known: whichever is asked, the request fits."""
+        for model in models.values():
+            await context_size.ask_server(model)
+        sizes = [context_size.size_of(model, name, self.contexts).tokens for name, model in models.items()]
+        return min((each for each in sizes if each is not None), default=None)
 
     async def _toolbox(self, agent: Agent) -> Toolbox:
         custom = await self._custom_tools(agent)
@@ -151,7 +161,7 @@ class Equipment:
         """What this agent reflects with, whether or not it does so by itself."""
 
         async def model_for(name: str | None) -> NamedModel:
-            return await self.model_for(agent, name or agent.definition.model)
+            return await self.model_for(agent, name or utility_model_for(self._named(agent.definition.model)))
 
         own, shared = agent.definition.budget, agent.shared_budget
         return Reflector(

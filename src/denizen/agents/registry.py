@@ -138,6 +138,7 @@ def create(
 ) -> Agent:
     """A new agent, asleep, in no space. Raises `NotAllowed` if the policy refuses the definition."""
     policy.check(tx, organization_id, None, definition)
+    policy.check_possible(None, definition)
     entity = directory.create_entity(tx, organization_id, "agent", name=name, handle=handle, id=id)
     tx.run(
         _add,
@@ -201,6 +202,7 @@ def edit(tx: Tx, policy: DefinitionPolicy, agent_id: AgentId, definition: AgentD
     agent = get(tx, agent_id)
     before = agent.definition
     policy.check(tx, agent.entity.organization_id, before, definition)
+    policy.check_possible(before, definition)
     tx.run(
         _edit,
         agent=agent_id,

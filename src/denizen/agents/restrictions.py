@@ -20,6 +20,7 @@ from denizen.cycles import organization
 from denizen.errors import NotAllowed
 from denizen.ids import OrganizationId
 from denizen.models.catalog import OWN
+from denizen.reflection.settings import ReflectionSettings
 from denizen.settings.shape import program_of
 from denizen.spaces import directory
 from denizen.storage.database import Tx
@@ -344,12 +345,25 @@ def render() -> str:
     return "\n".join(["| part of a definition | who may add or change it |", "|---|---|", *rows]) + "\n"
 
 
+def models_in(definition: AgentDefinition) -> set[str]:
+    """The names of the models that an agent thinks with."""
+    routed = {name for route in definition.cycle.routing for name in route.models}
+    triage = definition.cycle.triage
+    judged = {triage.model} if triage is not None and triage.model is not None else set[str]()
+    return {definition.model, *routed, *judged}
+
+
 @dataclass(frozen=True, slots=True)
 class DefinitionPolicy:
     """Decides whether somebody may define an agent in a certain way."""
 
     access: HostAccess = NO_ACCESS
     author: Author | None = None
+    check_model: Callable[[str], None] = lambda _: None
+    """Raises `InvalidInput` for the name of a model that nothing here can stand for."""
+
+    check_reflection: Callable[[ReflectionSettings], None] = lambda _: None
+    """Raises `InvalidInput` for a way of reflecting that is not possible here."""
 
     def by(self, author: Author) -> DefinitionPolicy:
         """The same policy for what this person defines."""
@@ -373,6 +387,14 @@ class DefinitionPolicy:
         refused = [text for each in RESTRICTIONS.values() for text in each.refusals(change)]
         if refused:
             raise NotAllowed(" ".join(refused))
+
+    def check_possible(self, before: AgentDefinition | None, after: AgentDefinition) -> None:
+        """Raises `InvalidInput` if the definition newly names a model, or a way to reflect, that there is not here."""
+        if before is None or before.reflection != after.reflection:
+            self.check_reflection(after.reflection)
+        known = set[str]() if before is None else models_in(before)
+        for name in models_in(after) - known:
+            self.check_model(name)
 
     def only_for_operators(self, definition: AgentDefinition) -> list[HostUse]:
         """The parts that only agents of the first organization may use."""

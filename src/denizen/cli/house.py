@@ -118,7 +118,8 @@ async def runtime_of(settings: Settings, telemetry: Telemetry | None = None) -> 
         default_model=choice.name,
         embedder=settings.embedder,
         tools=load_tools(settings.tools),
-        prices=_prices(settings),
+        prices=prices_of(settings),
+        contexts=settings.contexts,
         pace=Pace(**settings.agents.model_dump()),
         public_url=settings.public_url or settings.address,
         telemetry=telemetry,
@@ -145,14 +146,16 @@ async def open_records(settings: Settings) -> AsyncGenerator[tuple[Runtime, Worl
     async with Runtime(
         settings.database_url,
         public_url=public_url,
-        prices=_prices(settings),
+        default_model="demo",
+        prices=prices_of(settings),
         host_access=host_access(settings),
         **how_secrets_are_kept(settings),
     ) as runtime:
         yield runtime, await welcome(runtime, owner_name())
 
 
-def _prices(settings: Settings) -> dict[str, Price]:
+def prices_of(settings: Settings) -> dict[str, Price]:
+    """What models cost, where a setting says so."""
     from denizen.models.prices import Price
 
     return {name: Price(**each.model_dump()) for name, each in settings.prices.items()}

@@ -30,5 +30,7 @@ class WindowSettings(BaseModel):
     """How much of the window one inbox message may take."""
     result_characters: int = Field(default=16_000, ge=500)
     """A longer tool result is cut, with a pointer to the rest."""
+    context_tokens: int | None = Field(default=None, ge=1_024)
+    """How many tokens the model takes, where that is not what its provider or server says."""
     output_tokens: int = Field(default=8_192, ge=256)
     """Kept free for what the model answers."""

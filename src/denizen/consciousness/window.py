@@ -27,10 +27,17 @@ class Budget:
     """What one inbox message may have."""
 
 
-def budget(settings: WindowSettings, context_tokens: int | None) -> Budget:
-    """The least of what the owner allows and what the model takes, with room for its answer."""
-    context = context_tokens or settings.max_tokens + settings.output_tokens
-    output = min(settings.output_tokens, context // 4)
+SMALLEST_OUTPUT_TOKENS: Final = 256
+
+
+def budget(settings: WindowSettings, context_tokens: int | None, fixed_tokens: int = 0) -> Budget:
+    """The least of what the owner allows and what the model takes, with room for its answer.
+
+    `fixed_tokens` are in every request, such as the tools: of a small context, at most a third of the rest is output.
+    """
+    context = settings.context_tokens or context_tokens or settings.max_tokens + settings.output_tokens
+    left = max((context - fixed_tokens) // 3, SMALLEST_OUTPUT_TOKENS)
+    output = min(settings.output_tokens, context // 4, left)
     request = min(settings.max_tokens, context - output)
     return Budget(request, output, int(request * settings.inbox_share))
 

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from uuid import UUID, uuid5
 
 from pydantic import JsonValue
-from pydantic_ai.messages import ModelRequest, ToolCallPart, ToolReturnPart
+from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart, UserPromptPart
 from sqlalchemy import bindparam, update
 
 from denizen.access import audit
@@ -33,6 +33,7 @@ from denizen.errors import DenizenError, InvalidInput, NotAMember, NotFound
 from denizen.ids import AgentId, CallId, CycleId, EntityId, MessageId, SpaceId, new_id
 from denizen.inbox.outside import parsed
 from denizen.inbox.sources import Source, distinct
+from denizen.models.request import is_whole
 from denizen.spaces import directory
 from denizen.storage.database import Tx, statement, storable
 from denizen.storage.schema import cycles
@@ -48,6 +49,16 @@ from denizen.trust.values import read_values
 
 ANSWER_SECONDS: Final = 7 * 86_400
 """How long a service that has taken a request may take to answer it."""
+CUT_OFF_CALL: Final = (
+    "Your response reached its limit of tokens in the middle of this call, so it was not made. "
+    "Call again with shorter arguments, or in several calls."
+)
+MOST_CUT_OFF: Final = 2
+"""How often in a cycle a model is told that its answer was cut off; then it is taken as it is."""
+_CUT_OFF_NOTE: Final = (
+    "[NOTE] Your last response reached its limit of {tokens:,} tokens and was cut off. Nobody has seen it. "
+    "Answer again and write less, or send it in several messages."
+)
 _POINTER_CHARACTERS: Final = 150
 """At most as long is the line that says where a cut text goes on."""
 
@@ -76,6 +87,13 @@ class Step:
     """The calls that people were asked to answer, by position."""
     shown: Shown = hops.NOTHING
     """What the request held beside the events of the cycle, where something is to be sent."""
+
+    @property
+    def cut_off(self) -> int | None:
+        """The position of the call that the model could not finish, as the response reached its limit of tokens."""
+        message = self.response.message
+        reached = isinstance(message, ModelResponse) and message.finish_reason == "length"
+        return len(self.calls) - 1 if reached and self.calls and not is_whole(self.calls[-1]) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +204,12 @@ def store_reminder(
     return sent
 
 
+def cut_off_note(seq: int, cycle_id: CycleId, tokens: int) -> Entry:
+    """Tells the model that its answer was cut off."""
+    part = UserPromptPart(_CUT_OFF_NOTE.format(tokens=tokens))
+    return log.entry(seq, cycle_id, "note", ModelRequest(parts=[part]))
+
+
 def store_note(tx: Tx, lease: Lease, cycle: OpenCycle, note: Entry) -> None:
     """What the model is told before its next step is in the log."""
     fence(tx, lease)
@@ -234,6 +258,8 @@ class _Desk:
             elif position in self._step.asked:
                 # Its answer is still to come.
                 self._waiting.add(position)
+            elif position == self._step.cut_off:
+                self._record(position, Done(_refusal(InvalidInput(CUT_OFF_CALL))))
             elif (refusal := self._refused(tool, call)) is not None:
                 self._record(position, Done(refusal))
             elif isinstance(tool, AskTool):

@@ -28,6 +28,7 @@ from denizen.consciousness.compaction import FULL
 from denizen.consciousness.log import Entry
 from denizen.consciousness.mind import Mind
 from denizen.consciousness.summary import Effect, derived_summary, last_words
+from denizen.consciousness.window import budget as budget_for
 from denizen.consciousness.window import result_characters
 from denizen.cycles import alerts, answering, awareness, budgets, calling, ending
 from denizen.cycles.answering import LAST_STEP, LAST_STEP_TOKENS, Outgoing, Waiting, Why, Words
@@ -59,7 +60,7 @@ from denizen.errors import (
 from denizen.ids import CallId, OrganizationId
 from denizen.inbox.delivery import DEAD_AFTER
 from denizen.memory.reminding import Reminder
-from denizen.models import caching, forcing, request
+from denizen.models import caching, forcing, learned, overflow, request, thinking
 from denizen.models.embedders import Embedder
 from denizen.models.prices import Price, Usage, cost, expected_cost, usage_of
 from denizen.models.tokens import PER_MESSAGE, estimate
@@ -87,6 +88,8 @@ SMALLEST_UPDATE_TOKENS: Final = 300
 
 LONG_MESSAGE_TOKENS: Final = 500
 """Where less was said than this and the request is too large, it is so because of what the agent remembers."""
+MOST_SHRINKS: Final = 6
+"""How often in a cycle a request that is too large is made smaller and asked again."""
 SHOWN_AFTER_SECONDS: Final = 3
 """After so long of asking a model again, whoever waits is shown that there is trouble."""
 
@@ -206,6 +209,8 @@ class _Thinking:
         self._server_call: ServerCall | None = None
         self._reserved = faculties.allowance is not None
         """Whether something may be reserved for it in a budget."""
+        self._unpaid: tuple[Charge, ...] = ()
+        """What attempts used that broke off, until it is in the ledger."""
         self._model_name = faculties.model_name
         for entry in cycle.entries:
             if isinstance(entry.message, ModelResponse):
@@ -216,6 +221,10 @@ class _Thinking:
         self._awaited = bool(answering.waiting_spaces(cycle.events))
         """Whether somebody waits for an answer in this cycle, or did."""
         self._in_last_step = False
+        self._shrunk = 0
+        """How often in this cycle the request was made smaller because the provider found it too large."""
+        self._told_cut_off = 0
+        """How often in this cycle it was told that its answer was cut off."""
         self._late: dict[tuple[int, int], asyncio.Future[str]] = {}
         """Calls that were not waited for any longer, by step and position."""
         mind.add(*cycle.entries)
@@ -243,6 +252,8 @@ class _Thinking:
             if calls:
                 if await self._carry_out(self._new_step(response, calls, speaker), speaker) == "paused":
                     return Paused()
+            elif response.finish_reason == "length" and self._told_cut_off < calling.MOST_CUT_OFF:
+                await self._tell_cut_off(response)
             elif (outcome := await self._finish(response)) is not None:
                 return outcome
             self._spare_layers()
@@ -424,6 +435,10 @@ class _Thinking:
                     response = await self._ask_once(speaker, attempt)
             except ModelError as error:
                 speaker.abort("error")
+                await self._pay_broken_off()
+                if isinstance(error, RequestTooLarge) and self._shrink(error):
+                    attempt -= 1
+                    continue
                 delay = request.retry_delay(error, attempt, key=self._mind.lease.agent_id)
                 if delay is None:
                     raise
@@ -437,6 +452,35 @@ class _Thinking:
                 raise
             else:
                 return response, speaker
+
+    def _shrink(self, error: RequestTooLarge) -> bool:
+        """Make the request smaller after the provider found it too large; False if it cannot be made smaller."""
+        mind, fixed = self._mind, self._with.toolbox.tokens
+        self._shrunk += 1
+        if self._shrunk > MOST_SHRINKS:
+            return False
+        context = error.context_tokens
+        if context is None:
+            # It does not say how much it takes. Some count the room for the answer, so that is cut first.
+            context = int((mind.tokens + fixed) * mind.correction) + mind.budget.output // 4
+            learned.learn_context(self._model, context, overflow.SOURCE)
+        smaller = budget_for(mind.window.model_copy(update={"context_tokens": None}), context, fixed)
+        if smaller.request < mind.budget.request:
+            mind.budget = smaller
+        else:
+            # We thought that it fits, so the provider counts more tokens than we do.
+            mind.correction *= 1.25
+        self._preview, self._preview_tokens, self._previewed = None, 0, 0
+        self._spare_layers()
+        self._make_room()
+        log_line.info("request made smaller", agent=mind.lease.agent_id, tokens=mind.tokens, context=context)
+        return self._history_tokens > mind.present_tokens
+
+    async def _pay_broken_off(self) -> None:
+        """What attempts used that broke off is in the ledger."""
+        if self._unpaid:
+            await self._with.db.write(ending.pay_broken_off, self._mind.lease, self._unpaid)
+            self._unpaid = ()
 
     async def _show_trouble(self, error: ModelError, retry_in: float) -> None:
         """Whoever waits sees that the model has trouble, and when it is asked again."""
@@ -475,6 +519,7 @@ class _Thinking:
             # Ephemeral, and so at the very end: what stands before it is the prefix of the next request.
             prompt = [*prompt, ModelRequest(parts=[UserPromptPart(self._preview)])]
         asking = self._watch.ask(self._model, self._model_name, self._steps, attempt)
+        answer: request.Answer | None = None
         try:
             with under(asking.span):
                 async with request.stream(self._model, prompt, tools=tools, settings=settings) as answer:
@@ -486,6 +531,11 @@ class _Thinking:
                             speaker.settle(doubt, await self._may_be_shown(doubt))
         except BaseException as error:
             asking.failed(error)
+            if answer is not None:
+                # Not settled: the reservation of this step is for the attempt that succeeds.
+                charge = replace(self._price(answer.response), reserved=False)
+                self._watch.paid(charge)
+                self._unpaid = (*self._unpaid, charge)
             raise
         failpoints.reach(MODEL_ANSWERED)
         response = answer.response
@@ -494,7 +544,7 @@ class _Thinking:
         return response
 
     def _settings(self) -> ModelSettings:
-        settings = ModelSettings(max_tokens=self._mind.budget.output)
+        settings = cast(ModelSettings, thinking.settings(self._model, self._mind.budget.output))
         if self._phase.tool_choice != "auto":
             settings["tool_choice"] = self._phase.tool_choice
         forced = forcing.settings(self._model, SEND_MESSAGE) if self._in_last_step else {}
@@ -740,6 +790,13 @@ class _Thinking:
         await self._remind(response, (entry, note), move.deliver)
         return None
 
+    async def _tell_cut_off(self, response: ModelResponse) -> None:
+        """The model is told that its answer reached the limit, and is asked again."""
+        self._told_cut_off += 1
+        entry = self._response_entry(response)
+        note = calling.cut_off_note(entry.seq + 1, self._cycle.id, thinking.most_output(self._settings()))
+        await self._remind(response, (entry, note), None)
+
     async def _unanswered(self) -> list[Waiting]:
         """Where somebody waits to whom this cycle has said nothing, if that is to be made up for."""
         if not self._awaited or self._with.settings.silent_reply == "ignore":
@@ -893,7 +950,9 @@ class _Thinking:
 
     async def hand_back(self) -> None:
         """Say that this cycle was interrupted, not failed. As far as there is time: a lost word costs one attempt."""
-        saying = asyncio.ensure_future(self._with.db.write(ending.hand_back, self._mind.lease, self._cycle))
+        saying = asyncio.ensure_future(
+            self._with.db.write(ending.hand_back, self._mind.lease, self._cycle, self._unpaid)
+        )
         try:
             async with asyncio.timeout(2):
                 await asyncio.shield(saying)

@@ -6,7 +6,7 @@ Each function is one transaction, begins with the fence, and changes nothing but
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,7 +24,7 @@ from denizen.cycles.answering import Outgoing, Why
 from denizen.cycles.ledger import NOTHING, Charge
 from denizen.cycles.records import OpenCycle
 from denizen.cycles.remembering import delivered_texts, own_words_of, pieces_of
-from denizen.ids import AgentId, CycleId
+from denizen.ids import AgentId, CycleId, new_id
 from denizen.inbox import delivery, parking, statuses
 from denizen.inbox.delivery import DEAD_AFTER, back_off
 from denizen.inbox.statuses import EventCause, ParkingCause
@@ -299,7 +299,15 @@ def postpone_cycle(
     return tries
 
 
-def hand_back(tx: Tx, lease: Lease, cycle: OpenCycle) -> None:
-    """A shutdown interrupts the cycle: whoever resumes it need not count that as an attempt."""
+def pay_broken_off(tx: Tx, lease: Lease, unpaid: Sequence[Charge]) -> None:
+    """What attempts used that broke off is in the ledger, whatever becomes of the cycle."""
     fence(tx, lease)
+    for charge in unpaid:
+        # Under an id of its own: what a cycle used is what the responses in its log did.
+        ledger.enter(tx, lease.agent_id, CycleId(new_id()), "usage", charge, "broken off")
+
+
+def hand_back(tx: Tx, lease: Lease, cycle: OpenCycle, unpaid: Sequence[Charge] = ()) -> None:
+    """A shutdown interrupts the cycle: whoever resumes it need not count that as an attempt."""
+    pay_broken_off(tx, lease, unpaid)
     tx.run(_hand_back, cycle=cycle.id)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Self
+from typing import Final, Self, cast
 
 import structlog
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -35,7 +35,7 @@ from denizen.ids import AgentId, CycleId, OrganizationId, new_id
 from denizen.inbox import delivery, parking
 from denizen.inbox.events import Event
 from denizen.inbox.format import format_inbox, one_line, quoted_name, take_that_fit
-from denizen.models import request
+from denizen.models import request, thinking
 from denizen.models.prices import Price, Usage, cost, expected_cost, usage_of
 from denizen.models.tokens import estimate_message
 from denizen.spaces import floor
@@ -202,8 +202,7 @@ async def _judge(sieve: Sieve, db: Database, lease: Lease, identity: Identity, w
     if sieve.model is None:
         return _Verdict(None)
     try:
-        async with asyncio.timeout(SECONDS):
-            return await _ask(sieve, sieve.model, db, lease, identity, waiting)
+        return await _ask(sieve, sieve.model, db, lease, identity, waiting)
     except (LeaseLost, StorageError):
         raise
     except (Exception, asyncio.CancelledError) as error:
@@ -238,10 +237,20 @@ async def _ask(
         refused = await db.write(budgets.reserve, lease, under, _most(sieve, model, prompt))
         if refused is not None:
             return _Verdict(None)  # its cycle will find that out, and say so
-    settings = ModelSettings(max_tokens=ANSWER_TOKENS, tool_choice="required")
-    async with request.stream(model, prompt, tools=_TOOLS, settings=settings) as answer:
-        async for _ in answer:
-            pass
+    settings = cast(ModelSettings, {**thinking.brief(model, ANSWER_TOKENS), "tool_choice": "required"})
+    answer: request.Answer | None = None
+    try:
+        async with (
+            asyncio.timeout(SECONDS),
+            request.stream(model, prompt, tools=_TOOLS, settings=settings) as answer,
+        ):
+            async for _ in answer:
+                pass
+    except Exception as error:  # noqa: BLE001  whatever goes wrong with the small model, the agent thinks
+        log_line.warning("triage failed", agent=lease.agent_id, model=sieve.model_name, error=repr(error))
+        # An answer that broke off is paid as far as it came.
+        used = NOTHING if answer is None else _charge(sieve, answer.response, reserved=under is not None)
+        return _Verdict(None, used, call)
     return _Verdict(_reason(answer.response), _charge(sieve, answer.response, reserved=under is not None), call)
 
 
@@ -302,5 +311,6 @@ def _charge(sieve: Sieve, response: ModelResponse, *, reserved: bool) -> Charge:
 
 def _most(sieve: Sieve, model: Model, prompt: Sequence[ModelMessage]) -> Amount:
     tokens = sum(map(estimate_message, prompt))
-    dollars = expected_cost(model, Usage(tokens, ANSWER_TOKENS), sieve.prices, asked=sieve.model_name)
-    return Amount(tokens + ANSWER_TOKENS, int((dollars or 0) * 1_000_000) + 1)
+    output: int = thinking.brief(model, ANSWER_TOKENS)["max_tokens"]
+    dollars = expected_cost(model, Usage(tokens, output), sieve.prices, asked=sieve.model_name)
+    return Amount(tokens + output, int((dollars or 0) * 1_000_000) + 1)

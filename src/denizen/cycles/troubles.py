@@ -96,7 +96,7 @@ def _classify(error: BaseException) -> Trouble:
             return Trouble("failing")
 
 
-_CREDIT = ("quota", "credit", "billing", "status_code: 402", "balance")
+_CREDIT = ("quota", "credit", "billing", "(402)", "balance")
 
 
 def _is_about_credit(error: ModelKeyRejected) -> bool:

@@ -233,6 +233,7 @@ class Panels(Places):
             if each is not None:
                 settings = checked(PanelSettings, {"reflection": each}, "a panel").reflection
                 configuration.require_known(settings, self.outlook.configuration())
+                self._require_classifier(settings)
 
     def _drafted(self, given: AdvisorDraft | Mapping[str, Any] | str) -> AdvisorDraft:
         draft = _drafted(given)

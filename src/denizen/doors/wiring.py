@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 
+import structlog
 from pydantic import JsonValue
 from pydantic_ai.models import Model
 
@@ -43,7 +45,8 @@ from denizen.memory.reminding import Reminder
 from denizen.memory.rolling import House
 from denizen.memory.settings import Configuration, MemoryOptions
 from denizen.memory.sinks import DatabaseRetriever
-from denizen.models.catalog import Models
+from denizen.models.catalog import DEMO, Models
+from denizen.models.discovery import choose_model, utility_model_for
 from denizen.models.embedders import NONE, Embedder, make_embedder
 from denizen.models.prices import Price
 from denizen.panel.asking import Kit
@@ -53,7 +56,9 @@ from denizen.plans.agenda import PLANNED
 from denizen.profiles import choosing
 from denizen.reflection.afterthoughts import Afterthoughts
 from denizen.reflection.claims import Claimant
+from denizen.reflection.configuration import require_classifier
 from denizen.reflection.sentiment import Classifier
+from denizen.reflection.settings import ReflectionSettings
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity, Organization
 from denizen.storage.database import Announcement, Database, Tx
@@ -64,6 +69,8 @@ from denizen.telemetry.telemetry import Telemetry
 from denizen.tools.errands import Errands
 from denizen.tools.outside import Outside
 from denizen.tools.tool import OutsideTool
+
+log_line = structlog.get_logger(__name__)
 
 READY_SECONDS: Final = 3
 """How long the database may take to say that it is there."""
@@ -77,15 +84,19 @@ Who = Entity | Agent
 class Wiring:
     """What a runtime is made of, and how it is opened, lives and is closed. The doors stand beside it."""
 
+    finds_models: ClassVar[bool] = True
+    """Whether a runtime that names no model looks for one. Tests turn it off: what they see is the same everywhere."""
+
     def __init__(
         self,
         database_url: str = "sqlite://",
         *,
         redis_url: str | None = None,
         models: Mapping[str, Model] | None = None,
-        default_model: str = "demo",
+        default_model: str | None = None,
         tools: Iterable[OutsideTool] = (),
         prices: Mapping[str, Price] | None = None,
+        contexts: Mapping[str, int] | None = None,
         stops: Mapping[str, Stop] | None = None,
         embedder: str | Embedder = NONE,
         routes: Mapping[str, Choose] | None = None,
@@ -108,11 +119,15 @@ class Wiring:
         self.clock: Clock = clock or SystemClock()
         self.models = Models(models)
         self.vault = Vault(_keys(secret_key, secret_key_file, database_url), shared_secrets or {})
-        self.default_model = default_model
+        self.default_model = default_model or DEMO
+        """The model of agents that name none. Where it is not given, it is found when the runtime is opened."""
+        self._finds_model = default_model is None and self.finds_models
         self.instance = new_id()
         self._lock = None if lock_folder is None else InstanceLock(lock_folder, self.instance)
         """By which others on this machine know whether this process is alive."""
-        self._policy = DefinitionPolicy(host_access)
+        self._policy = DefinitionPolicy(
+            host_access, check_model=self.models.check_name, check_reflection=self._require_classifier
+        )
         """What organizations other than the first may use of this machine."""
         self._database_url = database_url
         self._bus: Bus = _make_bus(redis_url, self.clock)
@@ -122,6 +137,8 @@ class Wiring:
         """With what agents recall by meaning; None: they recall by words."""
         self._closes_embedder = isinstance(embedder, str)
         self._prices = prices or {}
+        self.contexts = dict(contexts or {})
+        """How many tokens models take, by name, where that is set; `*` stands for all that say nothing."""
         self.server_budget = None if server_budget is None else ServerBudget(server_budget, self._prices)
         """What all organizations here together may use in a day; None: that is not limited."""
         self._stops = {**BUILT_IN, **(stops or {})}
@@ -153,6 +170,9 @@ class Wiring:
 
     async def __aenter__(self) -> Self:
         self.outlook.check()
+        if self._finds_model:
+            await self._find_model()
+        self.models.check_name(self.default_model)
         await self._bus.open()
         self._closing.push_async_callback(self._bus.close)
         self._closing.push_async_callback(self.models.close)
@@ -174,6 +194,18 @@ class Wiring:
         else:
             self._advising = Advising(self.db, self.outlook.presets, None)
         return self
+
+    def _require_classifier(self, settings: ReflectionSettings) -> None:
+        """Raises `InvalidInput` where sentiment is to be told by a classifier that this house does not have."""
+        require_classifier(settings, self.outlook.configuration(), self.outlook.classifier)
+
+    async def _find_model(self) -> None:
+        """As `denizen up` does: DENIZEN_MODEL, a key in the environment, a server on this machine, or the demo."""
+        choice = await choose_model(os.environ.get("DENIZEN_MODEL"), os.environ)
+        self.default_model = choice.name
+        if choice.ollama_url is not None:
+            self.models.ollama_url = choice.ollama_url
+        log_line.info("model found", model=choice.name, reason=choice.reason)
 
     def _begin_remembering(self, options: MemoryOptions) -> None:
         configuration = Configuration(options.presets, options.switches)
@@ -202,6 +234,8 @@ class Wiring:
         self._keeper.compacted += [self._reminder.compacted, self._advising.compacted]
 
     async def _utility_model(self, house: House, name: str) -> tuple[str, Model]:
+        if name == "default":
+            name = utility_model_for(self.default_model)
         if house.kind != "panel":
             return await self._equipment().model_for(await self.get_agent(house.agents[0][0]), name)
         return await self._kit().model_for(house.organization_id, name)
@@ -356,6 +390,7 @@ class Wiring:
             self.vault,
             self._advising,
             self.server_budget,
+            self.contexts,
         )
 
     def _reflecting(self) -> Reflecting:
@@ -444,6 +479,7 @@ class Wiring:
             reminder=self._reminder,
             server_budget=self.server_budget,
             outlook=self.outlook,
+            contexts=self.contexts,
         )
 
     def answer_address(self, call_id: str) -> str:

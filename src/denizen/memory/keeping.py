@@ -52,8 +52,17 @@ AT_ONCE: Final = 8
 _SPACES_KNOWN: Final = 50_000
 """Of so many conversations it is known when their next pass is due; others are looked at when something is said."""
 _RETRY_SECONDS: Final = 60
+LEAST_BACK_OFF_MS: Final = 10_000
+"""After a pass that failed, the next waits so long at least, even with a cool-down of nothing."""
 _MOST_DOUBLED: Final = 6
 """A pass that fails again and again waits twice as long each time, up to 64 times."""
+
+
+def cooling_ms(profile: CompactionProfile, failures: int) -> int:
+    """How long after a pass the next may begin. After failures it is at least a little, and twice as long each time."""
+    if not failures:
+        return profile.cooldown_ms
+    return max(profile.cooldown_ms, LEAST_BACK_OFF_MS) << min(failures - 1, _MOST_DOUBLED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +231,7 @@ class Keeper:
             self._expect(space_id, passing.due_at(state.upto, profile))
         if made is None:
             return "not due"
-        cooling = profile.cooldown_ms << min(max(state.failures - 1, 0), _MOST_DOUBLED)
+        cooling = cooling_ms(profile, state.failures)
         if not await self._with.db.write(rolling.claim, space_id, reader_id, cooling, asking.SECONDS):
             self._look_again(place, reader_id, state.tried_at + cooling * 1_000)
             return "cooling down"
@@ -237,7 +246,8 @@ class Keeper:
         answered = await self._ask(place, made, profile)
         leaving = await self._leaving(made, answered)
         kept, left = await self._with.db.write(keep_pass, made, answered, place, self._with, leaving)
-        self._look_again(place, reader_id, self._with.clock.now() + profile.cooldown_ms * 1_000)
+        failures = 0 if kept else made.before.failures + (answered.written is None)
+        self._look_again(place, reader_id, self._with.clock.now() + cooling_ms(profile, failures) * 1_000)
         if answered.written is None:
             log_line.warning("conversation not summed up", space=space_id, problem=answered.problem)
             return "failed"
@@ -307,7 +317,7 @@ def keep_pass(
     if answered.written is not None:
         kept = rolling.keep(tx, made, answered.written, answered.spent.model)
     if kept is None:
-        rolling.give_up(tx, made)
+        rolling.give_up(tx, made, failed=answered.written is None)
     spent = answered.spent if answered.spent.input_tokens or answered.spent.output_tokens else None
     if spent is not None or answered.reserved:
         means.pay(tx, place, spent, answered.reserved)

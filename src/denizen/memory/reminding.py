@@ -157,7 +157,7 @@ class Reminder:
         if mind.next_seq <= last.next_seq and last.shown:
             return "first"  # the cycle that was reminded left no trace: it is told again
         # The first turn is the one that was reminded: the next is due so many turns after it.
-        return "cadence" if last.turns_now(mind) > routing.every_turns else None
+        return "cadence" if 0 < routing.every_turns < last.turns_now(mind) else None
 
     def _remember(self, agent_id: AgentId, spaces: frozenset[str], mind: Mind, *, shown: bool) -> None:
         known = self._last.setdefault(agent_id, OrderedDict())

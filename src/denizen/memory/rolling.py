@@ -291,13 +291,16 @@ def claim(tx: Tx, space_id: SpaceId, reader_id: str, cooldown_ms: int, seconds: 
 
 _this = (rollings.c.space_id == bindparam("space"), rollings.c.reader_id == bindparam("reader"))
 _give_up = statement(
-    update(rollings).where(*_this, rollings.c.tried_at > bindparam("at")).values(tried_at=bindparam("at"))
+    update(rollings)
+    .where(*_this, rollings.c.tried_at > bindparam("at"))
+    .values(tried_at=bindparam("at"), failures=bindparam("so_often"))
 )
 
 
-def give_up(tx: Tx, made: Pass) -> None:
-    """The pass came to nothing: the conversation begins to cool down."""
-    tx.run(_give_up, space=made.before.space_id, reader=made.before.reader_id, at=tx.now)
+def give_up(tx: Tx, made: Pass, *, failed: bool = True) -> None:
+    """The pass came to nothing: the conversation begins to cool down. Unless it failed, it is not counted as failed."""
+    so_often = made.before.failures + failed
+    tx.run(_give_up, space=made.before.space_id, reader=made.before.reader_id, at=tx.now, so_often=so_often)
 
 
 _hold = statement(select(spaces.c.id).where(spaces.c.id == bindparam("space_id")).with_for_update())

@@ -86,7 +86,8 @@ _BUILT_IN: Final = {OFF: CompactionProfile(enabled=False), STANDARD: CompactionP
 class Routing(_Part):
     """Of the routing of prompt profiles: how often one looks again."""
 
-    every_turns: int = Field(default=6, ge=1, alias="reviewEveryNTurns")
+    every_turns: int = Field(default=6, ge=0, alias="reviewEveryNTurns")
+    """0: never."""
     on_compaction: bool = Field(default=True, alias="forceReviewOnCompaction")
 
 

@@ -12,19 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Literal
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic_ai.messages import CachePoint, ModelMessage, ModelRequest, UserPromptPart
 
 from denizen.ids import AgentId
+from denizen.models.location import is_openai
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
 Way = Literal["marks", "key"]
-
-_OPENAI_HOST: Final = "openai.com"
 
 
 def way_of(model: Model) -> Way | None:
@@ -32,14 +30,9 @@ def way_of(model: Model) -> Way | None:
     if model.system == "anthropic":
         return "marks"
     # Others speak OpenAI's language too, and some refuse what they do not know.
-    if model.system == "azure" or (model.system == "openai" and _is_openai(model.base_url)):
+    if model.system == "azure" or (model.system == "openai" and is_openai(model.base_url)):
         return "key"
     return None
-
-
-def _is_openai(url: str | None) -> bool:
-    host = urlsplit(url or "").hostname or ""
-    return host == _OPENAI_HOST or host.endswith(f".{_OPENAI_HOST}")
 
 
 def settings(model: Model, agent_id: AgentId) -> dict[str, Any]:

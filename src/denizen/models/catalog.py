@@ -15,7 +15,10 @@ from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import KnownModelName, Model, infer_model
 from pydantic_ai.providers import infer_provider_class
 
-from denizen.errors import ModelKeyMissing, ModelUnknown
+from denizen.errors import InvalidInput, ModelKeyMissing, ModelUnknown
+from denizen.models import arrival
+from denizen.models.local_servers import PREFIXES, provider_for
+from denizen.models.location import is_openai
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,6 +87,8 @@ _PROVIDERS: Final = {
     "google": "Google",
     "google-cloud": "Google Cloud",
     "huggingface": "Hugging Face",
+    "llamacpp": "llama.cpp",
+    "lmstudio": "LM Studio",
     "moonshotai": "Moonshot AI",
     "openai": "OpenAI",
     "openai-chat": "OpenAI",
@@ -96,6 +101,21 @@ _PROVIDERS: Final = {
     "zai": "Z.ai",
 }
 """What providers are called, where that is not their prefix with a capital."""
+
+_MAKERS: Final = ("openai", "anthropic", "google", "mistral", "deepseek", "xai", "cohere")
+"""Providers that serve models of their own."""
+
+_PROVIDERS_MODEL: Final = re.compile(
+    r"(chatgpt|gpt|claude|gemini|gemma|llama|qwen|mistral|mixtral|deepseek|grok|phi|command|o(?=\d))[-\d.]",
+    re.IGNORECASE,
+)
+"""How the names of providers' models begin."""
+
+_COMPATIBLE_SERVER: Final = {
+    "openai_chat_supports_max_completion_tokens": False,
+    "openai_supports_strict_tool_definition": False,
+}
+"""What servers that speak OpenAI's API do not all know: some ignore `max_completion_tokens`, some refuse it."""
 
 _AFTER_FIRST_SENTENCE = re.compile(r"(?<=\.) .*", re.DOTALL)
 
@@ -141,6 +161,19 @@ class Models:
                 async with model.provider:
                     pass  # whoever leaves last closes its connections
 
+    def check_name(self, name: str) -> None:
+        """Raises `InvalidInput` for the name of a provider's model without the provider, unless one is registered so.
+
+        Any other name may yet be registered: whether it was is found out when the agent thinks.
+        """
+        if ":" in name or name in self._registered:
+            return
+        meant = meant_by(name)
+        if not meant and _PROVIDERS_MODEL.match(name) is None:
+            return
+        advice = f"Did you mean {' or '.join(meant)}?" if meant else "Name it as provider:name, such as openai:gpt-5."
+        raise InvalidInput(f"There is no model {name!r}: a provider's model has its provider before it. {advice}")
+
     def key_name(self, name: str) -> str | None:
         """The variable that the key for this model is usually kept in; None where it takes none."""
         if name in self._registered:
@@ -165,6 +198,13 @@ def known_names() -> dict[str, str]:
         if key is not None:
             found[name] = key
     return found
+
+
+def meant_by(name: str) -> list[str]:
+    """The models of providers that somebody means who leaves the provider out, the makers' own first."""
+    known = [each for each in get_args(KnownModelName.__value__) if each.partition(":")[2] == name]
+    makers = [each for each in known if each.partition(":")[0] in _MAKERS]
+    return (makers or known)[:3]
 
 
 def provider_of(name: str) -> str | None:
@@ -198,12 +238,17 @@ def _build(name: str, key: str | None, ollama_url: str | None) -> Model:
     try:
         if name.startswith("ollama:"):
             model = infer_model(name, lambda _: _ollama(ollama_url))
+        elif (prefix := name.partition(":")[0]) in PREFIXES:
+            model = infer_model(f"openai-chat:{name.partition(':')[2]}", lambda _: provider_for(prefix, key))
         else:
             model = infer_model(name) if key is None else infer_model(name, lambda provider: _with_key(provider, key))
     except (UserError, ImportError, ValueError) as error:
         wants_key = isinstance(error, UserError) and "api_key" in str(error).lower()
         raise (ModelKeyMissing if wants_key else ModelUnknown)(_what_to_do(name, error), model=name) from error
-    _leave_retrying_to_us(model)
+    _adapt_to_compatible_server(model)
+    client: Any = getattr(model.provider, "client", None)
+    _leave_retrying_to_us(client)
+    arrival.watch(client)
     return _accelerated(model)
 
 
@@ -227,18 +272,30 @@ def _ollama(url: str | None) -> Provider[Any]:
         return OllamaProvider(f"{OLLAMA_URL}/v1")
 
 
+def _adapt_to_compatible_server(model: Model) -> None:
+    """A server that speaks OpenAI's API, and is not OpenAI's, is sent only what all of them know."""
+    if _speaks_openai(model) and model.system in ("openai", "ollama", "vllm") and not is_openai(model.base_url):
+        given: Any = vars(model).get("_profile") or {}
+        if not callable(given):
+            vars(model)["_profile"] = {**_COMPATIBLE_SERVER, **given}
+            vars(model).pop("profile", None)
+
+
+def _speaks_openai(model: Model) -> bool:
+    return any(parent.__module__ == "pydantic_ai.models.openai" for parent in type(model).__mro__)
+
+
 def _accelerated(model: Model) -> Model:
     # Only a model of pydantic-ai's OpenAI module can be one of these, and then the library is imported already.
-    if not any(parent.__module__ == "pydantic_ai.models.openai" for parent in type(model).__mro__):
+    if not _speaks_openai(model):
         return model
     from denizen.models.openai import accelerate
 
     return accelerate(model)
 
 
-def _leave_retrying_to_us(model: Model) -> None:
+def _leave_retrying_to_us(client: Any) -> None:
     # The SDKs would retry on their own, unseen, and multiply our attempts.
-    client: Any = getattr(model.provider, "client", None)
     if isinstance(getattr(client, "max_retries", None), int):
         client.max_retries = 0
 

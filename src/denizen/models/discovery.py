@@ -1,12 +1,13 @@
-"""Which model agents think with when nobody has said: a key in the environment, an Ollama on this machine, or `demo`.
+"""Which model agents think with when nobody has said: a key in the environment, a server on this machine, or `demo`.
 
-Nothing leaves this machine to find out: only loopback addresses are asked.
+Looked for on this machine are Ollama, llama.cpp, LM Studio and vLLM. Nothing leaves this machine to find out: only
+loopback addresses are asked.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,9 +18,20 @@ import httpx2
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from denizen.models.catalog import DEMO, OLLAMA_URL
+from denizen.models.local_servers import find_servers, list_models
+from denizen.models.location import is_loopback
 
 ANTHROPIC_MODEL: Final = "anthropic:claude-sonnet-5-5"
 OPENAI_MODEL: Final = "openai:gpt-6.1-terra"
+
+USUAL_MODELS: Final = {
+    "anthropic": (ANTHROPIC_MODEL, "anthropic:claude-haiku-5-5"),
+    "openai": (OPENAI_MODEL, "openai:gpt-6-luna"),
+}
+"""By provider, the model that agents think with, and the cheap one for summaries and the like."""
+
+_SMALL: Final = re.compile("mini|nano|haiku|luna|flash|lite|small", re.IGNORECASE)
+"""What cheap models are called."""
 
 _KNOWN_TO_USE_TOOLS: Final = (
     "qwen3",
@@ -69,24 +81,66 @@ async def choose_model(
         return Choice(configured, f"The model {configured} is configured.", named)
     if environ.get("ANTHROPIC_API_KEY", "").strip():
         return Choice(ANTHROPIC_MODEL, f"ANTHROPIC_API_KEY is set, so agents think with {ANTHROPIC_MODEL}.", named)
+    if (base := environ.get("OPENAI_BASE_URL", "").strip().rstrip("/")) and is_loopback(base):
+        return await _of_compatible_server(base, named, patience_seconds)
     if environ.get("OPENAI_API_KEY", "").strip():
         return Choice(OPENAI_MODEL, f"OPENAI_API_KEY is set, so agents think with {OPENAI_MODEL}.", named)
-    return await _local(named or ollama_url, patience_seconds)
+    found = await _local(named or ollama_url, patience_seconds)
+    if found.name != DEMO:
+        return found
+    for each in await find_servers(environ, patience_seconds):
+        reason = f"{each.server.title} runs on this machine, so agents think with its {each.models[0]}."
+        return Choice(each.names[0], reason, found.ollama_url)
+    return found
+
+
+def utility_model_for(name: str, environ: Mapping[str, str] | None = None) -> str:
+    """The cheap model of the same provider, for summaries and the like; the same one where that is not known."""
+    provider, _, model = name.partition(":")
+    base = (os.environ if environ is None else environ).get(f"{provider.partition('-')[0].upper()}_BASE_URL", "")
+    usual = USUAL_MODELS.get("openai" if provider == "openai-responses" else provider)
+    # Behind another address there may be other models.
+    if usual is None or base.strip() or _SMALL.search(model):
+        return name
+    return usual[1]
+
+
+async def _of_compatible_server(base: str, ollama_url: str | None, patience_seconds: float) -> Choice:
+    """The first model of the server on this machine that OPENAI_BASE_URL names."""
+    listed = await list_models(base, patience_seconds)
+    if listed:
+        name = f"openai-chat:{listed[0]}"
+        return Choice(name, f"OPENAI_BASE_URL is {base}, so agents think with its {listed[0]}.", ollama_url)
+    said = f"OPENAI_BASE_URL is {base}, which lists no models: agents think with the built-in demo model."
+    return Choice(DEMO, f"{said} Start that server, or set DENIZEN_MODEL=openai-chat:NAME.", ollama_url)
 
 
 async def _local(url: str, patience_seconds: float) -> Choice:
-    if not _is_loopback(url):
+    if not is_loopback(url):
         reason = f"No model is configured, and Ollama is set to another machine ({url}), which is not asked unbidden"
         return Choice(DEMO, f"{reason}: agents think with the built-in demo model.", url)
     try:
         async with asyncio.timeout(patience_seconds):
             found, installed = await _look_into(url)
     except (TimeoutError, httpx2.HTTPError, httpx2.InvalidURL, ValidationError):
-        return Choice(DEMO, "No model is configured and no Ollama answers: agents think with the built-in demo model.")
+        said = "No model is configured and no server of models answers on this machine"
+        return Choice(DEMO, f"{said}: agents think with the built-in demo model.")
     if found is not None:
         return Choice(f"ollama:{found}", f"An Ollama runs on this machine, so agents think with its {found}.", url)
     lacks = "none of its models can use tools" if installed else "it has no model installed"
     return Choice(DEMO, f"An Ollama runs on this machine, but {lacks}: agents think with the built-in demo model.", url)
+
+
+async def installed_in_ollama(environ: Mapping[str, str], patience_seconds: float = 1.5) -> list[str]:
+    """The models that an Ollama on this machine has, the best first; none where there is no Ollama."""
+    url = _ollama_in(environ) or OLLAMA_URL
+    if not is_loopback(url):
+        return []
+    try:
+        async with asyncio.timeout(patience_seconds), httpx2.AsyncClient(base_url=url, trust_env=False) as client:
+            return [each.name for each in _best_first(await _installed(client))]
+    except (TimeoutError, httpx2.HTTPError, httpx2.InvalidURL, ValidationError):
+        return []
 
 
 class _Details(BaseModel):
@@ -134,12 +188,16 @@ async def _look_into(url: str) -> tuple[str | None, int]:
     """The model to use of those installed, and how many there are."""
     # Not through a proxy of the environment: it is this machine that is asked.
     async with httpx2.AsyncClient(base_url=url, trust_env=False) as client:
-        tags = _Tags.model_validate_json((await client.get("/api/tags")).raise_for_status().content)
-        installed = [each for each in tags.models or () if each.is_here]
+        installed = await _installed(client)
         for each in _best_first(installed):
             if await _can_use_tools(client, each):
                 return each.name, len(installed)
         return None, len(installed)
+
+
+async def _installed(client: httpx2.AsyncClient) -> list[_Installed]:
+    tags = _Tags.model_validate_json((await client.get("/api/tags")).raise_for_status().content)
+    return [each for each in tags.models or () if each.is_here]
 
 
 def _best_first(installed: Sequence[_Installed]) -> list[_Installed]:
@@ -176,11 +234,3 @@ def _address(host: str) -> str:
     name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(name, name)  # noqa: S104
     port = parts.port or {"http": 80, "https": 443}.get(scheme) or 11434
     return f"{parts.scheme}://{f'[{name}]' if ':' in name else name}:{port}"
-
-
-def _is_loopback(url: str) -> bool:
-    try:
-        name = urlsplit(url).hostname or ""
-        return name == "localhost" or ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False

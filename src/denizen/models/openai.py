@@ -64,11 +64,16 @@ def accelerate(model: Model) -> Model:
     if provider is None:
         return model
     if type(model) is OpenAIChatModel:
-        return ChatModel(model.model_name, provider=provider, settings=model.settings)
+        return ChatModel(model.model_name, provider=provider, settings=model.settings, profile=_profile_of(model))
     if type(model) is OpenAIResponsesModel:
-        return ResponsesModel(model.model_name, provider=provider, settings=model.settings)
+        return ResponsesModel(model.model_name, provider=provider, settings=model.settings, profile=_profile_of(model))
     # A provider with a class of its own maps messages in its own way, so that is left alone.
     return model
+
+
+def _profile_of(model: Model) -> Any:
+    """What the model was given of a profile when it was made; None: nothing."""
+    return vars(model).get("_profile")
 
 
 def bypass_transform(client: AsyncOpenAI) -> None:

@@ -1,20 +1,73 @@
-"""Asking a model for a few tokens, to see whether it answers at all."""
+"""Asking a model for one small call of a tool, to see whether it answers, and whether it can do what agents need."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+import time
+from dataclasses import dataclass
+from typing import Final, cast
 
-from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart, UserPromptPart
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import ToolDefinition
 
 from denizen.errors import ModelError, ModelUnreachable
+from denizen.models import thinking
+from denizen.models.location import is_local
 from denizen.models.request import stream
 
-TOKENS: Final = 16
-"""The least that every provider accepts as a limit."""
+TOKENS: Final = 64
 SECONDS: Final = 30.0
+LOADING_SECONDS: Final = 180.0
+"""How long a model in this network may take: it may have to be loaded."""
+
+_TOOL: Final = ToolDefinition(
+    name="answer",
+    description="Give the answer.",
+    parameters_json_schema={
+        "type": "object",
+        "properties": {"text": {"type": "string"}},
+        "required": ["text"],
+        "additionalProperties": False,
+    },
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """How a model has answered."""
+
+    called_tool: bool
+    """Whether it has called the tool, as agents need it; else it has answered with text, or with nothing."""
+    text: str
+    seconds: float
+    input_tokens: int
+    output_tokens: int
+    thought: bool
+    """Whether it has thought before."""
+
+
+async def try_model(model: Model) -> Tested:
+    """Ask the model for one call. Raises the `ModelError` that it answers with, if it does not answer otherwise."""
+    question: list[ModelMessage] = [ModelRequest(parts=[UserPromptPart('Call the tool answer with the text "ok".')])]
+    settings = cast(ModelSettings, thinking.brief(model, TOKENS))
+    patience = LOADING_SECONDS if is_local(model) else SECONDS
+    began = time.perf_counter()
+    try:
+        async with asyncio.timeout(patience), stream(model, question, tools=(_TOOL,), settings=settings) as answer:
+            async for _ in answer:
+                pass
+    except TimeoutError as error:
+        raise ModelUnreachable(f"The model did not answer within {patience:g} seconds.") from error
+    return _read(answer.response, time.perf_counter() - began)
+
+
+def _read(response: ModelResponse, seconds: float) -> Tested:
+    called = any(isinstance(part, ToolCallPart) and part.tool_name == _TOOL.name for part in response.parts)
+    usage = response.usage
+    thought = any(part.part_kind == "thinking" for part in response.parts)
+    return Tested(called, (response.text or "").strip(), seconds, usage.input_tokens, usage.output_tokens, thought)
 
 
 class Probing:
@@ -35,14 +88,8 @@ class Probing:
 
 
 async def _trouble(model: Model) -> ModelError | None:
-    question: list[ModelMessage] = [ModelRequest(parts=[UserPromptPart("Say ok.")])]
-    settings = ModelSettings(max_tokens=TOKENS)
     try:
-        async with asyncio.timeout(SECONDS), stream(model, question, settings=settings) as answer:
-            async for _ in answer:
-                pass
+        await try_model(model)
     except ModelError as error:
         return error
-    except TimeoutError:
-        return ModelUnreachable(f"The model did not answer within {SECONDS:g} seconds.")
     return None

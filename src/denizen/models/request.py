@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import zlib
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import httpx2
 from pydantic_ai import direct
@@ -42,19 +42,25 @@ from denizen.errors import (
     RequestTooLarge,
 )
 from denizen.masking import masked
+from denizen.models import learned, overflow, structure
+from denizen.models.arrival import Heard, told_of_first_byte
 from denizen.models.characters import of_whole_characters
+from denizen.models.tags import split_thinking, without_tags
 from denizen.models.tokens import estimate_message
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
     from types import TracebackType
 
-    from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponseStreamEvent
+    from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponseStreamEvent, ToolCallPart
     from pydantic_ai.settings import ModelSettings
     from pydantic_ai.tools import ToolDefinition
 
 ATTEMPTS = 4
 """How often one request is tried before its error is believed."""
+LOADING_ATTEMPTS = 40
+"""How often a server is asked that says that it still loads its model."""
+LOADING_WAIT_SECONDS = 4.0
 LONGEST_WAIT_SECONDS = 60.0
 
 _OVERLOADED_STATUS = {429, 503, 529}
@@ -72,15 +78,31 @@ _TOO_LARGE = re.compile(
     "context.?(length|window|size)|(prompt|input|request) is too (long|large)|too many input", re.IGNORECASE
 )
 """How they say that a request does not fit, where pydantic-ai does not recognize it."""
+_MESSAGE_FIELDS = ("error", "message", "msg", "detail", "reason")
+_MESSAGE_CHARACTERS = 500
+_NO_SUMMARY = re.compile(r"reasoning[._ ]summar", re.IGNORECASE)
+"""How OpenAI refuses to show what a model thinks to organizations that it has not verified."""
+_LOADING = re.compile("load", re.IGNORECASE)
+"""How local servers say that they are not ready yet."""
+_GIVE_REASONS = ("pydantic_ai.models.openai", "pydantic_ai.models.anthropic")
 _REMEMBERED_TOOL_SETS = 256
 
 
 class Answer:
     """What a model is answering: iterate over it for the events, then read `response`."""
 
-    def __init__(self, streamed: StreamedResponse, messages: Sequence[ModelMessage]) -> None:
+    def __init__(
+        self,
+        model: Model,
+        streamed: StreamedResponse,
+        messages: Sequence[ModelMessage],
+        wanted: ToolDefinition | None = None,
+    ) -> None:
+        self._model = model
+        self._wanted = wanted
         self._streamed = streamed
         self._messages = messages
+        split_thinking(streamed)
 
     async def __aiter__(self) -> AsyncIterator[ModelResponseStreamEvent]:
         try:
@@ -90,8 +112,24 @@ class Answer:
             # Cancelled from another task, the torn connection surfaces here as an error: it is none.
             if not (self._streamed.cancelled and isinstance(error, ModelAPIError | httpx2.HTTPError)):
                 _raise(error)
-        if self._streamed.finish_reason == "content_filter" and not self._streamed.get().parts:
-            raise ContentRefused("The provider refused to answer this.")
+        if self._streamed.finish_reason == "content_filter":
+            raise ContentRefused("The provider's content filter stopped the answer. Ask in other words.")
+        if not self._streamed.cancelled:
+            self._check_end()
+
+    def _check_end(self) -> None:
+        """Raises if the stream has ended without the reason that its API gives at the end of each answer.
+
+        A server that does so twice in a row never gives one: then its answers are taken as they are.
+        """
+        known = learned.about(self._model)
+        if not _ends_without_reason(self._streamed):
+            known.unfinished = 0
+            return
+        known.unfinished += 1
+        response = self._streamed.get()
+        if known.unfinished < 2 or not response.parts or not all(map(is_whole, response.tool_calls)):
+            raise ModelUnreachable("The provider's answer broke off before its end. It is asked again.")
 
     @property
     def response(self) -> ModelResponse:
@@ -99,7 +137,9 @@ class Answer:
 
         Usage that the provider did not report is estimated, and marked by `usage.details["estimated"]`.
         """
-        response = of_whole_characters(self._streamed.get())
+        response = without_tags(of_whole_characters(self._streamed.get()))
+        if self._wanted is not None:
+            response = structure.as_call(response, self._wanted)
         usage = response.usage
         if not usage.input_tokens or (response.parts and not usage.output_tokens):
             response.usage = _estimated_usage(usage, self._messages, response)
@@ -118,16 +158,50 @@ class _Request(AbstractAsyncContextManager[Answer]):
     """An open request. Not a generator: errors of the body must pass untranslated, those of opening must not."""
 
     def __init__(
-        self, opening: AbstractAsyncContextManager[StreamedResponse], messages: Sequence[ModelMessage]
+        self,
+        model: Model,
+        opening: AbstractAsyncContextManager[StreamedResponse],
+        messages: Sequence[ModelMessage],
+        heard: Heard | None,
+        wanted: ToolDefinition | None = None,
+        without_schema: Callable[[], AbstractAsyncContextManager[StreamedResponse]] | None = None,
     ) -> None:
+        self._model = model
         self._opening = opening
         self._messages = messages
+        self._heard = heard
+        self._wanted = wanted
+        self._without_schema = without_schema
 
     async def __aenter__(self) -> Answer:
         try:
-            return Answer(await self._opening.__aenter__(), self._messages)
-        except Exception as error:  # noqa: BLE001  raised again, as what it means
-            _raise(error)
+            streamed = await self._open()
+        except Exception as error:
+            translated = translate(error)
+            if isinstance(translated, RequestTooLarge) and translated.context_tokens is not None:
+                learned.learn_context(self._model, translated.context_tokens, overflow.SOURCE)
+            elif isinstance(translated, ModelRejected) and _NO_SUMMARY.search(str(translated)):
+                learned.about(self._model).refused_settings |= {"openai_reasoning_summary"}
+                raise ModelUnreachable("The provider shows no thinking here. It is asked again without.") from error
+            if translated is error:
+                raise
+            raise translated from error
+        if self._heard is not None:
+            # Some libraries hold the answer back until its first event; others have no HTTP client that tells.
+            self._heard()
+        return Answer(self._model, streamed, self._messages, self._wanted)
+
+    async def _open(self) -> StreamedResponse:
+        with told_of_first_byte(self._heard):
+            try:
+                return await self._opening.__aenter__()
+            except ModelHTTPError as error:
+                if self._without_schema is None or not structure.REFUSED.search(str(error)):
+                    raise
+            # The server does not take a schema: it is asked without, now and from now on.
+            learned.about(self._model).refused_settings |= {structure.JSON_SCHEMA}
+            self._opening = self._without_schema()
+            return await self._opening.__aenter__()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -141,13 +215,25 @@ def stream(
     *,
     tools: Sequence[ToolDefinition] = (),
     settings: ModelSettings | None = None,
+    heard: Heard | None = None,
+    wanted: ToolDefinition | None = None,
+    as_text: bool = False,
 ) -> AbstractAsyncContextManager[Answer]:
     """Ask `model` to go on from `messages`; text output is always allowed. Use as `async with stream(...) as answer`.
 
     The messages are sent as they are, so tool results must stand in the order of their calls, each after its call.
-    Raises `ModelError` when the request is opened or while the answer is iterated.
+    `heard` is called when anything has come from the provider, be it a ping. Raises `ModelError` when the request is
+    opened or while the answer is iterated.
+
+    Where an object is `wanted`, described as a tool, it is asked for by the provider's JSON schema if it has one, else
+    as the one call that has to be made; the response has it as a call. With `as_text` the prompt asks for it instead of
+    a tool, and the response has it as text.
     """
+    if wanted is not None:
+        return _structured(model, messages, settings, heard, wanted, as_text=as_text)
     parameters = _parameters(tools)
+    if settings:
+        settings = cast("ModelSettings", learned.acceptable(model, cast("dict[str, Any]", settings)))
     if settings and ("request_timeout" in settings or "first_event_timeout" in settings):
         opening = direct.model_request_stream(
             model, messages, model_settings=settings, model_request_parameters=parameters
@@ -155,7 +241,44 @@ def stream(
     else:
         # `direct` walks the whole history twice for kinds of parts that ours never hold.
         opening = model.request_stream(messages, settings, parameters)
-    return _Request(opening, messages)
+    return _Request(model, opening, messages, heard)
+
+
+def _structured(
+    model: Model,
+    messages: list[ModelMessage],
+    settings: ModelSettings | None,
+    heard: Heard | None,
+    wanted: ToolDefinition,
+    *,
+    as_text: bool,
+) -> AbstractAsyncContextManager[Answer]:
+    forced = settings if as_text else cast("ModelSettings", {**(settings or {}), "tool_choice": "required"})
+
+    def without_schema() -> AbstractAsyncContextManager[StreamedResponse]:
+        return model.request_stream(messages, forced, _parameters(() if as_text else (wanted,)))
+
+    read_as = None if as_text else wanted
+    if not structure.takes_schema(model):
+        return _Request(model, without_schema(), messages, heard, read_as)
+    opening = model.request_stream(messages, settings, structure.parameters(wanted))
+    return _Request(model, opening, messages, heard, read_as, without_schema)
+
+
+def _ends_without_reason(streamed: StreamedResponse) -> bool:
+    """Whether an API that gives a reason with every end gave none. pydantic-ai then reads an end as `stop`."""
+    if not any(parent.__module__.startswith(_GIVE_REASONS) for parent in type(streamed).__mro__):
+        return False
+    return "finish_reason" not in (streamed.provider_details or {})
+
+
+def is_whole(call: ToolCallPart) -> bool:
+    """Whether the arguments of the call can be read to their end."""
+    try:
+        call.args_as_dict(raise_if_invalid=True)
+    except ValueError:
+        return False
+    return True
 
 
 def translate(error: Exception) -> Exception:
@@ -164,17 +287,18 @@ def translate(error: Exception) -> Exception:
         case DenizenError():
             return error
         case ModelRateLimitError() | ModelUnavailableError():
-            return ModelOverloaded(_sentence(error), retry_after=error.retry_after)
+            return _overloaded(error)
         case ContentFilterError():
-            return ContentRefused(_sentence(error))
+            return ContentRefused(sentence(error, "Ask in other words."))
         case UserError():
-            return ModelRejected(_sentence(error))
+            return ModelRejected(sentence(error, "Check the settings of the model."))
         case ModelQuotaExceededError() | ModelRequestRejectedError():
             return _rejection(error, error.status_code if isinstance(error, ModelHTTPError) else None)
         case ModelHTTPError():
             return _translate_status(error)
         case AgentRunError() | httpx2.HTTPError() | httpx2.StreamError() | OSError() | EOFError():
-            return ModelUnreachable(_sentence(error), retry_after=getattr(error, "retry_after", None))
+            told = sentence(error, "Check that the provider can be reached from this machine, then try again.")
+            return ModelUnreachable(told, retry_after=getattr(error, "retry_after", None))
         case _:
             return error
 
@@ -192,6 +316,8 @@ def retry_delay(error: ModelError, attempt: int, *, key: str = "") -> float | No
     The wait doubles with each attempt and honours what the provider asked for, up to a minute. `key` (an agent's id)
     spreads those who failed together: the same key always waits the same.
     """
+    if isinstance(error, ModelOverloaded) and error.loading:
+        return LOADING_WAIT_SECONDS if attempt < LOADING_ATTEMPTS else None
     if attempt >= ATTEMPTS or not isinstance(error, ModelOverloaded | ModelUnreachable):
         return None
     first = 2.0 if isinstance(error, ModelOverloaded) else 0.5
@@ -205,32 +331,72 @@ def _spread(key: str) -> float:
 
 def _translate_status(error: ModelHTTPError) -> ModelError:
     if error.status_code in _OVERLOADED_STATUS:
-        return ModelOverloaded(_sentence(error), retry_after=error.retry_after)
+        return _overloaded(error)
     if error.status_code >= 500 or error.status_code in _TRANSIENT_STATUS:
-        return ModelUnreachable(_sentence(error), retry_after=error.retry_after)
+        return ModelUnreachable(sentence(error, "Try again in a while."), retry_after=error.retry_after)
     return _rejection(error, error.status_code)
+
+
+def _overloaded(error: ModelAPIError) -> ModelOverloaded:
+    status = error.status_code if isinstance(error, ModelHTTPError) else None
+    loading = status == 503 and bool(_LOADING.search(str(error.body or "")))
+    told = sentence(error, "It is loading: wait." if loading else "Try again in a while, or choose another model.")
+    return ModelOverloaded(told, retry_after=error.retry_after, loading=loading)
 
 
 def _rejection(error: ModelAPIError, status: int | None) -> ModelRejected:
     """Why the provider rejects a request, as far as it says so."""
     said = f"{error.provider_error_code or ''} {error.provider_error_type or ''} {error.body or error.message}"
-    told = _sentence(error)
     if isinstance(error, ModelContextWindowExceededError) or status == 413:
-        return RequestTooLarge(told)
+        return _too_large(error, said)
     if _NO_TOOLS.search(said):
-        return ModelUnsuitable(told)
+        return ModelUnsuitable(sentence(error, "Choose a model that can use tools."))
     if _REFUSED.search(said) and status != 401:
-        return ContentRefused(told)
+        return ContentRefused(sentence(error, "Ask in other words."))
     if isinstance(error, ModelAuthenticationError | ModelQuotaExceededError) or status in _KEY_STATUS:
-        return ModelKeyRejected(told)
+        paid_up = isinstance(error, ModelQuotaExceededError) or status == 402
+        return ModelKeyRejected(sentence(error, "Add credit to its account." if paid_up else "Check the API key."))
     if isinstance(error, ModelNotFoundError) or status == 404:
-        return ModelUnsuitable(told)
-    return RequestTooLarge(told) if _TOO_LARGE.search(said) else ModelRejected(told)
+        return ModelUnsuitable(sentence(error, "Check the name of the model and the address of the server."))
+    if _TOO_LARGE.search(said):
+        return _too_large(error, said)
+    return ModelRejected(sentence(error, "Check the settings of the model, or choose another."))
 
 
-def _sentence(error: Exception) -> str:
+def _too_large(error: ModelAPIError, said: str) -> RequestTooLarge:
+    told = sentence(error, "Shorten what it has to read, or choose a model with a larger context.")
+    return RequestTooLarge(told, context_tokens=overflow.context_named_in(said))
+
+
+def sentence(error: Exception, then: str) -> str:
+    """What went wrong in the provider's own words, and what to do. Never the body of a response as it is."""
+    status = error.status_code if isinstance(error, ModelHTTPError) else None
+    said = provider_message(error)
+    who = f"The provider of {error.model_name}" if isinstance(error, ModelAPIError) else "The provider"
+    answered = f"{who} answered with an error" + (f" ({status})" if status is not None else "")
     # Some providers repeat the key that they refuse.
-    return masked(f"{type(error).__name__.lstrip('_')}: {error}")
+    return masked(f"{answered}: {said} {then}" if said else f"{answered}. {then}")
+
+
+def provider_message(error: Exception) -> str:
+    """The message in what a provider answered, as one sentence; empty where it has none."""
+    body = error.body if isinstance(error, ModelAPIError) else None
+    said = _message_in(body) or ("" if isinstance(error, ModelHTTPError) else str(error))
+    said = " ".join(said.split())[:_MESSAGE_CHARACTERS].strip()
+    return said if not said or said.endswith((".", "!", "?")) else f"{said}."
+
+
+def _message_in(body: object) -> str:
+    """The text of an error as OpenAI, Anthropic, Ollama, FastAPI and others shape it."""
+    if isinstance(body, str):
+        text = body.strip()
+        return "" if text.startswith(("<", "{", "[")) else text
+    if isinstance(body, list):
+        return " ".join(filter(None, map(_message_in, cast("list[object]", body))))
+    if not isinstance(body, dict):
+        return ""
+    given = cast("dict[str, object]", body)
+    return next((text for name in _MESSAGE_FIELDS if (text := _message_in(given.get(name)))), "")
 
 
 def _estimated_usage(reported: RequestUsage, messages: Sequence[ModelMessage], response: ModelResponse) -> RequestUsage:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from dataclasses import dataclass, field
+from typing import Final, Protocol, TypeVar, cast
 
 from pydantic_ai.messages import (
     ModelMessage,
@@ -35,15 +35,22 @@ from denizen.cycles.server_budget import ServerBudget
 from denizen.errors import ModelError, ModelUnknown, ModelUnreachable
 from denizen.ids import OrganizationId
 from denizen.models import request
+from denizen.models import thinking as models_thinking
 from denizen.models.catalog import OWN, Models
+from denizen.models.discovery import utility_model_for
+from denizen.models.location import is_local
 from denizen.models.prices import Price
 from denizen.panel.background import Background
 from denizen.panel.context import Line
+from denizen.panel.settings import PanelSettings
 from denizen.panel.taking import Claim
 from denizen.spaces import directory
 from denizen.storage.database import Database
 
 T = TypeVar("T")
+
+LOADING_SECONDS: Final = 120.0
+"""How long a model in this network may take to begin, however little the panel allows: it may have to be loaded."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,8 @@ class Kit:
     """What voices are told besides; None: nothing."""
     server_budget: ServerBudget | None = None
     """What all agents and panels of the server together may use in a day."""
+    contexts: Mapping[str, int] = field(default_factory=dict[str, int])
+    """How many tokens models take, by name, where a setting says so."""
 
     async def model_for(self, organization_id: OrganizationId, name: str) -> tuple[str, Model]:
         """The model of that name, paid by the organization; `default` is told by the name it stands for."""
@@ -73,6 +82,11 @@ class Kit:
         if key_name is not None:
             key = await self.db.read(secrets.resolve, self.vault, organization_id, key_name)
         return real, self.models.resolve(real, key)
+
+    def utility_model_of(self, settings: PanelSettings) -> str:
+        """What suggests and checks in a panel: its own choice, else the cheap model of its model's provider."""
+        own = self.default_model if settings.model == "default" else settings.model
+        return settings.utility_model or utility_model_for(own)
 
     def charge(self, response: ModelResponse, name: str) -> Charge:
         """What the response has used and cost."""
@@ -111,14 +125,15 @@ def messages_of(lines: Sequence[Line]) -> list[ModelMessage]:
     return messages
 
 
-def settings_for(max_tokens: int, *, reasoning: bool | None, tool: ToolDefinition | None) -> ModelSettings:
-    """What goes with a request. Without a word on `reasoning`, the model does as it usually does."""
-    settings = ModelSettings(max_tokens=max_tokens)
-    if reasoning is not None:
-        settings["thinking"] = reasoning
+def settings_for(
+    model: Model, max_tokens: int, *, reasoning: bool | None, tool: ToolDefinition | None
+) -> ModelSettings:
+    """What goes with a request for a reply of at most `max_tokens`. What is asked for with a tool is a utility call."""
     if tool is not None:
-        settings["tool_choice"] = "required"
-    return settings
+        settings = models_thinking.brief(model, max_tokens)
+    else:
+        settings = models_thinking.settings(model, max_tokens, thinking=reasoning)
+    return cast(ModelSettings, settings)
 
 
 @dataclass(frozen=True)
@@ -167,27 +182,32 @@ async def ask(clock: Clock, asked: Asked, by: Asking) -> ModelResponse:
 
 async def _ask_once(clock: Clock, asked: Asked, by: Asking) -> ModelResponse:
     begun = asyncio.Event()
+    patience = asked.first_byte_seconds
+    if is_local(asked.model):
+        patience = max(patience, LOADING_SECONDS)
 
     async def stream() -> ModelResponse:
         try:
-            tools = () if asked.tool is None else (asked.tool,)
             messages = messages_of(asked.lines)
-            async with request.stream(asked.model, messages, tools=tools, settings=asked.settings) as answer:
+            async with request.stream(
+                asked.model, messages, settings=asked.settings, heard=begun.set, wanted=asked.tool
+            ) as answer:
                 try:
                     async for event in answer:
-                        begun.set()
-                        by.hear(event)
+                        # An object that is wanted may come as text, which nobody shall read.
+                        if asked.tool is None:
+                            by.hear(event)
                 finally:
-                    if begun.is_set():
-                        by.used(answer.response)
+                    # Broken off or not: what was read and written is paid.
+                    by.used(answer.response)
             return answer.response
         finally:
             begun.set()
 
     task = asyncio.ensure_future(stream())
     try:
-        if not await clock.wait(begun, asked.first_byte_seconds):
-            raise ModelUnreachable(f"The model did not begin to answer within {asked.first_byte_seconds:g} seconds.")
+        if not await clock.wait(begun, patience):
+            raise ModelUnreachable(f"The model did not begin to answer within {patience:g} seconds. Try again.")
         return await task
     finally:
         task.cancel()

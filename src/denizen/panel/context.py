@@ -119,6 +119,16 @@ class Persona:
     """Whether what it remembers in the system prompt was made from text from outside."""
 
 
+def fitting(lines: Sequence[Line], characters: int) -> list[Line]:
+    """The lines without the oldest ones that do not fit. What the voice is told of itself and the last line stay."""
+    first = next((at for at, line in enumerate(lines) if line.role != "system"), len(lines))
+    head, rest = list(lines[:first]), list(lines[first:])
+    left = characters - sum(len(line.text) for line in head)
+    while len(rest) > 1 and sum(len(line.text) for line in rest) > left:
+        del rest[0]
+    return [*head, *rest]
+
+
 def system_prompt(name: str, description: str, instructions: str, *, memory: str = "", profile: str = "") -> str:
     """Who an advisor is, where, and what it has to do now."""
     who = f"You are {name}." + (f" {description.strip()}" if description.strip() else "")

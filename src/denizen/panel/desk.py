@@ -13,6 +13,7 @@ from denizen.cycles.ledger import Charge
 from denizen.errors import BudgetSpent, ModelUnreachable
 from denizen.ids import SpaceId
 from denizen.models.prices import Usage
+from denizen.models.thinking import most_output
 from denizen.panel import advisors, context, costs, history, panels, suggesting
 from denizen.panel.advisors import Advisor
 from denizen.panel.asking import Asked, Kit, TooLate, ask, in_time, settings_for
@@ -35,16 +36,16 @@ async def suggest(kit: Kit, panel_id: SpaceId, topic: str, count: int = suggesti
     names = [each.name for each in there]
     lines = suggesting.lines(topic, names, count)
     settings = panel.settings
-    name, model = await kit.model_for(panel.organization_id, settings.utility_model or settings.model)
-    need = costs.most(lines, SUGGESTING_TOKENS, model, kit.prices, name)
+    name, model = await kit.model_for(panel.organization_id, kit.utility_model_of(settings))
+    sent = settings_for(model, SUGGESTING_TOKENS, reasoning=False, tool=suggesting.TOOL)
+    need = costs.most(lines, most_output(sent), model, kit.prices, name)
     call = None
     if kit.server_budget is not None:
-        most = Usage(costs.tokens_of(lines), SUGGESTING_TOKENS)
+        most = Usage(costs.tokens_of(lines), most_output(sent))
         call = await kit.server_budget.begin(kit.db, kit.clock, name, model, most)
     reserved = await kit.db.write(_reserve, panel, need, None if call is None else call.near)
     if isinstance(reserved, NoRoom):
         raise BudgetSpent(reserved.text)
-    sent = settings_for(SUGGESTING_TOKENS, reasoning=None, tool=suggesting.TOOL)
     asked = Asked(model, lines, sent, suggesting.TOOL, settings.first_byte_seconds, panel_id)
     asking = _Unheard()
     try:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 import structlog
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import Model
+from pydantic_ai.settings import ModelSettings
 
 from denizen import failpoints
 from denizen.bus.port import Gap
@@ -21,10 +23,13 @@ from denizen.cycles import budgets
 from denizen.cycles.budgets import ServerLimit
 from denizen.cycles.ledger import Charge
 from denizen.cycles.server_budget import ServerCall
-from denizen.errors import DenizenError, LeaseLost, PriceUnknown, StorageError
+from denizen.errors import DenizenError, LeaseLost, PriceUnknown, RequestTooLarge, StorageError
+from denizen.models import context_size
 from denizen.models.prices import Usage
+from denizen.models.thinking import most_output
 from denizen.panel import assertions, costs, taking, voting
 from denizen.panel.asking import Asked, Kit, Speaking, TooLate, ask, in_time, said_in, settings_for
+from denizen.panel.context import Line, fitting
 from denizen.panel.taking import Claim, Outcome, Work
 from denizen.tools.errands import is_being_cancelled
 
@@ -34,6 +39,12 @@ MOST_AT_ONCE: Final = 256
 """Voices that this process lets speak at the same time; the others wait."""
 ADVISOR_ANSWERED: Final = failpoints.declare("advisor.answered")
 """Between an answer and its being written."""
+
+
+MOST_SHRINKS: Final = 3
+"""How often a request that is too large for a model is made smaller and asked again."""
+CHARACTERS_PER_TOKEN: Final = 3.5
+UNUSABLE: Final = "Your last answer could not be used. Answer with {tool}, and with every field that it needs."
 
 
 class _Voice:
@@ -286,30 +297,55 @@ class Moderator:
 
     async def _ask(self, work: Work, voice: _Voice) -> Outcome:
         claim = work.claim
-        voice.model, model = await self._kit.model_for(claim.organization_id, work.model)
-        call = await self._begin_call(work, voice.model, model)
-        refused = await self._reserve(work, voice.model, model, None if call is None else call.near)
+        wanted = self._kit.utility_model_of(work.panel.settings) if claim.part == "check" else work.model
+        voice.model, model = await self._kit.model_for(claim.organization_id, wanted)
+        await context_size.ask_server(model)
+        context = context_size.size_of(model, voice.model, self._kit.contexts).tokens
+        output_tokens = most_output(_settings(work, model, context))
+        call = await self._begin_call(work, voice.model, model, output_tokens)
+        refused = await self._reserve(work, voice.model, model, output_tokens, None if call is None else call.near)
         if refused is not None:
             return Outcome(error_code="budget_spent", error=refused)
-        sent = settings_for(work.max_tokens, reasoning=work.reasoning, tool=work.tool)
-        key = f"{claim.round_id}:{claim.voice}"
-        asked = Asked(model, work.lines, sent, work.tool, work.panel.settings.first_byte_seconds, key)
-        return _read(work, await ask(self._clock, asked, voice))
+        for shrunk in range(MOST_SHRINKS):
+            try:
+                return await self._ask_once(work, voice, model, context, shrunk)
+            except RequestTooLarge as error:
+                found = error.context_tokens or costs.tokens_of(work.lines)
+                context = min(found, context or found)
+                await voice.again()
+        return await self._ask_once(work, voice, model, context, MOST_SHRINKS)
 
-    async def _begin_call(self, work: Work, name: str, model: Model) -> ServerCall | None:
+    async def _ask_once(self, work: Work, voice: _Voice, model: Model, context: int | None, shrunk: int) -> Outcome:
+        """Ask with as many of the lines as fit the context; fewer each time that they did not."""
+        sent, lines, claim = _settings(work, model, context), list(work.lines), work.claim
+        if context is not None:
+            room = max(context - most_output(sent), context // 3)
+            lines = fitting(lines, int(room * CHARACTERS_PER_TOKEN / 1.5**shrunk))
+        key = f"{claim.round_id}:{claim.voice}"
+        asked = Asked(model, lines, sent, work.tool, work.panel.settings.first_byte_seconds, key)
+        found = _read(work, await ask(self._clock, asked, voice), most_output(sent))
+        if work.tool is not None and found.error_code == "no_answer":
+            # What could not be used is asked for once more.
+            again = replace(asked, lines=[*lines, Line("user", UNUSABLE.format(tool=work.tool.name))])
+            found = _read(work, await ask(self._clock, again, voice), most_output(sent))
+        return found
+
+    async def _begin_call(self, work: Work, name: str, model: Model, output_tokens: int) -> ServerCall | None:
         if self._kit.server_budget is None:
             return None
-        most = Usage(costs.tokens_of(work.lines), work.max_tokens)
+        most = Usage(costs.tokens_of(work.lines), output_tokens)
         return await self._kit.server_budget.begin(self._db, self._clock, name, model, most)
 
-    async def _reserve(self, work: Work, name: str, model: Model, server: ServerLimit | None) -> str | None:
+    async def _reserve(
+        self, work: Work, name: str, model: Model, output_tokens: int, server: ServerLimit | None
+    ) -> str | None:
         """Why there is no room in the budgets, if there is none. No limits, no transaction."""
         own = work.panel.settings.budget
         shared = await self._db.read(budgets.organization_budget, work.claim.organization_id)
         limits = [each for each in (own, shared) if each is not None]
         if not limits and server is None:
             return None
-        need = costs.most(work.lines, work.max_tokens, model, self._kit.prices, name)
+        need = costs.most(work.lines, output_tokens, model, self._kit.prices, name)
         if any(each.in_dollars for each in limits) and not costs.is_priced(model, self._kit.prices, name):
             raise PriceUnknown(name)
         claim = work.claim
@@ -319,13 +355,24 @@ class Moderator:
         return None if scope is None else costs.refusal(scope)
 
 
-def _read(work: Work, response: ModelResponse) -> Outcome:
+def _settings(work: Work, model: Model, context: int | None) -> ModelSettings:
+    reply_tokens = work.max_tokens if context is None else min(work.max_tokens, context // 3)
+    return settings_for(model, reply_tokens, reasoning=work.reasoning, tool=work.tool)
+
+
+def _read(work: Work, response: ModelResponse, output_tokens: int) -> Outcome:
     text, thinking = said_in(response)
+    cut_off = response.finish_reason == "length"
     result = None
     if work.claim.part == "vote":
         result = voting.read(response)
     elif work.claim.part == "check":
         result = assertions.read(response, work.expected)
     if (work.tool is not None and result is None) or (work.tool is None and not text):
+        if cut_off:
+            said = f"The model used up its limit of {output_tokens:,} tokens before it had answered."
+            return Outcome(error_code="no_answer", error=f"{said} Raise max_tokens, or turn reasoning off.")
         return Outcome(error_code="no_answer", error="The model gave no answer that could be used.")
+    if cut_off and text:
+        text = f"{text}\n\n[Cut off at the limit of {output_tokens:,} tokens.]"
     return Outcome(text or None, thinking, result)

@@ -24,6 +24,7 @@ from denizen.cycles.server_budget import KeptCall
 from denizen.errors import InvalidInput, NotFound
 from denizen.ids import EntityId, MessageId, SpaceId
 from denizen.inbox.format import one_line
+from denizen.models.discovery import utility_model_for
 from denizen.models.prices import Usage, expected_cost
 from denizen.panel import costs, marks, panels, rounds, standing
 from denizen.panel.asking import Kit
@@ -257,7 +258,9 @@ class Reflecting:
 
     def _reflector(self, panel: Panel, voice: Voice, purse: Purse) -> Reflector:
         async def model_for(name: str | None) -> NamedModel:
-            return await self._kit.model_for(panel.organization_id, name or panel.settings.utility_model or voice.model)
+            own = self._kit.default_model if voice.model == "default" else voice.model
+            wanted = name or panel.settings.utility_model or utility_model_for(own)
+            return await self._kit.model_for(panel.organization_id, wanted)
 
         return Reflector(
             about={"panel": panel.id, "voice": voice.id},

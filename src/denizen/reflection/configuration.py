@@ -37,6 +37,8 @@ class Configuration:
     metaprompts: Mapping[str, Metaprompt] = field(default_factory=dict[str, Metaprompt])
     warnings: tuple[str, ...] = ()
     """Fields that are ignored and were probably meant."""
+    intervals: tuple[str, ...] = ()
+    """The metaprompts by interval in the file of the house: every agent that reflects asks them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,10 @@ def read(shipped: Mapping[str, JsonValue], own: Mapping[str, JsonValue]) -> Conf
     problems += _dangling(profiles, metaprompts)
     if problems:
         raise InvalidInput("What is said of reflection cannot be read. " + " ".join(problems))
-    return Configuration(profiles, metaprompts, tuple(warnings))
+    listed = own.get("metaPrompts", [])
+    named = [str(each.get("id")) for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
+    intervals = tuple(id for id in named if id in metaprompts and metaprompts[id].trigger.type == "turn_interval")
+    return Configuration(profiles, metaprompts, tuple(warnings), intervals)
 
 
 def _dangling(profiles: Mapping[str, SentimentSettings], metaprompts: Mapping[str, Metaprompt]) -> Iterator[str]:
@@ -92,7 +97,7 @@ def _dangling(profiles: Mapping[str, SentimentSettings], metaprompts: Mapping[st
 
 def _known(shape: type[BaseModel], given: JsonValue, where: str, warnings: list[str]) -> JsonValue:
     """As Python names it, without the fields that are not ours; one that is nearly ours is warned about."""
-    found = _with_model(snake(given))
+    found = with_model(snake(given))
     if not isinstance(found, Mapping):
         return found
     names = list(shape.model_fields)
@@ -145,7 +150,7 @@ def _keep(kept: dict[str, Any], name: str, shape: Any, given: JsonValue, where: 
         ]
 
 
-def _with_model(given: JsonValue) -> JsonValue:
+def with_model(given: JsonValue) -> JsonValue:
     """With our one name of a model for the two that the file may have."""
     if not isinstance(given, dict) or not isinstance(given.get("model_id"), str):
         return given
@@ -167,14 +172,17 @@ def effective(settings: ReflectionSettings, by: Configuration) -> Effective:
     if sentiment is None:
         sentiment = SentimentSettings()
         warnings.append(f"there is no profile {settings.profile!r}")
-    chosen: dict[str, Metaprompt] = {}
-    for name in sentiment.presets if sentiment.enabled else ():
+    chosen: dict[str, Metaprompt] = {id: by.metaprompts[id] for id in by.intervals}
+    for name in sentiment.presets:
         if name == ALL:
             chosen |= {id: each for id, each in by.metaprompts.items() if each.trigger.type == "event_based"}
         elif name in by.metaprompts:
             chosen[name] = by.metaprompts[name]
         else:
             warnings.append(f"there is no metaprompt {name!r}")
+    if not sentiment.enabled:
+        # Without sentiment there are no events; what goes by turns goes on.
+        chosen = {id: each for id, each in chosen.items() if each.trigger.type == "turn_interval"}
     # With the id of a preset, in its place.
     chosen |= {each.id: each for each in settings.metaprompts}
     return Effective(sentiment, tuple(chosen.values()), settings.model, tuple(warnings))
@@ -211,3 +219,13 @@ def require_known(settings: ReflectionSettings, by: Configuration) -> None:
     """Raises `InvalidInput` where the settings name a profile or a metaprompt that there is not."""
     if warnings := effective(settings, by).warnings:
         raise InvalidInput(f"reflection: {'; '.join(warnings)}.")
+
+
+def require_classifier(settings: ReflectionSettings, by: Configuration, classifier: object | None) -> None:
+    """Raises `InvalidInput` where sentiment is to be told by a classifier, and there is none."""
+    sentiment = effective(settings, by).sentiment
+    if sentiment.enabled and sentiment.method == "trained_classifier" and classifier is None:
+        raise InvalidInput(
+            "reflection: the sentiment method trained_classifier needs a classifier, and there is none. "
+            "Name a function with reflection.classifier in denizen.toml, or choose lexicon_based or llm."
+        )

@@ -119,7 +119,7 @@ class ReflectionSettings(BaseModel):
     metaprompts: tuple[Metaprompt, ...] = Field(default=(), max_length=50)
     """Further ones. Those by interval work whether or not sentiment is tracked."""
     model: str | None = Field(default=None, min_length=1, max_length=200)
-    """The model that answers metaprompts, as provider:name; by default the agent's own."""
+    """The model that answers metaprompts, as provider:name; by default the cheap one of its provider."""
 
     @field_validator("metaprompts")
     @classmethod
@@ -132,5 +132,6 @@ class ReflectionSettings(BaseModel):
     @property
     def is_on(self) -> bool:
         """Whether anything may happen after a cycle."""
-        tracks = self.profile != OFF if self.sentiment is None else self.sentiment.enabled
-        return tracks or bool(self.metaprompts)
+        if self.sentiment is None:
+            return self.profile != OFF or bool(self.metaprompts)
+        return self.sentiment.enabled or bool(self.sentiment.presets) or bool(self.metaprompts)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar, cast
 
 import structlog
 from pydantic_ai.messages import (
@@ -28,6 +28,7 @@ from denizen.errors import InvalidInput, StorageError
 from denizen.ids import EntityId
 from denizen.inbox.format import one_line, plain_name
 from denizen.models import request
+from denizen.models import thinking as models_thinking
 from denizen.models.prices import Usage
 from denizen.models.tokens import estimate_message
 from denizen.reflection import books, configuration, sentiment, signals, state, templates
@@ -191,8 +192,17 @@ async def reading_of(reflector: Reflector, settings: Effective, text: str) -> Re
 async def _ask_for_reading(reflector: Reflector, settings: Effective, text: str) -> Reading:
     named = await reflector.model_for(settings.sentiment.model or settings.model)
     quoted = "\n".join(f"| {line}" for line in sentiment.excerpt(text, READ_CHARACTERS).splitlines())
-    answer = await ask(reflector, named, quoted, _FEEL, _HOW_THEY_FEEL, tokens=100)
-    return sentiment.checked(answer, text)
+
+    def check(answer: object) -> Reading | str:
+        try:
+            return sentiment.checked(answer, text)
+        except InvalidInput as error:
+            return str(error)
+
+    found = await ask_until_usable(reflector, named, quoted, _FEEL, _HOW_THEY_FEEL, check, tokens=100)
+    if isinstance(found, str):
+        raise InvalidInput(found)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,16 +295,16 @@ async def run_metaprompt(
     try:
         named = await reflector.model_for(metaprompt.model or settings.model)
         system = _HOW_TO_GO_ON.format(name=plain_name(reflector.name))
-        answer = await ask(
+        found: Adjustment | str = await ask_until_usable(
             reflector,
             named,
             prompt,
             _ADJUST,
             system,
+            state.read_adjustment,
             tokens=metaprompt.max_output_tokens,
             temperature=metaprompt.temperature,
         )
-        found: Adjustment | str = state.read_adjustment(answer)
     except StorageError:
         raise
     except Exception as error:  # noqa: BLE001  whatever goes wrong with a model, the state stays as it was
@@ -303,6 +313,31 @@ async def run_metaprompt(
     if isinstance(found, str):
         return Run(metaprompt.id, cause, None, one_line(found)[: state.REASON_CHARACTERS])
     return Run(metaprompt.id, cause, found)
+
+
+T = TypeVar("T")
+
+
+async def ask_until_usable(
+    reflector: Reflector,
+    named: NamedModel,
+    prompt: str,
+    tool: ToolDefinition,
+    system: str,
+    check: Callable[[object], T | str],
+    *,
+    tokens: int,
+    temperature: float | None = None,
+) -> T | str:
+    """What the check makes of the answer. An answer that it finds wrong is told so and asked for once more."""
+    found: T | str = ""
+    for _ in range(2):
+        asked = f"{prompt}\n\n[Your last answer could not be used: {one_line(found)}]" if found else prompt
+        answer = await ask(reflector, named, str(asked), tool, system, tokens=tokens, temperature=temperature)
+        found = check(answer)
+        if not isinstance(found, str):
+            break
+    return found
 
 
 async def ask(
@@ -320,19 +355,23 @@ async def ask(
         ModelRequest(parts=[SystemPromptPart(system)]),
         ModelRequest(parts=[UserPromptPart(prompt)]),
     ]
-    kept = await reflector.purse.keep(named, Usage(sum(map(estimate_message, asked)), tokens))
-    settings = ModelSettings(max_tokens=tokens, tool_choice="required")
+    settings = cast(ModelSettings, models_thinking.brief(named[1], tokens))
+    kept = await reflector.purse.keep(
+        named, Usage(sum(map(estimate_message, asked)), models_thinking.most_output(settings))
+    )
     if temperature is not None:
         settings["temperature"] = temperature
+    answer: request.Answer | None = None
     try:
         async with (
             asyncio.timeout(SECONDS),
-            request.stream(named[1], asked, tools=(tool,), settings=settings) as answer,
+            request.stream(named[1], asked, settings=settings, wanted=tool) as answer,
         ):
             async for _ in answer:
                 pass
     except Exception:
-        await reflector.purse.pay(named, kept, None)
+        # An answer that broke off is paid as far as it came.
+        await reflector.purse.pay(named, kept, None if answer is None else answer.response)
         raise
     await reflector.purse.pay(named, kept, answer.response)
     return _answer(answer.response, tool.name)

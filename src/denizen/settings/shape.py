@@ -538,6 +538,13 @@ class Settings(BaseModel):
     ] = Field(default={})
     """What models cost whose price is not known, in dollars per million tokens. As a variable: the table as JSON."""
 
+    contexts: Annotated[
+        dict[str, Annotated[int, BeforeValidator(_no_truth), Field(ge=1_024)]],
+        BeforeValidator(_from_json),
+        Expects('a table such as "openai-chat:my-model" = 8192, with "*" for all models that say nothing'),
+    ] = Field(default={})
+    """How many tokens models take that do not say so, or say it wrong. As a variable: the table as JSON."""
+
     agents: AgentsSettings = AgentsSettings()
 
     budget: BudgetLimits = BudgetLimits()

@@ -10142,6 +10142,8 @@ export interface components {
          * @description The window's size and how it is kept.
          */
         WindowSettings: {
+            /** Context Tokens */
+            context_tokens?: number | null;
             /**
              * Inbox Share
              * @default 0.1

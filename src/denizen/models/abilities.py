@@ -1,0 +1,62 @@
+"""What a model can do, as far as that is known without asking it to: tools, images, context, thinking, price."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
+
+from denizen.models import context_size
+from denizen.models.location import is_openai
+from denizen.models.prices import Price, Usage, expected_cost, is_built_in
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+Thinking = Literal["always", "by default", "on request", "no", "unknown"]
+_MILLION: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """What is known of one model. None: that is not known."""
+
+    tools: bool | None
+    images: bool | None
+    context_tokens: int | None
+    context_source: str
+    thinking: Thinking
+    input_price: Decimal | None
+    """Dollars per million tokens that it reads."""
+    output_price: Decimal | None
+
+
+def abilities_of(
+    model: Model, name: str, prices: Mapping[str, Price] | None = None, contexts: Mapping[str, int] | None = None
+) -> Abilities:
+    """What is known of the model of that name. Reading the price list takes half a second at the first use."""
+    profile = cast("dict[str, Any]", model.profile)
+    size = context_size.size_of(model, name, contexts)
+    # Of a server of one's own, a profile says nothing: it goes by the name of the model.
+    own = model.system in ("openai", "ollama", "vllm") and not is_openai(model.base_url)
+    free = is_built_in(model)
+    return Abilities(
+        tools=None if own else bool(profile.get("supports_tools", True)),
+        images=False if free else None if own else bool(profile.get("supports_image_input", True)),
+        context_tokens=size.tokens,
+        context_source=size.source,
+        thinking="no" if free else _thinking(profile, own=own),
+        input_price=expected_cost(model, Usage(input=_MILLION), prices, asked=name),
+        output_price=expected_cost(model, Usage(output=_MILLION), prices, asked=name),
+    )
+
+
+def _thinking(profile: Mapping[str, Any], *, own: bool) -> Thinking:
+    if profile.get("thinking_always_enabled", False):
+        return "always"
+    if profile.get("thinking_enabled_by_default", False):
+        return "by default"
+    if profile.get("supports_thinking", False):
+        return "on request"
+    return "unknown" if own else "no"

@@ -1,0 +1,55 @@
+"""What this process has found out about the servers of models while asking them. Forgotten when the process ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+MOST_SERVERS: Final = 1_024
+
+
+@dataclass(slots=True)
+class Learned:
+    """What is known of one model at one address."""
+
+    context_tokens: int | None = None
+    """What a request and its answer may have together."""
+    context_source: str = ""
+    """How that was learned."""
+    ask_again_at: float = 0.0
+    """When its server may be asked again how large it is, by the monotonic clock."""
+    unfinished: int = 0
+    """How many answers in a row have ended without a reason."""
+    refused_settings: frozenset[str] = frozenset()
+    """Settings that it does not accept, and does without."""
+
+
+_known: dict[tuple[str, str, str], Learned] = {}
+
+
+def about(model: Model) -> Learned:
+    """What was learned of the model at its address. A model without an address is always unknown."""
+    address = model.base_url
+    if address is None:
+        return Learned()
+    key = model.system, address, model.model_name
+    if key not in _known:
+        if len(_known) >= MOST_SERVERS:
+            del _known[next(iter(_known))]
+        _known[key] = Learned()
+    return _known[key]
+
+
+def learn_context(model: Model, tokens: int, source: str) -> None:
+    """The model's context has so many tokens."""
+    learned = about(model)
+    learned.context_tokens, learned.context_source = tokens, source
+
+
+def acceptable(model: Model, settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings without those that this server has refused before."""
+    refused = about(model).refused_settings
+    return {name: value for name, value in settings.items() if name not in refused} if refused else settings

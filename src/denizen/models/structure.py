@@ -1,0 +1,66 @@
+"""Asking a model for an object of a certain shape: by the provider's JSON schema where it has one, else by a tool.
+
+What is wanted is described as a tool. A model that answers with the object as text is taken to have called the tool,
+so that whoever reads the answer reads calls, however it was asked.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from pydantic_ai.messages import ModelResponse, ModelResponsePart, TextPart, ToolCallPart
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.output import OutputObjectDefinition
+
+from denizen.models import learned
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+    from pydantic_ai.tools import ToolDefinition
+
+JSON_SCHEMA: Final = "json_schema"
+"""How it is remembered that a server does not take a schema."""
+REFUSED: Final = re.compile(
+    "response_format|json_schema|structured output|output_config|output_format|guided|grammar", re.IGNORECASE
+)
+"""How servers say so."""
+_FENCED: Final = re.compile(r"\A```[a-z]*\s*\n(.*)\n```\Z", re.DOTALL)
+
+
+def takes_schema(model: Model) -> bool:
+    """Whether the model's provider enforces a JSON schema, as far as is known."""
+    known = bool(cast("dict[str, Any]", model.profile).get("supports_json_schema_output", False))
+    return known and JSON_SCHEMA not in learned.about(model).refused_settings
+
+
+def parameters(wanted: ToolDefinition) -> ModelRequestParameters:
+    """The parameters of a request whose answer has to be an object of that shape."""
+    shape = OutputObjectDefinition(
+        json_schema=wanted.parameters_json_schema, name=wanted.name, description=wanted.description
+    )
+    return ModelRequestParameters(output_mode="native", output_object=shape, allow_text_output=False)
+
+
+def as_call(response: ModelResponse, wanted: ToolDefinition) -> ModelResponse:
+    """The response with the object in its text as a call of the tool, where it has no call and the text is one."""
+    if any(isinstance(part, ToolCallPart) for part in response.parts):
+        return response
+    text = "".join(part.content for part in response.parts if isinstance(part, TextPart)).strip()
+    found = object_in(text)
+    if found is None:
+        return response
+    others: list[ModelResponsePart] = [part for part in response.parts if not isinstance(part, TextPart)]
+    return replace(response, parts=[*others, ToolCallPart(wanted.name, json.dumps(found, ensure_ascii=False))])
+
+
+def object_in(text: str) -> dict[str, Any] | None:
+    """The JSON object that a text is, as it is or in a code fence."""
+    fenced = _FENCED.match(text)
+    try:
+        found: object = json.loads(fenced[1] if fenced is not None else text)
+    except ValueError:
+        return None
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else None

@@ -1,0 +1,173 @@
+"""Cycles of agents whose model is behind a server on loopback that does what real servers do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from denizen.spaces.directory import Entity, Space
+from denizen.storage.database import Tx, statement
+from denizen.storage.schema import ledger
+from tests.models.loopback import Failure, Loopback, loopback
+from tests.world import JumpingClock, World, open_world
+
+SENDS: dict[str, Any] = {"text": "", "tool": "send_message", "arguments": json.dumps({"text": "Tea is ready."})}
+ENDS: dict[str, Any] = {"text": "Told Noor about the tea.", "tool": None}
+
+
+@pytest.fixture
+async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Loopback]:
+    async with loopback() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        monkeypatch.setenv("OPENAI_API_KEY", "key-of-loopback")
+        yield server
+
+
+@pytest.fixture
+async def jumping(ready_sqlite_url: str) -> AsyncIterator[World]:
+    """A world whose clock does not wait between attempts."""
+    async with open_world(ready_sqlite_url, clock=JumpingClock()) as world:
+        yield world
+
+
+async def kitchen(world: World, **options: Any) -> tuple[Entity, Space]:
+    noor = await world.person("Noor")
+    ada = await world.denizen.create_agent("Ada", model="openai-chat:local-model", **options)
+    return noor, await world.space("Kitchen", noor, ada)
+
+
+def _used(tx: Tx) -> list[tuple[str | None, int, int]]:
+    read = select(ledger.c.detail, ledger.c.input_tokens, ledger.c.output_tokens).order_by(ledger.c.number)
+    return [(row[0], row[1], row[2]) for row in tx.all(statement(read))]
+
+
+def last_message(server: Loopback, request: int) -> str:
+    return str(server.received[request].body["messages"][-1]["content"])
+
+
+async def test_a_stream_that_broke_off_is_asked_again_and_both_attempts_are_paid(
+    jumping: World, server: Loopback
+) -> None:
+    world = jumping
+    noor, space = await kitchen(world)
+    server.turns = [{**SENDS, "ends": False}, SENDS, ENDS]
+    await world.say(noor, "Tea?", space)
+    await world.run()
+    assert await world.denizen.transcript(space) == ["Noor: Tea?", "Ada: Tea is ready."]
+    assert len(server.received) == 3
+    (broken, read, written), *whole = await world.denizen.db.read(_used)
+    assert (broken, whole) == ("broken off", [(None, 20, 7), (None, 20, 7)])
+    assert read > 0
+    assert written > 0
+
+
+async def test_an_answer_that_was_cut_off_is_told_so_and_written_again(jumping: World, server: Loopback) -> None:
+    world = jumping
+    noor, space = await kitchen(world)
+    server.turns = [{"text": "Well, tea is a plant that", "tool": None, "finish": "length"}, SENDS, ENDS]
+    await world.say(noor, "Tea?", space)
+    await world.run()
+    assert await world.denizen.transcript(space) == ["Noor: Tea?", "Ada: Tea is ready."]
+    assert "reached its limit of 8,192 tokens" in last_message(server, 1)
+
+
+async def test_a_call_that_was_cut_off_is_told_so(jumping: World, server: Loopback) -> None:
+    world = jumping
+    noor, space = await kitchen(world)
+    half = {"text": "", "tool": "send_message", "arguments": '{"text": "Tea is', "finish": "length"}
+    server.turns = [half, SENDS, ENDS]
+    await world.say(noor, "Tea?", space)
+    await world.run()
+    assert await world.denizen.transcript(space) == ["Noor: Tea?", "Ada: Tea is ready."]
+    assert "reached its limit of tokens in the middle of this call" in last_message(server, 1)
+
+
+async def test_a_model_that_is_always_cut_off_is_not_asked_for_ever(jumping: World, server: Loopback) -> None:
+    world = jumping
+    noor, space = await kitchen(world)
+    server.text, server.tool, server.finish = "Tea is a plant that", None, "length"
+    await world.say(noor, "Tea?", space)
+    await world.run()
+    assert len(server.received) <= 5
+
+
+async def test_a_refusal_of_a_filter_is_told_to_the_person(jumping: World, server: Loopback) -> None:
+    world = jumping
+    noor, space = await kitchen(world)
+    server.text, server.tool, server.finish = "Well,", None, "content_filter"
+    await world.say(noor, "Tea?", space)
+    await world.run()
+    [status] = await world.denizen.statuses(space)
+    assert "refused" in status.text
+
+
+async def test_a_server_that_loads_its_model_is_asked_until_it_has(jumping: World, server: Loopback) -> None:
+    world, asked = jumping, list[int]()
+    noor, space = await kitchen(world)
+
+    def judge(_body: dict[str, Any]) -> Failure | None:
+        asked.append(1)
+        loading = {"error": {"message": "Loading model", "code": 503, "type": "unavailable_error"}}
+        return Failure(503, body=loading) if len(asked) < 12 else None
+
+    server.judge = judge
+    server.turns = [{}] * 11 + [SENDS, ENDS]
+    await world.say(noor, "Tea?", space)
+    await world.run()
+    assert await world.denizen.transcript(space) == ["Noor: Tea?", "Ada: Tea is ready."]
+
+
+def small(context_tokens: int, body_of_error: Callable[[int], dict[str, Any]]) -> Callable[..., Failure | None]:
+    """A server that refuses what does not fit its context: the request and the room that it asks for."""
+
+    def judge(body: dict[str, Any]) -> Failure | None:
+        size = len(json.dumps(body["messages"])) + len(json.dumps(body.get("tools", [])))
+        needed = size // 4 + body["max_tokens"]
+        return Failure(400, body=body_of_error(needed)) if needed > context_tokens else None
+
+    return judge
+
+
+def of_vllm(needed: int) -> dict[str, Any]:
+    said = f"This model's maximum context length is 4096 tokens. However, you requested {needed} tokens."
+    return {"object": "error", "message": said, "type": "BadRequestError", "code": 400}
+
+
+def of_llama_cpp(needed: int) -> dict[str, Any]:
+    error = {"code": 400, "message": "the request exceeds the available context size", "n_prompt_tokens": needed}
+    return {"error": {**error, "type": "exceed_context_size_error", "n_ctx": 4096}}
+
+
+def without_a_number(_needed: int) -> dict[str, Any]:
+    return {"error": {"message": "The prompt is too long for this model.", "type": "invalid_request_error"}}
+
+
+@pytest.mark.parametrize("error", [of_vllm, of_llama_cpp, without_a_number])
+async def test_a_server_of_4096_tokens_answers_every_turn(
+    jumping: World, server: Loopback, error: Callable[[int], dict[str, Any]]
+) -> None:
+    """It answered seven turns and then never again."""
+    world = jumping
+    noor, space = await kitchen(world)
+    judge = small(4_096, error)
+
+    def next_turn(body: dict[str, Any]) -> Failure | None:
+        if (failure := judge(body)) is None:
+            done = body["messages"][-1]["role"] == "tool"
+            server.text, server.tool, server.arguments = (ENDS if done else SENDS).get("text", ""), None, ""
+            if not done:
+                server.tool, server.arguments = "send_message", SENDS["arguments"]
+        return failure
+
+    server.judge = next_turn
+    for number in range(20):
+        await world.say(noor, f"Question {number}: {'what about the tea ' * 8}?", space)
+        await world.run()
+    said = await world.denizen.transcript(space)
+    assert sum(line == "Ada: Tea is ready." for line in said) == 20
+    refused = [each for each in server.received if judge(each.body) is not None]
+    assert len(refused) <= 6, "what was learned is remembered"
