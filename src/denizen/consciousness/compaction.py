@@ -102,7 +102,8 @@ def compact(tx: Tx, lease: Lease, mind: Crowded) -> Compacted | Unfinished:
     assert row is not None
     count, window_from, news = row
     seen = selfhood.surroundings(tx, lease.agent_id)
-    text = selfhood.render(mind.identity, seen, characters=selfhood.list_characters(mind.budget.inbox))
+    characters = selfhood.list_characters(mind.budget.inbox)
+    text = selfhood.render(mind.identity, seen, characters=characters, compacted=True)
     room = _room(mind.budget, mind.correction, text, mind.tool_tokens)
     shape, rolled_characters = _shape(mind, room)
     target = int(room * mind.window.target_share) - _most_tokens(shape, count) - rolled_characters // 4

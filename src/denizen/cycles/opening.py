@@ -172,7 +172,8 @@ def _renew_self(tx: Tx, waking: Waking, news: int) -> Era | None:
     """Render the self anew. If it reads as before, the old era goes on: its prefix may still be cached."""
     agent_id, era = waking.identity.entity.id, waking.era
     seen = selfhood.surroundings(tx, agent_id)
-    text = selfhood.render(waking.identity, seen, characters=selfhood.list_characters(waking.inbox_tokens))
+    characters = selfhood.list_characters(waking.inbox_tokens)
+    text = selfhood.render(waking.identity, seen, characters=characters, compacted=era.layers is not None)
     new = era if text == era.text else replace(era, number=era.number + 1, text=text)
     if new is not era:
         eras.store(tx, agent_id, new)
