@@ -233,7 +233,7 @@ class Measuring(ScriptedModel):
 async def test_where_a_provider_counts_more_the_layers_give_way_to_the_present_and_come_back_smaller(world: World):
     """Also then every request can be built again."""
     model = Measuring()
-    tokens = TOOLS + 9_000
+    tokens = TOOLS + 6_500
     life = await a_life(world, [], model, max_tokens=tokens, layer_share=0.25)
     async with world.denizen.living():
         await life.hear(*questions(50))

@@ -48,7 +48,6 @@ async def test_the_self_says_who_where_and_how(world: World):
                 "self: IDENTITY:\n"
                 '  name: "Ada"\n'
                 "  handle: @ada\n"
-                "  entityId: <Ada>\n"
                 "\n"
                 "YOUR ROLE:\n"
                 "You cook for everyone.\n"

@@ -47,12 +47,23 @@ async def test_the_first_request_of_an_agent(small_world: World) -> None:
     check("agent", await request(world, ada, 0))
 
 
+async def test_the_first_request_of_an_agent_with_a_small_model(small_world: World) -> None:
+    world = small_world
+    noor = await world.person("Noor")
+    ada = await world.agent("Ada", reply("I cook."), instructions="You cook for everyone.", profile="small")
+    hall = await world.space("Hall", noor, ada)
+    await world.say(noor, "What do you do?", hall)
+    await world.run()
+    tools = [f"{each.name}: {each.description}" for each in world.model(ada).infos[0].definitions]
+    check("small", [*await request(world, ada, 0), "\n".join(tools)])
+
+
 async def test_a_request_of_an_agent_that_plans_remembers_and_is_told_of_changes(small_world: World) -> None:
     world = small_world
     noor, bert = await world.person("Noor"), await world.person("Bert")
     made: list[Any] = [
         call("set_timer", after="2 minutes", reason="Ask Noor\nabout the soup."),
-        call("set_goals", goals=[{"text": "Learn to bake."}]),
+        call("set_goals", text="Learn to bake."),
         call("set_memories", memories=[{"key": "salt", "text": "Noor eats no salt."}]),
         reply("I will."),
         "Planned.",

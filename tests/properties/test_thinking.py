@@ -210,6 +210,7 @@ async def play(url: str, makes: Sequence[Make], moments: Sequence[Moment]) -> No
                 handle=f"agent{number}",
                 model=model,
                 tools=["look", "stumble"],
+                profile="normal",
                 cycle={"max_steps": make.max_steps, "silent_reply": make.silent_reply},
                 window={
                     "max_tokens": make.max_tokens,

@@ -18,6 +18,7 @@ from denizen.agents.registry import Agent
 from denizen.agents.restrictions import DefinitionPolicy, may_be_sent, not_allowed_here, sendings
 from denizen.bus.port import Bus
 from denizen.clock import Clock
+from denizen.consciousness.settings import profile_for
 from denizen.consciousness.window import Budget, budget
 from denizen.cycles import organization
 from denizen.cycles.budgets import Allowance, allowance
@@ -43,7 +44,7 @@ from denizen.telemetry.telemetry import OFF, Telemetry
 from denizen.tools.asking import ask_tool
 from denizen.tools.errands import Errands
 from denizen.tools.outside import Outside
-from denizen.tools.prebuilt import PREBUILT
+from denizen.tools.prebuilt import PREBUILT, small_tools
 from denizen.tools.recalling import recall_tool
 from denizen.tools.references import for_host
 from denizen.tools.settings import ClientTool, McpServer
@@ -83,13 +84,20 @@ class Equipment:
         definition = agent.definition
         models, sieve, limits = await self.check(agent)
         model_name = self._named(definition.model)
+        recalling, custom = recall_tool(self.db, self.embedder), await self._custom_tools(agent)
+        # Whichever of its models it comes to, the request fits.
+        context = min(
+            (each.context_window for each in models.values() if each.context_window is not None), default=None
+        )
         faculties = Faculties(
             db=self.db,
             bus=self.bus,
             clock=self.clock,
             model=models[model_name],
             model_name=model_name,
-            toolbox=Toolbox([*PREBUILT, recall_tool(self.db, self.embedder), *await self._custom_tools(agent)]),
+            toolbox=Toolbox([*PREBUILT, recalling, *custom]),
+            small_toolbox=Toolbox([*small_tools(recalling), *custom]),
+            profile=profile_for(definition.profile, context),
             settings=definition.cycle,
             prices=self.prices,
             errands=self.errands,
@@ -107,9 +115,7 @@ class Equipment:
             profiling=lambda: self._profiling(agent),
             reflects=agent.reflects,
         )
-        # Whichever of its models it comes to, the request fits.
-        contexts = [each.context_window for each in models.values() if each.context_window is not None]
-        return faculties, budget(definition.window, min(contexts, default=None))
+        return faculties, budget(definition.window, context)
 
     async def check(self, agent: Agent) -> tuple[dict[str, Model], Sieve | None, Allowance | None]:
         """The models, the triage and the limits of this agent. Raises where something is missing, as far as that is

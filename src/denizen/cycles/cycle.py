@@ -27,7 +27,8 @@ from denizen.consciousness import log, privacy
 from denizen.consciousness.compaction import FULL
 from denizen.consciousness.log import Entry
 from denizen.consciousness.mind import Mind
-from denizen.consciousness.summary import Effect, derived_summary, last_words
+from denizen.consciousness.settings import Profile
+from denizen.consciousness.summary import Effect, derived_summary, exchange_summary, last_words
 from denizen.consciousness.window import result_characters
 from denizen.cycles import alerts, answering, awareness, budgets, calling, ending
 from denizen.cycles.answering import LAST_STEP, LAST_STEP_TOKENS, Outgoing, Waiting, Why, Words
@@ -58,6 +59,7 @@ from denizen.errors import (
 )
 from denizen.ids import CallId
 from denizen.inbox.delivery import DEAD_AFTER
+from denizen.inbox.format import sender_name
 from denizen.memory.reminding import Reminder
 from denizen.models import caching, forcing, request
 from denizen.models.embedders import Embedder
@@ -104,6 +106,10 @@ class Faculties:
     model: Model
     model_name: str
     toolbox: Toolbox
+    """What it has in the normal profile; while it thinks, in the profile of its era."""
+    small_toolbox: Toolbox
+    profile: Profile
+    """The one that its next era has."""
     settings: CycleSettings
     prices: Mapping[str, Price]
     errands: Errands
@@ -133,6 +139,11 @@ class Faculties:
     reflects: bool = False
     """Whether its cycles are reflected on."""
 
+    @property
+    def toolboxes(self) -> Mapping[Profile, Toolbox]:
+        """What it has in each profile."""
+        return {"normal": self.toolbox, "small": self.small_toolbox}
+
 
 async def think(
     faculties: Faculties, mind: Mind, cycle: OpenCycle, arrived: Callable[[], bool] = lambda: True
@@ -141,6 +152,7 @@ async def think(
 
     `arrived` says whether there may be something new in the inbox, so that it need not be looked at before each step.
     """
+    faculties = replace(faculties, toolbox=faculties.toolboxes[mind.era.profile])
     content = faculties.telemetry.content
     if content:
         # Whoever reads traces is in no space: of an agent that knows private things they are told numbers only.
@@ -239,6 +251,8 @@ class _Thinking:
             if calls:
                 if await self._carry_out(self._new_step(response, calls, speaker), speaker) == "paused":
                     return Paused()
+                if await self._is_small_and_done(calls):
+                    return await self._end("answered", summary=self._exchange())
             elif (outcome := await self._finish(response)) is not None:
                 return outcome
             self._spare_layers()
@@ -728,6 +742,26 @@ class _Thinking:
         note = answering.reminder(entry.seq + 1, self._cycle.id, move.remind, offers=move.offers)
         await self._remind(response, (entry, note), move.deliver)
         return None
+
+    async def _is_small_and_done(self, calls: Sequence[ToolCallPart]) -> bool:
+        """Whether a small model has answered everyone who waits: it is not asked for a summary of that."""
+        if self._mind.era.profile != "small" or not self._awaited:
+            return False
+        if any(call.tool_name != SEND_MESSAGE for call in calls):
+            return False
+        agent_id, cycle = self._mind.lease.agent_id, self._cycle
+        return not await self._with.db.read(answering.unanswered_here, agent_id, cycle.id, cycle.events)
+
+    def _exchange(self) -> str:
+        """What was said to whom, in place of a summary."""
+        calls = [call for entry in self._mind.present for call in calls_of(entry.message)]
+        sent = [
+            str(call.args_as_dict(raise_if_invalid=False).get("text", ""))
+            for call in calls
+            if call.tool_name == SEND_MESSAGE
+        ]
+        heard = [(sender_name(event), event.text) for event in self._cycle.events if event.sender_name]
+        return exchange_summary(heard, sent)
 
     async def _unanswered(self) -> list[Waiting]:
         """Where somebody waits to whom this cycle has said nothing, if that is to be made up for."""

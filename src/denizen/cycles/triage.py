@@ -8,6 +8,7 @@ to have answered: a skip without a thought would leave them without an answer.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Self
@@ -269,9 +270,15 @@ _TOOLS: Final = (
 )
 
 
+_PLAIN_SKIP: Final = re.compile(r"\W*skip\W*|\W*skip\s*[:(,—–-]\s*(?P<reason>\w[^\n]*)", re.IGNORECASE)
+"""A model that writes `skip`, or `Skip: not for Ada`, instead of calling it."""
+
+
 def _reason(response: ModelResponse) -> str | None:
     """Why to skip, if that and nothing else was answered."""
     calls = calls_of(response)
+    if not calls and (plain := _PLAIN_SKIP.fullmatch((response.text or "").strip())) is not None:
+        return one_line(plain["reason"] or "not for this agent")[:_REASON_CHARACTERS]
     if not calls or any(call.tool_name != "skip" for call in calls):
         return None
     said = calls[0].args_as_dict(raise_if_invalid=False).get("reason")

@@ -296,7 +296,7 @@ def next_few(tx: Tx, agent_id: AgentId) -> list[str]:
     """The next plans and timers with their times, a few words each, for the head of the inbox message."""
     rows = tx.all(_next, agent_id=agent_id, limit=_NEXT_SHOWN + 1)
     lines = [_in_short(plan_of(row)) for row in rows[:_NEXT_SHOWN]]
-    return [*lines, "and more: call get_plans"] if len(rows) > _NEXT_SHOWN else lines
+    return [*lines, 'and more: read_entry("plans")'] if len(rows) > _NEXT_SHOWN else lines
 
 
 def _in_short(plan: Plan) -> str:

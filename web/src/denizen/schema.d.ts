@@ -4091,6 +4091,12 @@ export interface components {
              */
             private_guard: components["schemas"]["GuardSettings"];
             /**
+             * Profile
+             * @default auto
+             * @enum {string}
+             */
+            profile: "auto" | "normal" | "small";
+            /**
              * @default {
              *       "enabled": true,
              *       "mode": "",
