@@ -26,6 +26,7 @@ from denizen.cycles.answering import Outgoing
 from denizen.cycles.ledger import NOTHING, Charge
 from denizen.cycles.phases import FREE, Phase
 from denizen.cycles.records import OpenCycle, calls_of
+from denizen.cycles.written_calls import are_written
 from denizen.errors import DenizenError, InvalidInput, NotAMember, NotFound
 from denizen.ids import AgentId, CallId, CycleId, MessageId, SpaceId, new_id
 from denizen.storage.database import Tx, statement, storable
@@ -67,6 +68,11 @@ class Step:
     """The calls that people were asked to answer, by position."""
     shown: Shown = hops.NOTHING
     """What the request held beside the events of the cycle, where something is to be sent."""
+
+    @property
+    def written_as_text(self) -> bool:
+        """Whether the model wrote its calls as text: it may have copied them."""
+        return are_written(self.response.message)
 
 
 @dataclass(frozen=True, slots=True)

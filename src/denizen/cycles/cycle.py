@@ -31,7 +31,7 @@ from denizen.consciousness.settings import Profile
 from denizen.consciousness.summary import Effect, derived_summary, exchange_summary, last_words
 from denizen.consciousness.window import result_characters
 from denizen.cycles import alerts, answering, awareness, budgets, calling, ending
-from denizen.cycles.answering import LAST_STEP, LAST_STEP_TOKENS, Outgoing, Waiting, Why, Words
+from denizen.cycles.answering import LAST_STEP, LAST_STEP_TOKENS, Outgoing, SilentReply, Waiting, Why, Words
 from denizen.cycles.budgets import Allowance, Amount, Refusal
 from denizen.cycles.calling import Finished, Progress, Step
 from denizen.cycles.ending import Ending
@@ -48,6 +48,7 @@ from denizen.cycles.stopping import BUILT_IN, Spent, Stop, stop_reason
 from denizen.cycles.triage import Sieve
 from denizen.cycles.troubles import Trouble, classify
 from denizen.cycles.watching import Watch
+from denizen.cycles.written_calls import with_written_calls
 from denizen.errors import (
     InvalidInput,
     LeaseLost,
@@ -430,6 +431,10 @@ class _Thinking:
                     response = await self._ask_once(speaker, attempt)
             except ModelError as error:
                 speaker.abort("error")
+                if self._can_do_without_tools(error):
+                    log_line.info("model cannot use tools", agent=self._mind.lease.agent_id, model=self._model_name)
+                    self._mind.toolless = True
+                    continue
                 delay = request.retry_delay(error, attempt, key=self._mind.lease.agent_id)
                 if delay is None:
                     raise
@@ -442,7 +447,19 @@ class _Thinking:
                 speaker.abort("interrupted")
                 raise
             else:
-                return response, speaker
+                return self._with_written_calls(response), speaker
+
+    def _can_do_without_tools(self, error: ModelError) -> bool:
+        """Whether the model refuses tools as such: then it is asked without them, and text is its answer."""
+        said = str(error).lower()
+        about_tools = isinstance(error, ModelUnsuitable) and "tool" in said and "tool_choice" not in said
+        return about_tools and not self._mind.toolless and not self._in_last_step
+
+    def _with_written_calls(self, response: ModelResponse) -> ModelResponse:
+        """The response, with calls that the model wrote as text because it knows no other way."""
+        offered = self._only if self._only is not None else self._with.toolbox.by_name
+        past = (*self._mind.past, *self._mind.present)
+        return with_written_calls(response, offered, past, self._mind.era.layers)
 
     async def _show_trouble(self, error: ModelError, retry_in: float) -> None:
         """Whoever waits sees that the model has trouble, and when it is asked again."""
@@ -470,10 +487,9 @@ class _Thinking:
         )
 
     async def _ask_once(self, speaker: Speaker, attempt: int) -> ModelResponse:
-        phase, settings = self._phase, self._settings()
-        tools = self._with.toolbox.definitions
-        if phase.strict:
-            tools = tuple(each for each in tools if phase.allows(each.name))
+        settings = self._settings()
+        only = self._only
+        tools = tuple(each for each in self._with.toolbox.definitions if only is None or each.name in only)
         # Kept by the provider: what is past and what has woken the agent; and all of it, for the next step.
         woken_at, last = len(self._mind.prompt) - len(self._mind.present), len(self._mind.prompt) - 1
         prompt = caching.marked(self._model, self._mind.prompt, (woken_at, last))
@@ -499,8 +515,17 @@ class _Thinking:
         self._learn_size(response)
         return response
 
+    @property
+    def _only(self) -> list[str] | None:
+        """The tools that are sent, where they are not all of them."""
+        if self._mind.toolless:
+            return []
+        return [tool for tool in self._with.toolbox.by_name if self._phase.allows(tool)] if self._phase.strict else None
+
     def _settings(self) -> ModelSettings:
         settings = ModelSettings(max_tokens=self._mind.budget.output)
+        if self._mind.toolless:
+            return cast(ModelSettings, {**settings, **caching.settings(self._model, self._mind.lease.agent_id)})
         if self._phase.tool_choice != "auto":
             settings["tool_choice"] = self._phase.tool_choice
         forced = forcing.settings(self._model, SEND_MESSAGE) if self._in_last_step else {}
@@ -534,8 +559,8 @@ class _Thinking:
             "settings": {"tool_choice": "auto", **self._settings()},
             "budget": self._mind.budget.request,
         }
-        if self._phase.strict:
-            made_of["only"] = [tool for tool in self._with.toolbox.by_name if self._phase.allows(tool)]
+        if self._only is not None:
+            made_of["only"] = self._only
         if self._preview is not None:
             made_of["preview"] = self._preview
             made_of[hops.PREVIEWED] = self._previewed
@@ -734,7 +759,7 @@ class _Thinking:
         """End with the model's last words; None if instead it was reminded that somebody waits without an answer."""
         entry, text = self._response_entry(response), (response.text or "").strip()
         waiting, reminded = await self._unanswered(), answering.reminders(self._mind.present)
-        silent_reply = self._with.settings.silent_reply
+        silent_reply = self._silent_reply
         move = answering.next_move(silent_reply, self._cycle.events, waiting, reminded, text, self._steps)
         if move.remind is None:
             sending = answering.outgoing(move.deliver)
@@ -742,6 +767,13 @@ class _Thinking:
         note = answering.reminder(entry.seq + 1, self._cycle.id, move.remind, offers=move.offers)
         await self._remind(response, (entry, note), move.deliver)
         return None
+
+    @property
+    def _silent_reply(self) -> SilentReply:
+        """What happens to text without a call. Of a small model, or one without tools, it is the answer."""
+        wanted = self._with.settings.silent_reply
+        plain = self._mind.toolless or self._mind.era.profile == "small"
+        return "deliver" if wanted == "nudge" and plain else wanted
 
     async def _is_small_and_done(self, calls: Sequence[ToolCallPart]) -> bool:
         """Whether a small model has answered everyone who waits: it is not asked for a summary of that."""

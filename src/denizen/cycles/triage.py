@@ -29,6 +29,7 @@ from denizen.cycles.budgets import Allowance, Amount
 from denizen.cycles.conditions import Condition, holds
 from denizen.cycles.ledger import NOTHING, Charge
 from denizen.cycles.records import calls_of, open_cycle_id
+from denizen.cycles.written_calls import with_written_calls
 from denizen.errors import LeaseLost, StorageError
 from denizen.ids import AgentId, CycleId, new_id
 from denizen.inbox import delivery, parking
@@ -270,15 +271,16 @@ _TOOLS: Final = (
 )
 
 
-_PLAIN_SKIP: Final = re.compile(r"\W*skip\W*|\W*skip\s*[:(,—–-]\s*(?P<reason>\w[^\n]*)", re.IGNORECASE)
+_PLAIN_SKIP: Final = re.compile(r"\W*skip\W*|\W*skip\s*[:,—–-]\s*(?P<reason>\w[^\n]*)", re.IGNORECASE)
 """A model that writes `skip`, or `Skip: not for Ada`, instead of calling it."""
 
 
 def _reason(response: ModelResponse) -> str | None:
     """Why to skip, if that and nothing else was answered."""
-    calls = calls_of(response)
-    if not calls and (plain := _PLAIN_SKIP.fullmatch((response.text or "").strip())) is not None:
+    text = (response.text or "").strip()
+    if not calls_of(response) and (plain := _PLAIN_SKIP.fullmatch(text)) is not None:
         return one_line(plain["reason"] or "not for this agent")[:_REASON_CHARACTERS]
+    calls = calls_of(with_written_calls(response, {each.name for each in _TOOLS}, ()))
     if not calls or any(call.tool_name != "skip" for call in calls):
         return None
     said = calls[0].args_as_dict(raise_if_invalid=False).get("reason")
