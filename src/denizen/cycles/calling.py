@@ -7,8 +7,9 @@ done, which were about to be made, and which have not begun.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import Any, Final, Literal
 from uuid import UUID, uuid5
 
@@ -31,11 +32,12 @@ from denizen.errors import DenizenError, InvalidInput, NotAMember, NotFound
 from denizen.ids import AgentId, CallId, CycleId, MessageId, SpaceId, new_id
 from denizen.storage.database import Tx, statement, storable
 from denizen.storage.schema import cycles
-from denizen.tools import calls, effects, guard, hops
+from denizen.tools import calls, effects, generous, guard, hops
 from denizen.tools.calls import Mode, New
 from denizen.tools.effects import EffectRecord
 from denizen.tools.errands import LATE_SECONDS
 from denizen.tools.hops import Shown, hop_of_plan
+from denizen.tools.prebuilt import MERGED
 from denizen.tools.tool import AskTool, Done, Hand, OutsideTool, OwnTool, Tool, Toolbox
 
 ANSWER_SECONDS: Final = 7 * 86_400
@@ -298,14 +300,15 @@ class _Desk:
 
     def complete(self, position: int, outcome: Finished) -> None:
         """An outside call has come back, or its time is over."""
-        capped = self._cap(outcome.result)
+        call = self._step.calls[position]
+        capped = self._cap(generous.noted(self._tools.get(call.tool_name), call.args, outcome.result))
         effects.complete(self._tx, self._cycle.id, self._step.number, position, capped)
         self._keep(position, "done", True, capped)
         if outcome.late:
             new = replace(self._new_call(position, "late", seconds=LATE_SECONDS), runner=self._lease.holder)
             self.errands[position] = calls.run_on(self._tx, self._agent_id, new)
             return
-        tool = self._tools.get(self._step.calls[position].tool_name)
+        tool = self._tools.get(call.tool_name)
         if isinstance(tool, OutsideTool) and (tool.visible or tool.mode == "async"):
             self._show_result(position, outcome, capped)
 
@@ -353,7 +356,7 @@ class _Desk:
 
     def _run_own(self, tool: Tool | None, position: int, call: ToolCallPart) -> Done:
         if not isinstance(tool, OwnTool):
-            return Done(_refusal(InvalidInput(f"There is no tool {call.tool_name!r}.")))
+            return Done(_refusal(InvalidInput(_no_such_tool(call.tool_name, self._tools))))
         hand = Hand(
             self._agent_id,
             self._cycle.id,
@@ -366,7 +369,8 @@ class _Desk:
             self._step.shown,
         )
         try:
-            return tool.run(self._tx, hand, tool.check(call.args))
+            done = tool.run(self._tx, hand, generous.check(tool, call.args))
+            return replace(done, content=generous.noted(tool, call.args, done.content))
         except (InvalidInput, NotFound, NotAMember) as error:
             # Own tools refuse before they write, so the transaction is whole.
             return Done(_refusal(error))
@@ -419,14 +423,28 @@ def _pending(id: CallId) -> str:
 
 def _problem(tool: OutsideTool | AskTool, call: ToolCallPart) -> str | None:
     try:
-        tool.check(call.args)
+        generous.check(tool, call.args)
     except InvalidInput as error:
         return _refusal(error)
     return None
 
 
+def _no_such_tool(name: str, tools: Collection[str]) -> str:
+    """What the model is told that calls a tool which does not exist, so that it finds the right one."""
+    if name in MERGED:
+        return f"There is no tool {name!r} any more. Use {MERGED[name]} instead."
+    near = get_close_matches(name, tools, n=3, cutoff=0.7)
+    if near:
+        return f"There is no tool {name!r}. Did you mean {' or '.join(near)}?"
+    return f"There is no tool {name!r}. Your tools are: {', '.join(tools)}."
+
+
 def _not_now(tool: str, phase: Phase) -> str:
     return f"{tool} may not be called in this phase of the cycle. Allowed are: {', '.join(phase.tools or ())}, skip."
+
+
+REFUSED: Final = '{"success": false'
+"""What the result of a call that was refused begins with."""
 
 
 def _refusal(error: DenizenError) -> str:

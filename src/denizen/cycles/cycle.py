@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from math import ceil
 from typing import Final, Literal, cast
 
 import structlog
-from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, UserPromptPart
+from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart, UserPromptPart
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 from pydantic_core import to_json
@@ -31,9 +33,18 @@ from denizen.consciousness.settings import Profile
 from denizen.consciousness.summary import Effect, derived_summary, exchange_summary, last_words
 from denizen.consciousness.window import result_characters
 from denizen.cycles import alerts, answering, awareness, budgets, calling, ending
-from denizen.cycles.answering import LAST_STEP, LAST_STEP_TOKENS, Outgoing, SilentReply, Waiting, Why, Words
+from denizen.cycles.answering import (
+    LAST_STEP,
+    LAST_STEP_TOKENS,
+    REPEATED_FAILURE,
+    Outgoing,
+    SilentReply,
+    Waiting,
+    Why,
+    Words,
+)
 from denizen.cycles.budgets import Allowance, Amount, Refusal
-from denizen.cycles.calling import Finished, Progress, Step
+from denizen.cycles.calling import REFUSED, Finished, Progress, Step
 from denizen.cycles.ending import Ending
 from denizen.cycles.ledger import NOTHING, Charge
 from denizen.cycles.opening import event_characters
@@ -70,7 +81,7 @@ from denizen.profiles.choosing import Profiling
 from denizen.storage.database import Database
 from denizen.telemetry.telemetry import OFF, Telemetry
 from denizen.telemetry.traces import under
-from denizen.tools import guard, hops
+from denizen.tools import generous, guard, hops
 from denizen.tools.calls import UNKNOWN_OUTCOME
 from denizen.tools.effects import EffectRecord
 from denizen.tools.errands import Errands, in_words, is_being_cancelled
@@ -90,6 +101,8 @@ SMALLEST_UPDATE_TOKENS: Final = 300
 
 LONG_MESSAGE_TOKENS: Final = 500
 """Where less was said than this and the request is too large, it is so because of what the agent remembers."""
+SAME_FAILURES: Final = 3
+"""After the same call has failed so often, the cycle takes its last step."""
 SHOWN_AFTER_SECONDS: Final = 3
 """After so long of asking a model again, whoever waits is shown that there is trouble."""
 
@@ -191,6 +204,18 @@ def _may_be_about_tool_choice(error: ModelRejected) -> bool:
     return type(error) is ModelRejected or (isinstance(error, ModelUnsuitable) and "tool" in str(error).lower())
 
 
+def _fails_again_and_again(present: Sequence[Entry]) -> bool:
+    """Whether the same call has failed so often in this cycle that once more would not help."""
+    failed: Counter[tuple[str, str]] = Counter()
+    for asked, answered in pairwise(present):
+        results = answered.message.parts if answered.kind == "results" else ()
+        for call, result in zip(calls_of(asked.message), results, strict=False):
+            told = str(result.content) if isinstance(result, ToolReturnPart) else ""
+            if told.startswith((REFUSED, f"{call.tool_name} failed: ")):
+                failed[call.tool_name, call.args_as_json_str()] += 1
+    return max(failed.values(), default=0) >= SAME_FAILURES
+
+
 async def _fail(thinking: _Thinking, watch: Watch, error: BaseException) -> CycleOutcome:
     log_line.warning("cycle failed", agent=thinking.agent_id, error=repr(error))
     watch.failed(error)
@@ -276,6 +301,8 @@ class _Thinking:
             if self._history_tokens <= present:
                 raise RequestTooLarge("The model's context is too small for this agent's self, tools and inbox.")
             return None
+        if _fails_again_and_again(self._mind.present):
+            return REPEATED_FAILURE
         # A small window leaves a cycle at most half of it, so that the past is not pushed out altogether.
         allowed = min(self._with.settings.token_budget, self._history_tokens // 2)
         spent = Spent(
@@ -680,7 +707,7 @@ class _Thinking:
                 continue
             try:
                 spaces = spaces_of(self._cycle.events, self._cycle.active_space_id)
-                prepared[at] = await tool.prepare(self._mind.lease.agent_id, tool.check(call.args), spaces)
+                prepared[at] = await tool.prepare(self._mind.lease.agent_id, generous.check(tool, call.args), spaces)
             except InvalidInput:
                 continue  # the model is told when the call is carried out
         return prepared
@@ -739,7 +766,7 @@ class _Thinking:
         agent_id, cycle_id = self._mind.lease.agent_id, self._cycle.id
         occasion = Occasion(agent_id, cycle_id, step.number, at, calling.call_id(cycle_id, step, at))
         with self._watch.outside(step.calls[at], step.number) as doing:
-            doing.result = await tool.call(tool.check(step.calls[at].args), occasion)
+            doing.result = await tool.call(generous.check(tool, step.calls[at].args), occasion)
             return doing.result
 
     def _run_errands(self, step: Step, errands: Mapping[int, CallId]) -> None:

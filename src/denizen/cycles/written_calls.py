@@ -164,7 +164,7 @@ def _call(value: object) -> list[Written] | None:
     filled = [key for key in _ARGUMENTS if key in given]
     if len(named) != 1 or len(filled) > 1 or set(given) - {*named, *filled, *_BESIDES}:
         return None
-    arguments = given[filled[0]] if filled else {}
+    arguments: object = given[filled[0]] if filled else {}
     if isinstance(arguments, str):
         arguments = _object(arguments)
     return [Written(given[named[0]], cast("dict[str, Any]", arguments))] if isinstance(arguments, dict) else None

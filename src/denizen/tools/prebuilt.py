@@ -31,6 +31,19 @@ ENTER_SPACE: Final = "enter_space"
 INBOX: Final = "inbox"
 """What `read_entry` is asked for to see what waits."""
 _NEWEST: Final = 2**62
+_OWN_MESSAGES: Final = 20
+"""So many of its own messages are looked at to find one that it repeats."""
+MERGED: Final = {
+    "set_plans": "set_timer",
+    "get_plans": 'read_entry("plans")',
+    "delete_plans": "set_timer with an empty reason",
+    "get_memories": 'read_entry("memories")',
+    "delete_memories": "set_memories with an empty text",
+    "delete_goals": "set_goals with an empty text",
+    "get_my_cycles": 'read_entry("cycles")',
+    "peek_inbox": 'read_entry("inbox")',
+}
+"""What does the work of tools that earlier versions had: they stand in the past of agents, who call them again."""
 
 
 class EnterSpace(Arguments):
@@ -70,6 +83,8 @@ def send_message(tx: Tx, hand: Hand, arguments: SendMessage) -> Done:
     what = posting.draft(arguments.text)
     space_id = SpaceId(arguments.space_id) if arguments.space_id else _active(tx, hand)
     space = directory.require_member(tx, space_id, hand.agent_id)
+    if _just_said(tx, hand, space.id, what.text):
+        raise InvalidInput("You have just said this here, and nobody has spoken since: it was not sent again.")
     stopped = guard.crossing(tx, hand.agent_id, hand.cycle_id, space.id, what, hand.events, hand.remembered)
     if stopped is not None:
         return Done(stopped.told)
@@ -85,6 +100,16 @@ def send_message(tx: Tx, hand: Hand, arguments: SendMessage) -> Done:
     )
     told = _told(success=True, messageId=posted.id)
     return Done(told, changes=True, sent_to=space.name, sources=frozenset((space.id,)))
+
+
+def _just_said(tx: Tx, hand: Hand, space_id: SpaceId, text: str) -> bool:
+    """Whether this cycle has said the same there, and nobody anything since."""
+    for message in posting.messages_before(tx, space_id, posting.END, limit=_OWN_MESSAGES)[::-1]:
+        if message.author_id != hand.agent_id or message.cycle_id != hand.cycle_id:
+            return False
+        if message.text == text:
+            return True
+    return False
 
 
 def read_messages(tx: Tx, hand: Hand, arguments: ReadMessages) -> Done:
