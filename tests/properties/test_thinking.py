@@ -407,7 +407,11 @@ class World:
             step = sum(isinstance(each, ModelResponse) for each in messages[begun:])
             if step >= len(plan):
                 return "Done."
-            return [reply(names) if each == "reply" else call(each, names=names) for each in plan[step]]
+            # Each message is another: the same one again would not be posted.
+            return [
+                reply(f"{names} /{step}.{at}") if each == "reply" else call(each, names=names)
+                for at, each in enumerate(plan[step])
+            ]
 
         return decide
 
