@@ -68,7 +68,7 @@ CONFIRM: Final = ClientTool(
 )
 
 _TASK = re.compile(r"#(\d+) for (\w+) in (\w+): (\w+)")
-_COMING = re.compile(r"^Next: .*$", re.MULTILINE)
+_COMING = re.compile(r"^Your next plans: .*$", re.MULTILINE)
 """The line of an inbox message that tells which timers are still to ring."""
 _ANSWER = re.compile(r"^re #(\d+) ")
 _SPACE = re.compile(r"spaceId: ([0-9a-f-]{36})")

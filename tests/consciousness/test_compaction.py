@@ -233,7 +233,7 @@ class Measuring(ScriptedModel):
 async def test_where_a_provider_counts_more_the_layers_give_way_to_the_present_and_come_back_smaller(world: World):
     """Also then every request can be built again."""
     model = Measuring()
-    tokens = TOOLS + 9_000
+    tokens = TOOLS + 6_500
     life = await a_life(world, [], model, max_tokens=tokens, layer_share=0.25)
     async with world.denizen.living():
         await life.hear(*questions(50))
@@ -413,7 +413,7 @@ async def test_what_matters_to_the_inbox_comes_to_mind_by_itself(world: World):
     first, second = life.requests
     recalled = as_text(first[-1])
     assert recalled.startswith("[RECALLED — ")
-    assert '#1 09:00 Noor: "The word violin: it lies in the cellar."' in recalled.splitlines()
+    assert 'Cycle 1, 09:00, Noor: "The word violin: it lies in the cellar."' in recalled.splitlines()
     assert as_text(first[-2]).startswith("[INBOX")
     assert [as_text(each) for each in second[: len(first)]] == [as_text(each) for each in first]
     assert [each.kind for each in (await world.denizen.log(life.ada))[-5:]] == [

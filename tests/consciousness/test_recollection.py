@@ -155,7 +155,7 @@ async def test_what_comes_in_between_decides_who_may_hear_of_it(ready_url: str, 
         if others:
             await world.say(bert, "Hello.", hall)
         inbox = mind.budget.inbox
-        waking = Waking(mind.identity, mind.version, mind.era, inbox, TOOLBOX, mind.next_seq, found)
+        waking = Waking(mind.identity, mind.version, mind.era, inbox, {"normal": TOOLBOX}, mind.next_seq, found)
         opened = await world.denizen.db.write(open_cycle, mind.lease, waking)
         assert isinstance(opened, Opened)
         assert [each.kind for each in opened.cycle.entries] == (["inbox"] if others else ["inbox", "recalled"])

@@ -135,9 +135,9 @@ async def test_without_its_tools_a_request_is_shown_but_not_asked_again(small_wo
 
 
 async def test_the_results_of_the_last_step_are_told_though_nothing_was_said_after_them(small_world: World) -> None:
-    ada = await small_world.agent("Ada", call("peek_inbox"), cycle={"max_steps": 1})
+    ada = await small_world.agent("Ada", call("read_entry", entry="inbox"), cycle={"max_steps": 1})
     await small_world.denizen.trigger(ada, "bell")
     await small_world.run()
     (rebuilt,) = await small_world.denizen.replay(ada, 1)
     assert rebuilt.results is not None
-    assert as_text(rebuilt.results).startswith("peek_inbox → ")
+    assert as_text(rebuilt.results).startswith("read_entry → ")

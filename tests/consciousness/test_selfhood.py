@@ -48,7 +48,6 @@ async def test_the_self_says_who_where_and_how(world: World):
                 "self: IDENTITY:\n"
                 '  name: "Ada"\n'
                 "  handle: @ada\n"
-                "  entityId: <Ada>\n"
                 "\n"
                 "YOUR ROLE:\n"
                 "You cook for everyone.\n"
@@ -99,29 +98,29 @@ async def test_in_very_many_spaces_a_cycle_is_told_of_and_keeps_no_more_than_in_
     await world.denizen.db.write(_many_spaces, first.organization_id, ada.id, SPACES_SEEN)
     await world.say(noor, "Hello?", first)
     await world.run()
-    described = '"Space 0" (id: <Space 0>) — You, Noor (human, @noor)'
+    described = '"Space 0" (id: <Space 0>): You, Noor (human, @noor)'
 
     await world.denizen.db.write(_many_spaces, first.organization_id, ada.id, 2, SPACES_SEEN)
     await world.say(noor, "And now?", first)
     await world.run()
-    new = [f'New: "Space {n}" (id: ffffffff-{n:08}) — You' for n in (SPACES_SEEN + 1, SPACES_SEEN + 2)]
+    new = [f'New space: "Space {n}" (id: ffffffff-{n:08}) — You' for n in (SPACES_SEEN + 1, SPACES_SEEN + 2)]
     # Two have fallen out of sight, and that is no news. Where it is, it is told how it is there.
-    assert await world.newest_inbox(ada) == told(*new, f"Now: {described}", text="And now?", space="Space 0")
+    assert await world.newest_inbox(ada) == told(*new, f"Members of {described}", text="And now?", space="Space 0")
 
     await world.denizen.join(first, bert)
     await world.say(noor, "Who is there?", first)
     await world.run()
-    changed = f"Now: {described}, Bert (human, @bert)"
+    changed = f"Members of {described}, Bert (human, @bert)"
     assert await world.newest_inbox(ada) == told(changed, text="Who is there?", space="Space 0")
 
     await world.denizen.leave(SpaceId(f"ffffffff-{SPACES_SEEN:08}"), ada)
     await world.say(noor, "Less?", first)
     await world.run()
     gone, back = (
-        f'"Space {SPACES_SEEN}" (id: ffffffff-{SPACES_SEEN:08}) — You',
+        f'"Space {SPACES_SEEN}" (id: ffffffff-{SPACES_SEEN:08})',
         '"Space 2" (id: ffffffff-00000002) — You',
     )
-    lines = (f"New: {back}", f"You are no longer in the space {gone}")
+    lines = (f"New space: {back}", f"You are no longer in the space {gone}")
     assert await world.newest_inbox(ada) == told(*lines, text="Less?", space="Space 0")
     sizes = await world.denizen.db.read(_facts_kept, ada.id)
     assert sizes == [0, *[SPACES_SEEN + 1] * 3]
@@ -154,7 +153,7 @@ async def test_a_new_member_is_told_once_and_the_self_stays_as_it_was(world: Wor
     await world.say(noor, "two", hall)
     await world.run()
     assert await world.newest_inbox(ada) == told(
-        'Now: "Hall" (id: <Hall>) — You, Noor (human, @noor), Bert (human, @bert)', text="two"
+        'Members of "Hall" (id: <Hall>): You, Noor (human, @noor), Bert (human, @bert)', text="two"
     )
 
     await world.say(noor, "three", hall)
@@ -174,8 +173,8 @@ async def test_new_and_lost_spaces_are_told(world: World):
     await world.say(noor, "two", hall)
     await world.run()
     assert await world.newest_inbox(ada) == told(
-        'New: "Cellar" (id: <Cellar>) — You, Noor (human, @noor)',
-        'You are no longer in the space "Attic" (id: <Attic>) — You, Noor (human, @noor)',
+        'New space: "Cellar" (id: <Cellar>) — You, Noor (human, @noor)',
+        'You are no longer in the space "Attic" (id: <Attic>)',
         text="two",
     )
 
@@ -192,7 +191,7 @@ async def test_news_of_a_skipped_cycle_are_told_again(world: World):
         await world.say(noor, text, hall)
         await world.run()
 
-    line = 'Now: "Hall" (id: <Hall>) — You, Noor (human, @noor), Bert (human, @bert)'
+    line = 'Members of "Hall" (id: <Hall>): You, Noor (human, @noor), Bert (human, @bert)'
     inboxes = [(await world.named([as_text(asked[-1])]))[0] for asked in world.model(ada).requests]
     assert inboxes[2] == told(line, text="two")
     assert inboxes[3] == told(line, text="three")

@@ -117,7 +117,7 @@ async def test_no_request_of_a_long_life_is_over_the_owners_budget(world: World,
 @pytest.mark.parametrize("beside_tools", [1_500, 4_000])
 async def test_no_request_is_over_what_a_small_model_takes(world: World, beside_tools: int):
     context = (TOOLS + beside_tools) * 4 // 3
-    ada = await world.agent("Ada", model=SmallModel(answering, context))
+    ada = await world.agent("Ada", model=SmallModel(answering, context), profile="normal")
     await long_life(world, ada, 20)
     allowed = budget(WindowSettings(), context, Toolbox(PREBUILT).tokens)
     assert allowed.request + allowed.output <= context
@@ -194,7 +194,7 @@ async def test_the_window_begins_where_it_did_after_a_restart(ready_url: str):
 
 
 async def test_a_model_that_cannot_hold_even_the_self_is_an_error_that_says_so(world: World):
-    ada = await world.agent("Ada", model=SmallModel(answering, 1_000))
+    ada = await world.agent("Ada", model=SmallModel(answering, 1_000), profile="normal")
     await world.denizen.trigger(ada, "bell")
     await world.run()
     assert await world.ledger(ada) == [

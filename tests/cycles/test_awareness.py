@@ -8,10 +8,9 @@ from denizen import call, reply, scripted, skip, tool
 from tests.world import World
 
 PREVIEW = (
-    "[INBOX PREVIEW — 1 new event(s) waiting]\n"
+    "[INBOX PREVIEW — 1 new event waiting]\n"
     '  [Hall] Noor: "By the way, the deadline moved to Friday afternoon..."\n'
-    "(These will be fully processed in your next cycle."
-    " If any are urgent or change your current task, adapt accordingly.)"
+    "(You will read these in full in your next cycle. If one changes what you are doing now, adapt to it.)"
 )
 LATER = "By the way, the deadline moved to Friday afternoon, not Thursday."
 

@@ -375,7 +375,7 @@ async def test_a_cycle_under_way_ends_as_far_as_it_got(world: World):
     def look(_messages: Any, _info: Any) -> Any:
         from denizen import call
 
-        return call("get_my_cycles")
+        return call("read_entry", entry="cycles")
 
     async def look_and_spend(messages: Any, info: Any) -> Any:
         await spend(world, ada, 99_000)
@@ -700,7 +700,7 @@ async def test_from_the_second_step_on_room_is_kept_for_what_may_arrive_meanwhil
     async def decide(_messages: list[ModelMessage], info: Info) -> Turn:
         ((tokens, _),) = await kept(small_world)
         reserved.append(tokens)
-        return call("peek_inbox") if info.number < 3 else "Looked."
+        return call("read_entry", entry="inbox") if info.number < 3 else "Looked."
 
     ada = await small_world.agent(
         "Ada", model=forever(decide), budget={"tokens": 1_000_000}, cycle={"awareness": awareness}

@@ -231,7 +231,7 @@ async def test_a_cycle_that_was_cut_off_too_often_loses_nothing(small_world: Wor
         await died.wait()
         return "Unreachable."
 
-    first = reply("One moment.") if said else call("get_plans")
+    first = reply("One moment.") if said else call("read_entry", entry="plans")
     ada, noor, hall = await two_in_a_hall(world, first, die, reply("Here I am."), "Answered Noor.")
     await world.say(noor, "Hi", hall)
     async with world.denizen.living():

@@ -120,7 +120,7 @@ async def a_thought(world: World, *, opened: bool) -> tuple[Lease, Thought]:
     who, version, window = Identity(ada.entity, "", ada.definition.zone), ada.version, ada.definition.window
     room = budget(window, None)
     loaded = await world.denizen.db.read(mind.load, lease, who, version, window, room, None)
-    waking = Waking(who, version, loaded.era, room.inbox, TOOLBOX, loaded.next_seq)
+    waking = Waking(who, version, loaded.era, room.inbox, {"normal": TOOLBOX}, loaded.next_seq)
     begun = await world.denizen.db.write(opening.open_cycle, lease, waking) if opened else None
     await world.say(noor, "Fire!", kitchen, urgent=True)
     cycle = begun.cycle if isinstance(begun, Opened) else None

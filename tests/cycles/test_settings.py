@@ -20,7 +20,7 @@ LIMITS: list[tuple[type[BaseModel], str, Any, Any]] = [
     (CycleSettings, "max_dollars", "0.000001", 0),
     (CycleSettings, "alert_dollars", "0.000001", 0),
     (CycleSettings, "max_seconds", 0.001, 0),
-    (WindowSettings, "max_tokens", 3_000, 2_999),
+    (WindowSettings, "max_tokens", 2_000, 1_999),
     (WindowSettings, "target_share", 0.11, 0.1),
     (WindowSettings, "target_share", 0.94, 0.95),
     (WindowSettings, "min_recent_cycles", 1, 0),

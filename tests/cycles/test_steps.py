@@ -12,6 +12,7 @@ from pydantic_ai.messages import ModelMessage
 from denizen import call, forever, reply, scripted, think, tool
 from denizen.cycles.settings import CycleSettings
 from denizen.models.scripted import Call, Info, Turn
+from denizen.tools.prebuilt import PREBUILT
 from tests.world import World, as_text
 
 
@@ -139,27 +140,34 @@ async def test_wrong_calls_are_answered_so_that_the_model_can_correct_itself(wor
 
     refusal = '{{"success": false, "error": "invalid_input", "message": "{}"}}'
 
+    names = [*(each.name for each in PREBUILT), "add"]
+
     def wrong(name: str, problem: str) -> str:
         return f"{name} → " + refusal.format(f"{name} was not called, because its arguments are wrong: {problem}.")
 
     assert await results(world, ada) == [
-        "fly → " + refusal.format("There is no tool 'fly'."),
+        "fly → " + refusal.format(f"There is no tool 'fly'. Your tools are: {', '.join(names)}."),
         wrong("send_message", "arguments: Invalid JSON: EOF while parsing a string at line 1 column 20"),
         wrong("send_message", "arguments: Input should be an object"),
         wrong("send_message", "text: Field required"),
-        wrong("send_message", "loudly: Extra inputs are not permitted"),
+        (
+            'send_message → {"success":true,"messageId":"<Hall 2>",'
+            '"note":"Left out, because send_message has no such argument: loudly"}'
+        ),
         "send_message → " + refusal.format("A message needs some text."),
         wrong("enter_space", "space_id: Input should be a valid string"),
         wrong("read_messages", "limit: Input should be less than or equal to 100"),
         wrong("add", "a: Input should be a valid integer, unable to parse string as an integer"),
         wrong("add", "arguments: Invalid JSON: EOF while parsing an object at line 1 column 7"),
-        wrong("add", "c: Extra inputs are not permitted"),
+        "add → 1",
+        "[Left out, because add has no such argument: c]",
         "add → 3",
-        'read_messages → [Space "Hall" | spaceId: <Hall>] Messages 1 to 1:',
+        'read_messages → [Space "Hall" | spaceId: <Hall>] Messages 1 to 2:',
         '1. 2026-01-05 09:00 Noor (human): "Try"',
-        'send_message → {"success":true,"messageId":"<Hall 2>"}',
+        '2. 2026-01-05 09:00 You: "Hi"',
+        'send_message → {"success":true,"messageId":"<Hall 3>"}',
     ]
-    assert await world.transcript(hall) == ["Noor: Try", "Ada: Sorted it out."]
+    assert await world.transcript(hall) == ["Noor: Try", "Ada: Hi", "Ada: Sorted it out."]
 
 
 async def test_independent_tools_run_together_and_others_in_order(world: World):
@@ -414,14 +422,18 @@ async def test_thinking_and_text_beside_calls_are_kept_as_they_were(world: World
 async def test_numbers_that_no_database_takes_are_numbers_all_the_same(world: World):
     """They failed the cycle, and in the end killed the event."""
     huge = 10**30
-    calls = [call("read_messages", before=huge), call("read_messages", after=huge), call("get_my_cycles", before=huge)]
+    calls = [
+        call("read_messages", before=huge),
+        call("read_messages", after=huge),
+        call("read_entry", entry=f"cycles:{huge}"),
+    ]
     ada, noor, hall = await in_a_hall(world, calls, reply("Nothing new."), "Looked around.")
     await world.say(noor, "Look far", hall)
     await world.run()
-    whole, nothing, cycles = re.split(r"\n(?=read_messages|get_my_cycles)", (await world.history(ada))[2])
+    whole, nothing, cycles = re.split(r"\n(?=read_messages|read_entry)", (await world.history(ada))[2])
     assert "Look far" in whole
     assert "Look far" not in nothing
-    assert cycles == "get_my_cycles → []"
+    assert "There is no entry" in cycles
 
 
 async def test_an_agent_reads_what_was_said_in_pages(world: World):

@@ -123,7 +123,7 @@ async def test_a_stream_that_is_skipped_is_aborted(world: World):
 
 async def test_a_stream_that_is_refused_is_aborted(world: World):
     """The arguments turn out to be wrong after the text has streamed."""
-    wrong = Call("send_message", '{"text": "Hello", "loudly": true}')
+    wrong = Call("send_message", '{"text": "Hello", "space_id": 7}')
     frames, _, hall = await heard_in_a_hall(world, scripted([wrong, reply("Hello.")], "Greeted.", chunk=2))
     first, second = [frame["id"] for frame in frames if frame["type"] == "stream.started"]
     assert [(frame["id"], frame["reason"]) for frame in frames if frame["type"] == "stream.aborted"] == [

@@ -97,6 +97,22 @@ async def test_a_small_model_sees_who_the_agent_is_and_the_new_events_and_skips(
     await no_trace(world, ada)
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("skip", "not for this agent"),
+        ("**Skip.**", "not for this agent"),
+        ("Skip: it is about lunch", "it is about lunch"),
+    ],
+)
+async def test_a_model_that_writes_skip_instead_of_calling_it_is_understood(small_world: World, text: str, reason: str):
+    register(small_world, text)
+    ada, noor, hall = await three_in_a_hall(small_world, cycle={"triage": ASKED})
+    await small_world.say(noor, "Bert, lunch?", hall)
+    await small_world.run()
+    assert await small_world.ledger(ada) == [("skip", f"triage: {reason}")]
+
+
 async def test_what_is_kept_is_thought_about_and_not_sifted_again(world: World):
     """Although its first cycle fails and is undone, the same life does not ask about it twice."""
     sieve = register(world, call("think"))

@@ -8,7 +8,7 @@ from tests.world import World
 
 
 async def test_each_cycle_has_its_own_answers_whichever_are_asked_for(world: World) -> None:
-    turns = ([reply("One.")], [call("read_messages"), reply("Two.")], [call("peek_inbox"), call("peek_inbox")])
+    turns = ([reply("One.")], [call("read_messages"), reply("Two.")], [call("read_entry", entry="inbox")] * 2)
     ada = await world.agent("Ada", *(turn for calls in turns for turn in (calls, "Done.")))
     bee = await world.agent("Bee", *["Nothing."] * 3)
     noor = await world.person("Noor")
@@ -17,7 +17,7 @@ async def test_each_cycle_has_its_own_answers_whichever_are_asked_for(world: Wor
         await world.denizen.trigger(bee, each)
         await world.say(noor, each, hall) if each != "Third" else await world.denizen.trigger(ada, each)
         await world.run()
-    expected = {1: {"send_message": 1}, 2: {"read_messages": 1, "send_message": 1}, 3: {"peek_inbox": 2}}
+    expected = {1: {"send_message": 1}, 2: {"read_messages": 1, "send_message": 1}, 3: {"read_entry": 2}}
     read = world.denizen.db.read
     for first, last in ((1, 1), (2, 2), (3, 3), (1, 2), (2, 3), (1, 3), (2, 9)):
         found = await read(answers_of_cycles, ada.id, first, last)

@@ -62,8 +62,8 @@ async def a_life(world: World, *turns: Turn) -> tuple[Agent, Entity, Entity, Spa
 async def test_a_message_is_gone_everywhere(world: World):
     """Said, heard, quoted, noted, planned, summed up, read again, recalled: of all that nothing is left."""
     note = call("set_memories", memories=[{"key": "place", "text": SECRET}])
-    goal = call("set_goals", goals=[{"text": f"Remember: {SECRET}"}])
-    plan = call("set_plans", plans=[{"name": "look", "instruction": SECRET, "after": "2 days"}])
+    goal = call("set_goals", text=f"Remember: {SECRET}")
+    plan = call("set_timer", name="look", reason=SECRET, after="2 days")
     ada, noor, bert, kitchen = await a_life(
         world,
         [note, goal, plan, reply(f"So: {SECRET}")],
@@ -175,7 +175,7 @@ async def test_replies_are_forgotten_on_request(world: World):
     """What an agent wrote in words of its own stays, unless one asks for it."""
     ada, noor, _, kitchen = await a_life(
         world,
-        [call("set_goals", goals=[{"text": "Tidy"}]), reply("A strange instrument under rain gear!")],
+        [call("set_goals", text="Tidy"), reply("A strange instrument under rain gear!")],
         "Oddities.",
     )
     posted = await world.say(noor, SECRET, kitchen)

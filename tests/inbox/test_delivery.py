@@ -105,7 +105,7 @@ async def test_what_is_past_the_budget_is_stored_and_read_at_the_next_waking(wor
             '2. [Space "Hall" | spaceId: <Hall>] Noor (human): "Thank you both."\n'
             "   → received 1.0s ago\n"
             "\n"
-            "You may address these in any order. Consider priorities and relationships between requests."
+            "Handle these in any order. First see which are urgent and which belong together."
         )
     ]
 

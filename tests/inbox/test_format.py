@@ -71,7 +71,7 @@ Now: Monday 2026-01-05 09:00 UTC
 3. [Space "Husam's Project" | spaceId: abc-123] Agent-B (agent): "I've finished the database migration."
    → received 0.5s ago
 
-You may address these in any order. Consider priorities and relationships between requests."""
+Handle these in any order. First see which are urgent and which belong together."""
     )
 
 
@@ -88,7 +88,7 @@ def test_the_header_tells_the_time_the_next_plans_and_what_changed():
         == """\
 [INBOX - 1 new event]
 Now: Monday 2026-01-05 09:00 UTC
-Next: Daily report at 18:00; Call Noor tomorrow
+Your next plans: Daily report at 18:00; Call Noor tomorrow
 [CHANGES]
 - Noor joined "Design Team".
 - Your plan 1. [INBOX] changed.
@@ -134,13 +134,16 @@ def test_every_type_of_event_says_what_it_is():
 1. [Space "Husam's Project" | spaceId: abc-123 | urgent | mentions you | reply to: m-0] Husam (human): "@ada look"
    → received just now
 
-2. [Plan "Daily report" | planId: p-1] "Write the report."
+2. [Plan "Daily report" | planId: p-1] Your plan:
+   > Write the report.
    → received just now, 2 h late
 
-3. [Timer | timerId: t-1] "Check the oven."
+3. [Timer | timerId: t-1] Your reminder:
+   > Check the oven.
    → received just now
 
-4. [Timer] ""
+4. [Timer] Your reminder:
+   > {nothing}
    → received just now
 
 5. [Service "jira"]
@@ -156,7 +159,7 @@ def test_every_type_of_event_says_what_it_is():
    → received just now
 
 8. [Notice | space "Family" | spaceId: abc-123 | urgent] "A message was deleted."
-   → received just now"""
+   → received just now""".replace("{nothing}", "")
     )
 
 
@@ -294,22 +297,22 @@ def test_a_preview_has_one_short_line_for_each_event():
     assert (
         format_preview(events)
         == f"""\
-[INBOX PREVIEW — 7 new event(s) waiting]
+[INBOX PREVIEW — 7 new events waiting]
   [Family] Husam: "Actually cancel that, I changed my mind about the ..."
   ["Support (EU)" | mentions you] Ahmad: "The 'deadline' moved to Friday."
-  [Plan] Daily report: "Write the report."
+  [Plan] Daily report: > Write the report.
   [Service] jira: "{{'key':'A-1'}}"
   [Notice | urgent] "Budget at 80 %."
-  [Timer] "{"x" * 50}"
+  [Timer] > {"x" * 50}
   [Tool result] run_query: "{"x" * 50}..."
-(These will be fully processed in your next cycle. If any are urgent or change your current task, adapt accordingly.)"""
+(You will read these in full in your next cycle. If one changes what you are doing now, adapt to it.)"""
     )
 
 
 def test_a_preview_of_many_events_counts_those_it_does_not_show():
     lines = format_preview([no_message("notice", "Hi")] * 25).split("\n")
 
-    assert lines[0] == "[INBOX PREVIEW — 25 new event(s) waiting]"
+    assert lines[0] == "[INBOX PREVIEW — 25 new events waiting]"
     assert lines[1:-1] == ['  [Notice] "Hi"'] * 20 + ["  … and 5 more"]
 
 
@@ -384,10 +387,10 @@ def read_back(inbox: str) -> list[tuple[str, str]]:
     entries: list[tuple[str, str]] = []
     blocks: list[str] = []
     for line in inbox.split("\n")[3:]:
-        if line == "" or line.startswith("You may address"):
+        if line == "" or line.startswith("Handle these"):
             continue
-        if line.startswith("   | "):
-            blocks.append(line.removeprefix("   | "))
+        if line.startswith(("   | ", "   > ")):
+            blocks.append(line[5:])
         elif line.startswith("   → received "):
             title, text = entries.pop()
             entries.append((title, "\n".join(blocks) if blocks else text))
@@ -441,7 +444,7 @@ def test_a_preview_has_exactly_its_own_lines(events: list[Event]):
     lines = format_preview(events).splitlines()
 
     assert len(lines) == len(events) + 2
-    assert all(re.match(r'  \[[^\n]*\] [^\n]*"[^"]*"$', line) for line in lines[1:-1])
+    assert all(re.match(r'  \[[^\n]*\] [^\n]*(?:"[^"]*"|> [^"]*)$', line) for line in lines[1:-1])
 
 
 @given(st.lists(EVENTS, max_size=3), st.integers(0, 1000), st.integers(0, 300))

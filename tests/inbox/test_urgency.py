@@ -114,7 +114,7 @@ async def test_a_waiting_event_may_be_made_urgent_and_is_then_told_first(world: 
         '2. [Space "Hall" | spaceId: <Hall>] Noor (human): "First"\n'
         "   → received just now\n"
         "\n"
-        "You may address these in any order. Consider priorities and relationships between requests."
+        "Handle these in any order. First see which are urgent and which belong together."
     )
     with pytest.raises(NotFound):
         await world.denizen.mark_urgent(ada, second.id)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,6 +54,8 @@ def test_what_is_remembered_is_told_as_text_within_its_room() -> None:
         1, "m", OrganizationId("o"), "user", "user:noor", SPACE, EntityId("noor"), None, "item", "facts",
         "Noor plays\nthe violin.", 90, ("m1",), 0, None, None, 0, 0,
     )  # fmt: skip
-    assert reminded([memory]).endswith("Of the person you are with:\n| Noor plays the violin. (facts)")
+    assert reminded([memory]).endswith("About the person you talk with:\n| Noor plays the violin. (facts)")
+    again = replace(memory, number=2, id="n", scope="persona", text="noor plays the violin")
+    assert reminded([memory, again]) == reminded([memory]), "the same fact in another scope is told once"
     assert reminded([memory], characters=20) == ""
     assert reminded([]) == ""

@@ -49,8 +49,8 @@ async def test_a_person_alone_with_an_agent_is_remembered(world: World):
     await ask(world, noor, kitchen)
     [told] = await reminders(world, ada)
     assert told == (
-        "remembered: [REMEMBERED — from long-term memory, because of this inbox; it may be out of date]\n\n"
-        f"Of the person you are with:\n| {VIOLIN} (facts)"
+        "remembered: [REMEMBERED — from long-term memory, what may matter to this inbox; it may be out of date]\n\n"
+        f"About the person you talk with:\n| {VIOLIN} (facts)"
     )
 
 
@@ -169,7 +169,7 @@ async def test_the_organizations_memories_need_its_id_with_each_request(small_wo
     study = await small_world.space("Study", noor, ada)
     named = {"memory": {"organization": True}}
     await ask(small_world, noor, study, "Who teaches the violin?", metadata=named)
-    assert "Of the organization:\n| Our violin teacher is Ruth. (facts)" in (await reminders(small_world, ada))[0]
+    assert "About the organization:\n| Our violin teacher is Ruth. (facts)" in (await reminders(small_world, ada))[0]
 
 
 async def test_settings_that_cannot_be_read_bring_nothing_back(small_world: World):

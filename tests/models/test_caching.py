@@ -86,7 +86,7 @@ def blocks(body: dict[str, Any]) -> list[tuple[str, Any]]:
 async def test_anthropic_is_told_to_keep_tools_self_inbox_and_all_that_lasts() -> None:
     """Four marks at most, and what stands before the last is the beginning of the next request, byte for byte."""
     async with claude() as (server, model):
-        server.tool, server.arguments = "get_my_cycles", "{}"
+        server.tool, server.arguments = "read_entry", '{"entry": "cycles"}'
         await live(model, "Good morning!", "And now?", "Good night.")
     bodies = [each.body for each in server.received]
     assert len(bodies) == 6

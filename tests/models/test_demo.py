@@ -196,8 +196,8 @@ def test_it_reads_what_came_even_if_it_poses_as_something_else():
 def test_changes_are_taken_note_of_until_the_self_is_written_anew():
     garden = Space(SpaceId("garden"), HOME, "conversation", "Garden", False)
     line = describe_space(garden, members(NOOR, ADA), AgentId(ADA.id))
-    came = inbox(heard("hi"), news=[f"New: {line}"])
-    left = inbox(heard("hi"), news=[f"You are no longer in the space {line}"])
+    came = inbox(heard("hi"), news=[f"New space: {line}"])
+    left = inbox(heard("hi"), news=['You are no longer in the space "Garden" (id: garden)'])
     assert list(read([the_self(), came, inbox(heard("hi"))]).places) == ["room", "hall", "garden"]
     assert list(read([the_self(), came, left]).places) == ["room", "hall"]
     assert list(read([the_self(), came, inbox(heard("hi"), now=NOON + 3_600 * SECOND)]).places) == ["room", "hall"]

@@ -81,7 +81,7 @@ def test_martin_buber_turn_4() -> None:
     assert "## What to do in this turn (turn 4)" in prompt
     assert "question" not in stage.name
     # What leaked elsewhere: times and names in replies, and talk of being one of many.
-    for never in ("a name or a label", "of being a voice", "never write one yourself"):
+    for never in ("a name or a label", "that you are a voice", "never write one yourself"):
         assert never in prompt
 
 
@@ -186,7 +186,7 @@ def test_a_synthesis_is_shown_the_question_and_all_answers() -> None:
     assert lines[1:] == [
         Line("user", "[2025-10-30T12:00] One"),
         Line("user", "[This is what the voices said:\n\nSeth Godin: G1\n\nMartin Buber: B1]"),
-        Line("user", "[Put it together now.]"),
+        Line("user", "[Sum it up now.]"),
     ]
 
 

@@ -79,6 +79,28 @@ def test_a_tally_has_camps_and_says_who_stands_apart() -> None:
     assert (even.leading, tally({}).leading) == (None, None)
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Open it", "Yes, open it."),
+        ("Wait", "I would wait!"),
+        ("don't sign", "Do not sign the"),
+        ("Yes", "yes."),
+    ],
+)
+def test_positions_that_say_the_same_are_one_camp(one: str, other: str) -> None:
+    votes = {"a": {"position": one, "confidence": 0.5}, "b": {"position": other, "confidence": 0.5}}
+    assert [camp.voices for camp in tally(votes).camps] == [("a", "b")]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("Open it", "No, open it not"), ("Open it", "Do not open it"), ("yes", "no"), ("👍", "👎")]
+)
+def test_positions_that_contradict_each_other_are_two_camps(one: str, other: str) -> None:
+    votes = {"a": {"position": one, "confidence": 0.5}, "b": {"position": other, "confidence": 0.5}}
+    assert len(tally(votes).camps) == 2
+
+
 def test_verdicts_stand_beside_what_was_expected() -> None:
     given = {"verdicts": [{"passed": True, "why": "It  does."}, {"passed": False, "why": ""}]}
     assert assertions.read(called("report", given), ["Asks.", "Is brief."]) == {

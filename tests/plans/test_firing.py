@@ -91,18 +91,18 @@ async def inbox_of(world: World, agent: Agent) -> str:
     return (
         "inbox: [INBOX - 3 new events]\n"
         "Now: Tuesday 2026-01-06 09:00 UTC\n"
-        'Next: "Round" at 2026-01-06 09:10 UTC\n'
+        "Your next plans: Round at 2026-01-06 09:10 UTC\n"
         "\n"
-        f'1. [Timer | timerId: {timer}] "Tea is ready."\n'
+        f"1. [Timer | timerId: {timer}] Your reminder:\n   > Tea is ready.\n"
         "   → received just now, 23 h late\n"
         "\n"
-        f'2. [Plan "Round" | planId: {round_}] "Look around."\n'
+        f'2. [Plan "Round" | planId: {round_}] Your plan:\n   > Look around.\n'
         "   → received just now, 23 h late\n"
         "\n"
-        f'3. [Plan "Dentist" | planId: {dentist}] "Go to the dentist."\n'
+        f'3. [Plan "Dentist" | planId: {dentist}] Your plan:\n   > Go to the dentist.\n'
         "   → received just now, 22 h late\n"
         "\n"
-        "You may address these in any order. Consider priorities and relationships between requests."
+        "Handle these in any order. First see which are urgent and which belong together."
     )
 
 
@@ -395,7 +395,7 @@ async def test_a_plan_whose_zone_is_unknown_here_runs_a_last_time_and_says_so(wo
         "Look around.",
         (
             "The plan \"Round\" will not run again: There is no time zone 'Mars/Olympus'. "
-            'Use a name such as "Europe/Berlin" or "UTC". Set it anew or delete it.'
+            'Use a name such as "Europe/Berlin" or "UTC". Set it again or delete it.'
         ),
     ]
     assert [plan.state for plan in await world.denizen.plans(ada)] == ["failed"]
@@ -422,7 +422,7 @@ async def test_a_plan_that_cannot_be_reckoned_does_not_keep_the_others_from_runn
     assert [event.text for event in await world.denizen.inbox(bert)] == ["Look here."]
     assert [event.text for event in await world.denizen.inbox(ada)] == [
         "Look around.",
-        'The plan "Round" will not run again: Its schedule cannot be read. Set it anew or delete it.',
+        'The plan "Round" will not run again: Its schedule cannot be read. Set it again or delete it.',
     ]
 
 

@@ -81,7 +81,8 @@ async def test_a_profile_is_told_once_when_it_changes_and_reviewed_every_n_turns
     ada, noor, room = await kitchen(house, *[reply("Yes."), "Done."] * 8)
     await say(house, noor, room, "Hello.", "Make a plan.", "A plan!", "A plan.", "Hm.", "Hm.", "Hm.", "Hm.")
     assert await changes(house, ada) == [
-        f"New profile: {BRIEF}", "", "", f"Profile changed: {STEPS}", "", "", f"Profile changed: {BRIEF}", "",
+        f"Answer from now on: {BRIEF}", "", "", f"Answer from now on: {STEPS}", "", "", f"Answer from now on: {BRIEF}",
+        "",
     ]  # fmt: skip
     stance = await house.denizen.stance(ada, room)
     assert (stance.preset, stance.turns) == ("short", 8)
@@ -95,7 +96,7 @@ async def test_a_skipped_cycle_is_no_turn_and_its_profile_is_told_again(house: W
     await say(house, noor, room, "Hello.")
     assert await house.denizen.stances(ada) == []
     await say(house, noor, room, "Are you there?")
-    assert await changes(house, ada) == [f"New profile: {BRIEF}"]
+    assert await changes(house, ada) == [f"Answer from now on: {BRIEF}"]
     assert (await house.denizen.stance(ada, room)).turns == 1
 
 
@@ -108,13 +109,13 @@ async def test_the_self_of_the_next_era_has_the_profile_and_its_role_stays(small
     own = (await small_house.prompts(ada))[-1][0]
     assert f"HOW TO ANSWER:\n  - {BRIEF}" in own
     assert "YOUR ROLE:\nYou keep bees." in own
-    assert await changes(small_house, ada) == [f"New profile: {BRIEF}", ""]
+    assert await changes(small_house, ada) == [f"Answer from now on: {BRIEF}", ""]
 
 
 async def test_a_preset_without_add_ons_takes_the_profile_away(small_house: World):
     ada, noor, room = await kitchen(small_house, *[reply("Yes."), "Done."] * 4)
     await say(small_house, noor, room, "Hi.", "Hi.", "Hi.", "Answer normally.")
-    assert (await changes(small_house, ada))[-1] == f"Profile removed: {BRIEF}"
+    assert (await changes(small_house, ada))[-1] == f"Answer no longer: {BRIEF}"
     assert (await small_house.denizen.stance(ada, room)).preset == "plain"
 
 
@@ -126,7 +127,7 @@ async def test_the_file_is_reloaded_while_agents_live(small_house: World, tmp_pa
     await say(small_house, noor, room, "Hi.")
     assert (await changes(small_house, ada))[
         1
-    ] == f"Profile changed: {BRIEF.replace('Be brief', 'Be very brief indeed')}"
+    ] == f"Answer from now on: {BRIEF.replace('Be brief', 'Be very brief indeed')}"
     (tmp_path / "presets.json").unlink()
     await say(small_house, noor, room, "Hi.")
     assert (await small_house.denizen.stance(ada, room)).turns == 2

@@ -71,8 +71,7 @@ def turns_for(at: int, step: Step) -> list[Turn]:
         case "note":
             return [call("set_memories", memories=[{"key": f"k{at}", "text": f"Heard: {text}"}]), f"Noted {at}."]
         case "plan":
-            plan = {"name": f"p{at}", "instruction": text, "after": "5 days"}
-            return [call("set_plans", plans=[plan]), f"Planned {at}."]
+            return [call("set_timer", name=f"p{at}", reason=text, after="5 days"), f"Planned {at}."]
         case "read":
             return [call("read_messages"), f"Read {at}."]
         case "recall":

@@ -460,7 +460,7 @@ class Lives(RuleBasedStateMachine):
         cycle, spoken = holder.open_cycle, self.entry(holder, "response", answer(TextPart("Too late.")))
         step = Step(holder.steps, spoken, (), {}, stored=False, characters=400)
         assert holder.identity is not None
-        waking = Waking(holder.identity, holder.version, holder.era, 1_000, TOOLBOX, holder.next_seq)
+        waking = Waking(holder.identity, holder.version, holder.era, 1_000, {"normal": TOOLBOX}, holder.next_seq)
         writes: list[tuple[Any, ...]] = [
             (resume_cycle,),
             (open_cycle, waking),
@@ -588,7 +588,7 @@ class Lives(RuleBasedStateMachine):
             if event["lane"] == 0 or not any(event["space_id"] == space and event["number"] > at for space, at in later)
         }
         assert holder.identity is not None
-        waking = Waking(holder.identity, holder.version, holder.era, inbox_tokens, TOOLBOX, holder.next_seq)
+        waking = Waking(holder.identity, holder.version, holder.era, inbox_tokens, {"normal": TOOLBOX}, holder.next_seq)
         opened = self.attempt(holder, open_cycle, waking)
         if opened is REFUSED:
             return

@@ -210,6 +210,7 @@ async def play(url: str, makes: Sequence[Make], moments: Sequence[Moment]) -> No
                 handle=f"agent{number}",
                 model=model,
                 tools=["look", "stumble"],
+                profile="normal",
                 cycle={"max_steps": make.max_steps, "silent_reply": make.silent_reply},
                 window={
                     "max_tokens": make.max_tokens,
@@ -406,7 +407,11 @@ class World:
             step = sum(isinstance(each, ModelResponse) for each in messages[begun:])
             if step >= len(plan):
                 return "Done."
-            return [reply(names) if each == "reply" else call(each, names=names) for each in plan[step]]
+            # Each message is another: the same one again would not be posted.
+            return [
+                reply(f"{names} /{step}.{at}") if each == "reply" else call(each, names=names)
+                for at, each in enumerate(plan[step])
+            ]
 
         return decide
 

@@ -34,8 +34,8 @@ async def test_a_frustrated_person_changes_the_state_of_mind_for_the_next_turn(w
     await say(world, noor, room, CROSS, "And now?", "And now?")
     told = [entry for entry in await world.history(ada) if entry.startswith("inbox")]
     line = (
-        'New state of mind: in "Kitchen" (id: <Kitchen>) — your mood is empathetic (acknowledge how they feel before '
-        "anything else), their skill is novice"
+        'State of mind from now on: in "Kitchen" (id: <Kitchen>) — your mood is empathetic (acknowledge how they feel '
+        "before anything else), their skill is novice"
     )
     assert [line in each for each in told] == [False, True, False]
     assert await runs(world, ada, room) == [(1, "frustration_recovery", "user_frustrated", "changed")]
@@ -92,7 +92,7 @@ async def test_every_variable_is_filled_in_what_the_model_is_asked(small_world: 
         "| Noor: Still unclear: {{evidence}}!",
         "| Ada: I see.",
         "recent_errors=(none)",
-        "evidence=Turn 2. Scores of late: 0.00, -0.32. Kept from before: topic: braces.",
+        "evidence=Turn 2. Recent scores: 0.00, -0.32. Kept from before: topic: braces.",
         "| Noor: I don't understand {{current_mood}}.",
         "| Ada: I see.",
         "| Noor: Still unclear: {{evidence}}!",

@@ -97,14 +97,15 @@ STATES = [
     (20, "satisfaction_reinforcement", "changed", "neutral", "intermediate", "simple", "It is done."),
 ]  # fmt: skip
 TOLD = {
-    5: "New state of mind: your mood is patient (take your time, one thing after the other), their skill is novice",
-    8: "State of mind changed: your mood is empathetic (acknowledge how they feel before anything else), their skill "
-    "is novice, the task is simple",
-    14: "State of mind changed: your mood is curious (ask what you do not know yet), their skill is novice, the task "
-    "is simple",
-    16: "State of mind changed: your mood is encouraging (say what has worked, and ask for a little more), their "
+    5: "State of mind from now on: your mood is patient (take your time, one thing after the other), their skill is "
+    "novice",
+    8: "State of mind from now on: your mood is empathetic (acknowledge how they feel before anything else), their "
     "skill is novice, the task is simple",
-    17: "State of mind changed: your mood is encouraging (say what has worked, and ask for a little more), their "
+    14: "State of mind from now on: your mood is curious (ask what you do not know yet), their skill is novice, the "
+    "task is simple",
+    16: "State of mind from now on: your mood is encouraging (say what has worked, and ask for a little more), their "
+    "skill is novice, the task is simple",
+    17: "State of mind from now on: your mood is encouraging (say what has worked, and ask for a little more), their "
     "skill is intermediate, the task is simple",
 }
 """By turn; nothing in the others."""

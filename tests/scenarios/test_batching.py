@@ -75,7 +75,7 @@ async def test_two_messages_that_arrive_while_the_agent_works_become_one_next_cy
             '2. [Space "Project" | spaceId: <Project>] Bee (agent): "Migration done"\n'
             "   → received just now\n"
             "\n"
-            "You may address these in any order. Consider priorities and relationships between requests."
+            "Handle these in any order. First see which are urgent and which belong together."
         ),
         (
             'response: enter_space {"space_id":"<Project>"}\n'
@@ -127,5 +127,5 @@ async def test_three_messages_in_a_row_are_one_thought(world: World):
         '3. [Space "Kitchen" | spaceId: <Kitchen>] Noor (human): "Ada?"\n'
         "   → received 1.0s ago\n"
         "\n"
-        "You may address these in any order. Consider priorities and relationships between requests."
+        "Handle these in any order. First see which are urgent and which belong together."
     )

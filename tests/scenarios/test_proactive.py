@@ -57,7 +57,7 @@ async def test_a_server_watcher_looks_every_hour_and_speaks_up_when_it_must(worl
             "inbox: [INBOX - 1 new event]\n"
             "Now: Monday 2026-01-05 10:00 UTC\n"
             "\n"
-            '1. [Timer | timerId: <timer 1> | holds text from outside] "Check the health of the server."\n'
+            "1. [Timer | timerId: <timer 1>] Your reminder:\n   > Check the health of the server.\n"
             "   → received just now"
         ),
         "response: server_health {}",
@@ -69,7 +69,7 @@ async def test_a_server_watcher_looks_every_hour_and_speaks_up_when_it_must(worl
             "inbox: [INBOX - 1 new event]\n"
             "Now: Monday 2026-01-05 11:00 UTC\n"
             "\n"
-            '1. [Timer | timerId: <timer 2> | holds text from outside] "Check the health of the server."\n'
+            "1. [Timer | timerId: <timer 2>] Your reminder:\n   > Check the health of the server.\n"
             "   → received just now"
         ),
         "response: server_health {}",

@@ -54,19 +54,19 @@ def script(den: str) -> list[Turn]:
     """Ada writes the secret down in every way she has, and tries to carry it elsewhere."""
     return [
         call("set_memories", memories=[{"key": f"the {WORD}", "text": SENTENCE}]),
-        call("set_goals", goals=[{"text": f"Keep {WORD} safe"}]),
-        call("set_plans", plans=[{"name": f"guard {WORD}", "instruction": SENTENCE, "after": "10 days"}]),
+        call("set_goals", text=f"Keep {WORD} safe"),
+        call("set_timer", name=f"guard {WORD}", reason=SENTENCE, after="10 days"),
         call("set_timer", reason=f"Ask Noor about {WORD}", after="1 hour"),
         reply(f"I keep {WORD} to myself."),
         f"Promised Noor to keep {WORD}.",
-        # The timer goes off, in no space.
+        # The timer goes off, in the space in which it was set.
         f"Thought of {WORD}.",
         # In the hall.
         reply("Good morning."),
         "Greeted Olga.",
         # In the hall again, looking back and elsewhere.
-        call("get_my_cycles"),
-        call("get_memories"),
+        call("read_entry", entry="cycles"),
+        call("read_entry", entry="memories"),
         call("read_messages", space_id=den),
         reply("I do not tell."),
         "Told Olga nothing.",

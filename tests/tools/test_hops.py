@@ -11,7 +11,7 @@ from denizen import call, reply, scripted, tool
 from denizen.agents.registry import Agent
 from denizen.ids import EntityId, MessageId, OrganizationId, SpaceId
 from denizen.inbox.events import Event
-from denizen.models.scripted import Turn
+from denizen.models.scripted import Call, Turn
 from denizen.spaces import posting
 from denizen.spaces.directory import Entity, Space
 from denizen.spaces.transcript import format_transcript, shown_page
@@ -93,14 +93,14 @@ async def test_a_message_in_a_preview_counts(world: World):
 
 
 async def test_a_message_in_a_preview_counts_for_the_rest_of_the_cycle(world: World):
-    turns = (call("peek_inbox"), reply("Bo is right."), "Answered.", "Seen.")
+    turns = (call("read_entry", entry="inbox"), reply("Bo is right."), "Answered.", "Seen.")
     _, ada, hall = await while_it_works(world, *turns)
     assert await hops(world, hall, ada) == [("Bo is right.", 5)]
 
 
 async def test_a_message_in_a_preview_counts_after_a_crash(world: World):
     """What the request held is read from the log, not from the memory of a process."""
-    turns = (call("get_my_cycles"), RuntimeError("the process is about to die"))
+    turns = (call("read_entry", entry="cycles"), RuntimeError("the process is about to die"))
     _, ada, hall = await while_it_works(world, *turns)
     assert await hops(world, hall, ada) == []
     await world.restart(ada=scripted(reply("Bo is right."), "Answered.", "Seen."))
@@ -120,9 +120,16 @@ async def test_a_message_that_the_request_did_not_hold_does_not_count(world: Wor
     assert await hops(world, hall, ada) == [("Done.", 1), ("Bo is right.", 5)]
 
 
-@pytest.mark.parametrize(("looking", "counted"), [("read_messages", 5), ("peek_inbox", 5), ("get_my_cycles", 1)])
-async def test_a_message_that_was_looked_up_counts(world: World, looking: str, counted: int):
-    turns = (call(looking), reply("Done."), "Answered.", "Seen.")
+@pytest.mark.parametrize(
+    ("looking", "counted"),
+    [
+        (call("read_messages"), 5),
+        (call("read_entry", entry="inbox"), 5),
+        (call("read_entry", entry="cycles"), 1),
+    ],
+)
+async def test_a_message_that_was_looked_up_counts(world: World, looking: Call, counted: int):
+    turns = (looking, reply("Done."), "Answered.", "Seen.")
     _, ada, hall = await while_it_works(world, *turns, awareness="none")
     assert await hops(world, hall, ada) == [("Done.", counted)]
 

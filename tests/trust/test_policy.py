@@ -56,6 +56,11 @@ def test_a_text_too_long_to_look_at_asks() -> None:
     assert (found.action, found.rule) == ("ask", "too_long")
 
 
+def test_an_effect_that_was_written_as_text_asks_whatever_was_read() -> None:
+    assert decide(attempt(written_as_text=True, outside=[]), WORDS).rule == "written_as_text"
+    assert decide(attempt(written_as_text=True, effect=False, outside=[]), WORDS).action == "allow"
+
+
 def test_strict_asks_for_every_effect() -> None:
     assert decide(attempt(), STRICT).rule == "every_effect"
 

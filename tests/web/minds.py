@@ -45,10 +45,7 @@ TALK: Final[Sequence[Line]] = [
         "Risotto it is. Remind us to buy the rice on Friday.",
         "I will, on Friday at nine.",
         "Planned a reminder for Friday to buy rice, for Noor.",
-        call(
-            "set_plans",
-            plans=[{"name": "Buy rice", "instruction": "Remind everyone of the rice.", "cron": "0 9 * * FRI"}],
-        ),
+        call("set_timer", name="Buy rice", reason="Remind everyone of the rice.", cron="0 9 * * FRI"),
     ),
     (
         "The boiler shows E17. What is that?",

@@ -89,7 +89,7 @@ class Advising:
         memory, upto, remembered, outside = self._memory(tx, ask, brought or ())
         profile, chosen = self._profile(ask, upto)
         mind = VOICES.stance(tx, ask.voice, ask.said.panel_id).state
-        told = [profile, "" if mind.line() is None else f"In this conversation {mind.line()}."]
+        told = [profile, "" if mind.line() is None else f"In this conversation {mind.line()}. This sets the tone only."]
         felt = {} if mind.line() is None else {"mind": mind.as_dict()}
         return Told(memory, upto, "\n\n".join(filter(None, told)), {**remembered, **chosen, **felt}, outside)
 

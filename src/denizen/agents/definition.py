@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
@@ -39,6 +39,9 @@ class AgentDefinition(BaseModel):
     questions to people that are defined here."""
     mcp: dict[str, McpServer] = Field(default_factory=dict[str, McpServer])
     """Servers of the Model Context Protocol whose tools it has, by a name for each."""
+    profile: Literal["auto", "normal", "small"] = "auto"
+    """`small`: a short self and only the tools to speak, skip, look back and set a timer, beside its own; for small
+    models. `auto`: small where its model takes fewer than 16,000 tokens."""
     cycle: CycleSettings = CycleSettings()
     window: WindowSettings = WindowSettings()
     urgent: UrgentRule = UrgentRule()

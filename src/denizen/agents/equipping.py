@@ -18,6 +18,7 @@ from denizen.agents.registry import Agent
 from denizen.agents.restrictions import DefinitionPolicy, may_be_sent, not_allowed_here, sendings
 from denizen.bus.port import Bus
 from denizen.clock import Clock
+from denizen.consciousness.settings import profile_for
 from denizen.consciousness.window import Budget, budget
 from denizen.cycles import organization
 from denizen.cycles.budgets import Allowance, allowance
@@ -46,7 +47,7 @@ from denizen.tools.asking import ask_tool
 from denizen.tools.declaring import DECLARING
 from denizen.tools.errands import Errands
 from denizen.tools.outside import Outside
-from denizen.tools.prebuilt import PREBUILT
+from denizen.tools.prebuilt import PREBUILT, small_tools
 from denizen.tools.recalling import recall_tool
 from denizen.tools.references import for_host
 from denizen.tools.settings import ClientTool, McpServer
@@ -88,13 +89,19 @@ class Equipment:
         definition = agent.definition
         models, sieve, limits = await self.check(agent)
         model_name = self._named(definition.model)
+        recalling, custom = recall_tool(self.db, self.embedder), await self._custom_tools(agent)
+        acts = any(isinstance(each, OutsideTool) and each.effect for each in custom)
+        declaring, about = [DECLARING] if acts else [], (definition.effects, definition.instructions)
+        context = await self._smallest_context(models)
         faculties = Faculties(
             db=self.db,
             bus=self.bus,
             clock=self.clock,
             model=models[model_name],
             model_name=model_name,
-            toolbox=await self._toolbox(agent),
+            toolbox=Toolbox([*PREBUILT, recalling, *declaring, *custom], *about),
+            small_toolbox=Toolbox([*small_tools(recalling), *declaring, *custom], *about),
+            profile=profile_for(definition.profile, context),
             settings=definition.cycle,
             prices=self.prices,
             errands=self.errands,
@@ -113,8 +120,7 @@ class Equipment:
             profiling=lambda: self._profiling(agent),
             reflects=agent.reflects,
         )
-        context = await self._smallest_context(models)
-        return faculties, budget(definition.window, context, faculties.toolbox.tokens)
+        return faculties, budget(definition.window, context, faculties.toolboxes[faculties.profile].tokens)
 
     async def _smallest_context(self, models: Mapping[str, Model]) -> int | None:
         """How much every one of these models takes, where that is known: whichever is asked, the request fits."""
@@ -122,12 +128,6 @@ class Equipment:
             await context_size.ask_server(model)
         sizes = [context_size.size_of(model, name, self.contexts).tokens for name, model in models.items()]
         return min((each for each in sizes if each is not None), default=None)
-
-    async def _toolbox(self, agent: Agent) -> Toolbox:
-        custom = await self._custom_tools(agent)
-        acts = any(isinstance(each, OutsideTool) and each.effect for each in custom)
-        tools = [*PREBUILT, recall_tool(self.db, self.embedder), *([DECLARING] if acts else []), *custom]
-        return Toolbox(tools, agent.definition.effects, agent.definition.instructions)
 
     async def check(self, agent: Agent) -> tuple[dict[str, Model], Sieve | None, Allowance | None]:
         """The models, the triage and the limits of this agent. Raises where something is missing, as far as that is

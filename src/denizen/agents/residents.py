@@ -484,9 +484,9 @@ class Residents:
                 mind = await self._compact(faculties, mind, life)
                 life.woken.set()
             elif opened is not None:
-                faculties.toolbox.archived = True
                 if opened.era is not None:
                     mind.begin_era(opened.era)
+                faculties.toolboxes[mind.era.profile].archived = True
                 if opened.more:
                     life.woken.set()
                 if not await self._one(faculties, mind, opened.cycle, life):
@@ -498,9 +498,17 @@ class Residents:
     async def _waking(self, mind: Mind, faculties: Faculties) -> Waking:
         semantic = mind.window.strategy == "semantic"
         recalling = await remind(self._db, faculties.embedder, mind) if semantic else None
-        inbox, toolbox = mind.budget.inbox, faculties.toolbox
+        inbox, toolboxes = mind.budget.inbox, faculties.toolboxes
         waking = Waking(
-            mind.identity, mind.version, mind.era, inbox, toolbox, mind.next_seq, recalling, faculties.profiling()
+            mind.identity,
+            mind.version,
+            mind.era,
+            inbox,
+            toolboxes,
+            mind.next_seq,
+            recalling,
+            faculties.profiling(),
+            profile=faculties.profile,
         )
         if faculties.reminder is None:
             return waking
@@ -537,11 +545,12 @@ class Residents:
 
     async def _compact(self, faculties: Faculties, mind: Mind, life: _Life) -> Mind:
         """The mind with room for the next cycle. Where that takes long, whoever is waiting comes first."""
-        tools = faculties.toolbox.tokens
+        tools, profile = faculties.toolboxes[mind.era.profile].tokens, faculties.profile
         try:
             while compaction.is_due(mind, tools):
                 work = compaction.compact if faculties.profiling() is None else compact_and_review
-                done = await self._db.write(work, mind.lease, compaction.crowded(mind, tools))
+                tools = faculties.toolboxes[profile].tokens
+                done = await self._db.write(work, mind.lease, compaction.crowded(mind, tools, profile))
                 _count_compaction(faculties, "unfinished" if done == "unfinished" else "done")
                 if done != "unfinished":
                     mind.settle(*done)

@@ -19,7 +19,7 @@ from denizen.consciousness.lease import Lease, fence
 from denizen.consciousness.log import Entry
 from denizen.consciousness.mind import Mind
 from denizen.consciousness.selfhood import Era, Identity
-from denizen.consciousness.settings import WindowSettings
+from denizen.consciousness.settings import Profile, WindowSettings
 from denizen.consciousness.window import Budget, keep, shown
 from denizen.ids import AgentId
 from denizen.inbox.format import speaker
@@ -53,7 +53,10 @@ class Crowded:
     shortened: Mapping[int, int]
     next_seq: int
     tool_tokens: int
+    """Of the tools that go with the profile."""
     correction: float
+    profile: Profile = "normal"
+    """The one that the era which begins has."""
 
 
 class Compacted(NamedTuple):
@@ -72,11 +75,11 @@ def is_due(mind: Mind, tool_tokens: int) -> bool:
     return mind.unsettled or mind.tokens - mind.standing_tokens + mind.layer_tokens > full
 
 
-def crowded(mind: Mind, tool_tokens: int) -> Crowded:
+def crowded(mind: Mind, tool_tokens: int, profile: Profile = "normal") -> Crowded:
     """What compaction has to know of a mind between two cycles."""
     who = (mind.identity, mind.version, mind.window, mind.budget, mind.era)
     shortened = {**mind.era.shortened, **mind.views}
-    return Crowded(*who, tuple(mind.past), shortened, mind.next_seq, tool_tokens, mind.correction)
+    return Crowded(*who, tuple(mind.past), shortened, mind.next_seq, tool_tokens, mind.correction, profile)
 
 
 def _room(budget: Budget, correction: float, self_text: str, tool_tokens: int) -> int:
@@ -111,7 +114,8 @@ def compact(tx: Tx, lease: Lease, mind: Crowded) -> Compacted | Unfinished:
     assert row is not None
     count, window_from, news = row
     seen = selfhood.surroundings(tx, lease.agent_id)
-    text = selfhood.render(mind.identity, seen, characters=selfhood.list_characters(mind.budget.inbox))
+    characters = selfhood.list_characters(mind.budget.inbox)
+    text = selfhood.render(mind.identity, seen, characters=characters, compacted=True, profile=mind.profile)
     room = _room(mind.budget, mind.correction, text, mind.tool_tokens)
     shape, rolled_characters = _shape(mind, room)
     target = int(room * mind.window.target_share) - _most_tokens(shape, count) - rolled_characters // 4

@@ -63,6 +63,8 @@ class Mind:
         """Whether the layers are shown. They are not where they would leave no room for the present."""
         self.views: dict[int, int] = {}
         """Entries that are shown shorter, or not at all, though the era does not say so yet; as there."""
+        self.toolless = False
+        """Whether the provider has said that the model cannot use tools: then none are sent, and text is the answer."""
         self.last_cycle_tokens = 0
         """What the last cycle added."""
         self._past_tokens = sum(entry.tokens for entry in past)

@@ -18,7 +18,7 @@ from sqlalchemy import bindparam, literal, select, union_all
 
 from denizen.consciousness import layers, rolled
 from denizen.consciousness.log import Entry
-from denizen.consciousness.selfhood import OF_SPACES, Era, surroundings
+from denizen.consciousness.selfhood import OF_SPACES, Era, fact_in, surroundings
 from denizen.ids import AgentId, CycleId, EntityId
 from denizen.inbox.events import FROM_SPACES, Event
 from denizen.models import codec
@@ -276,13 +276,13 @@ def _stand_in(entries: Sequence[Entry]) -> Entry:
     return Entry(first.seq, first.cycle_id, "note", message, sum(each.tokens for each in entries), codec.dump(message))
 
 
-_NEXT: Final = re.compile(r"^Next: .*$", re.MULTILINE)
+_NEXT: Final = re.compile(r"^(Next|Your next plans): .*$", re.MULTILINE)
 
 
 def readable_inbox(text: str, lines: frozenset[str]) -> str:
     """An inbox message without the plans and changes that its head tells of, but for those lines that may be read."""
     head, between, rest = text.partition("\n\n")
-    head = _NEXT.sub(f"Next: {stand_in(1)}", head)
+    head = _NEXT.sub(lambda found: f"{found[1]}: {stand_in(1)}", head)
     before, mark, changes = head.partition("\n[CHANGES]\n")
     if mark:
         head = before + mark + "\n".join(_readable(changes.split("\n"), lines, "- "))
@@ -308,8 +308,7 @@ def _readable(shown: Sequence[str], lines: frozenset[str], mark: str) -> list[st
     left_out = 0
     for line in shown:
         said = line.removeprefix(mark)
-        # A change is told with a word or two before it.
-        if line.startswith(mark) and lines.isdisjoint((said, said.partition(": ")[2])):
+        if line.startswith(mark) and lines.isdisjoint((said, fact_in(said))):
             left_out += 1
             continue
         if left_out:

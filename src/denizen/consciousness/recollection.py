@@ -31,7 +31,7 @@ from denizen.storage.database import Tx, statement
 from denizen.storage.schema import cycles, minds
 from denizen.storage.schema import log as log_rows
 
-HEADER: Final = "[RECALLED — from before the cycles above, because of this inbox]"
+HEADER: Final = "[RECALLED — passages of your older cycles that may matter to this inbox; call recall for more]"
 MOST_TOKENS: Final = 2_000
 MOST_PASSAGES: Final = 20
 QUERY_CHARACTERS: Final = 2_000

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
 Strategy: TypeAlias = Literal["self_summary", "layered", "semantic", "rolling"]
+
+
+Profile: TypeAlias = Literal["normal", "small"]
+"""How much an agent is told of itself and its tools with each request."""
+SMALL_CONTEXT_TOKENS: Final = 16_000
+"""A model that takes fewer tokens gets the small profile, unless its owner says otherwise."""
+
+
+def profile_for(wanted: Literal["auto", "normal", "small"], context_tokens: int | None) -> Profile:
+    """The profile that the owner wants, or that suits what the model takes."""
+    if wanted != "auto":
+        return wanted
+    return "small" if context_tokens is not None and context_tokens < SMALL_CONTEXT_TOKENS else "normal"
 
 
 class WindowSettings(BaseModel):
@@ -14,7 +27,7 @@ class WindowSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    max_tokens: int = Field(default=100_000, ge=3_000)
+    max_tokens: int = Field(default=100_000, ge=2_000)
     """No request is larger, whatever the model could take."""
     target_share: float = Field(default=0.6, gt=0.1, lt=0.95)
     """How full the window is after older cycles have left it."""

@@ -49,6 +49,18 @@ def is_derived(summary: str) -> bool:
     return summary.endswith(_UNWRITTEN)
 
 
+def exchange_summary(heard: Sequence[tuple[str, str]], sent: Sequence[str]) -> str:
+    """One line for a cycle in which messages were answered: the beginnings of what each wrote and of the answers."""
+    asked = [f"{who} wrote: {_beginning(text)}" for who, text in heard[:3]]
+    answered = [f"Answered: {_beginning(text)}" for text in sent[-2:]]
+    return last_words(" ".join([*asked, *answered]))
+
+
+def _beginning(text: str, characters: int = 120) -> str:
+    line = one_line(text)
+    return quoted_name(line) if len(line) <= characters else f"{quoted_name(line[: characters - 1])}…"
+
+
 def last_words(text: str, limit: int = 500) -> str:
     """The model's final text on one line of at most `limit` characters."""
     line = one_line(text)

@@ -44,12 +44,15 @@ LAST_STEP_TOKENS: Final = 400
 LAST_STEP: Final = Phase(tools=(SEND_MESSAGE,))
 """In the last step after a limit there is nothing left to do but to answer. All tools are sent, so the prefix stays."""
 
-STRETCHED: Final = frozenset({"max_steps", "token_budget", "max_seconds"})
+REPEATED_FAILURE: Final = "repeated_failure"
+"""The same call has failed again and again."""
+STRETCHED: Final = frozenset({"max_steps", "token_budget", "max_seconds", REPEATED_FAILURE})
 """The limits that leave one last step while somebody waits. Money and a full window do not."""
 _LIMITS: Final[Mapping[str, str]] = {
     "max_steps": "steps",
     "token_budget": "tokens",
     "max_seconds": "time",
+    REPEATED_FAILURE: "failed calls",
     "max_dollars": "dollars for one cycle",
     "window_full": "room in its window",
 }

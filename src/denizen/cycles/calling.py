@@ -7,8 +7,9 @@ done, which were about to be made, and which have not begun.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import Any, Final, Literal
 from uuid import UUID, uuid5
 
@@ -29,6 +30,7 @@ from denizen.cycles.answering import Outgoing
 from denizen.cycles.ledger import NOTHING, Charge
 from denizen.cycles.phases import FREE, Phase
 from denizen.cycles.records import OpenCycle, calls_of
+from denizen.cycles.written_calls import are_written
 from denizen.errors import DenizenError, InvalidInput, NotAMember, NotFound
 from denizen.ids import AgentId, CallId, CycleId, EntityId, MessageId, SpaceId, new_id
 from denizen.inbox.outside import parsed
@@ -37,11 +39,12 @@ from denizen.models.request import is_whole
 from denizen.spaces import directory
 from denizen.storage.database import Tx, statement, storable
 from denizen.storage.schema import cycles
-from denizen.tools import calls, declaring, effects, grants, guard, hops
+from denizen.tools import calls, declaring, effects, generous, grants, guard, hops
 from denizen.tools.calls import Call, Mode, New
 from denizen.tools.effects import EffectRecord
 from denizen.tools.errands import LATE_SECONDS
 from denizen.tools.hops import Shown, hop_of_plan
+from denizen.tools.prebuilt import MERGED
 from denizen.tools.tool import AskTool, Done, Hand, OutsideTool, OwnTool, Tool, Toolbox
 from denizen.trust import origins
 from denizen.trust.policy import Attempt, Decision, Speaker, decide
@@ -94,6 +97,11 @@ class Step:
         message = self.response.message
         reached = isinstance(message, ModelResponse) and message.finish_reason == "length"
         return len(self.calls) - 1 if reached and self.calls and not is_whole(self.calls[-1]) else None
+
+    @property
+    def written_as_text(self) -> bool:
+        """Whether the model wrote its calls as text: it may have copied them."""
+        return are_written(self.response.message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,7 +333,7 @@ class _Desk:
 
     def _decide(self, tool: OutsideTool, call: ToolCallPart) -> Decision:
         settings = self._toolbox.effects
-        if self._step.response.outside is None and not settings.rules:
+        if self._step.response.outside is None and not settings.rules and not self._step.written_as_text:
             return Decision("allow", "no_text_from_outside")
         held = origins.held(self._tx, self._agent_id, self._cycle, self._step.response)
         done = effects.of_cycle(self._tx, self._cycle.id)
@@ -335,13 +343,14 @@ class _Desk:
         return decide(
             Attempt(
                 tool.name,
-                tool.check(call.args),
+                generous.check(tool, call.args),
                 effect=tool.effect,
                 outside=[each.name or each.kind for each in held.outside],
                 trusted=read_values(self._toolbox.instructions, *(each.text for each in held.trusted)),
                 declared=None if named is None else named.tools,
                 declared_before_reading=named is not None and named.before_reading,
                 needs_trusted=tool.needs_trusted,
+                written_as_text=self._step.written_as_text,
                 kinds=tool.kinds,
                 made=_made(done, self._tools),
                 space=() if space is None else (space.id, space.name),
@@ -412,12 +421,14 @@ class _Desk:
 
     def complete(self, position: int, outcome: Finished) -> None:
         """An outside call has come back, or its time is over."""
-        capped = self._complete(position, outcome.result, self._source_of_result(position, outcome))
+        call = self._step.calls[position]
+        told = generous.noted(self._tools.get(call.tool_name), call.args, outcome.result)
+        capped = self._complete(position, told, self._source_of_result(position, outcome))
         if outcome.late:
             new = replace(self._new_call(position, "late", seconds=LATE_SECONDS), runner=self._lease.holder)
             self.errands[position] = calls.run_on(self._tx, self._agent_id, new)
             return
-        tool = self._tools.get(self._step.calls[position].tool_name)
+        tool = self._tools.get(call.tool_name)
         if isinstance(tool, OutsideTool) and (tool.visible or tool.mode == "async"):
             self._show_result(position, outcome, capped)
 
@@ -497,7 +508,7 @@ class _Desk:
 
     def _run_own(self, tool: Tool | None, position: int, call: ToolCallPart) -> Done:
         if not isinstance(tool, OwnTool):
-            return Done(_refusal(InvalidInput(f"There is no tool {call.tool_name!r}.")))
+            return Done(_refusal(InvalidInput(_no_such_tool(call.tool_name, self._tools))))
         hand = Hand(
             self._agent_id,
             self._cycle.id,
@@ -511,7 +522,8 @@ class _Desk:
             self._step.response.outside is not None,
         )
         try:
-            return tool.run(self._tx, hand, tool.check(call.args))
+            done = tool.run(self._tx, hand, generous.check(tool, call.args))
+            return replace(done, content=generous.noted(tool, call.args, done.content))
         except (InvalidInput, NotFound, NotAMember) as error:
             # Own tools refuse before they write, so the transaction is whole.
             return Done(_refusal(error))
@@ -573,7 +585,7 @@ def _pending(id: CallId) -> str:
 
 def _problem(tool: OutsideTool | AskTool, call: ToolCallPart) -> str | None:
     try:
-        tool.check(call.args)
+        generous.check(tool, call.args)
     except InvalidInput as error:
         return _refusal(error)
     return None
@@ -595,8 +607,22 @@ def _made(done: Sequence[EffectRecord], tools: Mapping[str, Tool]) -> frozenset[
     return frozenset(found)
 
 
+def _no_such_tool(name: str, tools: Collection[str]) -> str:
+    """What the model is told that calls a tool which does not exist, so that it finds the right one."""
+    if name in MERGED:
+        return f"There is no tool {name!r} any more. Use {MERGED[name]} instead."
+    near = get_close_matches(name, tools, n=3, cutoff=0.7)
+    if near:
+        return f"There is no tool {name!r}. Did you mean {' or '.join(near)}?"
+    return f"There is no tool {name!r}. Your tools are: {', '.join(tools)}."
+
+
 def _not_now(tool: str, phase: Phase) -> str:
     return f"{tool} may not be called in this phase of the cycle. Allowed are: {', '.join(phase.tools or ())}, skip."
+
+
+REFUSED: Final = '{"success": false'
+"""What the result of a call that was refused begins with."""
 
 
 def _refusal(error: DenizenError) -> str:

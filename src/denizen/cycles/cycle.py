@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from math import ceil
 from typing import Final, Literal, cast
 
 import structlog
-from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, UserPromptPart
+from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart, UserPromptPart
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 from pydantic_core import to_json
@@ -27,13 +29,23 @@ from denizen.consciousness import log, privacy
 from denizen.consciousness.compaction import FULL
 from denizen.consciousness.log import Entry
 from denizen.consciousness.mind import Mind
-from denizen.consciousness.summary import Effect, derived_summary, last_words
+from denizen.consciousness.settings import Profile
+from denizen.consciousness.summary import Effect, derived_summary, exchange_summary, last_words
 from denizen.consciousness.window import budget as budget_for
 from denizen.consciousness.window import result_characters
 from denizen.cycles import alerts, answering, awareness, budgets, calling, ending
-from denizen.cycles.answering import LAST_STEP, LAST_STEP_TOKENS, Outgoing, Waiting, Why, Words
+from denizen.cycles.answering import (
+    LAST_STEP,
+    LAST_STEP_TOKENS,
+    REPEATED_FAILURE,
+    Outgoing,
+    SilentReply,
+    Waiting,
+    Why,
+    Words,
+)
 from denizen.cycles.budgets import Allowance, Amount, Refusal
-from denizen.cycles.calling import Finished, Progress, Step
+from denizen.cycles.calling import REFUSED, Finished, Progress, Step
 from denizen.cycles.ending import Ending
 from denizen.cycles.ledger import NOTHING, Charge
 from denizen.cycles.opening import event_characters
@@ -48,6 +60,7 @@ from denizen.cycles.stopping import BUILT_IN, Spent, Stop, stop_reason
 from denizen.cycles.triage import Sieve
 from denizen.cycles.troubles import Trouble, classify
 from denizen.cycles.watching import Watch
+from denizen.cycles.written_calls import with_written_calls
 from denizen.errors import (
     InvalidInput,
     LeaseLost,
@@ -59,6 +72,7 @@ from denizen.errors import (
 )
 from denizen.ids import CallId, OrganizationId
 from denizen.inbox.delivery import DEAD_AFTER
+from denizen.inbox.format import sender_name
 from denizen.memory.reminding import Reminder
 from denizen.models import caching, forcing, learned, overflow, request, thinking
 from denizen.models.embedders import Embedder
@@ -68,7 +82,7 @@ from denizen.profiles.choosing import Profiling
 from denizen.storage.database import Database
 from denizen.telemetry.telemetry import OFF, Telemetry
 from denizen.telemetry.traces import under
-from denizen.tools import guard, hops
+from denizen.tools import generous, guard, hops
 from denizen.tools.calls import UNKNOWN_OUTCOME
 from denizen.tools.effects import EffectRecord
 from denizen.tools.errands import Errands, in_words, is_being_cancelled
@@ -90,6 +104,8 @@ LONG_MESSAGE_TOKENS: Final = 500
 """Where less was said than this and the request is too large, it is so because of what the agent remembers."""
 MOST_SHRINKS: Final = 6
 """How often in a cycle a request that is too large is made smaller and asked again."""
+SAME_FAILURES: Final = 3
+"""After the same call has failed so often, the cycle takes its last step."""
 SHOWN_AFTER_SECONDS: Final = 3
 """After so long of asking a model again, whoever waits is shown that there is trouble."""
 
@@ -107,6 +123,10 @@ class Faculties:
     model: Model
     model_name: str
     toolbox: Toolbox
+    """What it has in the normal profile; while it thinks, in the profile of its era."""
+    small_toolbox: Toolbox
+    profile: Profile
+    """The one that its next era has."""
     settings: CycleSettings
     prices: Mapping[str, Price]
     errands: Errands
@@ -137,6 +157,11 @@ class Faculties:
     reflects: bool = False
     """Whether its cycles are reflected on."""
 
+    @property
+    def toolboxes(self) -> Mapping[Profile, Toolbox]:
+        """What it has in each profile."""
+        return {"normal": self.toolbox, "small": self.small_toolbox}
+
 
 async def think(
     faculties: Faculties, mind: Mind, cycle: OpenCycle, arrived: Callable[[], bool] = lambda: True
@@ -145,6 +170,7 @@ async def think(
 
     `arrived` says whether there may be something new in the inbox, so that it need not be looked at before each step.
     """
+    faculties = replace(faculties, toolbox=faculties.toolboxes[mind.era.profile])
     content = faculties.telemetry.content
     if content:
         # Whoever reads traces is in no space: of an agent that knows private things they are told numbers only.
@@ -180,6 +206,18 @@ async def _live_through(thinking: _Thinking, watch: Watch) -> CycleOutcome:
 def _may_be_about_tool_choice(error: ModelRejected) -> bool:
     """Whether a provider may have rejected a request because it names the tool to call, and for nothing that stays."""
     return type(error) is ModelRejected or (isinstance(error, ModelUnsuitable) and "tool" in str(error).lower())
+
+
+def _fails_again_and_again(present: Sequence[Entry]) -> bool:
+    """Whether the same call has failed so often in this cycle that once more would not help."""
+    failed: Counter[tuple[str, str]] = Counter()
+    for asked, answered in pairwise(present):
+        results = answered.message.parts if answered.kind == "results" else ()
+        for call, result in zip(calls_of(asked.message), results, strict=False):
+            told = str(result.content) if isinstance(result, ToolReturnPart) else ""
+            if told.startswith((REFUSED, f"{call.tool_name} failed: ")):
+                failed[call.tool_name, call.args_as_json_str()] += 1
+    return max(failed.values(), default=0) >= SAME_FAILURES
 
 
 async def _fail(thinking: _Thinking, watch: Watch, error: BaseException) -> CycleOutcome:
@@ -252,6 +290,8 @@ class _Thinking:
             if calls:
                 if await self._carry_out(self._new_step(response, calls, speaker), speaker) == "paused":
                     return Paused()
+                if await self._is_small_and_done(calls):
+                    return await self._end("answered", summary=self._exchange())
             elif response.finish_reason == "length" and self._told_cut_off < calling.MOST_CUT_OFF:
                 await self._tell_cut_off(response)
             elif (outcome := await self._finish(response)) is not None:
@@ -276,6 +316,8 @@ class _Thinking:
             if self._history_tokens <= present:
                 raise RequestTooLarge("The model's context is too small for this agent's self, tools and inbox.")
             return None
+        if _fails_again_and_again(self._mind.present):
+            return REPEATED_FAILURE
         # A small window leaves a cycle at most half of it, so that the past is not pushed out altogether.
         allowed = min(self._with.settings.token_budget, self._history_tokens // 2)
         spent = Spent(
@@ -439,6 +481,10 @@ class _Thinking:
                 if isinstance(error, RequestTooLarge) and self._shrink(error):
                     attempt -= 1
                     continue
+                if self._can_do_without_tools(error):
+                    log_line.info("model cannot use tools", agent=self._mind.lease.agent_id, model=self._model_name)
+                    self._mind.toolless = True
+                    continue
                 delay = request.retry_delay(error, attempt, key=self._mind.lease.agent_id)
                 if delay is None:
                     raise
@@ -451,7 +497,19 @@ class _Thinking:
                 speaker.abort("interrupted")
                 raise
             else:
-                return response, speaker
+                return self._with_written_calls(response), speaker
+
+    def _can_do_without_tools(self, error: ModelError) -> bool:
+        """Whether the model refuses tools as such: then it is asked without them, and text is its answer."""
+        said = str(error).lower()
+        about_tools = isinstance(error, ModelUnsuitable) and "tool" in said and "tool_choice" not in said
+        return about_tools and not self._mind.toolless and not self._in_last_step
+
+    def _with_written_calls(self, response: ModelResponse) -> ModelResponse:
+        """The response, with calls that the model wrote as text because it knows no other way."""
+        offered = self._only if self._only is not None else self._with.toolbox.by_name
+        past = (*self._mind.past, *self._mind.present)
+        return with_written_calls(response, offered, past, self._mind.era.layers)
 
     def _shrink(self, error: RequestTooLarge) -> bool:
         """Make the request smaller after the provider found it too large; False if it cannot be made smaller."""
@@ -508,10 +566,9 @@ class _Thinking:
         )
 
     async def _ask_once(self, speaker: Speaker, attempt: int) -> ModelResponse:
-        phase, settings = self._phase, self._settings()
-        tools = self._with.toolbox.definitions
-        if phase.strict:
-            tools = tuple(each for each in tools if phase.allows(each.name))
+        settings = self._settings()
+        only = self._only
+        tools = tuple(each for each in self._with.toolbox.definitions if only is None or each.name in only)
         # Kept by the provider: what is past and what has woken the agent; and all of it, for the next step.
         woken_at, last = len(self._mind.prompt) - len(self._mind.present), len(self._mind.prompt) - 1
         prompt = caching.marked(self._model, self._mind.prompt, (woken_at, last))
@@ -543,8 +600,17 @@ class _Thinking:
         self._learn_size(response)
         return response
 
+    @property
+    def _only(self) -> list[str] | None:
+        """The tools that are sent, where they are not all of them."""
+        if self._mind.toolless:
+            return []
+        return [tool for tool in self._with.toolbox.by_name if self._phase.allows(tool)] if self._phase.strict else None
+
     def _settings(self) -> ModelSettings:
         settings = cast(ModelSettings, thinking.settings(self._model, self._mind.budget.output))
+        if self._mind.toolless:
+            return cast(ModelSettings, {**settings, **caching.settings(self._model, self._mind.lease.agent_id)})
         if self._phase.tool_choice != "auto":
             settings["tool_choice"] = self._phase.tool_choice
         forced = forcing.settings(self._model, SEND_MESSAGE) if self._in_last_step else {}
@@ -578,8 +644,8 @@ class _Thinking:
             "settings": {"tool_choice": "auto", **self._settings()},
             "budget": self._mind.budget.request,
         }
-        if self._phase.strict:
-            made_of["only"] = [tool for tool in self._with.toolbox.by_name if self._phase.allows(tool)]
+        if self._only is not None:
+            made_of["only"] = self._only
         if self._preview is not None:
             made_of["preview"] = self._preview
             made_of[hops.PREVIEWED] = self._previewed
@@ -700,7 +766,7 @@ class _Thinking:
                 continue
             try:
                 spaces = spaces_of(self._cycle.events, self._cycle.active_space_id)
-                prepared[at] = await tool.prepare(self._mind.lease.agent_id, tool.check(call.args), spaces)
+                prepared[at] = await tool.prepare(self._mind.lease.agent_id, generous.check(tool, call.args), spaces)
             except InvalidInput:
                 continue  # the model is told when the call is carried out
         return prepared
@@ -761,7 +827,7 @@ class _Thinking:
         agent_id, cycle_id = self._mind.lease.agent_id, self._cycle.id
         occasion = Occasion(agent_id, cycle_id, step.number, at, calling.call_id(cycle_id, step, at))
         with self._watch.outside(step.calls[at], step.number) as doing:
-            doing.result = await tool.call(tool.check(step.calls[at].args), occasion)
+            doing.result = await tool.call(generous.check(tool, step.calls[at].args), occasion)
             return doing.result
 
     def _run_errands(self, step: Step, errands: Mapping[int, CallId]) -> None:
@@ -781,7 +847,7 @@ class _Thinking:
         """End with the model's last words; None if instead it was reminded that somebody waits without an answer."""
         entry, text = self._response_entry(response), (response.text or "").strip()
         waiting, reminded = await self._unanswered(), answering.reminders(self._mind.present)
-        silent_reply = self._with.settings.silent_reply
+        silent_reply = self._silent_reply
         move = answering.next_move(silent_reply, self._cycle.events, waiting, reminded, text, self._steps)
         if move.remind is None:
             sending = answering.outgoing(move.deliver)
@@ -796,6 +862,33 @@ class _Thinking:
         entry = self._response_entry(response)
         note = calling.cut_off_note(entry.seq + 1, self._cycle.id, thinking.most_output(self._settings()))
         await self._remind(response, (entry, note), None)
+
+    @property
+    def _silent_reply(self) -> SilentReply:
+        """What happens to text without a call. Of a small model, or one without tools, it is the answer."""
+        wanted = self._with.settings.silent_reply
+        plain = self._mind.toolless or self._mind.era.profile == "small"
+        return "deliver" if wanted == "nudge" and plain else wanted
+
+    async def _is_small_and_done(self, calls: Sequence[ToolCallPart]) -> bool:
+        """Whether a small model has answered everyone who waits: it is not asked for a summary of that."""
+        if self._mind.era.profile != "small" or not self._awaited:
+            return False
+        if any(call.tool_name != SEND_MESSAGE for call in calls):
+            return False
+        agent_id, cycle = self._mind.lease.agent_id, self._cycle
+        return not await self._with.db.read(answering.unanswered_here, agent_id, cycle.id, cycle.events)
+
+    def _exchange(self) -> str:
+        """What was said to whom, in place of a summary."""
+        calls = [call for entry in self._mind.present for call in calls_of(entry.message)]
+        sent = [
+            str(call.args_as_dict(raise_if_invalid=False).get("text", ""))
+            for call in calls
+            if call.tool_name == SEND_MESSAGE
+        ]
+        heard = [(sender_name(event), event.text) for event in self._cycle.events if event.sender_name]
+        return exchange_summary(heard, sent)
 
     async def _unanswered(self) -> list[Waiting]:
         """Where somebody waits to whom this cycle has said nothing, if that is to be made up for."""

@@ -6,7 +6,7 @@ Each function is one transaction, begins with the fence, and changes nothing but
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
@@ -18,6 +18,7 @@ from denizen.clock import SECOND
 from denizen.consciousness import eras, log, privacy, recollection, selfhood
 from denizen.consciousness.lease import Lease, fence
 from denizen.consciousness.selfhood import Era, Identity
+from denizen.consciousness.settings import Profile
 from denizen.cycles.ending import interrupt_cycle, undo_cycle
 from denizen.cycles.pausing import stays_paused
 from denizen.cycles.records import OpenCycle, find_open
@@ -51,7 +52,7 @@ class Waking:
     """Of the definition it was loaded with."""
     era: Era
     inbox_tokens: int
-    toolbox: Toolbox
+    toolboxes: Mapping[Profile, Toolbox]
     next_seq: int
     recalling: recollection.Occasion | None = None
     """What may come to its mind by itself, because it matters to the inbox."""
@@ -63,6 +64,8 @@ class Waking:
     """The conversations that it may enter without being reminded; None: all."""
     remembered: frozenset[str] = frozenset()
     """The ids of the memories that it was reminded of before and still sees."""
+    profile: Profile = "normal"
+    """The one that its next era has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +132,10 @@ def open_cycle(tx: Tx, lease: Lease, waking: Waking) -> Opened | Stale | Remind 
         told = _tell_news(tx, waking, news, batch)
     if waking.profiling is not None:
         told = _tell_profiles(tx, waking, waking.profiling, batch, told)
-    if not waking.toolbox.archived:
+    toolbox = waking.toolboxes[(era or waking.era).profile]
+    if not toolbox.archived:
         # They may be others than those of the era: a process that started anew brings its own.
-        tx.run(_keep_tools, digest=waking.toolbox.digest, tools=waking.toolbox.encoded)
+        tx.run(_keep_tools, digest=toolbox.digest, tools=toolbox.encoded)
     brought = _Brought(bool(outside), (*sources_of_events(batch), *planned))
     cycle = replace(_begin(tx, waking, batch, plans, told, characters, brought), troubled=bool(troubled))
     tx.announce(agent_topic(agent_id), AgentStatus(agent_id, "alive", lease.epoch).to_payload())
@@ -185,7 +189,9 @@ def _renew_self(tx: Tx, waking: Waking, news: int) -> Era | None:
     """Render the self anew. If it reads as before, the old era goes on: its prefix may still be cached."""
     agent_id, era = waking.identity.entity.id, waking.era
     seen = selfhood.surroundings(tx, agent_id)
-    text = selfhood.render(waking.identity, seen, characters=selfhood.list_characters(waking.inbox_tokens))
+    characters = selfhood.list_characters(waking.inbox_tokens)
+    compacted, profile = era.layers is not None, waking.profile
+    text = selfhood.render(waking.identity, seen, characters=characters, compacted=compacted, profile=profile)
     new = era if text == era.text else replace(era, number=era.number + 1, text=text)
     if new is not era:
         eras.store(tx, agent_id, new)

@@ -39,7 +39,7 @@ FREE: Final = Phase()
 OBSERVE_THINK_RESPOND: Final = (
     Phase(
         until_step=1,
-        tools=("enter_space", "read_messages", "read_entry", "get_my_cycles", "peek_inbox"),
+        tools=("enter_space", "read_messages", "read_entry"),
         tool_choice="required",
     ),
     Phase(until_step=6),

@@ -1,9 +1,10 @@
 """How an agent reads its inbox. Pure: values in, text out.
 
 Text from outside cannot look like ours. A text is quoted on the entry's line only if it is one line without quotation
-marks; any other stands below it, every line behind a gutter. Our own lines begin at column 0 with `[` or a number, or
-with `   → ` or `   … `, and nothing else does. Names and identifiers are kept to one line, and quoted unless they are
-plain words. Characters that steer a terminal or reorder a line are shown as `<U+202E>`.
+marks; any other stands below it, every line behind a gutter. The agent's own plans and reminders are not quoted: they
+stand below their entry, every line behind `   > `. Our own lines begin at column 0 with `[` or a number, or with
+`   → ` or `   … `, and nothing else does. Names and identifiers are kept to one line, and quoted unless they are plain
+words. Characters that steer a terminal or reorder a line are shown as `<U+202E>`.
 """
 
 from __future__ import annotations
@@ -28,11 +29,12 @@ MID_CYCLE_UPDATE = "MID-CYCLE UPDATE"
 
 GUTTER = "   | "
 """What every line of a quoted block begins with."""
+OWN_GUTTER = "   > "
+"""What every line of the agent's own plans and reminders begins with."""
 
-_CLOSING = "You may address these in any order. Consider priorities and relationships between requests."
+_CLOSING = "Handle these in any order. First see which are urgent and which belong together."
 _PREVIEW_CLOSING = (
-    "(These will be fully processed in your next cycle."
-    " If any are urgent or change your current task, adapt accordingly.)"
+    "(You will read these in full in your next cycle. If one changes what you are doing now, adapt to it.)"
 )
 _PREVIEW_CHARS = 50
 OUTSIDE_MARK = "holds text from outside"
@@ -89,12 +91,11 @@ def format_inbox(
     text_chars: int = 8000,
 ) -> str:
     """The message that tells an agent of `events`, in their order, with what is planned next and what has changed."""
-    count = f"{len(events)} new event{'' if len(events) == 1 else 's'}"
-    head = [f"[{label} - {count}]"]
+    head = [f"[{label} - {_count(len(events))}]"]
     if label != MID_CYCLE_UPDATE:
         head.append(_time_line(now, zone))
     if plans:
-        head.append("Next: " + "; ".join(one_line(plan) for plan in plans))
+        head.append("Your next plans: " + "; ".join(one_line(plan) for plan in plans))
     if news:
         head += ["[CHANGES]", *(f"- {one_line(line)}" for line in news)]
     blocks = ["\n".join(head)]
@@ -106,11 +107,15 @@ def format_inbox(
 
 def format_preview(events: Sequence[Event]) -> str:
     """One short line for each of the first waiting events, to be shown in the middle of a cycle."""
-    lines = [f"[INBOX PREVIEW — {len(events)} new event(s) waiting]"]
+    lines = [f"[INBOX PREVIEW — {_count(len(events))} waiting]"]
     lines += [_preview_line(event) for event in events[:PREVIEW_EVENTS]]
     if len(events) > PREVIEW_EVENTS:
         lines.append(f"  … and {len(events) - PREVIEW_EVENTS} more")
     return "\n".join([*lines, _PREVIEW_CLOSING])
+
+
+def _count(events: int) -> str:
+    return f"{events} new event{'' if events == 1 else 's'}"
 
 
 def event_tokens(event: Event, text_chars: int) -> int:
@@ -153,6 +158,11 @@ def quote(text: str) -> str:
     if '"' not in text and not _LINE_BREAK.search(text):
         return f'"{visible(text)}"'
     return "".join(f"\n{GUTTER}{visible(line)}" for line in _LINE_BREAK.split(text))
+
+
+def own_words(text: str) -> str:
+    """`text` as a block of the agent's own, on new lines: never in quotation marks, which are for what others say."""
+    return "".join(f"\n{OWN_GUTTER}{visible(line)}" for line in _LINE_BREAK.split(text))
 
 
 def one_line(text: str) -> str:
@@ -219,8 +229,8 @@ def _clock_time(at: datetime) -> str:
 def _entry(number: int, event: Event, now: int, text_chars: int) -> str:
     said = f"{number}. {_source(event)}{_sender(event)}"
     text = entry_text(event)
-    cut = _cut_at(text, text_chars)
-    shown = quote(text[:cut])
+    cut = _cut_at(event, text, text_chars)
+    shown = _show(event, text[:cut])
     lines = [f"{said}{shown}" if shown.startswith("\n") else f"{said} {shown}"]
     if cut < len(text):
         lines.append(_pointer(event, cut, len(text)))
@@ -228,10 +238,14 @@ def _entry(number: int, event: Event, now: int, text_chars: int) -> str:
     return "\n".join(lines)
 
 
-def _cut_at(text: str, text_chars: int) -> int:
+def _show(event: Event, text: str) -> str:
+    return own_words(text) if is_own_plan(event) else quote(text)
+
+
+def _cut_at(event: Event, text: str, text_chars: int) -> int:
     """How many characters of `text` to show; fewer than `text_chars` where quoting would more than double them."""
     cut = min(len(text), text_chars)
-    while cut and len(quote(text[:cut])) > 2 * text_chars + _SLACK_CHARS:
+    while cut and len(_show(event, text[:cut])) > 2 * text_chars + _SLACK_CHARS:
         cut //= 2
     return cut
 
@@ -284,7 +298,9 @@ def is_guest(kind: str | None, role: str | None) -> bool:
 
 
 def _sender(event: Event) -> str:
-    """Who says it, for messages; what plans, timers and notices say has no speaker."""
+    """Who says it, for messages; that it is the agent's own, for plans and timers; nothing for the rest."""
+    if is_own_plan(event):
+        return " Your plan:" if event.type == "plan_trigger" else " Your reminder:"
     if not _is_message(event):
         return ""
     return f" {speaker(*_sender_of(event), event.sender_handle)}:"
@@ -298,6 +314,11 @@ def _sender_of(event: Event) -> tuple[str, str | None]:
 def sender_name(event: Event) -> str:
     """The name of who sent the message, with the handle where it does not follow from the name."""
     return speaker(_sender_of(event)[0], None, event.sender_handle)
+
+
+def is_own_plan(event: Event) -> bool:
+    """Whether the event is something that the agent has planned to do."""
+    return event.type in ("plan_trigger", "timer")
 
 
 def _is_message(event: Event) -> bool:
@@ -331,7 +352,8 @@ def _preview_line(event: Event) -> str:
     said = one_line(entry_text(event)[: 20 * _PREVIEW_CHARS]).replace('"', "'")
     snippet = said if len(said) <= _PREVIEW_CHARS else said[:_PREVIEW_CHARS] + "..."
     place = " | ".join([where, *_marks(event)])
-    return f'  [{place}] {who}: "{snippet}"' if who else f'  [{place}] "{snippet}"'
+    text = f"> {snippet}" if is_own_plan(event) else f'"{snippet}"'
+    return f"  [{place}] {who}: {text}" if who else f"  [{place}] {text}"
 
 
 def _preview_source(event: Event) -> tuple[str, str]:

@@ -32,17 +32,17 @@ from denizen.storage.database import Database, Tx, statement
 from denizen.storage.schema import cycles, memories
 from denizen.storage.schema import log as log_rows
 
-HEADER: Final = "[REMEMBERED — from long-term memory, because of this inbox; it may be out of date]"
+HEADER: Final = "[REMEMBERED — from long-term memory, what may matter to this inbox; it may be out of date]"
 QUERY_CHARACTERS: Final = 2_000
 _AGENTS_KNOWN: Final = 2_000
 """Of so many agents it is known when they were last reminded of something."""
 _SPACES_KNOWN: Final = 100
 """In so many conversations of each."""
 _TITLES: Final = {
-    "conversation": "Of this conversation",
-    "user": "Of the person you are with",
-    "persona": "Between the two of you",
-    "organization": "Of the organization",
+    "conversation": "About this conversation",
+    "user": "About the person you talk with",
+    "persona": "Between you and this person",
+    "organization": "About the organization",
 }
 
 
@@ -244,14 +244,19 @@ def diagnostics(occasion: Occasion, chosen: Sequence[Remembered]) -> dict[str, J
 
 
 def fitting(found: Sequence[Remembered], characters: int) -> list[Remembered]:
-    """As many as have room, the best of each scope first."""
-    chosen: list[Remembered] = []
+    """As many as have room, the best of each scope first. The same fact, kept in two scopes, is told once."""
+    chosen: dict[str, Remembered] = {}
     for each in found:
-        cost = len(each.text) + 40
-        if cost <= characters:
-            chosen.append(each)
+        cost, fact = len(each.text) + 40, _plain_fact(each.text)
+        if cost <= characters and fact not in chosen:
+            chosen[fact] = each
             characters -= cost
-    return chosen
+    return list(chosen.values())
+
+
+def _plain_fact(text: str) -> str:
+    """What two memories have in common that say the same, apart from case, spaces and the full stop."""
+    return one_line(text).casefold().rstrip(".! ")
 
 
 def render(chosen: Sequence[Remembered]) -> str:

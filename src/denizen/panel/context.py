@@ -19,16 +19,22 @@ Role = Literal["system", "user", "assistant"]
 
 FRAME: Final = """\
 ## Where you are
-Someone thinks a matter through and has asked several independent voices, of whom you are one, to test their thinking.
-All of you answer at the same time, each on its own."""
+Someone is thinking something through and has asked several independent voices to test their thinking. You are one of \
+them. All of you answer at the same time, each on your own."""
 
 MANNER: Final = """\
 Speak plainly and in your own voice. Do not put a name or a label before your answer, do not write JSON, and do not \
-talk of being a voice, a perspective or an advisor. Times in brackets before messages tell you when they were written: \
-never write one yourself. You may be shown what the others said last: take it up where it helps, else leave it."""
+mention that you are a voice, a perspective or an advisor. Times in brackets before messages say when they were \
+written: never write one yourself. You may be shown what the others said last: use it where it helps, otherwise \
+ignore it."""
+
+HOW_TO_ANSWER: Final = "## How to answer"
+PRECEDENCE: Final = """\
+If "What to do in this turn" and "How to answer" disagree, "What to do in this turn" wins."""
+"""Told only where there is something on how to answer."""
 
 ASSISTANT: Final = """\
-You are a helpful assistant. Answer plainly and to the point. Times in brackets before messages tell you when they \
+You are a helpful assistant. Answer plainly and to the point. Times in brackets before messages say when they \
 were written: never write one yourself."""
 
 REFERENCE: Final = "For reference, this is what the other voices said in the last turn:"
@@ -132,12 +138,15 @@ def fitting(lines: Sequence[Line], characters: int) -> list[Line]:
 def system_prompt(name: str, description: str, instructions: str, *, memory: str = "", profile: str = "") -> str:
     """Who an advisor is, where, and what it has to do now."""
     who = f"You are {name}." + (f" {description.strip()}" if description.strip() else "")
-    return "\n\n".join(each for each in (who, FRAME, memory.strip(), profile.strip(), instructions, MANNER) if each)
+    how = f"{HOW_TO_ANSWER}\n{profile.strip()}" if profile.strip() else ""
+    wins = PRECEDENCE if how and instructions else ""
+    return "\n\n".join(each for each in (who, FRAME, memory.strip(), how, instructions, wins, MANNER) if each)
 
 
 def assistant_prompt(*, memory: str = "", profile: str = "") -> str:
     """What the plain assistant is told, who answers where there are no advisors."""
-    return "\n\n".join(each for each in (ASSISTANT, memory.strip(), profile.strip()) if each)
+    how = f"{HOW_TO_ANSWER}\n{profile.strip()}" if profile.strip() else ""
+    return "\n\n".join(each for each in (ASSISTANT, memory.strip(), how) if each)
 
 
 def context(

@@ -8,8 +8,8 @@ from typing import Final
 from denizen.panel.context import Line, Persona, Turn, context
 
 TASK: Final = (
-    "Now answer the others: say where you agree, where you do not and why, and what you would ask one of them. "
-    "Speak to them by name where it helps. Two paragraphs at most."
+    "Now answer the others: say where you agree, where you disagree and why, and what you would ask one of them. "
+    "Address them by name where it helps. Write two paragraphs at most."
 )
 
 

@@ -31,20 +31,19 @@ class Phase(BaseModel):
 
 QUESTIONS: Final = """\
 ## What to do in this turn (question {turn} of {of})
-Ask one question, and nothing else. You do not know enough yet to advise, to judge or to disagree.
-Ask for something particular that you really do not know: what was said or done, what limits there are, what has been \
-tried, how many, how long, who.
-Keep it to a sentence or two, without preamble and without remarks. A question that carries a view of yours, or that \
-leads somewhere, is advice in disguise: leave it.
-For instance "What did she say when you told her?" asks; "What are you afraid of losing?" tells."""
+Ask one question, and nothing else. You do not know enough yet to advise, judge or disagree.
+Ask for one concrete thing that you do not know: what was said or done, what limits there are, what has been tried, \
+how many, how long, who.
+Keep it to one or two sentences, without introduction or comment. Do not hide advice in the question: "What did she \
+say when you told her?" asks; "What are you afraid of losing?" already tells them something."""
 
 ENGAGEMENT: Final = """\
 ## What to do in this turn (turn {turn})
-You know enough to speak fully. Answer out of your own way of seeing, with substance, and take a position.
-Say where you disagree and why: name what is assumed, what does not fit together, what is avoided. Honesty comes \
-before politeness.
-Be short where the matter is simple; two to four paragraphs are enough for a hard one. A story or an example is \
-welcome where it makes the point plainer. Ask back where you must."""
+You know enough to answer fully. Answer from your own point of view, with substance, and take a position.
+Say where you disagree and why: what is assumed, what does not fit together, what is being avoided. Be honest before \
+you are polite.
+Be short if the matter is simple; two to four paragraphs are enough for a hard one. Use a story or an example if it \
+makes the point clearer. Ask a question back if you need to."""
 
 DEFAULT_PHASES: Final = (
     Phase(name="question", until_turn=3, instructions=QUESTIONS),

@@ -7,16 +7,16 @@ from typing import Final
 from denizen.panel.context import Heard, Line, Persona, Turn, bracketed, context
 
 SYSTEM: Final = """\
-Several independent voices have answered someone who thinks a matter through. Put together what they said, for that \
-person, in Markdown, with three headings:
+Several independent voices have answered someone who is thinking something through. Sum up for that person what they \
+said, in Markdown, under three headings:
 ## Agreements
 ## Disagreements
 ## To decide
-Under the first, what they hold in common. Under the second, each point on which they differ: who holds what, by name, \
-and what the difference rests on. Under the third, what the person now has to decide or to find out, the most \
-important first. Do not add advice of your own and do not smooth over what does not fit. Be brief."""
+Under the first: what they have in common. Under the second: each point on which they differ, who holds what, by \
+name, and why. Under the third: what the person now has to decide or find out, the most important first. Add no \
+advice of your own and do not smooth over contradictions. Be brief."""
 SAID: Final = "This is what the voices said:"
-TASK: Final = "Put it together now."
+TASK: Final = "Sum it up now."
 
 
 def lines(present: Turn, characters: int) -> list[Line]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +26,7 @@ TOOL: Final = ToolDefinition(
         "properties": {
             "position": {
                 "type": "string",
-                "description": "What you would do, in so few words that equal positions read the same: yes, no, wait.",
+                "description": "What you would do, in as few words as possible: yes, no, wait.",
             },
             "confidence": {"type": "number", "minimum": 0, "maximum": 1, "description": "0: a guess, 1: certain."},
             "reason": {"type": "string", "description": "Why, in one or two sentences."},
@@ -33,7 +35,10 @@ TOOL: Final = ToolDefinition(
         "additionalProperties": False,
     },
 )
-_TASK: Final = "Call the tool `vote` with your position in a few words, how sure you are, and why."
+_TASK: Final = (
+    "Call the tool `vote` with your position in as few words as possible (votes that read the same are counted "
+    "together), how sure you are, and why."
+)
 
 
 def lines(
@@ -97,7 +102,7 @@ class Tally:
 
 
 def tally(votes: Mapping[str, Mapping[str, Any]]) -> Tally:
-    """What these votes, by voice, come to. Positions are the same that differ only in case and a final stop."""
+    """What these votes, by voice, come to. Positions that say the same in other words of courtesy are one camp."""
     camps: defaultdict[str, list[str]] = defaultdict(list)
     for voice, vote in votes.items():
         camps[_same(vote["position"])].append(voice)
@@ -121,5 +126,22 @@ def _apart(votes: Mapping[str, Mapping[str, Any]], sure: Mapping[str, float], on
     return round((sure[one] + sure[other]) / 2, 3)
 
 
+_WORD: Final = re.compile(r"[^\W_]+")
+_EMPTY: Final = frozenset({"a", "an", "the", "please", "just", "definitely", "absolutely", "certainly", "so"})
+"""Words that do not change a position."""
+_OPENING: Final = re.compile(
+    r"(?:(?:yes|yeah|yep|ok|okay|sure|agreed)(?=\W+\w)|i vote(?: for)?|i would|i d|i say|we should|you should|let us|"
+    r"let s)\W+"
+)
+"""What a position may begin with and be the same: `Yes, open it.` A `yes` alone is a position, and `no` is never left
+out."""
+
+
 def _same(position: str) -> str:
-    return position.strip().rstrip(".!").casefold()
+    """The same for positions that differ in case, punctuation, articles and how they begin."""
+    plain = unicodedata.normalize("NFKC", position).casefold().replace("’", "'").replace("n't", " not")
+    words = " ".join(_WORD.findall(plain))
+    while (shorter := _OPENING.sub("", words, count=1) if _OPENING.match(words) else words) != words:
+        words = shorter
+    kept = [each for each in words.split() if each not in _EMPTY]
+    return " ".join(kept) or words or position.strip().casefold()

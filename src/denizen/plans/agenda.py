@@ -311,14 +311,14 @@ def next_few(tx: Tx, agent_id: AgentId) -> tuple[list[str], tuple[Source, ...]]:
     """
     rows = tx.all(_next, agent_id=agent_id, limit=_NEXT_SHOWN + 1)
     shown = [plan_of(row) for row in rows[:_NEXT_SHOWN]]
-    lines = [*map(_in_short, shown), *(["and more (get_plans)"] if len(rows) > _NEXT_SHOWN else [])]
+    lines = [*map(_in_short, shown), *(['and more: read_entry("plans")'] if len(rows) > _NEXT_SHOWN else [])]
     return lines, distinct(Source("plan", plan.name or plan.kind) for plan in shown if plan.outside)
 
 
 def _in_short(plan: Plan) -> str:
     said = one_line(plan.name or plan.instruction)
     short = said if len(said) <= _NEXT_NAME_CHARACTERS else said[: _NEXT_NAME_CHARACTERS - 1] + "…"
-    what = f"timer {quoted_name(short)}" if plan.kind == "timer" else quoted_name(short)
+    what = f"timer ({short})" if plan.kind == "timer" else short
     return f"{what} at {say(plan.next_run, plan.schedule.zone)}"
 
 

@@ -6,6 +6,7 @@ several instances through, and the event's id, made of the plan and that time, s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,12 +15,14 @@ from sqlalchemy import bindparam, delete, func, select, update
 
 from denizen.clock import SECOND, Instant
 from denizen.errors import InvalidInput
-from denizen.ids import AgentId
+from denizen.ids import AgentId, SpaceId
 from denizen.inbox import delivery
 from denizen.inbox.delivery import Delivery
 from denizen.inbox.events import FROM_SPACES, OUTSIDE
+from denizen.inbox.format import quoted_name
 from denizen.plans import known, origins
 from denizen.plans.schedule import Once, load, next_run
+from denizen.spaces import directory
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import plans
 
@@ -126,7 +129,8 @@ def _event(tx: Tx, plan_id: str, agent_id: AgentId, due: Instant, row: tuple[Any
         "text": instruction,
         "late_seconds": (tx.now - due) // SECOND,
     }
-    if made_in := origins.origin_of(tx, agent_id, f"plan:{plan_id}"):
+    made_in = origins.origin_of(tx, agent_id, f"plan:{plan_id}")
+    if made_in:
         payload[FROM_SPACES] = list(made_in)
     if outside:
         payload[OUTSIDE] = True
@@ -137,12 +141,19 @@ def _event(tx: Tx, plan_id: str, agent_id: AgentId, due: Instant, row: tuple[Any
         "timer" if kind == "timer" else "plan_trigger",
         tx.now,
         hop=hop,
+        space_id=_space_of(tx, agent_id, made_in),
         payload=payload,
     )
 
 
+def _space_of(tx: Tx, agent_id: AgentId, made_in: Sequence[str]) -> str | None:
+    """The space that a plan belongs to: the only one that it was made in, if the agent is still there."""
+    only = SpaceId(made_in[0]) if len(made_in) == 1 else None
+    return only if only is not None and directory.is_member(tx, only, agent_id) else None
+
+
 def _notice(tx: Tx, plan_id: str, agent_id: AgentId, name: str, problem: str) -> Delivery:
-    text = f'The plan "{name}" will not run again: {problem} Set it anew or delete it.'
+    text = f"The plan {quoted_name(name)} will not run again: {problem} Set it again or delete it."
     return Delivery(agent_id, f"plan-failed:{plan_id}:{tx.now}", "notice", tx.now, payload={"text": text})
 
 

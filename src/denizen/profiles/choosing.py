@@ -14,7 +14,7 @@ from sqlalchemy import bindparam, select, update
 from sqlalchemy.dialects import postgresql
 
 from denizen.bus.streams import StanceChanged, agent_topic
-from denizen.consciousness.selfhood import of_space
+from denizen.consciousness.selfhood import ANSWER_FROM_NOW, ANSWER_NO_LONGER, of_space
 from denizen.ids import AgentId, SpaceId
 from denizen.inbox.events import Event
 from denizen.inbox.format import one_line
@@ -127,8 +127,8 @@ def line_of(presets: Presets, preset: str | None, characters: int) -> str | None
 
 def _told(heard: Event, before: str | None, fact: str | None) -> str:
     if fact is None:
-        return f"Profile removed: {of_space(heard.space_name or '', heard.space_id or '', before or '')}"
-    return f"Profile changed: {fact}" if before else f"New profile: {fact}"
+        return f"{ANSWER_NO_LONGER}: {of_space(heard.space_name or '', heard.space_id or '', before or '')}"
+    return f"{ANSWER_FROM_NOW}: {fact}"
 
 
 _new = postgresql.insert(stances).values(

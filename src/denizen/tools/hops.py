@@ -25,6 +25,8 @@ from denizen.storage.database import Tx
 PREVIEWED: Final = "previewed"
 """Under this key, what a request was made of has the number of the newest event in its preview."""
 _EVERYTHING: Final = 2**62
+_INBOX_READ: Final = "[inbox: characters "
+"""What `read_entry` begins with when it shows what waits. `peek_inbox` did the same in earlier versions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,9 @@ def shown_in(entries: Iterable[Entry]) -> Shown:
         for part in entry.message.parts:
             if not isinstance(part, ToolReturnPart):
                 continue
-            if part.tool_name == "peek_inbox":
+            if part.tool_name == "peek_inbox" or (
+                part.tool_name == "read_entry" and str(part.content).startswith(_INBOX_READ)
+            ):
                 waiting = _EVERYTHING
             elif part.tool_name == "read_messages" and (page := shown_page(str(part.content))) is not None:
                 space_id, last = page

@@ -7,10 +7,10 @@ the call itself is in the agent's history.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter, ValidationError, field_validator
 
 from denizen.consciousness import privacy
 from denizen.errors import NotFound
@@ -24,153 +24,120 @@ from denizen.storage.database import Tx
 from denizen.tools.hops import hop_of_plan
 from denizen.tools.tool import Arguments, Done, Hand, OwnTool
 
-_AT: Final = "A time in ISO 8601; without an offset, in the zone."
-_AFTER: Final = 'A delay, such as "2 hours" or "1 day 2 hours".'
 
-
-class Memory(Arguments):
-    key: str = Field(description="A short name; one that is in use is overwritten.")
+class _Memory(Arguments):
+    key: str
     text: str
 
 
+_LISTED: Final = TypeAdapter(list[_Memory])
+
+
 class SetMemories(Arguments):
-    memories: list[Memory] = Field(min_length=1, max_length=50)
+    memories: dict[str, str] = Field(min_length=1, max_length=50, description="Text by key; empty: delete")
+
+    @field_validator("memories", mode="before")
+    @classmethod
+    def _by_key(cls, given: object) -> object:
+        """Earlier versions took a list of keys and texts. A model goes on writing what it sees in its own past."""
+        try:
+            return {each.key: each.text for each in _LISTED.validate_python(given)}
+        except ValidationError:
+            return given
 
 
-class GetMemories(Arguments):
-    keys: list[str] | None = Field(default=None, description="Only these; by default all.")
-
-
-class DeleteMemories(Arguments):
-    keys: list[str] = Field(min_length=1)
-
-
-class GoalToSet(Arguments):
-    goal: int | None = Field(default=None, description="The number of a goal to change; leave it out for a new one.")
-    text: str | None = None
+class SetGoals(Arguments):
+    goal: int | None = Field(default=None, description="Its number; none: new")
+    text: str | None = Field(default=None, description="Empty: delete")
     status: GoalStatus | None = None
     priority: Priority | None = None
 
 
-class SetGoals(Arguments):
-    goals: list[GoalToSet] = Field(min_length=1, max_length=50)
-
-
-class DeleteGoals(Arguments):
-    goals: list[int] = Field(min_length=1, description="The numbers of the goals.")
-
-
-class PlanToSet(Arguments):
-    name: str = Field(description="A plan of this name is replaced.")
-    instruction: str = Field(description="What you will be told to do when the time comes.")
-    cron: str | None = Field(default=None, description="Recurring: minute hour day-of-month month day-of-week.")
-    at: str | None = Field(default=None, description=f"Once. {_AT}")
-    after: str | None = Field(default=None, description=f"Once. {_AFTER}")
-    zone: str | None = Field(default=None, description="A time zone such as Europe/Berlin; by default yours.")
-
-
-class SetPlans(Arguments):
-    plans: list[PlanToSet] = Field(min_length=1, max_length=20, description="Each with one of cron, at, after.")
-
-
-class GetPlans(Arguments):
-    pass
-
-
-class DeletePlans(Arguments):
-    plans: list[str] = Field(min_length=1, description="Names of plans, ids of timers.")
-
-
 class SetTimer(Arguments):
-    reason: str = Field(description="What you will be told when it goes off.")
-    after: str | None = Field(default=None, description=_AFTER)
-    at: str | None = Field(default=None, description=_AT)
+    reason: str = Field(description="Empty: delete")
+    after: str | None = Field(default=None, description='"2 hours"')
+    at: str | None = Field(default=None, description="ISO 8601")
+    cron: str | None = None
+    zone: str | None = None
+    name: str | None = Field(default=None, description="Of the plan to set, replace or delete")
 
 
 def set_memories(tx: Tx, hand: Hand, arguments: SetMemories) -> Done:
-    """The memories are kept."""
-    made = notes.set_notes(
-        tx, hand.agent_id, {each.key: each.text for each in arguments.memories}, outside=hand.outside
-    )
+    """The memories are kept; those with an empty text are no more."""
+    wanted, unwanted = _parted(arguments.memories)
+    _require_memories(tx, hand, unwanted)
+    made = notes.set_notes(tx, hand.agent_id, wanted, outside=hand.outside) if wanted else []
     _keep_origin(tx, hand, [notes.fact(note)[0] for note in made])
-    known.know(tx, hand.agent_id, dict(notes.fact(note) for note in made))
-    return _done(keys=[note.key for note in made])
+    gone = notes.remove_notes(tx, hand.agent_id, unwanted)
+    known.know(tx, hand.agent_id, {**dict(notes.fact(note) for note in made), **{f"note:{key}": None for key in gone}})
+    return _done(keys=[note.key for note in made], deleted=gone)
 
 
-def get_memories(tx: Tx, hand: Hand, arguments: GetMemories) -> Done:
+def _parted(texts: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """What is to be kept, and the keys of what is to be deleted because its text is empty."""
+    return {key: text for key, text in texts.items() if text.strip()}, [
+        k for k, text in texts.items() if not text.strip()
+    ]
+
+
+def _require_memories(tx: Tx, hand: Hand, keys: Iterable[str]) -> None:
+    there = {note.key for note in notes.notes_of(tx, hand.agent_id)}
+    for key in keys:
+        if one_line(key) not in there:
+            raise NotFound("memory", one_line(key))
+
+
+def read_memories(tx: Tx, hand: Hand) -> Done:
     """The memories as they were written."""
-    kept = {note.key: note for note in notes.notes_of(tx, hand.agent_id)}
-    there = {key: note.text for key, note in kept.items()}
-    wanted = there if arguments.keys is None else [one_line(key) for key in arguments.keys]
-    for key in wanted:
-        if key not in there:
-            raise NotFound("memory", key)
+    there = notes.notes_of(tx, hand.agent_id)
     return Done(
-        _json({key: there[key] for key in wanted}),
-        sources=_origin(tx, hand, [f"note:{key}" for key in wanted]),
-        outside=tuple(Source("memory", key) for key in wanted if kept[key].outside),
+        _json({note.key: note.text for note in there}),
+        sources=_origin(tx, hand, [f"note:{note.key}" for note in there]),
+        outside=tuple(Source("memory", note.key) for note in there if note.outside),
     )
-
-
-def delete_memories(tx: Tx, hand: Hand, arguments: DeleteMemories) -> Done:
-    """The memories are no more."""
-    gone = notes.remove_notes(tx, hand.agent_id, arguments.keys)
-    known.know(tx, hand.agent_id, {f"note:{key}": None for key in gone})
-    return _done(deleted=gone)
 
 
 def set_goals(tx: Tx, hand: Hand, arguments: SetGoals) -> Done:
-    """The goals are set, new or changed."""
-    changes = [GoalChange(each.goal, each.text, each.status, each.priority) for each in arguments.goals]
-    made = goals.change_goals(tx, hand.agent_id, changes, outside=hand.outside)
-    facts = [goals.fact(goal)[0] for goal in made]
-    old = [fact for fact, each in zip(facts, arguments.goals, strict=True) if each.goal is not None]
-    _keep_origin(tx, hand, facts, _origin(tx, hand, old))
-    known.know(tx, hand.agent_id, dict(goals.fact(goal) for goal in made))
-    return _done(goals=[goal.number for goal in made])
+    """The goal is set, new or changed; with an empty text it is no more."""
+    number = arguments.goal
+    if number is not None and arguments.text is not None and not arguments.text.strip():
+        goals.remove_goals(tx, hand.agent_id, [number])
+        known.know(tx, hand.agent_id, {f"goal:{number}": None})
+        return _done(deleted=number)
+    change = GoalChange(number, arguments.text, arguments.status, arguments.priority)
+    [goal] = goals.change_goals(tx, hand.agent_id, [change], outside=hand.outside)
+    fact, line = goals.fact(goal)
+    _keep_origin(tx, hand, [fact], _origin(tx, hand, [fact] if number is not None else []))
+    known.know(tx, hand.agent_id, {fact: line})
+    return _done(goal=goal.number)
 
 
-def delete_goals(tx: Tx, hand: Hand, arguments: DeleteGoals) -> Done:
-    """The goals are no more."""
-    goals.remove_goals(tx, hand.agent_id, arguments.goals)
-    known.know(tx, hand.agent_id, {f"goal:{number}": None for number in arguments.goals})
-    return _done(deleted=arguments.goals)
-
-
-def set_plans(tx: Tx, hand: Hand, arguments: SetPlans) -> Done:
-    """The plans are made; the result says when each runs next."""
-    drafts = [
-        PlanDraft(each.name, each.instruction, When(each.cron, each.at, each.after, each.zone))
-        for each in arguments.plans
-    ]
-    made = agenda.set_plans(tx, hand.agent_id, drafts, hop=hop_of_plan(hand.events), outside=hand.outside)
+def set_timer(tx: Tx, hand: Hand, arguments: SetTimer) -> Done:
+    """The agent will be woken then: once, or regularly by a plan that has a name. Without a reason, no longer."""
+    name = (arguments.name or "").strip()
+    if name and not arguments.reason.strip():
+        gone = agenda.remove_plans(tx, hand.agent_id, [name])
+        known.know(tx, hand.agent_id, {f"plan:{plan.id}": None for plan in gone})
+        return _done(deleted=[plan.name or plan.id for plan in gone])
+    when = When(arguments.cron, arguments.at, arguments.after, arguments.zone)
+    hop = hop_of_plan(hand.events)
+    if not name and arguments.cron is None:
+        timer = agenda.set_timer(tx, hand.agent_id, arguments.reason, when, hop=hop, outside=hand.outside)
+        _keep_origin(tx, hand, [f"plan:{timer.id}"])
+        return _done(timerId=timer.id, at=_next(timer))
+    draft = PlanDraft(name or arguments.reason[: agenda.NAME_CHARACTERS], arguments.reason, when)
+    made = agenda.set_plans(tx, hand.agent_id, [draft], hop=hop, outside=hand.outside)
     _keep_origin(tx, hand, [f"plan:{plan.id}" for plan in made])
     _know_plans(tx, hand, made)
-    return _done(plans=[{"name": plan.name, "next": _next(plan)} for plan in made])
+    return _done(name=made[0].name, next=_next(made[0]))
 
 
-def get_plans(tx: Tx, hand: Hand, _arguments: GetPlans) -> Done:
+def read_plans(tx: Tx, hand: Hand) -> Done:
     """All plans and timers, the next one first."""
     planned = agenda.plans_of(tx, hand.agent_id)
     sources = _origin(tx, hand, [f"plan:{plan.id}" for plan in planned])
     outside = tuple(Source("plan", plan.name or "timer") for plan in planned if plan.outside)
     return Done(_json([_described(plan) for plan in planned]), sources=sources, outside=distinct(outside))
-
-
-def delete_plans(tx: Tx, hand: Hand, arguments: DeletePlans) -> Done:
-    """The plans will not run again, and the timers not go off."""
-    gone = agenda.remove_plans(tx, hand.agent_id, arguments.plans)
-    known.know(tx, hand.agent_id, {f"plan:{plan.id}": None for plan in gone})
-    return _done(deleted=[plan.name or plan.id for plan in gone])
-
-
-def set_timer(tx: Tx, hand: Hand, arguments: SetTimer) -> Done:
-    """The agent will be woken then, once."""
-    when = When(at=arguments.at, after=arguments.after)
-    hop = hop_of_plan(hand.events)
-    plan = agenda.set_timer(tx, hand.agent_id, arguments.reason, when, hop=hop, outside=hand.outside)
-    _keep_origin(tx, hand, [f"plan:{plan.id}"])
-    return _done(timerId=plan.id, at=_next(plan))
 
 
 def _keep_origin(tx: Tx, hand: Hand, facts: Iterable[str], more: frozenset[str] = frozenset()) -> None:
@@ -189,7 +156,7 @@ def _know_plans(tx: Tx, hand: Hand, made: Iterable[Plan]) -> None:
 
 def _described(plan: Plan) -> dict[str, object]:
     called: dict[str, object] = {"timerId": plan.id} if plan.kind == "timer" else {"name": plan.name}
-    late = {"problem": "It will not run again: set it anew."} if plan.state == "failed" else {"next": _next(plan)}
+    late = {"problem": "It will not run again: set it again."} if plan.state == "failed" else {"next": _next(plan)}
     return {**called, "schedule": describe(plan.schedule), **late, "instruction": plan.instruction}
 
 
@@ -198,21 +165,19 @@ def _next(plan: Plan) -> str:
 
 
 def _done(**fields: object) -> Done:
-    return Done(_json({"success": True, **fields}), changes=True)
+    """What was done, without the lists in which there is nothing."""
+    return Done(
+        _json({"success": True, **{name: value for name, value in fields.items() if value != []}}), changes=True
+    )
 
 
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+SET_TIMER: Final = OwnTool("set_timer", "Be woken later: once (after, at) or regularly (cron).", SetTimer, set_timer)
 PLANNING: Final = (
-    OwnTool("set_memories", "Keep things always before your eyes, until you delete them.", SetMemories, set_memories),
-    OwnTool("get_memories", "Read your memories as you wrote them.", GetMemories, get_memories),
-    OwnTool("delete_memories", "Delete memories that no longer hold.", DeleteMemories, delete_memories),
-    OwnTool("set_goals", "Add goals, or change their text, status or priority.", SetGoals, set_goals),
-    OwnTool("delete_goals", "Delete goals.", DeleteGoals, delete_goals),
-    OwnTool("set_plans", "Plan what to do later: you will be woken with the instruction.", SetPlans, set_plans),
-    OwnTool("get_plans", "List your plans and timers with their next times.", GetPlans, get_plans),
-    OwnTool("delete_plans", "Delete plans and timers.", DeletePlans, delete_plans),
-    OwnTool("set_timer", "Have yourself woken once, after a delay or at a time.", SetTimer, set_timer),
+    OwnTool("set_memories", "Keep facts in view.", SetMemories, set_memories),
+    OwnTool("set_goals", "Add or change a goal.", SetGoals, set_goals),
+    SET_TIMER,
 )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Final
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
 
 from pydantic import Field
 
@@ -17,11 +19,10 @@ from denizen.spaces import directory, floor, posting
 from denizen.spaces.posting import Message
 from denizen.spaces.transcript import format_transcript
 from denizen.storage.database import Tx
-from denizen.tools import guard
+from denizen.tools import guard, looking, planning
 from denizen.tools.hops import hop_of_send
-from denizen.tools.looking import LOOKING
-from denizen.tools.planning import PLANNING
-from denizen.tools.recalling import RECALLING
+from denizen.tools.planning import PLANNING, SET_TIMER
+from denizen.tools.recalling import RECALLING, Recall
 from denizen.tools.tool import Arguments, Done, Hand, OwnTool
 
 SKIP: Final = "skip"
@@ -29,31 +30,48 @@ SEND_MESSAGE: Final = "send_message"
 ENTER_SPACE: Final = "enter_space"
 
 
+INBOX: Final = "inbox"
+"""What `read_entry` is asked for to see what waits."""
+_NEWEST: Final = 2**62
+_OWN_MESSAGES: Final = 20
+"""So many of its own messages are looked at to find one that it repeats."""
+MERGED: Final = {
+    "set_plans": "set_timer",
+    "get_plans": 'read_entry("plans")',
+    "delete_plans": "set_timer with an empty reason",
+    "get_memories": 'read_entry("memories")',
+    "delete_memories": "set_memories with an empty text",
+    "delete_goals": "set_goals with an empty text",
+    "get_my_cycles": 'read_entry("cycles")',
+    "peek_inbox": 'read_entry("inbox")',
+}
+"""What does the work of tools that earlier versions had: they stand in the past of agents, who call them again."""
+
+
 class EnterSpace(Arguments):
-    space_id: str = Field(description="The id of the space, as it stands in the inbox or in your list of spaces.")
+    space_id: str
 
 
 class SendMessage(Arguments):
-    space_id: str | None = Field(
-        default=None, description="Another of your spaces to say it in, before the text; by default the one you are in."
-    )
-    text: str = Field(description="What you want to say, in Markdown. @handle mentions someone.")
+    # Before the text, so that a model that writes in this order names the space first: then the text can stream there.
+    space_id: str | None = None
+    text: str = Field(description="Markdown; @handle mentions someone.")
 
 
 class ReadMessages(Arguments):
-    space_id: str | None = Field(default=None, description="The space to read; by default the one you are in.")
-    before: int | None = Field(default=None, ge=1, description="Only messages before this number.")
-    after: int | None = Field(default=None, ge=0, description="Only messages after this number.")
-    limit: int = Field(default=20, ge=1, le=100, description="How many messages at most.")
+    space_id: str | None = None
+    before: int | None = Field(default=None, ge=1)
+    after: int | None = Field(default=None, ge=0)
+    limit: int = Field(default=20, ge=1, le=100)
 
 
 class ReadEntry(Arguments):
-    entry: str = Field(description="The pointer of a text that was cut, as it was shown.")
-    offset: int = Field(default=0, ge=0, description="From which character on.")
+    entry: str
+    offset: int = Field(default=0, ge=0)
 
 
 class Skip(Arguments):
-    reason: str = Field(default="", description="Why, in a few words; for the internal record, shown to nobody.")
+    reason: str = Field(default="")
 
 
 def enter_space(tx: Tx, hand: Hand, arguments: EnterSpace) -> Done:
@@ -67,6 +85,8 @@ def send_message(tx: Tx, hand: Hand, arguments: SendMessage) -> Done:
     what = posting.draft(arguments.text)
     space_id = SpaceId(arguments.space_id) if arguments.space_id else _active(tx, hand)
     space = directory.require_member(tx, space_id, hand.agent_id)
+    if _just_said(tx, hand, space.id, what.text):
+        raise InvalidInput("You have just said this here, and nobody has spoken since: it was not sent again.")
     stopped = guard.crossing(tx, hand.agent_id, hand.cycle_id, space.id, what, hand.events, hand.remembered)
     if stopped is not None:
         return Done(stopped.told)
@@ -83,6 +103,16 @@ def send_message(tx: Tx, hand: Hand, arguments: SendMessage) -> Done:
     )
     told = _told(success=True, messageId=posted.id)
     return Done(told, changes=True, sent_to=space.name, sources=frozenset((space.id,)))
+
+
+def _just_said(tx: Tx, hand: Hand, space_id: SpaceId, text: str) -> bool:
+    """Whether this cycle has said the same there, and nobody anything since."""
+    for message in posting.messages_before(tx, space_id, posting.END, limit=_OWN_MESSAGES)[::-1]:
+        if message.author_id != hand.agent_id or message.cycle_id != hand.cycle_id:
+            return False
+        if message.text == text:
+            return True
+    return False
 
 
 def read_messages(tx: Tx, hand: Hand, arguments: ReadMessages) -> Done:
@@ -106,18 +136,19 @@ def _outside_of(message: Message) -> Source:
 
 
 def read_entry(tx: Tx, hand: Hand, arguments: ReadEntry) -> Done:
-    """A piece of a text that was cut, from the given character on."""
-    text, sources, outside = _whole_text(tx, hand, arguments.entry)
+    """A piece of a text that was cut, or of one of the agent's own lists, from the given character on."""
+    whole = _whole_text(tx, hand, arguments.entry.strip())
+    text = whole.content
     if arguments.offset >= len(text) > 0:
         raise InvalidInput(f"{arguments.entry} has {len(text):,} characters; there is nothing at {arguments.offset:,}.")
     room = max(hand.characters - 200, 200)
     end = min(arguments.offset + room, len(text))
     header = f"[{arguments.entry}: characters {arguments.offset:,} to {end:,} of {len(text):,}]\n"
     more = f'\n… [read_entry("{arguments.entry}", offset={end}) shows more]' if end < len(text) else ""
-    return Done(header + text[arguments.offset : end] + more, sources=sources, outside=outside)
+    return Done(header + text[arguments.offset : end] + more, sources=whole.sources, outside=whole.outside)
 
 
-def _whole_text(tx: Tx, hand: Hand, pointer: str) -> tuple[str, frozenset[str], tuple[Source, ...]]:
+def _whole_text(tx: Tx, hand: Hand, pointer: str) -> Done:
     """The text, the spaces that it comes from, and where it comes from if it is from outside."""
     kind, _, id = pointer.partition(":")
     text: str | None = None
@@ -138,18 +169,34 @@ def _whole_text(tx: Tx, hand: Hand, pointer: str) -> tuple[str, frozenset[str], 
         if event is not None:
             text, sources = entry_text(event), privacy.sources_of_event(event)
             outside = sources_of_events([event])
+    elif kind == "cycles" and (before := _NEWEST if not id else _number(id)) is not None:
+        return looking.read_cycles(tx, hand, before)
+    elif pointer in _LISTS:
+        return _LISTS[pointer](tx, hand)
     if text is None:
         raise NotFound("entry", pointer)
-    return text, sources, outside
+    return Done(text, sources=sources, outside=outside)
+
+
+_LISTS: Final[Mapping[str, Callable[[Tx, Hand], Done]]] = {
+    INBOX: looking.read_inbox,
+    "memories": planning.read_memories,
+    "plans": planning.read_plans,
+}
+"""What can be read by its name."""
+
+
+def _number(text: str) -> int | None:
+    """The number; None where it is none, or more than a database takes."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
 
 
 def _logged(tx: Tx, hand: Hand, id: str) -> tuple[str | None, frozenset[str]]:
     """A tool result that the window shows shortened, by the number of its entry and its position there."""
-    seq, _, position = id.partition(":")
-    # Longer numbers are no numbers of entries, and more than a database takes.
-    if not all(each.isascii() and each.isdigit() and len(each) < 16 for each in (seq, position)):
+    seq, position = (_number(each) for each in id.partition(":")[::2])
+    if seq is None or position is None:
         return None, frozenset()
-    text, cycle_id = log.result_text(tx, hand.agent_id, int(seq), int(position))
+    text, cycle_id = log.result_text(tx, hand.agent_id, seq, position)
     return text, privacy.sources_of(tx, cycle_id)
 
 
@@ -179,30 +226,38 @@ def _told(**fields: object) -> str:
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
 
+SEND: Final = OwnTool(SEND_MESSAGE, "Say something, in the current space or another.", SendMessage, send_message)
+READ_ENTRY: Final = OwnTool(
+    "read_entry",
+    'Show a cut text by its pointer, or "inbox", "plans", "memories", "cycles".',
+    ReadEntry,
+    read_entry,
+)
+SKIP_TOOL: Final = OwnTool(SKIP, "No event is meant for you: end without a trace. Call it first and alone.", Skip, skip)
+
+
+def small_tools(recalling: OwnTool[Recall]) -> tuple[OwnTool[Any], ...]:
+    """The tools that are left in the small profile, with the arguments that a small model needs."""
+    return (
+        SEND,
+        replace(READ_ENTRY, description="Show a cut text by its pointer."),
+        replace(recalling, shown=("query",)),
+        replace(SET_TIMER, description="Be woken later, once.", shown=("reason", "after")),
+        replace(SKIP_TOOL, shown=()),
+    )
+
+
 PREBUILT: Final = (
-    OwnTool(ENTER_SPACE, "Go to one of your spaces. What you send from now on goes there.", EnterSpace, enter_space),
-    OwnTool(
-        SEND_MESSAGE,
-        "Say something in the space you are in, or in another of yours. This is how you speak to others.",
-        SendMessage,
-        send_message,
-    ),
+    OwnTool(ENTER_SPACE, "Make a space the current one.", EnterSpace, enter_space),
+    SEND,
     OwnTool(
         "read_messages",
-        "Read what was said in one of your spaces, newest page first; page back with `before`, on with `after`.",
+        "Read a space: its newest messages, or those before or after a number.",
         ReadMessages,
         read_messages,
     ),
-    OwnTool("read_entry", "Read the rest of a text that was cut, by its pointer.", ReadEntry, read_entry),
-    *LOOKING,
+    READ_ENTRY,
     *RECALLING,
     *PLANNING,
-    OwnTool(
-        SKIP,
-        "Call this, alone and at once, when the inbox events are not for you and someone else will handle them. "
-        "The cycle ends without a trace: nothing is sent and nothing is remembered of it. Where a person waits for "
-        "your answer it is remembered, and the person is shown that you did not reply.",
-        Skip,
-        skip,
-    ),
+    SKIP_TOOL,
 )

@@ -49,13 +49,10 @@ class Recall(Arguments):
     query: str = Field(
         min_length=1,
         max_length=QUERY_CHARACTERS,
-        description="What you look for: names, things and words that may have been used.",
     )
-    when: str | None = Field(
-        default=None, description='Only from then: "2026-03-05", "May 2025", "last week", "since Monday", "A to B".'
-    )
-    who: str | None = Field(default=None, description='Only what they said: a name or @handle; "me" for yourself.')
-    space: str | None = Field(default=None, description="Only from this space: its name or id.")
+    when: str | None = Field(default=None, description='"May 2025", "last week", "A to B"')
+    who: str | None = Field(default=None, description='A name, or "me"')
+    space: str | None = None
 
 
 def recall(tx: Tx, hand: Hand, arguments: Recall) -> Done:
@@ -179,8 +176,7 @@ def recall_tool(db: Database | None = None, embedder: Embedder | None = None) ->
 
     return OwnTool(
         RECALL,
-        "Search your whole life: what was said to you, what you said and did, your notes. "
-        "Use it when you are asked about something that you do not see here.",
+        "Search your whole past for what you do not see here.",
         Recall,
         recall,
         None if db is None else prepare,

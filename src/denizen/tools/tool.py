@@ -101,10 +101,15 @@ class OwnTool(Generic[A]):
     prepare: Callable[[AgentId, A, frozenset[str]], Awaitable[object]] | None = None
     """What is to be done before the transaction, because it takes long; it changes nothing, and raises only
     `InvalidInput`. It is told the spaces of the cycle, which may be others by the time the tool runs."""
+    shown: tuple[str, ...] | None = None
+    """The arguments that the model is told of; None: all. It may still give the others."""
 
     @cached_property
     def definition(self) -> ToolDefinition:
         parameters = _parameters(self.arguments)
+        if self.shown is not None:
+            properties = {name: each for name, each in parameters["properties"].items() if name in self.shown}
+            parameters = {**parameters, "properties": properties}
         return ToolDefinition(name=self.name, description=self.description, parameters_json_schema=parameters)
 
     def check(self, arguments: str | Mapping[str, Any] | None) -> A:
@@ -242,6 +247,12 @@ class Toolbox:
         return len(self.encoded) // 4
 
 
+_UNSAID: Final = frozenset(
+    ("title", "$defs", "additionalProperties", "default", "minimum", "maximum")
+    + ("minLength", "maxLength", "minItems", "maxItems")
+)
+
+
 @cache
 def _parameters(arguments: type[BaseModel]) -> dict[str, Any]:
     """Once for each shape: tools that are made anew whenever an agent wakes would take longer for it than to think."""
@@ -251,14 +262,17 @@ def _parameters(arguments: type[BaseModel]) -> dict[str, Any]:
 
 
 def _plain(schema: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema in as few words as say the same: what is referred to in its place, no titles, no optional nulls."""
+    """The schema in as few words as a model needs: what is referred to in its place, no titles, no optional nulls.
+
+    Bounds and defaults are left out: a model that goes beyond them is told. Each request pays for every word.
+    """
     if "$ref" in schema:
         schema = shared[schema["$ref"].rpartition("/")[2]]
     alternatives = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
     if len(alternatives) == 1:
         rest = {key: value for key, value in schema.items() if key not in ("anyOf", "default")}
         return _plain({**alternatives[0], **rest}, shared)
-    plain = {key: value for key, value in schema.items() if key not in ("title", "$defs")}
+    plain = {key: value for key, value in schema.items() if key not in _UNSAID}
     if "properties" in plain:
         plain["properties"] = {name: _plain(each, shared) for name, each in plain["properties"].items()}
     if "items" in plain:

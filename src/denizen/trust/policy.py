@@ -77,6 +77,8 @@ class Attempt:
     declared_before_reading: bool = False
     """Whether it named them before any request held text from outside."""
     needs_trusted: bool = False
+    written_as_text: bool = False
+    """Whether the model wrote the call as text, which it may have copied from what it read."""
     kinds: Mapping[str, Kind] | None = None
     """Kinds of arguments that the tool's definition tells."""
     made: Collection[tuple[str, str]] = ()
@@ -104,6 +106,9 @@ def decide(attempt: Attempt, settings: EffectSettings) -> Decision:
     """What happens to the call."""
     if rule := next((each for each in settings.rules if _matches(each, attempt)), None):
         return _by_rule(rule, attempt)
+    if attempt.written_as_text and attempt.effect:
+        why = f"The model wrote this call of {attempt.tool} as text, which it may have copied from what it read."
+        return Decision("ask", "written_as_text", why)
     if not attempt.outside:
         return _ALLOWED
     if attempt.needs_trusted:

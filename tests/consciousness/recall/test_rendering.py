@@ -54,21 +54,21 @@ def test_spaces_and_days_have_headers() -> None:
     ]
     assert render(shown).split("\n") == [
         '["Home" | Monday 2026-01-05]',
-        '#1 09:00 Noor: "Good morning."',
-        '#3 19:00 Noor: "Good night."',
+        'Cycle 1, 09:00, Noor: "Good morning."',
+        'Cycle 3, 19:00, Noor: "Good night."',
         "",
         '["Work" | Monday 2026-01-05]',
-        '#2 09:05 Noor: "At work."',
+        'Cycle 2, 09:05, Noor: "At work."',
         "",
         '["Home" | Tuesday 2026-01-06]',
-        "#4 18:20 You:",
+        "Cycle 4, 18:20, You:",
         "   | Said",
         "   | in two lines.",
         "",
         "[Tuesday 2026-01-06]",
-        '#5 18:21 You did: "fetch_page {}"',
+        'Cycle 5, 18:21, You did: "fetch_page {}"',
     ]
 
 
 def test_times_are_those_of_the_zone() -> None:
-    assert render([passage(1)], zone="Asia/Tokyo").split("\n")[1] == '#1 18:00 Noor: "Hello."'
+    assert render([passage(1)], zone="Asia/Tokyo").split("\n")[1] == 'Cycle 1, 18:00, Noor: "Hello."'

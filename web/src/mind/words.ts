@@ -46,6 +46,7 @@ const REASONS: Record<string, string> = {
   max_dollars: "It had cost as much as it may.",
   max_seconds: "It had taken as long as it may.",
   window_full: "Its window had no room left.",
+  repeated_failure: "The same call had failed three times.",
   responded_to_all: "It had responded to everything.",
 };
 

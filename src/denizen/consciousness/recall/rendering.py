@@ -54,7 +54,7 @@ def _header(found: Found, zone: str) -> str:
 
 def _line(found: Found, zone: str) -> str:
     who = _OWN.get(found.kind) or speaker(found.who, None, found.handle)
-    when = "" if found.kind == "note" else f"#{found.cycle} {_local(found.at, zone):%H:%M} "
+    when = "" if found.kind == "note" else f"Cycle {found.cycle}, {_local(found.at, zone):%H:%M}, "
     text = quote(found.text)
     said = f"{when}{who}:{text}" if text.startswith("\n") else f"{when}{who}: {text}"
     return f"{said}\n   … [a part; read_entry({quoted_name(found.pointer)}) shows the whole]" if found.pointer else said

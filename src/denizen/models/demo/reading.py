@@ -45,7 +45,9 @@ _OTHER = re.compile(
 )
 _ITS_SPACE = re.compile(rf'\| space "(?P<space>[^"]*)" \| spaceId: {_ID}(?: \||\Z)')
 _LINE = re.compile(rf"\d+\. (?P<at>\d{{4}}-\d\d-\d\d \d\d:\d\d) {_SPEAKER}")
-_GUTTER = "   | "
+_GUTTERS = ("   | ", "   > ")
+_GONE = re.compile(r'You are no longer in the space "[^"]*" \(id: (?P<id>[^,)]+)')
+_MEMBERS = re.compile(r"(?:Members of (?P<space>.*?\)): |New space: |Space changed: )(?P<rest>.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,8 +281,8 @@ def _entries(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
             if first:
                 yield first, below
             first, below = line, []
-        elif line.startswith(_GUTTER):
-            below.append(line[len(_GUTTER) :])
+        elif line.startswith(_GUTTERS):
+            below.append(line[len(_GUTTERS[0]) :])
     if first:
         yield first, below
 
@@ -330,10 +332,11 @@ def _places(listed: str, cycles: Sequence[Cycle], name: str, handle: str) -> dic
         _note_place(places, line.removeprefix("  - "), name, handle)
     for cycle in _since_the_self(cycles):
         for change in cycle.inbox.changes:
-            if change.startswith("You are no longer in the space ") and (gone := _SPACE.search(change)) is not None:
+            if (gone := _GONE.match(change)) is not None:
                 places.pop(gone["id"], None)
-            else:
-                _note_place(places, change.removeprefix("New: ").removeprefix("Now: "), name, handle)
+            elif (told := _MEMBERS.fullmatch(change)) is not None:
+                line = f"{told['space']} — {told['rest']}" if told["space"] else told["rest"]
+                _note_place(places, line, name, handle)
     return places
 
 

@@ -31,7 +31,8 @@ def timer_arguments(schema: Mapping[str, Any], seconds: int, text: str, space_id
     times["after"] = f"{seconds} seconds"
     texts = dict.fromkeys(("text", "instruction", "note", "message", "what", "reason"), text)
     known = {**times, **texts, "name": "Reminder", "space_id": space_id}
-    wanted = _properties(schema)
+    # A name that need not be given would make it a plan that replaces another.
+    wanted = _properties(schema).keys() - ({"name"} - _required(schema))
     filled = {key: value for key, value in known.items() if key in wanted}
     complete = _required(schema) <= filled.keys() and filled.keys() & times.keys() and filled.keys() & texts.keys()
     return filled if complete else None

@@ -1,0 +1,227 @@
+"""Tool calls that a model wrote as text, because its server or its template does not know tool calls. Pure.
+
+Taken as calls only if the whole text is nothing else, every tool is offered, and the text does not stand in what the
+request holds from outside: whoever can make a model repeat a text could otherwise make it act.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
+from typing import Any, Final, NamedTuple, cast
+
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelResponse,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+
+from denizen.consciousness.log import Entry
+
+MARK: Final = "calls_as_text"
+"""Under this key the metadata of a response in the log says that its calls were written as text."""
+MOST_CHARACTERS: Final = 50_000
+MOST_CALLS: Final = 10
+
+_FENCE = re.compile(r"```[\w-]*\s*\n?(?P<inner>.*?)\n?\s*```", re.DOTALL)
+_TAGGED = re.compile(r"<(?P<tag>tool_call|function_call|tools?)>\s*(?P<inner>.*?)\s*(?:</(?P=tag)>|\Z)", re.DOTALL)
+_MISTRAL = re.compile(r"\[TOOL_CALLS\]\s*(?P<name>\w*)(?:\[CALL_ID\]\w*)?(?:\[ARGS\])?")
+_FUNCTION = re.compile(r"<function=(?P<name>[\w.-]+)>\s*(?P<inner>.*?)\s*(?:</function>|\Z)", re.DOTALL)
+_PARAMETER = re.compile(r"<parameter=(?P<name>[\w.-]+)>\n?(?P<value>.*?)\n?</parameter>", re.DOTALL)
+_LLAMA: Final = "<|python_tag|>"
+_NAMES: Final = ("name", "tool", "tool_name", "function", "function_name")
+_ARGUMENTS: Final = ("arguments", "parameters", "args", "tool_args", "tool_input", "input", "params")
+_BESIDES: Final = frozenset({"type", "id", "call_id", "tool_call_id"})
+"""What may stand beside the name and the arguments of a call."""
+
+
+class Written(NamedTuple):
+    """One call as it was written."""
+
+    name: str
+    arguments: dict[str, Any]
+
+
+def with_written_calls(
+    response: ModelResponse, offered: Collection[str], past: Iterable[Entry], layers: str | None = None
+) -> ModelResponse:
+    """The response with the calls that it wrote as text, marked as such; the same one where it wrote none."""
+    if any(not isinstance(part, TextPart | ThinkingPart) for part in response.parts):
+        return response
+    text = (response.text or "").strip()
+    calls = calls_in(text, offered)
+    if not calls or _is_from_outside(text, calls, past, layers):
+        return response
+    # Nine letters and digits: the narrowest form that a provider asks for.
+    made = [ToolCallPart(call.name, call.arguments, f"written{at:02}") for at, call in enumerate(calls)]
+    kept = [part for part in response.parts if isinstance(part, ThinkingPart)]
+    return replace(response, parts=[*kept, *made], metadata={**(response.metadata or {}), MARK: True})
+
+
+def are_written(message: ModelMessage) -> bool:
+    """Whether the calls of this response were written as text."""
+    return isinstance(message, ModelResponse) and bool((message.metadata or {}).get(MARK))
+
+
+def calls_in(text: str, offered: Collection[str]) -> list[Written]:
+    """The calls that the text consists of; none if it has anything else in it, or a tool that is not offered."""
+    if not text or len(text) > MOST_CHARACTERS:
+        return []
+    found = _read(text.strip().removeprefix(_LLAMA).strip(), offered)
+    return found if found and len(found) <= MOST_CALLS and all(each.name in offered for each in found) else []
+
+
+def _read(text: str, offered: Collection[str]) -> list[Written] | None:
+    for form in (_FENCE, _TAGGED):
+        if (inner := _only(form, text)) is not None:
+            return _all(_read(each.strip(), offered) for each in inner)
+    if (functions := _matches(_FUNCTION, text)) is not None:
+        return _all(_function(each["name"], each["inner"]) for each in functions)
+    if (mistral := _MISTRAL.match(text)) is not None:
+        rest = text[mistral.end() :].strip()
+        return _named(mistral["name"], rest) if mistral["name"] else _json_calls(rest)
+    return _json_calls(text) or _python_calls(text, offered)
+
+
+def _only(form: re.Pattern[str], text: str) -> list[str] | None:
+    found = _matches(form, text)
+    return None if found is None else [each["inner"] for each in found]
+
+
+def _matches(form: re.Pattern[str], text: str) -> list[re.Match[str]] | None:
+    """What the form finds, if the text is nothing else."""
+    found = list(form.finditer(text))
+    return found if found and not form.sub("", text).strip() else None
+
+
+def _all(parts: Iterable[list[Written] | None]) -> list[Written] | None:
+    calls: list[Written] = []
+    for part in parts:
+        if not part:
+            return None
+        calls += part
+    return calls
+
+
+def _function(name: str, inner: str) -> list[Written] | None:
+    """`<function=name>`, with JSON or with a tag for each argument."""
+    parameters = _matches(_PARAMETER, inner)
+    if parameters is not None:
+        return [Written(name, {each["name"]: each["value"] for each in parameters})]
+    return _named(name, inner or "{}")
+
+
+def _named(name: str, text: str) -> list[Written] | None:
+    arguments = _object(text)
+    return None if arguments is None else [Written(name, arguments)]
+
+
+def _json_calls(text: str) -> list[Written] | None:
+    """JSON objects, one after the other or in a list; also in double braces, as some templates show them."""
+    if text.startswith("{{") and text.endswith("}}"):
+        doubled = _json_calls(text[1:-1])
+        if doubled is not None:
+            return doubled
+    values = list(_values(text))
+    if not values or values[-1] is _JUNK:
+        return None
+    listed: list[Any] = cast("list[Any]", values[0]) if len(values) == 1 and isinstance(values[0], list) else values
+    return _all(_call(each) for each in listed)
+
+
+_JUNK: Final = object()
+
+
+def _values(text: str) -> Iterator[Any]:
+    """The JSON values that follow one another, parted by nothing but spaces, commas and semicolons; else `_JUNK`."""
+    decoder, at = json.JSONDecoder(strict=False), 0
+    while at < len(text):
+        if text[at].isspace() or text[at] in ",;":
+            at += 1
+            continue
+        try:
+            value, at = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            yield _JUNK
+            return
+        yield value
+
+
+def _call(value: object) -> list[Written] | None:
+    if not isinstance(value, dict):
+        return None
+    given = cast("dict[str, Any]", value)
+    if isinstance(given.get("function"), dict) and not set(given) - {"function", *_BESIDES}:
+        return _call(given["function"])
+    named = [key for key in _NAMES if isinstance(given.get(key), str)]
+    filled = [key for key in _ARGUMENTS if key in given]
+    if len(named) != 1 or len(filled) > 1 or set(given) - {*named, *filled, *_BESIDES}:
+        return None
+    arguments: object = given[filled[0]] if filled else {}
+    if isinstance(arguments, str):
+        arguments = _object(arguments)
+    return [Written(given[named[0]], cast("dict[str, Any]", arguments))] if isinstance(arguments, dict) else None
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    values = list(_values(text.strip()))
+    return cast("dict[str, Any]", values[0]) if len(values) == 1 and isinstance(values[0], dict) else None
+
+
+def _python_calls(text: str, offered: Collection[str]) -> list[Written] | None:
+    """`send_message(text="Hello")`, also several in a list; and the bare name of a tool, which needs nothing more."""
+    if text in offered:
+        return [Written(text, {})]
+    try:
+        tree = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    return _all(map(_python_call, tree.elts if isinstance(tree, ast.List) else [tree]))
+
+
+def _python_call(node: ast.expr) -> list[Written] | None:
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.args:
+        return None
+    arguments: dict[str, Any] = {}
+    for each in node.keywords:
+        try:
+            arguments[each.arg or ""] = ast.literal_eval(each.value)
+        except (ValueError, RecursionError, MemoryError):
+            return None
+    return None if "" in arguments else [Written(node.func.id, arguments)]
+
+
+# Whether it was written by somebody else
+
+_TELLING: Final = 12
+"""Fewer letters and digits than this may be the same by chance."""
+_LETTER = re.compile(r"[^\W_]+")
+
+
+def _is_from_outside(text: str, calls: Iterable[Written], past: Iterable[Entry], layers: str | None) -> bool:
+    """Whether the text, or one of its calls in whatever form, stands in what others have written."""
+    outside = _bare("\n".join([*_texts(past), layers or ""]))
+    arguments = [_bare(json.dumps(call.arguments, ensure_ascii=False)) for call in calls]
+    return any(each in outside for each in [_bare(text), *arguments] if len(each) >= _TELLING)
+
+
+def _texts(entries: Iterable[Entry]) -> Iterator[str]:
+    """What the entries hold that the agent has not written itself."""
+    for entry in entries:
+        if entry.kind in ("response", "nudge", "note"):
+            continue
+        for part in entry.message.parts:
+            if isinstance(part, ToolReturnPart | UserPromptPart):
+                yield str(part.content)
+
+
+def _bare(text: str) -> str:
+    """Letters and digits only: quoting, gutters and escapes do not hide where a text comes from."""
+    return "".join(_LETTER.findall(text.replace("\\n", " ").replace("\\t", " "))).casefold()

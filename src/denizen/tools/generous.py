@@ -1,0 +1,80 @@
+"""Arguments as models write them, read generously: unknown ones are left out, numbers in strings are numbers.
+
+Pure. What was left out is told to the model with the result. Everything else is checked exactly, as before.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, cast
+
+from denizen.tools.tool import OwnTool, Tool
+
+Given = str | Mapping[str, Any] | None
+"""The arguments of a call as the model wrote them: JSON, or an object."""
+
+_NUMBER: Final = re.compile(r"\s*-?\d{1,15}(\.\d{1,15})?\s*")
+_WORDS: Final[Mapping[str, bool]] = {"true": True, "false": False}
+
+
+class Read(NamedTuple):
+    """What a tool is given, and the names of what it was not given."""
+
+    arguments: Given
+    left_out: tuple[str, ...] = ()
+
+
+def read(tool: Tool, arguments: Given) -> Read:
+    """The arguments for this tool. What is not an object is given as it is: the check says what is wrong with it."""
+    given = _object(arguments)
+    if given is None:
+        return Read(arguments)
+    schema: dict[str, Any] = tool.definition.parameters_json_schema
+    properties: Mapping[str, Any] = schema.get("properties") or {}
+    if isinstance(tool, OwnTool):
+        taken = set(tool.arguments.model_fields)
+    elif schema.get("additionalProperties") is False and not schema.get("patternProperties"):
+        taken = set(properties)
+    else:
+        taken = set(given)
+    kept = {name: _as_typed(value, properties.get(name)) for name, value in given.items() if name in taken}
+    return Read(kept, tuple(name for name in given if name not in taken))
+
+
+def check(tool: Tool, arguments: Given) -> Any:
+    """The arguments read generously, and then checked. Raises `InvalidInput` that tells the model what is wrong."""
+    return tool.check(read(tool, arguments).arguments)
+
+
+def noted(tool: Tool | None, arguments: Given, result: str) -> str:
+    """The result, with a note of the arguments that were left out, if some were."""
+    left_out = () if tool is None else read(tool, arguments).left_out
+    if tool is None or not left_out:
+        return result
+    note = f"Left out, because {tool.name} has no such argument: {', '.join(name[:60] for name in left_out[:5])}"
+    if isinstance(tool, OwnTool) and result.startswith("{"):
+        # What was done is read from it elsewhere: it stays JSON.
+        return json.dumps({**json.loads(result), "note": note}, ensure_ascii=False, separators=(",", ":"))
+    return f"{result}\n[{note}]"
+
+
+def _object(arguments: Given) -> dict[str, Any] | None:
+    if isinstance(arguments, str):
+        try:
+            loaded: object = json.loads(arguments or "{}")
+        except (ValueError, RecursionError):
+            return None
+        return cast("dict[str, Any]", loaded) if isinstance(loaded, dict) else None
+    return dict(arguments or {})
+
+
+def _as_typed(value: Any, schema: Any) -> Any:
+    """A number or a truth value that was written as a string, where the schema wants one."""
+    wanted = cast("dict[str, Any]", schema).get("type") if isinstance(schema, dict) else None
+    if not isinstance(value, str):
+        return value
+    if wanted in ("integer", "number") and (found := _NUMBER.fullmatch(value)) is not None:
+        return float(value) if found[1] else int(value)
+    return _WORDS.get(value.strip().lower(), value) if wanted == "boolean" else value
