@@ -253,6 +253,8 @@ async def test_a_house_says_how_it_is_and_what_it_is_called(house: House, visit:
         await world.run_after(3_600)
     await page.reload()
     await expect(page.get_by_role("status", name="Alerts")).to_contain_text("1 event was given up")
+    of_ada = page.get_by_role("list", name="Agents").get_by_role("listitem").filter(has_text="@ada")
+    await expect(of_ada).to_contain_text("Needs attention")
     given_up = page.get_by_role("list", name="Given up").get_by_role("link", name="Ada")
     await expect(given_up).to_have_attribute("href", f"/agents/{ada.id}/inbox?state=dead")
 

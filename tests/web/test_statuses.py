@@ -5,7 +5,10 @@ from __future__ import annotations
 from playwright.async_api import expect
 
 from denizen.errors import ModelKeyRejected
+from denizen.inbox import statuses
+from denizen.inbox.statuses import CAUSES
 from denizen.models.scripted import forever, reply, skip
+from denizen.storage.database import Tx
 from tests.server.conftest import House
 from tests.web.conftest import PHONE, Visit
 from tests.web.test_conversation import write
@@ -45,6 +48,40 @@ async def test_a_rejected_key_is_told_and_trying_again_brings_the_answer(house: 
     await notice.get_by_role("button", name="Try again").click()
     await expect(page.get_by_role("article", name="Bo: Here.")).to_be_visible()
     await expect(notice).to_have_count(0)
+
+
+ACTIONS = {
+    "try_again": "Try again",
+    "ask": "Ask for an answer",
+    "settings": "Open settings",
+    "resume": "Resume",
+    "budget": "Open settings",
+}
+
+
+async def test_every_cause_is_shown_in_its_words_with_its_actions(house: House, visit: Visit) -> None:
+    """As REST tells it: tests/scenarios/test_every_surface.py has what brings each about."""
+    world = house.world
+    noor = await world.person("Noor")
+    bo = await world.agent("Bo")
+    rooms = {cause: await world.space(cause, noor, bo) for cause in CAUSES}
+    await world.denizen.suspend_agent(bo)
+
+    def show(tx: Tx) -> None:
+        for cause, room in rooms.items():
+            detail = {"provider": "OpenAI", "model": "gpt-x", "count": 5, "limit": "steps"}
+            statuses.show(tx, bo.id, room.id, cause, **detail)
+
+    await world.denizen.db.write(show)
+    page = await (await visit(noor)).open("/")
+    for cause, room in rooms.items():
+        [told] = (await house.call("GET", f"/api/spaces/{room.id}", noor)).json()["statuses"]
+        await page.get_by_role("link", name=cause, exact=True).click()
+        notice = page.get_by_role("status").filter(has_text=told["text"])
+        await expect(notice).to_be_visible()
+        for action in told["actions"]:
+            labelled = notice.get_by_role("button", name=ACTIONS[action])
+            await expect(labelled.or_(notice.get_by_role("link", name=ACTIONS[action]))).to_be_visible()
 
 
 async def test_a_panel_in_which_nobody_can_answer_tells_why_and_is_asked_again(house: House, visit: Visit) -> None:
@@ -92,3 +129,13 @@ async def test_agents_that_stopped_answering_each_other_are_let_go_on(house: Hou
     await expect(page.get_by_role("dialog")).to_have_count(0)
     [shown] = (await house.call("GET", "/api/spaces", noor)).json()["spaces"]
     assert shown["floor"] == "addressed"
+
+
+async def test_a_notice_to_a_person_is_shown_wherever_they_are(house: House, visit: Visit) -> None:
+    """Here: that somebody else made an access token for them."""
+    noor, mia = await house.world.person("Noor"), await house.world.person("Mia")
+    page = await (await visit(mia)).open("/agents")
+    await expect(page.get_by_role("heading", name="Agents").first).to_be_visible()
+    made = await house.call("POST", "/api/tokens", noor, json={"name": "Builds", "entity": "@mia"})
+    assert made.status_code == 201
+    await expect(page.get_by_text("Noor (@noor) created the access token 'Builds' for you.")).to_be_visible()

@@ -129,7 +129,7 @@ function AgentHealth({ agent }: { agent: Told["agents"][number] }): ReactNode {
         {agent.trouble && <span className={css.remedy}>{agent.trouble.text}</span>}
         <Fault error={act.error} />
       </span>
-      <Badge tone={agent.needs_a_person ? "bad" : agent.can_think ? "good" : "warn"}>{agent.can_think ? "Can think" : "Cannot think"}</Badge>
+      <Badge tone={agent.needs_a_person ? "bad" : agent.can_think ? "good" : "warn"}>{!agent.can_think ? "Cannot think" : agent.needs_a_person ? "Needs attention" : "Can think"}</Badge>
       {retryable && (
         <Button small busy={act.busy} aria-label={`Have ${agent.name} try again`} onClick={again}>
           Try again
