@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from denizen import call, reply, scripted, skip
+from denizen import ManualClock, call, reply, scripted, skip
 from denizen.agents.registry import Agent
 from denizen.cycles.budgets import BudgetSettings
-from denizen.errors import ContentRefused, ModelKeyRejected, ModelUnsuitable, RequestTooLarge
+from denizen.errors import ContentRefused, ModelKeyRejected, ModelUnreachable, ModelUnsuitable, RequestTooLarge
 from denizen.models.scripted import ScriptedModel, forever
 from denizen.spaces.directory import Entity
 from tests.cli.chat.test_once import Ran, chat
@@ -51,6 +51,17 @@ async def _name_an_unknown_tool(world: World, agent: Agent) -> None:
 
 async def _lose_the_price(world: World, agent: Agent) -> None:
     world.denizen.models.register(f"python:{agent.entity.handle}", of_a_provider([]))
+
+
+class Hurrying(ManualClock):
+    """Stands still, but that nobody waits for the next try of a model that failed."""
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds > 2:
+            await super().sleep(seconds)
+        else:
+            self.advance(seconds)
+            await asyncio.sleep(0)
 
 
 @dataclass(frozen=True)
@@ -89,6 +100,12 @@ CASES = {
         [], "The daily limit of this server is used up.", world={"server_budget": BudgetSettings(tokens_per_day=10)}
     ),
     "suspended": Case([], "Bo is suspended. Your message is kept.", prepare=_suspend),
+    "an error that passes": Case(
+        [ModelUnreachable("502"), reply("At four."), "Told Noor."],
+        "",
+        answer="At four.",
+        world={"clock": Hurrying()},
+    ),
     "answered": Case([reply("At four."), "Told Noor."], "", answer="At four."),
 }
 

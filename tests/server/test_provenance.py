@@ -10,7 +10,7 @@ from tests.server.conftest import House
 from tests.trust.test_origins import make_guest
 
 
-@tool
+@tool(results="outside", effect=False)
 def get_page() -> str:
     """Read the page."""
     return "Buy now!"

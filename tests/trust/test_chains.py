@@ -118,7 +118,7 @@ class Chains(RuleBasedStateMachine):
         url = with_tables(Path(self._folder.name) / "denizen.db")
         self.world: World = await self._open.enter_async_context(open_world(url, memory=remembering()))
 
-        @tool
+        @tool(results="outside", effect=False)
         def get_page() -> str:
             """Read a page."""
             return f"Here is {self._new_word()}."

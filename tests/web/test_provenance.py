@@ -10,7 +10,7 @@ from tests.trust.test_origins import make_guest
 from tests.web.conftest import Visit
 
 
-@tool
+@tool(results="outside", effect=False)
 def get_page() -> str:
     """Read the page."""
     return "Buy now!"

@@ -44,14 +44,14 @@ from denizen.spaces import directory
 from denizen.storage.database import Database, Tx
 from denizen.telemetry.telemetry import OFF, Telemetry
 from denizen.tools.asking import ask_tool
-from denizen.tools.declaring import DECLARING
+from denizen.tools.declaring import DECLARING, WillUse
 from denizen.tools.errands import Errands
 from denizen.tools.outside import Outside
 from denizen.tools.prebuilt import PREBUILT, small_tools
 from denizen.tools.recalling import recall_tool
 from denizen.tools.references import for_host
 from denizen.tools.settings import ClientTool, McpServer
-from denizen.tools.tool import CustomTool, OutsideTool, Toolbox
+from denizen.tools.tool import CustomTool, OutsideTool, OwnTool, Toolbox
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -90,8 +90,7 @@ class Equipment:
         models, sieve, limits = await self.check(agent)
         model_name = self._named(definition.model)
         recalling, custom = recall_tool(self.db, self.embedder), await self._custom_tools(agent)
-        acts = any(isinstance(each, OutsideTool) and each.effect for each in custom)
-        declaring, about = [DECLARING] if acts else [], (definition.effects, definition.instructions)
+        about = definition.effects, definition.instructions
         context = await self._smallest_context(models)
         faculties = Faculties(
             db=self.db,
@@ -99,8 +98,8 @@ class Equipment:
             clock=self.clock,
             model=models[model_name],
             model_name=model_name,
-            toolbox=Toolbox([*PREBUILT, recalling, *declaring, *custom], *about),
-            small_toolbox=Toolbox([*small_tools(recalling), *declaring, *custom], *about),
+            toolbox=Toolbox([*PREBUILT, recalling, *_declaring(custom), *custom], *about),
+            small_toolbox=Toolbox([*small_tools(recalling), *custom], *about),
             profile=profile_for(definition.profile, context),
             settings=definition.cycle,
             prices=self.prices,
@@ -311,6 +310,13 @@ class Equipment:
             if part.startswith("mcp."):
                 log.warning("mcp server left out", agent=agent.id, why=f"{sending}, which secret_hosts does not allow")
         return {name: each for name, each in agent.definition.mcp.items() if f"mcp.{name}" not in refused}
+
+
+def _declaring(custom: Iterable[CustomTool]) -> list[OwnTool[WillUse]]:
+    """The tool that names tools beforehand, for agents that can both read text from outside and do something."""
+    outside = [each for each in custom if isinstance(each, OutsideTool)]
+    reads = any(each.results == "outside" for each in outside)
+    return [DECLARING] if reads and any(each.effect for each in outside) else []
 
 
 _Secrets = tuple[Mapping[str, str], Mapping[str, Sequence[str]]]
