@@ -66,7 +66,7 @@ async def _live(denizen: Runtime) -> None:
     """Everything that can stand in a database: cycles that acted, were reminded, delivered, skipped, or are open."""
     hanging = asyncio.Event()
 
-    @tool
+    @tool(results="outside")
     async def note(line: str) -> str:
         """Write a line down."""
         return f"noted {line}"

@@ -134,6 +134,7 @@ async def test_no_secret_is_found_where_it_should_not_be(ready_url: str, tmp_pat
                     command=sys.executable, args=(MCP_PROGRAM,), env={"FOLDER": str(tmp_path), "KEY": "${MCP_KEY}"}
                 )
             },
+            effects={"after_outside_text": "allow"},
         )
         kitchen = await world.space("Kitchen", noor, ada)
         await world.say(noor, "Ask them.", kitchen)

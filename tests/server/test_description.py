@@ -79,6 +79,8 @@ def described() -> Any:
     return schemathesis.openapi.from_dict(dict(small_town.description()))
 
 
+# Hypothesis looks whether strategies use `random`; the server, in a thread of the same process, may at any moment.
+@pytest.mark.filterwarnings("ignore:Do not use the `random` module")
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_answer_is_as_described(built: Built, address: str, described: Any, part: int) -> None:
     """No 5xx, no status, type or shape that the description does not have: to good requests about what is there, and to

@@ -331,7 +331,7 @@ async def test_writes_in_ones_own_organization_are_for_whom_the_access_table_nam
                     if code != expected:
                         wrong.append(f"{what}: {code or answer.status_code}, not {expected or 'a success'}")
                     if town.has_changed(version):
-                        if expected:
+                        if expected and operation != "POST /api/session":  # where a failure is in the audit log
                             wrong.append(f"{what}: was refused and changed something")
                         town.put_back()
                     if "elsewhereonly" in answer.text or ("privateonly" in answer.text and name not in OWNER_IN_PERSON):

@@ -34,6 +34,7 @@ MEANINGS: Final = {
     "mcp.*.seconds": "How long a call is waited for.",
     "mcp.*.on_crash": "If the process dies during a call: `report` that the outcome is unknown, or `retry`.",
     "mcp.*.visible": "Whether people in the space see the calls as they are written, and their results.",
+    "effects.rules[].do": "What happens to a call that matches: `allow`, `ask` a person, or `deny`.",
     "cycle.phases[].tool_choice": "Whether a tool is to be called: `auto`, `required` or `none`.",
     "budget.dollars_per_day": "In one day, UTC.",
     "heartbeat.every_minutes": "So often, reckoned anew from the beginning of the active hours each day.",

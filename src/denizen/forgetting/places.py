@@ -23,6 +23,7 @@ from denizen.storage.schema import (
     entities,
     events,
     goals,
+    grants,
     layers,
     ledger,
     log,
@@ -156,7 +157,10 @@ PLACES: Final = (
         here=effects.c.cycle_id.in_(_cycles_here),
     ),
     Place(overflow, {"text": "text"}, agent=overflow.c.agent_id, cycle=overflow.c.cycle_id),
-    Place(calls, {"arguments": "text", "result": "text"}, agent=calls.c.agent_id, cycle=calls.c.cycle_id),
+    Place(
+        calls, {"arguments": "text", "result": "text", "why": "text"}, agent=calls.c.agent_id, cycle=calls.c.cycle_id
+    ),
+    Place(grants, {"arguments": "text"}, agent=grants.c.agent_id),
     Place(ledger, {"detail": "text"}, agent=ledger.c.agent_id, cycle=ledger.c.cycle_id),
     Place(space_statuses, {"detail": "text"}, agent=space_statuses.c.agent_id),
     Place(alerts, {"detail": "text"}, agent=alerts.c.agent_id),
