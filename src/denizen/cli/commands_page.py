@@ -15,7 +15,8 @@ _HEAD: Final = """\
 `--url` and `--token`, or `DENIZEN_URL` and `DENIZEN_TOKEN` in the environment, the same commands ask a server
 elsewhere, and may do what the one may do for whom the token stands. `up`, `migrate`, `doctor`, `models`, `backup`,
 `restore` and `config` are about this machine, and know no other; so are `profiles check` and `profiles init`, which
-read and write files. At the machine of a house `denizen memory` shows all that is remembered, on a server what one may see there.
+read and write files. At the machine of a house `denizen memory` shows all that is remembered, on a server what one may
+see there.
 
 Results go to stdout, everything else to stderr. With `--json` a result is JSON, for programs. What goes wrong is one
 sentence with a code in brackets, and status 1; a command that is used wrongly has status 2. `-v` before the command
