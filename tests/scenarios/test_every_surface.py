@@ -217,11 +217,11 @@ async def test_whoever_waits_is_told_the_same_by_every_way_in(ready_url: str, tm
 async def test_whoever_waits_is_told_that_the_agent_was_suspended_or_deleted_meanwhile(
     ready_url: str, tmp_path: Path, what: str, sentence: str
 ) -> None:
-    began = asyncio.Event()
+    began, over = asyncio.Event(), asyncio.Event()
 
     async def never(*_: Any) -> str:
         began.set()
-        await asyncio.Event().wait()
+        await over.wait()
         return "Never said."
 
     async with open_world(ready_url, pace=UNHURRIED) as world, served(world) as house:
@@ -236,6 +236,7 @@ async def test_whoever_waits_is_told_that_the_agent_was_suspended_or_deleted_mea
                     assert stage.asked is not None
                     await end(stage.asked)
                 assert sentence in told.result(), way.__name__
+            over.set()  # else the house waits for its grace when it closes
 
 
 async def test_a_panel_in_which_nobody_can_answer_is_told_by_openai_clients_and_the_command_line(
