@@ -23,6 +23,7 @@ LIVING = [
     "end_cycle",
     "hand_back",
     "open_cycle",
+    "pay_broken_off",
     "post",
     "postpone_cycle",
     "release",
