@@ -403,6 +403,8 @@ class Town:
             model=f"script:{handle}",
             tools=["note", "mark", "later", CONFIRM, *http_tools(self.life.outside)],
             window={"result_characters": 500},
+            # What the service answers is text from outside, and marked; but no person stands by to approve each note.
+            effects={"after_outside_text": "allow"},
         )
 
     async def _open(self, name: str, members: Sequence[str]) -> SpaceId:

@@ -130,7 +130,7 @@ async def test_no_request_is_over_what_a_small_model_takes(world: World, beside_
 
 
 async def test_a_cycle_full_of_long_results_stays_within_the_budget_and_ends(world: World):
-    @tool
+    @tool(effect=False)
     async def read_file(name: str) -> str:
         """Read a file."""
         return name * 20_000

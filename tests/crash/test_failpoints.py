@@ -23,6 +23,7 @@ LIVING = [
     "end_cycle",
     "hand_back",
     "open_cycle",
+    "pay_broken_off",
     "post",
     "postpone_cycle",
     "release",
@@ -41,6 +42,10 @@ WITH_OTHERS = ["answer", "answer_as", "fire_due"]
 
 SUMMING_UP = ["claim", "keep_pass"]
 """Writes of a town whose conversations are summed up: what each pass found is remembered with it."""
+
+BY_CHANCE = ["let_go_of"]
+"""A write that only a busy machine leads to: where a lease cannot be had at once, or is renewed while its life ends.
+Nobody passes it for sure, so nobody is killed there."""
 
 BETWEEN = ["model.answered", "tool.called"]
 """Points between writes."""
@@ -90,9 +95,10 @@ def test_every_point_is_known(
 ) -> None:
     """The tests below kill at each of them, and at no point that is never passed."""
     known = {*around(LIVING), *around(WITH_OTHERS), *around(SUMMING_UP), *BETWEEN}
-    assert {*passes, *passes_outside, *passes_remembering} - set(around(SETTING_UP)) == known
+    not_killed_at = {*around(SETTING_UP), *around(BY_CHANCE)}
+    assert {*passes, *passes_outside, *passes_remembering} - not_killed_at == known
     assert {passes_remembering[point] for point in around(SUMMING_UP)} == {3}
-    assert set(passes) - set(around(SETTING_UP)) == {*around(LIVING), *BETWEEN}
+    assert set(passes) - not_killed_at == {*around(LIVING), *BETWEEN}
 
 
 @pytest.mark.parametrize("point", [*around(LIVING), *BETWEEN])

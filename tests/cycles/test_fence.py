@@ -86,6 +86,7 @@ DURING: dict[Callable[..., Any], Arguments] = {
     ending.undo_cycle: lambda at: (at.cycle, "a defect"),
     ending.postpone_cycle: lambda at: (at.cycle, "a defect"),
     ending.hand_back: lambda at: (at.cycle,),
+    ending.pay_broken_off: lambda _: ([CHARGE],),
     ending.set_aside_cycle: lambda at: (at.cycle, "too long", "too_large", {}),
     ending.interrupt_cycle: lambda at: (at.cycle, "the process died"),
     ending.park_cycle: lambda at: (at.cycle, "401", "key", {}),

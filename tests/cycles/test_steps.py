@@ -466,7 +466,7 @@ async def test_what_is_logged_in_a_cycle_carries_its_id(small_world: World):
     """And nothing that is logged after it does."""
     bound: list[dict[str, object]] = []
 
-    @tool
+    @tool(effect=False)
     async def look() -> str:
         """Look."""
         bound.append(structlog.contextvars.get_contextvars())

@@ -197,7 +197,7 @@ async def test_an_answer_by_effect_without_words_is_no_answer(world: World):
 
 
 async def test_a_cycle_may_take_only_so_long_by_the_clock_on_the_wall(world: World):
-    @tool
+    @tool(effect=False)
     async def wait() -> str:
         """Wait."""
         world.clock.advance(40)

@@ -227,8 +227,11 @@ async def test_a_skip_shows_that_the_agent_can_think_again(world: World):
 
 
 async def test_a_request_that_is_too_large_because_of_the_past_parks(world: World):
-    """The message is short: setting it aside as too long would be untrue, and the next would fare no better."""
-    noor, _, two = await noor_and_bo(world, RequestTooLarge("413"))
+    """The message is short: setting it aside as too long would be untrue, and the next would fare no better.
+
+    It is made smaller first, as far as that goes.
+    """
+    noor, _, two = await noor_and_bo(world, model=forever(lambda *_: RequestTooLarge("413")))
     await world.say(noor, "Hi", two)
     await world.run()
     [status] = await shown(world, two)

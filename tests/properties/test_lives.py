@@ -56,6 +56,7 @@ from denizen.tools.calls import UNKNOWN_OUTCOME
 from denizen.tools.functions import tool
 from denizen.tools.prebuilt import PREBUILT
 from denizen.tools.tool import OutsideTool, Toolbox
+from denizen.trust.policy import EffectSettings
 from tests.properties.house import House, Rows, opened, records, violations
 
 EXAMPLES: Final = settings.default.max_examples if settings.default else 100
@@ -74,7 +75,8 @@ def glance(at: str) -> str:
     return at
 
 
-TOOLBOX: Final = Toolbox([*PREBUILT, knock, glance])
+# What services tell is text from outside. Nobody is asked before an effect here: `test_waiting.py` asks people.
+TOOLBOX: Final = Toolbox([*PREBUILT, knock, glance], EffectSettings(after_outside_text="allow"))
 CHARGE: Final = Charge("scripted", 10, 5, 0, 0, 7)
 INSTANCES: Final = ("a", "b")
 REFUSED: Final = object()
@@ -471,6 +473,7 @@ class Lives(RuleBasedStateMachine):
             (ending.skip_cycle, cycle, "", CHARGE),
             (ending.undo_cycle, cycle, ""),
             (ending.postpone_cycle, cycle, ""),
+            (ending.pay_broken_off, [CHARGE]),
             (ending.hand_back, cycle),
         ]
         for fn, *args in writes:
@@ -494,6 +497,8 @@ class Lives(RuleBasedStateMachine):
         life.status = {"suspend": "suspended", "resume": "active", "delete": "dead"}[what]
         if what != "resume":
             life.epoch, life.holder, life.until = life.epoch + 1, None, 0
+        if what == "suspend":
+            life.handed_back = life.cycle is not None
         if what == "delete" and life.cycle is not None:
             life.ended += 1
             life.close("done")
@@ -656,8 +661,10 @@ class Lives(RuleBasedStateMachine):
         return ToolCallPart(name, given if isinstance(given, str) else json.dumps(given), f"call_{position}")
 
     def entry(self, holder: Holder, kind: log.EntryKind, message: Any, after: int = 0) -> Entry:
-        request = "{}" if kind == "response" else None
-        return log.entry(holder.next_seq + after, holder.open_cycle.id, kind, message, request=request)
+        cycle, response = holder.open_cycle, kind == "response"
+        outside = () if response and cycle.outside_from is not None else None
+        request = "{}" if response else None
+        return log.entry(holder.next_seq + after, cycle.id, kind, message, request=request, outside=outside)
 
     def carry_on(self, holder: Holder, step: Step, finished: dict[int, Finished]) -> None:
         progress = self.attempt(holder, calling.carry_on, holder.cycle, step, TOOLBOX, finished)
@@ -670,7 +677,7 @@ class Lives(RuleBasedStateMachine):
         for effect in progress.effects:
             self.expect_effect(life, step, effect, effect.position in finished)
         assert progress.active_space_id == life.active
-        holder.cycle = replace(holder.open_cycle, active_space_id=life.active)
+        holder.cycle = replace(holder.open_cycle, active_space_id=life.active, outside_from=progress.outside_from)
         done = {each.position: each.result or "" for each in progress.effects if each.state == "done"}
         holder.step = replace(step, stored=True, results={**step.results, **done})
         holder.waiting, holder.told = progress.intended, ""

@@ -9,10 +9,13 @@ from tests.world import World
 
 
 async def test_a_server_watcher_looks_every_hour_and_speaks_up_when_it_must(world: World):
-    """It sets a timer, sleeps, is woken by it, looks, warns the others, sets the next one, and sleeps again."""
+    """It sets a timer, sleeps, is woken by it, looks, warns the others, sets the next one, and sleeps again.
+
+    A service woke it first, so its timers are marked. It looks without asking anybody: looking has no effect.
+    """
     loads = iter([41, 95])
 
-    @tool
+    @tool(effect=False)
     def server_health() -> str:
         """Look at the server."""
         return f"CPU at {next(loads)}%"
@@ -57,7 +60,8 @@ async def test_a_server_watcher_looks_every_hour_and_speaks_up_when_it_must(worl
             "inbox: [INBOX - 1 new event]\n"
             "Now: Monday 2026-01-05 10:00 UTC\n"
             "\n"
-            "1. [Timer | timerId: <timer 1>] Your reminder:\n   > Check the health of the server.\n"
+            "1. [Timer | timerId: <timer 1> | holds text from outside] Your reminder:\n"
+            "   > Check the health of the server.\n"
             "   → received just now"
         ),
         "response: server_health {}",
@@ -69,7 +73,8 @@ async def test_a_server_watcher_looks_every_hour_and_speaks_up_when_it_must(worl
             "inbox: [INBOX - 1 new event]\n"
             "Now: Monday 2026-01-05 11:00 UTC\n"
             "\n"
-            "1. [Timer | timerId: <timer 2>] Your reminder:\n   > Check the health of the server.\n"
+            "1. [Timer | timerId: <timer 2> | holds text from outside] Your reminder:\n"
+            "   > Check the health of the server.\n"
             "   → received just now"
         ),
         "response: server_health {}",

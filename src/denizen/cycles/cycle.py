@@ -261,6 +261,10 @@ class _Thinking:
         self._in_last_step = False
         self._shrunk = 0
         """How often in this cycle the request was made smaller because the provider found it too large."""
+        self._guessed: int | None = None
+        """How large the context may be, where the provider does not say; known when such a request is answered."""
+        self._sizes = mind.budget, mind.correction
+        """What was known of sizes when the cycle began."""
         self._told_cut_off = 0
         """How often in this cycle it was told that its answer was cut off."""
         self._late: dict[tuple[int, int], asyncio.Future[str]] = {}
@@ -497,6 +501,9 @@ class _Thinking:
                 speaker.abort("interrupted")
                 raise
             else:
+                if self._guessed is not None:
+                    learned.learn_context(self._model, self._guessed, overflow.SOURCE)
+                    self._guessed, self._sizes = None, (self._mind.budget, self._mind.correction)
                 return self._with_written_calls(response), speaker
 
     def _can_do_without_tools(self, error: ModelError) -> bool:
@@ -517,11 +524,10 @@ class _Thinking:
         self._shrunk += 1
         if self._shrunk > MOST_SHRINKS:
             return False
-        context = error.context_tokens
+        context, self._guessed = error.context_tokens, None
         if context is None:
             # It does not say how much it takes. Some count the room for the answer, so that is cut first.
-            context = int((mind.tokens + fixed) * mind.correction) + mind.budget.output // 4
-            learned.learn_context(self._model, context, overflow.SOURCE)
+            context = self._guessed = int((mind.tokens + fixed) * mind.correction) + mind.budget.output // 4
         smaller = budget_for(mind.window.model_copy(update={"context_tokens": None}), context, fixed)
         if smaller.request < mind.budget.request:
             mind.budget = smaller
@@ -532,7 +538,12 @@ class _Thinking:
         self._spare_layers()
         self._make_room()
         log_line.info("request made smaller", agent=mind.lease.agent_id, tokens=mind.tokens, context=context)
-        return self._history_tokens > mind.present_tokens
+        if self._history_tokens > mind.present_tokens:
+            return True
+        if self._guessed is not None:
+            # Refused whatever was left out: nothing is known of the context, and other messages may well fit.
+            mind.budget, mind.correction = self._sizes
+        return False
 
     async def _pay_broken_off(self) -> None:
         """What attempts used that broke off is in the ledger."""
