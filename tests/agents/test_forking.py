@@ -88,7 +88,8 @@ async def test_a_fork_goes_on_from_there_as_someone_else(world: World) -> None:
     asked = (await world.denizen.replay(fork, 5))[0].messages
     self = as_text(asked[0])
     assert '"Bea"' in self
-    assert fork.id in self
+    assert "handle: @bea\n" in self
+    assert "@ada" not in self
     assert past.ada.id not in self
     assert '"Attic"' in self
     assert "Hall" not in self

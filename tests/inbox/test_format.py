@@ -535,13 +535,15 @@ def test_text_from_outside_is_named_where_its_sender_does_not_say_so():
         replace(no_message("tool_result", "A page", tool="get_page"), outside=True),
     ]
     place = 'Space "Husam\'s Project" | spaceId: abc-123'
-    heads = [line for line in format_inbox(outside, now=NOW).splitlines() if line[:1].isdigit()]
+    told = format_inbox(outside, now=NOW)
+    heads = [line for line in told.splitlines() if line[:1].isdigit()]
     assert heads == [
         f'1. [{place}] Eve (guest): "Hi"',
         f'2. [{place} | holds text from outside] Agent-B (agent): "Hi"',
         f'3. [{place}] Builds (service): "Hi"',
-        '4. [Plan "Report" | holds text from outside] "Do it"',
+        '4. [Plan "Report" | holds text from outside] Your plan:',
         '5. [Service "GitHub"] "Done"',
         '6. [Tool result "get_page"] "A page"',
     ]
+    assert "Your plan:\n   > Do it\n" in told
     assert format_inbox([replace(each, sender_role="owner") for each in THREE], now=NOW) == format_inbox(THREE, now=NOW)

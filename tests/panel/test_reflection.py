@@ -96,7 +96,7 @@ async def test_each_advisor_reflects_on_the_turn_as_it_saw_it_and_is_told_with_t
     patient = "your mood is patient (take your time, one thing after the other)."
     for name, mind in (("Seth", empathetic), ("Buber", patient)):
         (one,) = [each for each in told if each.startswith(f"You are {name}.")]
-        assert f"In this conversation {mind}\n\n" in one
+        assert f"In this conversation {mind} This sets the tone only.\n\n" in one
         assert one.count("mood") == 1
     # With the reply stands what it was told of itself; the calls are on the panel's account.
     last = (await world.denizen.rounds(panel))[-1]

@@ -230,7 +230,7 @@ def test_every_variable_stands_for_what_is_known():
         "current_sentiment": "negative (-0.42, intensity 0.50)",
         "recent_conversation": "| Noor: {{current_mood}}",
         "recent_errors": "| lookup failed\n| again",
-        "evidence": "Turn 7. Scores of late: 0.10, -0.42. Kept from before: tea: green.\n| Noor: {{current_mood}}",
+        "evidence": "Turn 7. Recent scores: 0.10, -0.42. Kept from before: tea: green.\n| Noor: {{current_mood}}",
         "sentiment_score": "-0.42",
         "consecutive_frustration": "2",
         "consecutive_confusion": "3",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import date
+from typing import Annotated, Any
 
 import pytest
+from pydantic import Strict
 from pydantic_ai.tools import ToolDefinition
 
 from denizen import call, forever, reply, tool
@@ -48,6 +50,20 @@ def test_what_is_wrong_is_still_refused():
         generous.check(asking(SCHEMA), {"amount": "many"})
     with pytest.raises(InvalidInput, match="amount"):
         generous.check(asking(SCHEMA), {"sum": 3})
+
+
+def test_what_was_json_is_checked_as_json():
+    """A date is a string there, also for a function that wants nothing but dates; a mapping is an object."""
+
+    @tool
+    def book(day: Annotated[date, Strict()], seats: dict[str, int]) -> str:
+        """Book seats."""
+        return f"{day} {seats}"
+
+    given = '{"day": "2026-01-05", "seats": {"a": 1}, "colour": "red"}'
+    assert generous.check(book, given) == {"day": date(2026, 1, 5), "seats": {"a": 1}}
+    with pytest.raises(InvalidInput, match="seats: Input should be an object"):
+        generous.check(book, '{"day": "2026-01-05", "seats": [1]}')
 
 
 def test_a_tool_that_takes_anything_is_given_everything():

@@ -26,7 +26,7 @@ from tests.memory.conftest import known, remembering, utility, written
 from tests.portability.files import written as written_to
 from tests.world import World, as_text, open_world
 
-SMALL = {"max_tokens": Toolbox(PREBUILT).tokens + 2_600, "min_recent_cycles": 1}
+SMALL = {"max_tokens": Toolbox(PREBUILT).tokens + 2_000, "min_recent_cycles": 1}
 """A window that older cycles leave soon."""
 
 

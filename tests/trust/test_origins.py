@@ -77,9 +77,9 @@ MADE: Mapping[str, tuple[Any, str]] = {
         call("set_memories", memories=[{"key": "k", "text": "t"}]),
         "SELECT outside FROM notes WHERE agent_id = :agent",
     ),
-    "goal": (call("set_goals", goals=[{"text": "Do it"}]), "SELECT outside FROM goals WHERE agent_id = :agent"),
+    "goal": (call("set_goals", text="Do it"), "SELECT outside FROM goals WHERE agent_id = :agent"),
     "plan": (
-        call("set_plans", plans=[{"name": "p", "instruction": "Do it", "after": "1 hour"}]),
+        call("set_timer", name="p", reason="Do it", after="1 hour"),
         "SELECT outside FROM plans WHERE agent_id = :agent",
     ),
     "timer": (

@@ -107,7 +107,8 @@ async def test_a_cycle_is_looked_into_asked_of_another_model_and_forked(house: H
     await page.get_by_text("The exact request").first.click()
     await page.get_by_text("System", exact=True).click()
     await page.get_by_role("button", name="Show all").click()
-    await expect(page.get_by_role("article").get_by_text("You look after this house.")).to_be_visible()
+    whole = page.get_by_role("article").get_by_role("paragraph")
+    await expect(whole.get_by_text("You look after this house.")).to_be_visible()
     await visitor.check_accessibility()
     await page.get_by_role("button", name="Raw JSON").click()
     await expect(page.get_by_label("The request, json")).to_contain_text('"part_kind": "system-prompt"')
@@ -170,12 +171,13 @@ async def test_the_window_and_the_whole_past_can_be_read(house: House, visit: Vi
     life = await a_life(house, rounds=2)
     visitor = await visit(life.noor)
     page = await visitor.open(life.at("window"))
-    await expect(
-        page.get_by_role("img", name=re.compile("Self .* One line for each cycle .* Recent cycles"))
-    ).to_be_visible()
+    parts = re.compile("Self .* Groups of older cycles .* One line for each cycle .* Recent cycles")
+    await expect(page.get_by_role("img", name=parts)).to_be_visible()
     await expect(page.get_by_text("You look after this house and everyone in it.")).to_be_visible()
+    await page.get_by_role("button", name=re.compile("Groups of older cycles")).click()
+    await expect(page.get_by_text(re.compile("Cycles 1 to 10"))).to_be_visible()
     await page.get_by_role("button", name=re.compile("One line for each cycle")).click()
-    await expect(page.get_by_text(re.compile("Cycles 1 to"))).to_be_visible()
+    await expect(page.get_by_text(re.compile("Cycles 11 to"))).to_be_visible()
     await page.get_by_role("button", name=re.compile("Recent cycles, whole")).click()
     await page.get_by_label(re.compile("Recent cycles")).get_by_role("link").first.click()
     await expect(page.get_by_role("heading", name="Step 1")).to_be_visible()
@@ -285,6 +287,10 @@ async def test_settings_say_what_is_wrong_beside_its_field_and_keep_what_is_righ
     await visitor.check_accessibility()
     await zone.fill("Europe/Berlin")
     await page.get_by_label("Awareness").select_option("urgent")
+    await page.get_by_label("Size of its self").select_option("small")
+    await page.get_by_label("After it has read text from outside").select_option("ask")
+    await page.get_by_label("Seconds to wait for an approval").fill("600")
+    await page.get_by_label("Rules", exact=True).fill('[{"tool": "send_*", "do": "deny"}]')
     await page.get_by_label("It has a heartbeat").check()
     await page.get_by_label("Every so many minutes").fill("30")
     await page.get_by_label("Tools", exact=True).fill('["nowhere"]')
@@ -298,6 +304,9 @@ async def test_settings_say_what_is_wrong_beside_its_field_and_keep_what_is_righ
     definition = (await house.call("GET", f"/api/agents/{ada.id}", noor)).json()["definition"]
     assert (definition["zone"], definition["cycle"]) == ("Europe/Berlin", {"awareness": "urgent", "max_steps": 7})
     assert definition["heartbeat"]["every_minutes"] == 30
+    assert definition["profile"] == "small"
+    rules = [{"tool": "send_*", "do": "deny"}]
+    assert definition["effects"] == {"after_outside_text": "ask", "approval_seconds": 600, "rules": rules}
 
     await page.get_by_label("Kitchen").select_option("mentions")
     await expect(page.get_by_text("Saved for Kitchen.")).to_be_visible()
@@ -329,7 +338,7 @@ def test_every_field_of_a_definition_can_be_said_in_the_form() -> None:
     offered = set(re.findall(r'path: "([\w.]+)"', form)) - {"name"}
 
     assert {path.partition(".")[0] for path in offered} == set(AgentDefinition.model_fields)
-    for name in ("cycle", "window", "urgent", "private_guard", "budget", "heartbeat"):
+    for name in ("cycle", "window", "urgent", "effects", "private_guard", "budget", "heartbeat"):
         part = _part(AgentDefinition.model_fields[name].annotation)
         assert {path.partition(".")[2] for path in offered if path.startswith(f"{name}.")} == set(part.model_fields)
 

@@ -117,7 +117,7 @@ async def test_a_metaprompt_is_tried_before_it_changes_anything(house: House, vi
     noor, ada, desk = await grown(
         house,
         call("adjust", mood="focused", reason="Less talk."),
-        "no answer of the shape",
+        *["no answer of the shape"] * 2,
         call("adjust", mood="creative", reason="Try something else."),
     )
     visitor = await visit(noor, size=PHONE)
@@ -139,7 +139,7 @@ async def test_a_metaprompt_is_tried_before_it_changes_anything(house: House, vi
     await came.get_by_role("button", name="Set it so").click()
     await expect(page.get_by_role("heading", name="Ada is focused.")).to_be_visible()
 
-    # An answer that cannot be used changes nothing, whoever wanted it to.
+    # An answer that cannot be used is asked for once more, then changes nothing, whoever wanted it to.
     await trial.get_by_label("Metaprompt").select_option("confusion_clarification")
     await trial.get_by_label("Let the answer change").check()
     await trial.get_by_role("button", name="Ask").click()
@@ -180,7 +180,8 @@ def _card(page: Page, name: str) -> Locator:
 
 async def test_how_each_advisor_stands_is_seen_as_it_changes_set_reset_and_tried(house: House, visit: Visit) -> None:
     less, other = call("adjust", mood="focused", reason="Less talk."), call("adjust", mood="creative")
-    noor, panel = await board(house, less, "nothing of use", other, reflection={"profile": "basic", "model": "utility"})
+    useless = ["nothing of use"] * 2
+    noor, panel = await board(house, less, *useless, other, reflection={"profile": "basic", "model": "utility"})
     visitor = await visit(noor)
     page = await visitor.open(f"/panels/{panel.id}")
     await page.get_by_label("Message to Board").fill(TALK[0])

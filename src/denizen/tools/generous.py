@@ -45,7 +45,9 @@ def read(tool: Tool, arguments: Given) -> Read:
 
 def check(tool: Tool, arguments: Given) -> Any:
     """The arguments read generously, and then checked. Raises `InvalidInput` that tells the model what is wrong."""
-    return tool.check(read(tool, arguments).arguments)
+    taken = read(tool, arguments).arguments
+    # What was JSON is checked as JSON: a strict date may be a string there, and what is wrong is told in words of JSON.
+    return tool.check(json.dumps(taken) if isinstance(arguments, str) and isinstance(taken, Mapping) else taken)
 
 
 def noted(tool: Tool | None, arguments: Given, result: str) -> str:
