@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import islice, takewhile
 from typing import Any, Final
 
 import pytest
@@ -80,6 +81,8 @@ TOOLBOX: Final = Toolbox([*PREBUILT, knock, glance], EffectSettings(after_outsid
 CHARGE: Final = Charge("scripted", 10, 5, 0, 0, 7)
 INSTANCES: Final = ("a", "b")
 REFUSED: Final = object()
+OWN_MESSAGES: Final = 20
+"""So many of its last messages an agent does not say again."""
 UNBORN: Final = Era(0, "")
 WINDOW: Final = WindowSettings()
 
@@ -710,8 +713,9 @@ class Lives(RuleBasedStateMachine):
         valid = isinstance(given := _decoded(call.args), dict)
         space = given.get("space_id") if valid else None
         if call.tool_name == "send_message" and valid and set(given) == {"text"} and given["text"]:
-            speaks = life.active is not None and life.id in self.members[life.active]
-            assert effect.changes == speaks
+            inside = life.active is not None and life.id in self.members[life.active]
+            speaks = inside and not self.has_just_said(life, given["text"])
+            assert effect.changes == speaks, effect.result
             if speaks:
                 assert life.active is not None
                 sent = json.loads(effect.result)["messageId"]
@@ -723,6 +727,12 @@ class Lives(RuleBasedStateMachine):
             assert not effect.changes
         else:
             assert effect.changes == was_outside
+
+    def has_just_said(self, life: Life, text: str) -> bool:
+        """Whether the cycle said the same in the active space, and nobody has spoken there since."""
+        said = sorted((each for each in self.messages.values() if each[0] == life.active), key=lambda each: -each[1])
+        own = takewhile(lambda each: each[2] == life.id and each[4] == life.cycle, said)
+        return text in [each[3] for each in islice(own, OWN_MESSAGES)]
 
     def outside_tools_answer(self, holder: Holder, size: int) -> None:
         assert holder.step is not None
@@ -771,10 +781,16 @@ class Lives(RuleBasedStateMachine):
     def skip(self, holder: Holder, _: Deed) -> None:
         if self.is_current(holder) and self.has_changed(holder):
             return
+        life = self.lives[holder.lease.agent_id]
+        so_far = trace(self.house.rows(), life.id)
         skipped = self.attempt(holder, ending.skip_cycle, holder.cycle, "Not for me.", CHARGE)
         if skipped is REFUSED:
             return
-        life = self.lives[holder.lease.agent_id]
+        if not skipped:
+            # A person waits, and no other agent is there to answer: the cycle is as it was.
+            assert any(event.waits for event in holder.open_cycle.events)
+            assert trace(self.house.rows(), life.id) == so_far
+            return
         assert trace(self.house.rows(), life.id) == life.before
         self.skips += 1
         self.become_idle(holder, holder.open_cycle.first_seq)
