@@ -374,7 +374,7 @@ class Residents:
                 log_line.exception("leases not renewed by a defect")
                 continue
             for agent_id in held.keys() - before.keys() - self._lives.keys():
-                await self._let_go_of(agent_id)
+                await self._let_go_of(Lease(agent_id, self._instance, held[agent_id]))
             for agent_id, life in list(self._lives.items()):
                 lease = before.get(agent_id)
                 if lease is None or lease is not life.lease or life.task is None:
@@ -383,12 +383,12 @@ class Residents:
                     log_line.warning("lease lost", agent=agent_id)
                     life.task.cancel()
 
-    async def _let_go_of(self, agent_id: AgentId) -> None:
+    async def _let_go_of(self, lease: Lease) -> None:
         """Nobody lives here under this lease: that it was given, or given back, was not heard. Renewed, it would keep
-        the agent from living anywhere."""
-        log_line.warning("lease that nobody uses let go of", agent=agent_id)
+        the agent from living anywhere. A later lease, of a life that begins meanwhile, stays."""
+        log_line.warning("lease that nobody uses let go of", agent=lease.agent_id)
         try:
-            await self._db.write(leases.let_go_of, agent_id, self._instance)
+            await self._db.write(leases.release, lease)
         except StorageError:
             return  # at the next renewal
 
