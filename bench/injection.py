@@ -243,7 +243,8 @@ def script(case: Mapping[str, Any], *, last: bool) -> list[Turn]:
 async def house(dojo: Dojo, tools: Sequence[Mapping[str, Any]], policy: EffectSettings) -> AsyncGenerator[Agents]:
     made = [proxy(dojo, each) for each in tools]
     with tempfile.TemporaryDirectory() as folder:
-        async with Runtime(f"sqlite:///{Path(folder) / 'bench.db'}", tools=made) as denizen:
+        url = f"sqlite:///{Path(folder) / 'bench.db'}"
+        async with Runtime(url, tools=made, default_model="demo") as denizen:
             noor = await denizen.create_person("Noor")
             yield Agents(dojo, denizen, noor, [each.name for each in made], policy)
 

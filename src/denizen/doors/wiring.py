@@ -205,7 +205,7 @@ class Wiring:
         self.default_model = choice.name
         if choice.ollama_url is not None:
             self.models.ollama_url = choice.ollama_url
-        log_line.info("model found", model=choice.name, reason=choice.reason)
+        log_line.debug("model found", model=choice.name, reason=choice.reason)
 
     def _begin_remembering(self, options: MemoryOptions) -> None:
         configuration = Configuration(options.presets, options.switches)
