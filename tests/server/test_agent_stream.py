@@ -10,6 +10,7 @@ from denizen import call, reply, scripted, skip, tool
 from denizen.access import roles
 from denizen.bus.streams import AgentBudget, agent_topic
 from denizen.cycles.alerts import COMPACTION_FAILED, give
+from denizen.models.scripted import Call
 from denizen.spaces.directory import Entity
 from tests.hesitation import Hesitation
 from tests.server.conftest import House, SentEvent, served
@@ -33,7 +34,7 @@ async def admin(world: World, name: str = "Noor") -> Entity:
 async def test_a_cycle_is_told_as_it_comes_along(house: House) -> None:
     world = house.world
     noor = await admin(world)
-    may_cool = asyncio.Event()
+    may_cool, may_answer = asyncio.Event(), asyncio.Event()
 
     @tool
     async def oven() -> str:
@@ -41,7 +42,12 @@ async def test_a_cycle_is_told_as_it_comes_along(house: House) -> None:
         await may_cool.wait()
         return "hot"
 
-    model = scripted(call("oven"), reply("It is hot."), "Heated the oven.", skip("nothing to do"))
+    async def answer(*_: object) -> Call:
+        # A cycle that ends before it is looked at again is told as a whole.
+        await may_answer.wait()
+        return reply("It is hot.")
+
+    model = scripted(call("oven"), answer, "Heated the oven.", skip("nothing to do"))
     ada = await world.agent("Ada", model=model, tools=[oven])
     kitchen = await world.space("Kitchen", noor, await world.person("Bert"), ada)
     async with world.denizen.living() as residents, house.listen(noor, f"/api/agents/{ada.id}/stream") as stream:
@@ -53,7 +59,9 @@ async def test_a_cycle_is_told_as_it_comes_along(house: House) -> None:
             so_far = await late.until("tool", state="intent")
             assert names(so_far) == ["agent.status", "cycle.opened", "step", "tool"]
         may_cool.set()
-        after = await stream.until("cycle")
+        cooled = await stream.until("tool", state="done")
+        may_answer.set()
+        after = [*cooled, *await stream.until("cycle")]
         await stream.until("agent.status", status="sleeping")
         await world.say(noor, "Thanks", kitchen)
         skipped = await stream.until("cycle.skipped")
