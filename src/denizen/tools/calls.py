@@ -587,7 +587,7 @@ _in_space = statement(
         calls.c.after_seq >= bindparam("first"),
         calls.c.after_seq <= bindparam("last"),
     )
-    .order_by(calls.c.after_seq, calls.c.created_at, calls.c.id)
+    .order_by(calls.c.after_seq, *_BY_AGE)
     .limit(bindparam("limit"))
 )
 _waiting_in = statement(
