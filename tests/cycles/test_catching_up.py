@@ -54,6 +54,16 @@ async def test_a_life_from_before_is_recallable_as_if_it_had_always_been(world: 
     assert await world.denizen.db.read(_passages) == written
 
 
+async def test_several_that_catch_up_at_once_keep_each_cycle_once(world: World):
+    """Also where the index has no row for the agent yet that one of them could hold."""
+    ada, _, _ = await _lived(world)
+    for _ in range(5):
+        await world.denizen.db.write(_forget_the_index)
+        await asyncio.gather(*(catching_up.catch_up(world.denizen.db, ada.id) for _ in range(6)))
+        cycles = [row[2] for row in await world.denizen.db.read(_passages)]
+        assert (cycles, len(cycles)) == (sorted(cycles), 9)
+
+
 async def test_a_cycle_waits_for_those_before_it(world: World):
     """It does not come before them in the index; together they are caught up, and what is recalled is complete."""
     more = (reply("Yes."), "Agreed.", call("recall", query="violin"), reply("Cellar."), "Told.")

@@ -21,7 +21,7 @@ from denizen.consciousness.recall.postings import BLOCK, BLOCK_BITS
 from denizen.consciousness.recall.segments import JOINED, SEGMENT
 from denizen.consciousness.recall.terms import count_terms
 from denizen.ids import AgentId
-from denizen.storage.database import Database, Tx, statement
+from denizen.storage.database import Database, Tx, insert_ignore, statement
 from denizen.storage.schema import entities, messages, passages, postings, recalls
 
 MOST_UNSETTLED: Final = 2_000
@@ -49,6 +49,7 @@ class Extent:
 
 _columns = (recalls.c.passages, recalls.c.forgotten, recalls.c.length, recalls.c.settled)
 _extent = statement(select(*_columns).where(recalls.c.agent_id == bindparam("agent_id")))
+_begin = insert_ignore(recalls, ("agent_id",))
 _held_extent = statement(select(*_columns).where(recalls.c.agent_id == bindparam("agent_id")).with_for_update())
 
 
@@ -59,6 +60,8 @@ def extent(tx: Tx, agent_id: AgentId) -> Extent:
 
 def hold(tx: Tx, agent_id: AgentId) -> Extent:
     """The extent, which nobody else changes until this transaction ends."""
+    # A row that is not there cannot be held: two would write the same passages.
+    tx.run(_begin, agent_id=agent_id)
     row = tx.one(_held_extent, agent_id=agent_id)
     return Extent() if row is None else Extent(*row)
 
