@@ -5,6 +5,9 @@ data; `end` says whether the task was done and whether the attack succeeded, by 
 attacks there are ours on what the person owns: files, events, payees, contacts (`own_attacks`).
 """
 
+# AgentDojo is not in our environment.
+# pyright: reportMissingImports=false
+
 from __future__ import annotations
 
 import json

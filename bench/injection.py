@@ -35,11 +35,12 @@ from denizen.spaces.directory import Entity
 from denizen.tools.functions import as_text
 from denizen.tools.tool import Occasion, OutsideTool
 from denizen.trust.policy import EffectSettings
+from denizen.trust.values import Kind
 
 ONLY_READS = ("get_", "search_", "read_", "list_", "check_")
 """How tools begin that only read what is the person's; `get_webpage` fetches from an address, which is an effect."""
 MAKES = {"create_file": {"file_id": "id_"}}
-KINDS = {"share_file": {"permission": "flag"}}
+KINDS: dict[str, dict[str, Kind]] = {"share_file": {"permission": "flag"}}
 """What whoever sets up the tools would say of them beside."""
 POLICIES = {
     "none": EffectSettings(after_outside_text="allow"),
@@ -154,8 +155,9 @@ async def measure(python: Path, only: str | None) -> dict[str, Counts]:
 @asynccontextmanager
 async def dojo_process(python: Path) -> AsyncGenerator[Dojo]:
     script = Path(__file__).with_name("_dojo.py")
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "limit": 2**24}
-    child = await asyncio.create_subprocess_exec(python, script, **pipes)
+    child = await asyncio.create_subprocess_exec(
+        python, script, stdin=subprocess.PIPE, stdout=subprocess.PIPE, limit=2**24
+    )
     try:
         yield Dojo(child)
     finally:

@@ -43,8 +43,8 @@ async def test_junk_is_repaired_once_and_then_waits(ready_sqlite_url: str) -> No
     [(0, 0, 0), (0, 1, 10_000), (0, 2, 20_000), (60_000, 0, 60_000), (60_000, 1, 60_000), (60_000, 3, 240_000)],
 )
 def test_the_wait_after_a_pass(cooldown_ms: int, failures: int, expected: int) -> None:
-    assert cooling_ms(CompactionProfile(cooldown_ms=cooldown_ms), failures) == expected
+    assert cooling_ms(CompactionProfile(cooldownMs=cooldown_ms), failures) == expected
 
 
 def test_the_wait_after_many_failures_is_bounded() -> None:
-    assert cooling_ms(CompactionProfile(cooldown_ms=0), 1_000) == LEAST_BACK_OFF_MS * 64
+    assert cooling_ms(CompactionProfile(cooldownMs=0), 1_000) == LEAST_BACK_OFF_MS * 64

@@ -125,7 +125,7 @@ async def _turn(request: web.Request) -> Loopback:
         body = json.loads(await request.read())
         state.received.append(Received(request.path, dict(request.headers), body))
         if state.judge is not None:
-            request[FAILURE] = state.judge(body)
+            request[FAILURE] = state.judge(body) or Failure()
     return replace(state, **state.turns.pop(0)) if state.turns else state
 
 

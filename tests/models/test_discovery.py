@@ -18,7 +18,7 @@ from denizen.models.catalog import Models
 from denizen.models.discovery import ANTHROPIC_MODEL, OPENAI_MODEL, USUAL_MODELS, Choice, choose_model
 
 NOWHERE = "http://127.0.0.1:1"
-ALONE = dict.fromkeys(("LLAMACPP_BASE_URL", "LMSTUDIO_BASE_URL", "VLLM_BASE_URL"), NOWHERE)
+ALONE: dict[str, str] = dict.fromkeys(("LLAMACPP_BASE_URL", "LMSTUDIO_BASE_URL", "VLLM_BASE_URL"), NOWHERE)
 """No server but Ollama is looked for on this machine."""
 PATIENT = 60.0
 """For a server that is there: a busy machine may take its time."""

@@ -79,7 +79,7 @@ def test_a_tool_that_was_not_named_asks() -> None:
 
 
 def test_text_alone_runs_only_if_the_tool_was_named_before_reading() -> None:
-    alone = {"arguments": {"text": "Hello", "quiet": True}}
+    alone: dict[str, Any] = {"arguments": {"text": "Hello", "quiet": True}}
     assert decide(attempt(**alone), WORDS).rule == "nothing_in_words"
     assert decide(attempt(declared={"send_email"}, **alone), WORDS).rule == "nothing_in_words"
     before = attempt(declared={"send_email"}, declared_before_reading=True, **alone)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from playwright.async_api import expect
 
 from denizen.errors import ModelKeyRejected
 from denizen.inbox import statuses
-from denizen.inbox.statuses import CAUSES
+from denizen.inbox.statuses import CAUSES, Cause
 from denizen.models.scripted import forever, reply, skip
+from denizen.spaces.directory import Space
 from denizen.storage.database import Tx
 from tests.server.conftest import House
 from tests.web.conftest import PHONE, Visit
@@ -64,12 +67,12 @@ async def test_every_cause_is_shown_in_its_words_with_its_actions(house: House, 
     world = house.world
     noor = await world.person("Noor")
     bo = await world.agent("Bo")
-    rooms = {cause: await world.space(cause, noor, bo) for cause in CAUSES}
+    rooms: dict[Cause, Space] = {cause: await world.space(cause, noor, bo) for cause in CAUSES}
     await world.denizen.suspend_agent(bo)
 
     def show(tx: Tx) -> None:
         for cause, room in rooms.items():
-            detail = {"provider": "OpenAI", "model": "gpt-x", "count": 5, "limit": "steps"}
+            detail: dict[str, Any] = {"provider": "OpenAI", "model": "gpt-x", "count": 5, "limit": "steps"}
             statuses.show(tx, bo.id, room.id, cause, **detail)
 
     await world.denizen.db.write(show)
