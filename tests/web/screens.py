@@ -63,7 +63,7 @@ async def _advisors(page: Page) -> None:
 async def _minds(page: Page) -> None:
     # There is something to open once it is known how they stand.
     await page.get_by_role("button", name="State of mind of Martin Buber").last.wait_for()
-    await page.get_by_role("button", name="More about this panel").click()
+    await page.get_by_role("button", name="Panel menu").click()
     await page.get_by_role("menuitem", name="States of mind").press("Enter")
 
 
@@ -81,12 +81,12 @@ async def _template(page: Page) -> None:
 
 
 async def _lines(page: Page) -> None:
-    await page.get_by_role("button", name="One line for each cycle").click()
+    await page.get_by_role("button", name="One line per cycle").click()
 
 
 async def _summary(page: Page) -> None:
-    await page.get_by_role("button", name="More about this space").click()
-    await page.get_by_role("menuitem", name="What this conversation came to").click()
+    await page.get_by_role("button", name="Space menu").click()
+    await page.get_by_role("menuitem", name="Conversation summary").click()
 
 
 async def _by_agent(page: Page) -> None:
@@ -114,7 +114,7 @@ SCREENS: Final[dict[str, Screen]] = {
     "mind-now": Screen(_mind("now", "bo"), "Shall I deploy"),
     "mind-life": Screen(_mind("life"), "Took on the release notes"),
     "mind-cycle": Screen(_mind("life/1"), "noted it"),
-    "mind-window": Screen(_mind("window"), "Cycles that have left the window", _lines),
+    "mind-window": Screen(_mind("window"), "Cycles that left the window", _lines),
     "mind-inbox": Screen(_mind("inbox"), "An unreadable report"),
     "mind-plans": Screen(_mind("plans"), "Morning round"),
     "mind-recall": Screen(_mind("recall?q=violin"), "behind the skis"),
@@ -124,7 +124,7 @@ SCREENS: Final[dict[str, Screen]] = {
     "mind-settings": Screen(_mind("settings"), "Heartbeat"),
     "memory": Screen(_at("/memory/you"), "tea with milk"),
     "summary": Screen(lambda house: f"/s/{house.kitchen.id}", "household", _summary),
-    "me": Screen(_at("/me"), "What lets you in"),
+    "me": Screen(_at("/me"), "Sessions and tokens"),
     "admin-people": Screen(_at("/admin/people"), "Zoë Brandt"),
     "admin-tokens": Screen(_at("/admin/tokens"), "Backup script"),
     "admin-keys": Screen(_at("/admin/keys"), "ends in Qr7A"),
@@ -132,7 +132,7 @@ SCREENS: Final[dict[str, Screen]] = {
     "admin-usage": Screen(_at("/admin/usage"), "Together", _by_agent),
     "admin-memory": Screen(_at("/admin/memory"), "contradiction"),
     "admin-health": Screen(_at("/admin/health"), "Instances"),
-    "admin-settings": Screen(_at("/admin/settings"), "Who may open spaces"),
+    "admin-settings": Screen(_at("/admin/settings"), "Who can create spaces"),
     "admin-audit": Screen(_at("/admin/audit"), "created an access token for"),
-    "admin-forgetting": Screen(_at("/admin/forgetting"), "Look at what would go"),
+    "admin-forgetting": Screen(_at("/admin/forgetting"), "Preview"),
 }

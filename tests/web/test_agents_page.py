@@ -38,17 +38,17 @@ async def test_an_agent_is_made_from_a_template_and_one_is_alone_with_it(house: 
     # What is wrong is said beside its field: first by the page, then by the server.
     await page.get_by_label("Name", exact=True).fill("")
     await page.get_by_role("button", name="Make the agent").click()
-    await expect(page.get_by_text("Give it a name.")).to_be_visible()
+    await expect(page.get_by_text("Enter a name.")).to_be_visible()
     await expect(page.get_by_label("Name", exact=True)).to_be_focused()
     await page.get_by_label("Name", exact=True).fill("Ada")
     await page.get_by_role("button", name="Make Ada").click()
-    await expect(page.get_by_text("Someone has this handle already")).to_be_visible()
+    await expect(page.get_by_text("This handle is taken")).to_be_visible()
     await page.get_by_label("Name", exact=True).fill("Véra Ström")
     await expect(page.get_by_text("Mentioned as @vera-strom")).to_be_visible()
 
     # A model whose key is not there says what it needs.
     await page.get_by_label("Model", exact=True).select_option("another")
-    await page.get_by_label("Name of the model").fill("cohere:command-r")
+    await page.get_by_label("Model name").fill("cohere:command-r")
     await expect(page.get_by_text("CO_API_KEY")).to_be_visible()
     await page.get_by_label("Model", exact=True).select_option("polite")
     await page.get_by_label("look_up").check()
@@ -56,7 +56,7 @@ async def test_an_agent_is_made_from_a_template_and_one_is_alone_with_it(house: 
     await page.get_by_role("button", name="Make Véra Ström").click()
 
     await expect(page).to_have_url(re.compile("/s/"))
-    await expect(page.get_by_text("Véra Ström lives here now.")).to_be_visible()
+    await expect(page.get_by_text("Véra Ström created.")).to_be_visible()
     await expect(page.get_by_role("heading", name="Noor and Véra Ström", level=1)).to_be_visible()
     detail = (await house.call("GET", "/api/agents/@vera-strom", noor)).json()
     made = await world.denizen.db.read(registry.get, detail["id"])
@@ -83,20 +83,20 @@ async def test_agents_are_listed_with_how_they_are_and_can_rest(house: House, vi
     page = await visitor.open("/agents")
     row = page.get_by_role("listitem").filter(has_text="@ada")
     await expect(row).to_contain_text("$1.25 this month")
-    await expect(row).to_contain_text("last awake just now")
-    await expect(page.get_by_role("listitem").filter(has_text="@bo")).to_contain_text("not awake yet")
+    await expect(row).to_contain_text("last active just now")
+    await expect(page.get_by_role("listitem").filter(has_text="@bo")).to_contain_text("never active")
     await visitor.check_accessibility()
 
-    await page.get_by_role("button", name="More about Ada").click()
+    await page.get_by_role("button", name="Actions for Ada").click()
     await page.get_by_role("menuitem", name="Suspend").click()
     await expect(row).to_contain_text("suspended")
     assert await world.denizen.status(ada) == "suspended"
-    await page.get_by_role("button", name="More about Ada").click()
+    await page.get_by_role("button", name="Actions for Ada").click()
     await page.get_by_role("menuitem", name="Resume").click()
     await expect(row).not_to_contain_text("suspended")
     assert await world.denizen.status(ada) == "sleeping"
 
-    await page.get_by_role("button", name="More about Bo").click()
+    await page.get_by_role("button", name="Actions for Bo").click()
     await page.get_by_role("menuitem", name="Talk to Bo").click()
     await expect(page.get_by_role("heading", name="Noor and Bo", level=1)).to_be_visible()
 
@@ -110,10 +110,13 @@ async def test_who_may_not_make_agents_does_not_see_how(house: House, visit: Vis
     await expect(page.get_by_role("listitem").filter(has_text="@ada")).not_to_contain_text("this month")
     await expect(page.get_by_role("link", name="New agent")).to_have_count(0)
     await expect(page.get_by_role("link", name="Administration")).to_have_count(0)
-    await page.get_by_role("button", name="More about Ada").click()
+    await page.get_by_role("button", name="Actions for Ada").click()
     await expect(page.get_by_role("menuitem")).to_have_text(["Talk to Ada"])
-    for path, said in [("/agents/new", "Agents are made by admins."), ("/admin/keys", "Administration is for admins")]:
+    for path, said in [
+        ("/agents/new", "Only admins can create agents."),
+        ("/admin/keys", "Administration is for admins"),
+    ]:
         await visitor.turn_to(path)
         await expect(page.get_by_role("heading", name=said)).to_be_visible()
-        await expect(page.get_by_text("You are here as member. Whom to ask: Noor.")).to_be_visible()
+        await expect(page.get_by_text("You are here as member. Ask Noor for access.")).to_be_visible()
         await visitor.check_accessibility()

@@ -36,8 +36,8 @@ async def test_whoever_comes_to_a_space_sees_who_is_there_and_can_write_at_once(
 
     box = page.get_by_role("textbox", name="Message to")
     there = page.get_by_role("list", name="Agents in this space").get_by_role("listitem")
-    await expect(there).to_contain_text(["You look after this house.", "@bo · hears mentions"])
-    await expect(page.get_by_text("Say hello: Ada hears it. With @ada you address one of them.")).to_be_visible()
+    await expect(there).to_contain_text(["You look after this house.", "@bo · gets mentions only"])
+    await expect(page.get_by_text("Say hello: Ada hears it. Use @ada to address one of them.")).to_be_visible()
     await expect(box).to_be_focused()
     await hers.check_accessibility()
 
@@ -49,7 +49,7 @@ async def test_whoever_comes_to_a_space_sees_who_is_there_and_can_write_at_once(
     await expect(page.get_by_role("heading", name="Board", level=1)).to_be_visible()
     await expect(box).to_be_focused()
     await page.keyboard.press("Alt+ArrowUp")
-    await expect(page.get_by_text("whoever is in this space sees it")).to_be_visible()
+    await expect(page.get_by_text("everyone in this space sees it")).to_be_visible()
     await expect(box).to_be_focused()
     await page.keyboard.press("Alt+ArrowUp")
     await expect(box).to_have_value("g a?")
@@ -61,8 +61,8 @@ async def test_whoever_comes_to_a_space_sees_who_is_there_and_can_write_at_once(
     # Not on a phone, whose keyboard would cover the page; not for whoever was led to a message.
     phone = await visit(noor, size=PHONE, is_mobile=True, has_touch=True)
     for visitor, path, read in [
-        (phone, f"/s/{attic.id}", "Nothing was said here yet."),
-        (hers, f"/panels/{board.id}?m=1", "Who shall advise you?"),
+        (phone, f"/s/{attic.id}", "No messages yet."),
+        (hers, f"/panels/{board.id}?m=1", "Choose your advisors"),
         (hers, f"/s/{kitchen.id}/m/1", "g a? Tea?"),
     ]:
         await visitor.open(path)
@@ -90,7 +90,7 @@ async def test_a_space_that_opens_takes_the_focus_from_no_dialog(house: House, v
     find = page.get_by_role("combobox", name="Find spaces")
     await expect(find).to_be_focused()
     opens.set()
-    await expect(page.get_by_text("Who shall advise you?")).to_be_visible()
+    await expect(page.get_by_text("Choose your advisors")).to_be_visible()
     await expect(find).to_be_focused()
 
     # A dialog that leads to a new space gives it the focus.
@@ -120,7 +120,7 @@ async def test_two_people_and_an_agent_talk(house: House, visit: Visit) -> None:
     hers, his = await visit(noor), await visit(sam, size=PHONE, reduced_motion="no-preference")
     for each in (hers, his):
         await each.open(f"/s/{kitchen.id}")
-        await expect(each.page.get_by_text("Nothing was said here yet.")).to_be_visible()
+        await expect(each.page.get_by_text("No messages yet.")).to_be_visible()
 
     await write(hers.page, "Good morning, *everyone*. Is there tea, @ada?")
     for each in (hers, his):
@@ -153,7 +153,7 @@ async def test_what_one_says_stands_there_at_once_and_once(house: House, visit: 
     kitchen = await world.space("Kitchen", noor)
     hers = await visit(noor)
     page = await hers.open(f"/s/{kitchen.id}")
-    await expect(page.get_by_text("Nothing was said here yet.")).to_be_visible()
+    await expect(page.get_by_text("No messages yet.")).to_be_visible()
     ask, answer = asyncio.Event(), asyncio.Event()
 
     async def hold(route: Route) -> None:
@@ -213,7 +213,7 @@ async def test_what_was_said_is_answered_changed_and_taken_back(house: House, vi
     # The arrow up changes what one said last.
     await expect(page.get_by_role("article", name="Noor: I do.")).to_have_attribute("data-seq", "3")
     await page.get_by_label("Message to Kitchen").press("ArrowUp")
-    await page.get_by_label("Edit the message").fill("I do, with *cream*.")
+    await page.get_by_label("Edit message").fill("I do, with *cream*.")
     await page.keyboard.press("Enter")
     await expect(other.get_by_role("article", name="Noor: I do, with cream.")).to_contain_text("edited")
 
@@ -300,11 +300,11 @@ async def test_questions_are_answered_and_visible_tools_are_seen(house: House, v
     await expect(question.locator("strong", has_text="Bergen")).to_be_visible()
     await expect(page.get_by_role("status").filter(has_text="Ada waits for an answer")).to_be_visible()
     await hers.check_accessibility()
-    await question.get_by_role("button", name="Answer in words").click()
+    await question.get_by_role("button", name="Write an answer").click()
     dialog = page.get_by_role("dialog", name="Ada asks")
     await hers.check_accessibility()
     await dialog.get_by_label("Your answer").fill("Only upstairs.")
-    await dialog.get_by_role("button", name="Send the answer").click()
+    await dialog.get_by_role("button", name="Send answer").click()
     await expect(question).to_contain_text("answered by you")
     await expect(question).to_contain_text("Only upstairs.")
     await expect(page.get_by_role("article", name="Ada: Closed.")).to_be_visible()
@@ -406,35 +406,35 @@ async def test_a_space_is_opened_renamed_peopled_and_left(house: House, visit: V
     ada = await world.agent("Ada")
     hers, his = await visit(noor), await visit(sam)
     page = await hers.open("/")
-    await expect(page.get_by_text("You are in no space yet.")).to_be_visible()
+    await expect(page.get_by_text("No spaces yet.")).to_be_visible()
     other = await his.open("/")
 
-    await page.get_by_role("button", name="Open a new space").click()
+    await page.get_by_role("button", name="Create a space").click()
     await hers.check_accessibility()
     dialog = page.get_by_role("dialog", name="New space")
     await dialog.get_by_label("Name").fill("Attic")
     await dialog.get_by_label("Ada").check()
-    await dialog.get_by_role("button", name="Open the space").click()
+    await dialog.get_by_role("button", name="Create space").click()
     await expect(page.get_by_role("heading", name="Attic", level=1)).to_be_visible()
 
     await page.get_by_role("button", name="Members: 2").click()
     dialog = page.get_by_role("dialog", name="In Attic")
-    await dialog.get_by_label("Bring someone in").select_option("Sam (@sam)")
-    await dialog.get_by_role("button", name="Bring in").click()
+    await dialog.get_by_label("Add a member").select_option("Sam (@sam)")
+    await dialog.get_by_role("button", name="Add").click()
     await expect(dialog.get_by_role("listitem")).to_have_count(3)
     await expect(other.get_by_role("link", name="Attic")).to_be_visible()
-    await dialog.get_by_label("What Ada attends to").select_option("mentions")
+    await dialog.get_by_label("Messages that Ada gets").select_option("mentions")
     await dialog.get_by_role("button", name="Remove Ada").click()
     await expect(dialog.get_by_role("listitem")).to_have_count(2)
     await hers.check_accessibility()
     await page.keyboard.press("Escape")
 
-    await page.get_by_role("button", name="More about this space").click()
+    await page.get_by_role("button", name="Space menu").click()
     await page.get_by_role("menuitem", name="Settings").click()
     await page.get_by_role("dialog").get_by_label("Name").fill("Big attic")
     await page.get_by_role("dialog").get_by_role("button", name="Save").click()
     await expect(other.get_by_role("link", name="Big attic")).to_be_visible()
-    await page.get_by_role("button", name="More about this space").click()
+    await page.get_by_role("button", name="Space menu").click()
     await page.get_by_role("menuitem", name="Leave").click()
     await page.get_by_role("dialog").get_by_role("button", name="Leave").click()
     await expect(page.get_by_role("link", name="Big attic")).to_have_count(0)

@@ -139,7 +139,7 @@ async def test_a_dialog_takes_the_focus_to_its_first_field_and_gives_it_back(hou
     page = await hers.open(f"/s/{kitchen.id}")
     await expect(page.get_by_role("article")).to_have_count(1)
 
-    opener = page.get_by_role("button", name="Open a new space")
+    opener = page.get_by_role("button", name="Create a space")
     await opener.press("Enter")
     dialog = page.get_by_role("dialog", name="New space")
     await expect(dialog.get_by_label("Name")).to_be_focused()
@@ -153,7 +153,7 @@ async def test_a_dialog_takes_the_focus_to_its_first_field_and_gives_it_back(hou
     await expect(opener).to_be_focused()
 
     # From a menu, back to its button; where nothing can be filled in, what does no harm comes first.
-    more = page.get_by_role("button", name="More about this space")
+    more = page.get_by_role("button", name="Space menu")
     for item, focused in [("Settings", dialog_field("Name")), ("Leave", dialog_button("Stay")), ("Members", None)]:
         await more.press("Enter")
         await page.get_by_role("menuitem", name=item).press("Enter")

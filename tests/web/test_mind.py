@@ -43,11 +43,11 @@ async def test_a_thought_is_seen_as_it_is_thought(house: House, visit: Visit) ->
     visitor = await visit(noor)
     page = await visitor.open(f"/agents/{ada.id}/now")
     await expect(page.get_by_role("heading", name="Ada is asleep.")).to_be_visible()
-    await expect(page.get_by_text("It has not thought yet.").first).to_be_visible()
+    await expect(page.get_by_text("No cycles yet.").first).to_be_visible()
 
     await house.world.say(noor, "I take my tea without sugar.", kitchen)
 
-    now = page.get_by_label("What it is doing")
+    now = page.get_by_label("Current activity")
     await expect(now.get_by_role("heading", name="Thinking")).to_be_visible()
     await expect(now.get_by_text("1 event taken")).to_be_visible()
     await expect(now.get_by_text("I take my tea without sugar.")).to_be_visible()
@@ -55,12 +55,12 @@ async def test_a_thought_is_seen_as_it_is_thought(house: House, visit: Visit) ->
     await expect(now.get_by_text("She told me something.")).to_be_visible()
     await expect(now.get_by_text("set_memories")).to_be_visible()
     await expect(now.get_by_text("Result")).to_be_visible()
-    await expect(now.get_by_text("Thinking about it")).to_be_visible()
+    await expect(now.get_by_text("Thinking…")).to_be_visible()
     await visitor.check_accessibility()
     go_on.set()
 
     await expect(page.get_by_role("heading", name="Ada is asleep.")).to_be_visible()
-    await page.get_by_label("Last cycles").get_by_role("link", name=re.compile("Greeted Noor.")).click()
+    await page.get_by_label("Recent cycles").get_by_role("link", name=re.compile("Greeted Noor.")).click()
     await expect(page.get_by_role("heading", name="Greeted Noor.")).to_be_visible()
 
 
@@ -76,7 +76,7 @@ async def test_a_thought_that_waits_for_people_says_for_what_and_goes_on(house: 
     page = await visitor.open(f"/agents/{ada.id}/now")
     await house.world.say(noor, "We need bread.", kitchen)
 
-    now = page.get_by_label("What it is doing")
+    now = page.get_by_label("Current activity")
     await expect(now.get_by_role("heading", name="Waiting for an answer")).to_be_visible()
     await expect(now.get_by_text("Shall I order six loaves?")).to_have_count(1)
     await expect(now.get_by_text("waiting for an answer", exact=True)).to_be_visible()
@@ -90,7 +90,7 @@ async def test_a_thought_that_waits_for_people_says_for_what_and_goes_on(house: 
     (waiting,) = await house.world.denizen.waiting_calls(noor)
     await house.world.denizen.answer(waiting, True, by=noor)
     await expect(page.get_by_role("heading", name="Ada is asleep.")).to_be_visible()
-    await expect(page.get_by_label("Last cycles").get_by_role("link", name="Ordered bread.")).to_be_visible()
+    await expect(page.get_by_label("Recent cycles").get_by_role("link", name="Ordered bread.")).to_be_visible()
 
 
 async def test_a_cycle_is_looked_into_asked_of_another_model_and_forked(house: House, visit: Visit) -> None:
@@ -103,9 +103,9 @@ async def test_a_cycle_is_looked_into_asked_of_another_model_and_forked(house: H
 
     await expect(page.get_by_role("heading", name="Greeted Noor.")).to_be_visible()
     await expect(page.get_by_text("Good morning, Ada.")).to_be_visible()
-    await expect(page.get_by_text("It had said what it wanted to say.")).to_be_visible()
-    await page.get_by_text("The exact request").first.click()
-    await page.get_by_text("System", exact=True).click()
+    await expect(page.get_by_text("It had replied.")).to_be_visible()
+    await page.get_by_text("Exact request").first.click()
+    await page.get_by_role("main").get_by_text("System", exact=True).click()
     await page.get_by_role("button", name="Show all").click()
     whole = page.get_by_role("article").get_by_role("paragraph")
     await expect(whole.get_by_text("You look after this house.")).to_be_visible()
@@ -113,12 +113,12 @@ async def test_a_cycle_is_looked_into_asked_of_another_model_and_forked(house: H
     await page.get_by_role("button", name="Raw JSON").click()
     await expect(page.get_by_label("The request, json")).to_contain_text('"part_kind": "system-prompt"')
 
-    await page.get_by_role("button", name="Ask another model").click()
+    await page.get_by_role("button", name="Try another model").click()
     asked = page.get_by_label("Another model")
     await asked.get_by_label("Model").fill("other")
     await asked.get_by_role("button", name="Ask", exact=True).click()
     await expect(asked.get_by_role("row", name=re.compile("text: Hello.*text: Good day"))).to_be_visible()
-    await expect(asked.get_by_text("Both answer the same.")).to_be_visible()
+    await expect(asked.get_by_text("Both answers are the same.")).to_be_visible()
     await visitor.check_accessibility()
 
     await page.get_by_role("button", name="Fork here").click()
@@ -171,22 +171,22 @@ async def test_the_window_and_the_whole_past_can_be_read(house: House, visit: Vi
     life = await a_life(house, rounds=2)
     visitor = await visit(life.noor)
     page = await visitor.open(life.at("window"))
-    parts = re.compile("Self .* Groups of older cycles .* One line for each cycle .* Recent cycles")
+    parts = re.compile("Self .* Groups of older cycles .* One line per cycle .* Recent cycles")
     await expect(page.get_by_role("img", name=parts)).to_be_visible()
     await expect(page.get_by_text("You look after this house and everyone in it.")).to_be_visible()
     await page.get_by_role("button", name=re.compile("Groups of older cycles")).click()
     await expect(page.get_by_text(re.compile("Cycles 1 to 10"))).to_be_visible()
-    await page.get_by_role("button", name=re.compile("One line for each cycle")).click()
+    await page.get_by_role("button", name=re.compile("One line per cycle")).click()
     await expect(page.get_by_text(re.compile("Cycles 11 to"))).to_be_visible()
-    await page.get_by_role("button", name=re.compile("Recent cycles, whole")).click()
+    await page.get_by_role("button", name=re.compile("Recent cycles in full")).click()
     await page.get_by_label(re.compile("Recent cycles")).get_by_role("link").first.click()
     await expect(page.get_by_role("heading", name="Step 1")).to_be_visible()
 
     await page.get_by_role("link", name="Recall", exact=True).click()
-    await page.get_by_label("What is looked for").fill("violin cellar")
-    await page.get_by_label("Who said it").fill("@noor")
+    await page.get_by_role("searchbox", name="Search").fill("violin cellar")
+    await page.get_by_label("Author").fill("@noor")
     await page.get_by_role("button", name="Search").click()
-    found = page.get_by_label("What was found").get_by_role("listitem")
+    found = page.get_by_label("Results").get_by_role("listitem")
     told = found.filter(has_text="My violin is in the cellar, behind the skis.").first
     await expect(told).to_contain_text("in Kitchen")
     await expect(found.filter(has_text="Ada")).to_have_count(0)
@@ -213,23 +213,23 @@ async def test_what_waits_is_hastened_and_what_was_given_up_is_tried_again(house
     await page.get_by_role("link", name="Now").click()
     await expect(page.get_by_role("link", name=re.compile("Noor says the boiler runs again."))).to_be_visible()
     await page.get_by_role("link", name="Inbox").click()
-    await page.get_by_label("Given up").get_by_role("button", name="Try again").click()
+    await page.get_by_label("Failed").get_by_role("button", name="Try again").click()
     # It is no better than before.
     await expect(page.get_by_label("Waiting")).to_contain_text("failed once")
     await expect(page.get_by_label("Waiting")).to_contain_text("An unreadable report of the meter.")
-    await expect(page.get_by_label("Given up")).to_have_count(0)
+    await expect(page.get_by_label("Failed")).to_have_count(0)
 
 
 async def test_goals_notes_and_plans_are_given_changed_and_taken_away(house: House, visit: Visit) -> None:
     noor, ada, _ = await home(house)
     visitor = await visit(noor)
     page = await visitor.open(f"/agents/{ada.id}/plans")
-    await expect(page.get_by_text("Nothing wakes it but what others say.")).to_be_visible()
+    await expect(page.get_by_text("No plans or timers. Only messages wake it.")).to_be_visible()
 
     await page.get_by_role("button", name="Add a plan").click()
     dialog = page.get_by_role("dialog")
     await dialog.get_by_label("Name").fill("Morning round")
-    await dialog.get_by_label("What it is told then").fill("Look whether the windows are closed.")
+    await dialog.get_by_label("Message to the agent").fill("Look whether the windows are closed.")
     await dialog.get_by_label("Cron").fill("every morning")
     await dialog.get_by_role("button", name="Save").click()
     await expect(dialog.get_by_role("alert")).to_be_visible()
@@ -247,7 +247,7 @@ async def test_goals_notes_and_plans_are_given_changed_and_taken_away(house: Hou
     await dialog.get_by_role("button", name="Save").click()
     goals = page.get_by_label("Goals", exact=True)
     await expect(goals).to_contain_text("high priority")
-    await _choose(page, "Change Keep the pantry stocked.", "Edit")
+    await _choose(page, "Actions for Keep the pantry stocked.", "Edit")
     await dialog.get_by_label("Status").select_option("done")
     await dialog.get_by_role("button", name="Save").click()
     await expect(goals).to_contain_text("done")
@@ -257,10 +257,10 @@ async def test_goals_notes_and_plans_are_given_changed_and_taken_away(house: Hou
     await dialog.get_by_label("Note").fill("Noor takes it without sugar.")
     await dialog.get_by_role("button", name="Save").click()
     await expect(page.get_by_label("Notes", exact=True)).to_contain_text("without sugar")
-    await _choose(page, "Change tea", "Delete")
-    await expect(page.get_by_text("It has written nothing down.")).to_be_visible()
-    await _choose(page, "Change Morning round", "Delete")
-    await expect(page.get_by_text("Nothing wakes it but what others say.")).to_be_visible()
+    await _choose(page, "Actions for tea", "Delete")
+    await expect(page.get_by_text("No notes yet.")).to_be_visible()
+    await _choose(page, "Actions for Morning round", "Delete")
+    await expect(page.get_by_text("No plans or timers. Only messages wake it.")).to_be_visible()
 
 
 async def _choose(page: Page, menu: str, item: str) -> None:
@@ -273,12 +273,12 @@ async def test_settings_say_what_is_wrong_beside_its_field_and_keep_what_is_righ
     visitor = await visit(noor)
     page = await visitor.open(f"/agents/{ada.id}/settings")
     await page.get_by_label("Name").fill("Ada Lovelace")
-    await page.get_by_label("Most steps").fill("many")
+    await page.get_by_label("Maximum steps").fill("many")
     await page.get_by_role("button", name="Save").click()
-    await expect(page.get_by_text("This is not a number.")).to_be_visible()
-    await expect(page.get_by_label("Most steps")).to_be_focused()
+    await expect(page.get_by_text("Enter a number.")).to_be_visible()
+    await expect(page.get_by_label("Maximum steps")).to_be_focused()
 
-    await page.get_by_label("Most steps").fill("7")
+    await page.get_by_label("Maximum steps").fill("7")
     await page.get_by_label("Time zone", exact=True).fill("Europe/Berln")
     await page.get_by_role("button", name="Save").click()
     zone = page.get_by_label("Time zone", exact=True)
@@ -287,12 +287,12 @@ async def test_settings_say_what_is_wrong_beside_its_field_and_keep_what_is_righ
     await visitor.check_accessibility()
     await zone.fill("Europe/Berlin")
     await page.get_by_label("Awareness").select_option("urgent")
-    await page.get_by_label("Size of its self").select_option("small")
+    await page.get_by_label("Prompt size").select_option("small")
     await page.get_by_label("After it has read text from outside").select_option("ask")
     await page.get_by_label("Seconds to wait for an approval").fill("600")
     await page.get_by_label("Rules", exact=True).fill('[{"tool": "send_*", "do": "deny"}]')
-    await page.get_by_label("It has a heartbeat").check()
-    await page.get_by_label("Every so many minutes").fill("30")
+    await page.get_by_label("Heartbeat on").check()
+    await page.get_by_label("Interval in minutes").fill("30")
     await page.get_by_label("Tools", exact=True).fill('["nowhere"]')
     await page.get_by_role("button", name="Save").click()
     await expect(page.get_by_text("This server has no tool 'nowhere'.")).to_be_visible()
@@ -300,7 +300,7 @@ async def test_settings_say_what_is_wrong_beside_its_field_and_keep_what_is_righ
     await page.get_by_role("button", name="Save").click()
 
     await expect(page.get_by_role("heading", name="Ada Lovelace", level=1)).to_be_visible()
-    await expect(page.get_by_text("Everything is saved.")).to_be_visible()
+    await expect(page.get_by_text("All changes saved.")).to_be_visible()
     definition = (await house.call("GET", f"/api/agents/{ada.id}", noor)).json()["definition"]
     assert (definition["zone"], definition["cycle"]) == ("Europe/Berlin", {"awareness": "urgent", "max_steps": 7})
     assert definition["heartbeat"]["every_minutes"] == 30
@@ -315,7 +315,7 @@ async def test_settings_say_what_is_wrong_beside_its_field_and_keep_what_is_righ
 
     await page.get_by_role("button", name="Delete Ada Lovelace").click()
     await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
-    await expect(page.get_by_text("No agents live here yet.")).to_be_visible()
+    await expect(page.get_by_text("No agents yet.")).to_be_visible()
 
 
 async def test_members_see_what_everyone_may_know(house: House, visit: Visit) -> None:
@@ -329,7 +329,7 @@ async def test_members_see_what_everyone_may_know(house: House, visit: Visit) ->
         await expect(page.get_by_role("navigation", name="Mind of Ada")).to_have_count(0)
     await visitor.check_accessibility()
     await visitor.turn_to("/agents/@nobody/now")
-    await expect(page.get_by_text("There is no such agent.")).to_be_visible()
+    await expect(page.get_by_text("Agent not found.")).to_be_visible()
     assert noor.name == "Noor"
 
 

@@ -47,7 +47,7 @@ async def test_everything_is_found_with_a_few_letters(house: House, visit: Visit
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("heading", name="Noor and Zoë", level=1)).to_be_visible()
 
-    await search("dark", "Dark colours")
+    await search("dark", "Dark theme")
     await page.keyboard.press("Enter")
     await expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     await search("cost", "usage")

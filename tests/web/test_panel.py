@@ -67,7 +67,7 @@ async def test_advisors_answer_at_once_and_a_person_works_with_what_they_say(hou
     visitor = await visit(noor, color_scheme="dark")
     page = await visitor.open("/")
     await page.get_by_role("link", name="Board").click()
-    await expect(page.get_by_role("heading", name="Nothing was asked here yet.")).to_be_visible()
+    await expect(page.get_by_role("heading", name="No questions yet.")).to_be_visible()
 
     # Who answers, and what it costs, is told before; each card stands for itself.
     box = page.get_by_label("Message to Board")
@@ -84,7 +84,7 @@ async def test_advisors_answer_at_once_and_a_person_works_with_what_they_say(hou
     await expect(ada).to_contain_text("thinking")
     await expect(page.get_by_text("1 of 3 has answered, 1 failed")).to_be_visible()
     await expect(seth.get_by_text("Seth Godin ponders.")).to_be_hidden()
-    await seth.get_by_text("What it thought").click()
+    await seth.get_by_text("Thinking").click()
     await expect(seth.get_by_text("Seth Godin ponders.")).to_be_visible()
     await visitor.check_accessibility()
 
@@ -99,27 +99,27 @@ async def test_advisors_answer_at_once_and_a_person_works_with_what_they_say(hou
     await expect(ada).to_contain_text("who gets up at two?")
     await expect(page.get_by_text("All 3 have answered")).to_be_visible()
 
-    await seth.get_by_role("button", name="What Seth Godin was shown").click()
+    await seth.get_by_role("button", name="Context of Seth Godin").click()
     shown = page.get_by_role("dialog")
     await expect(shown).to_contain_text("Exactly as it was sent")
     await expect(shown.get_by_role("listitem").last).to_contain_text("Should I open a bakery?")
     await page.keyboard.press("Escape")
 
     # What they said is put together; they vote, and answer each other.
-    await page.get_by_role("button", name="Put it together").click()
-    await expect(page.get_by_role("article", name="Put together")).to_contain_text("All want bread.")
+    await page.get_by_role("button", name="Synthesize").click()
+    await expect(page.get_by_role("article", name="Synthesis")).to_contain_text("All want bread.")
     await page.get_by_role("button", name="Vote", exact=True).click()
-    await page.get_by_label("On what?").fill("Open it?")
+    await page.get_by_role("dialog").get_by_label("Question").fill("Open it?")
     await page.get_by_role("dialog").get_by_role("button", name="Vote").click()
     vote = page.get_by_role("region", name="Vote: Open it?")
     await expect(vote).to_contain_text("Leading: open it")
-    await expect(vote).to_contain_text("Farthest apart: Seth Godin and Martin Buber.")
+    await expect(vote).to_contain_text("Most different: Seth Godin and Martin Buber.")
     row = vote.get_by_role("row").filter(has_text="Seth Godin").last
     await expect(row.get_by_role("cell")).to_have_text(["", "0.8", "0.0"])
     await visitor.check_accessibility()
     await vote.get_by_role("button", name="Cross-talk").click()
-    await page.get_by_role("button", name="Let them talk").click()
-    talk = page.get_by_role("region", name="They answer each other")
+    await page.get_by_role("button", name="Start").click()
+    talk = page.get_by_role("region", name="Cross-talk")
     await expect(talk).to_contain_text("All 3 have answered")
 
     # One alone is asked by @; what was there is there again after a reload.
@@ -136,7 +136,7 @@ async def test_advisors_answer_at_once_and_a_person_works_with_what_they_say(hou
     await expect(second).to_be_in_viewport()
     await expect(page.get_by_role("heading", name="Board", level=1)).to_be_in_viewport()
     async with page.expect_download() as waiting:
-        await page.get_by_role("button", name="More about this panel").click()
+        await page.get_by_role("button", name="Panel menu").click()
         await page.get_by_role("menuitem", name="Download the transcript").click()
     assert "**Martin Buber**" in _read(await (await waiting.value).path())
     assert (await world.denizen.get_panel(board)).turns == 2
@@ -191,7 +191,7 @@ async def test_a_round_is_read_as_it_is_written_copied_and_stopped_as_a_whole(ho
     await expect(seth).to_contain_text("One loaf for each of the")
     await expect(seth).to_contain_text("writing")
     await expect(seth).not_to_contain_text("streets")
-    await seth.get_by_role("button", name="Seth Godin on the full screen").click()
+    await seth.get_by_role("button", name="Show Seth Godin full screen").click()
     full = page.get_by_role("dialog", name="Seth Godin")
     quick.let(1)
     await expect(full).to_contain_text("One loaf for each of the ten streets")
@@ -199,7 +199,7 @@ async def test_a_round_is_read_as_it_is_written_copied_and_stopped_as_a_whole(ho
     await expect(full).to_contain_text(ADVICE)
     await visitor.check_accessibility()
     await page.keyboard.press("Escape")
-    await seth.get_by_role("button", name="Copy what Seth Godin said").click()
+    await seth.get_by_role("button", name="Copy the reply of Seth Godin").click()
     await expect(seth.get_by_role("button", name="Copied")).to_be_visible()
     assert await page.evaluate("navigator.clipboard.readText()") == ADVICE
 
@@ -230,8 +230,8 @@ async def test_a_round_is_read_as_it_is_written_copied_and_stopped_as_a_whole(ho
     await page.get_by_role("button", name="Advisors: 3").click()
     await page.get_by_role("button", name="Switch Philosophers off").click()
     for name in ("Martin Buber", "Hannah Arendt"):
-        await expect(page.get_by_role("switch", name=f"{name} is switched on")).not_to_be_checked()
-    await expect(page.get_by_role("switch", name="Seth Godin is switched on")).to_be_checked()
+        await expect(page.get_by_role("switch", name=f"{name} is active")).not_to_be_checked()
+    await expect(page.get_by_role("switch", name="Seth Godin is active")).to_be_checked()
     await visitor.check_accessibility()
     await page.keyboard.press("Escape")
     await box.fill("And you?")
@@ -244,20 +244,20 @@ async def test_a_panel_is_opened_and_its_advisors_are_suggested_made_and_ordered
     world.denizen.models.register("voices", forever(voices.speak))
     visitor = await visit(noor, size=PHONE)
     page = await visitor.open("/")
-    await page.get_by_role("button", name="Open the menu").click()
+    await page.get_by_role("button", name="Open menu").click()
     await page.get_by_role("button", name="New panel").click()
     await page.get_by_label("Name").fill("Bakery")
-    await page.get_by_role("button", name="Open the panel").click()
+    await page.get_by_role("button", name="Create panel").click()
     await expect(page).to_have_url(re.compile("/panels/"))
     await expect(page.get_by_text("a plain assistant answers.").last).to_be_visible()
 
-    await page.get_by_role("button", name="More about this panel").click()
-    await page.get_by_role("menuitem", name="How it answers").click()
+    await page.get_by_role("button", name="Panel menu").click()
+    await page.get_by_role("menuitem", name="Panel settings").click()
     await page.get_by_label("Model", exact=True).fill("voices")
     await visitor.check_accessibility()
     await page.get_by_role("button", name="Save").click()
     await expect(page.get_by_role("dialog")).to_have_count(0)
-    await page.get_by_label("What do you want to think about?").fill("Whether to open a bakery")
+    await page.get_by_label("What is your topic?").fill("Whether to open a bakery")
     await page.get_by_role("button", name="Suggest advisors").click()
     await expect(page.get_by_role("list", name="Suggestions")).to_contain_text("Diogenes knows bread.")
     await visitor.check_accessibility()
@@ -273,27 +273,27 @@ async def test_a_panel_is_opened_and_its_advisors_are_suggested_made_and_ordered
     await page.get_by_text("Group, model, phases, expectations").click()
     await page.get_by_label("Group").fill("Philosophers")
     await page.get_by_label("Phases").fill("{")
-    await page.get_by_role("button", name="Add the advisor").click()
-    await expect(page.get_by_text("This is no JSON")).to_be_visible()
+    await page.get_by_role("button", name="Add advisor").click()
+    await expect(page.get_by_text("Not valid JSON")).to_be_visible()
     await page.get_by_label("Phases").fill('[{"name": "listening", "instructions": "Listen."}]')
     await visitor.check_accessibility()
-    await page.get_by_role("button", name="Add the advisor").click()
+    await page.get_by_role("button", name="Add advisor").click()
 
     listed = page.get_by_role("list", name="Advisors").get_by_role("listitem")
     await expect(listed).to_have_count(3)
     await page.get_by_role("button", name="Move Martin Buber up").click()
     await expect(listed.nth(1)).to_contain_text("Martin Buber")
-    await page.get_by_role("button", name="Change Martin Buber").focus()
+    await page.get_by_role("button", name="Edit Martin Buber").focus()
     await page.keyboard.press("Alt+ArrowUp")
     await expect(listed.first).to_contain_text("Martin Buber")
-    await page.get_by_role("switch", name="Diogenes is switched on").uncheck()
+    await page.get_by_role("switch", name="Diogenes is active").uncheck()
     await page.get_by_role("button", name="Remove A baker of thirty years").click()
     await expect(listed).to_have_count(2)
     await visitor.check_accessibility()
     # What is seen at once was done by the server, too.
     await expect(page.get_by_role("list", name="Advisors")).to_have_attribute("aria-busy", "false")
     async with page.expect_download() as waiting:
-        await page.get_by_role("button", name="Take along").click()
+        await page.get_by_role("button", name="Export").click()
     taken = json.loads(_read(await (await waiting.value).path()))
     assert [(each["name"], each.get("active", True)) for each in taken["advisors"]] == [
         ("Martin Buber", True),
@@ -302,15 +302,15 @@ async def test_a_panel_is_opened_and_its_advisors_are_suggested_made_and_ordered
 
     # They come back from the file, instead of those who are there.
     one = json.dumps({**taken, "advisors": taken["advisors"][:1]}).encode()
-    await page.get_by_role("button", name="Bring in").click()
-    await page.get_by_label("A file that was taken along").set_input_files(
+    await page.get_by_role("button", name="Import", exact=True).click()
+    await page.get_by_label("File exported from a panel").set_input_files(
         {"name": "advisors.json", "mimeType": "application/json", "buffer": one}
     )
-    await page.get_by_label("Instead of those who are here").check()
-    await page.get_by_role("button", name="Bring in 1").click()
+    await page.get_by_label("Replace the current advisors").check()
+    await page.get_by_role("button", name="Import 1").click()
     await expect(listed).to_have_count(1)
     await page.get_by_role("button", name="Remove Martin Buber").click()
-    await expect(page.get_by_text("Nobody advises here yet")).to_be_visible()
+    await expect(page.get_by_text("No advisors yet")).to_be_visible()
     await page.keyboard.press("Escape")
     await expect(page.get_by_role("dialog")).to_have_count(0)
 

@@ -44,7 +44,7 @@ async def test_a_link_signs_in_once_and_leaves_no_trace_in_the_address(house: Ho
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("article", name="Noor: Hello")).to_be_visible()
     other = await thief.open(f"/login#{login['secret']}")
-    await expect(other.get_by_role("alert")).to_contain_text("This link was used already")
+    await expect(other.get_by_role("alert")).to_contain_text("This link was already used")
 
     await page.get_by_role("button", name="You").click()
     await page.get_by_role("menuitem", name="Sign out").click()
@@ -62,14 +62,14 @@ async def test_ones_own_page_tells_who_one_is_and_keeps_the_tokens(house: House,
 
     await page.get_by_role("button", name="New token").click()
     dialog = page.get_by_role("dialog", name="New token")
-    await dialog.get_by_label("What is it for?").fill("Backup script")
-    await dialog.get_by_role("button", name="Make the token").click()
+    await dialog.get_by_label("Purpose").fill("Backup script")
+    await dialog.get_by_role("button", name="Create token").click()
     secret = await page.get_by_role("dialog").locator("code").inner_text()
     answer = await house.call("GET", "/api/me", headers={"Authorization": f"Bearer {secret}"})
     assert answer.json()["role"] == "member"
     await hers.check_accessibility()
     await page.get_by_role("button", name="Done").click()
-    await page.get_by_role("button", name="More about Backup script").click()
+    await page.get_by_role("button", name="Actions for Backup script").click()
     await page.get_by_role("menuitem", name="Revoke").click()
     await page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
     await expect(page.get_by_text("Backup script")).to_have_count(0)

@@ -122,10 +122,10 @@ async def test_agents_that_stopped_answering_each_other_are_let_go_on(house: Hou
     await expect(notice).to_be_visible()
     await hers.check_accessibility()
     before = len(await world.denizen.messages(hall))
-    await notice.get_by_role("button", name="Let them go on").click()
+    await notice.get_by_role("button", name="Let them continue").click()
     await expect(page.get_by_role("article").nth(before)).to_be_visible()
 
-    await page.get_by_role("button", name="More about this space").click()
+    await page.get_by_role("button", name="Space menu").click()
     await page.get_by_role("menuitem", name="Settings").click()
     await page.get_by_role("dialog").get_by_label("Which agents answer").select_option("addressed")
     await page.get_by_role("dialog").get_by_role("button", name="Save").click()

@@ -41,11 +41,11 @@ export default function Budgets(): ReactNode {
           </>
         )}
       </Loaded>
-      <Section title="Each agent" about="Whichever limit is reached first lets an agent rest. What is written meanwhile is kept.">
+      <Section title="Each agent" about="An agent pauses when it reaches any of its limits. Messages sent meanwhile are kept.">
         <Loaded query={agents}>
           {(all) =>
             all.length === 0 ? (
-              <Empty title="No agents live here yet." />
+              <Empty title="No agents yet." />
             ) : (
               <>
                 <ul className={css.rows} aria-label="Budgets of agents">
@@ -84,13 +84,13 @@ function Whole({ limits, used }: { limits: Limits; used: Used }): ReactNode {
       <Meters limits={limits} used={used} />
       {open && (
         <EditLimits
-          title="What all agents together may use"
+          title="Budget of all agents together"
           limits={limits}
           onClose={() => setOpen(false)}
           onSave={async (wanted) => {
             await put("/api/organization/budget", { body: wanted });
             await client.invalidateQueries({ queryKey: ["budget"] });
-            say("The budget is changed.");
+            say("Budget saved.");
           }}
         />
       )}
@@ -101,7 +101,7 @@ function Whole({ limits, used }: { limits: Limits; used: Used }): ReactNode {
 function Server({ limits, used }: { limits: Limits | null; used: Schemas["ServerUsed"] | null }): ReactNode {
   const change = (
     <>
-      Change it under <code>[budget]</code> in <code>denizen.toml</code> (<code>dollars_per_day</code>, <code>tokens_per_day</code>; 0 is no limit), then restart the server.
+      Change it under <code>[budget]</code> in <code>denizen.toml</code> (<code>dollars_per_day</code>, <code>tokens_per_day</code>; 0 means no limit), then restart the server.
     </>
   );
   if (!limits || !(limits.dollars_per_day || limits.tokens_per_day))
@@ -137,26 +137,26 @@ function One({ agent, used }: { agent: Agent; used: Used | undefined }): ReactNo
       <Avatar name={agent.name} id={agent.id} kind="agent" />
       <span className={css.words}>
         <span className={css.name}>
-          {agent.name} {detail.data?.resting && <Badge tone="warn">rests: its budget is used up</Badge>}
+          {agent.name} {detail.data?.resting && <Badge tone="warn">paused: budget used up</Badge>}
         </span>
         <span className={css.facts}>
           <span>{used ? `${dollars(used.dollars)}, ${short(used.input_tokens + used.output_tokens)} tokens today` : "nothing used today"}</span>
           <span className={classes(limits === undefined && css.unknown)}>{inWordsOf(limits ?? limitsOf(undefined))}</span>
         </span>
       </span>
-      <Button small aria-label={`Change the budget of ${agent.name}`} disabled={limits === undefined} onClick={() => setOpen(true)}>
+      <Button small aria-label={`Edit the budget of ${agent.name}`} disabled={limits === undefined} onClick={() => setOpen(true)}>
         Change
       </Button>
       {open && limits && (
         <EditLimits
-          title={`What ${agent.name} may use`}
+          title={`Budget of ${agent.name}`}
           limits={limits}
           onClose={() => setOpen(false)}
           onSave={async (wanted) => {
             const limited = Object.values(wanted).some((value) => value !== null);
             await patch("/api/agents/{agent_id}", { path: { agent_id: agent.id }, body: { budget: limited ? { ...wanted } : null } });
             await client.invalidateQueries({ queryKey: ["agents"] });
-            say(`The budget of ${agent.name} is changed.`);
+            say(`Budget of ${agent.name} saved.`);
           }}
         />
       )}
@@ -165,10 +165,10 @@ function One({ agent, used }: { agent: Agent; used: Used | undefined }): ReactNo
 }
 
 const FIELDS: { name: keyof Limits; label: string; hint?: string }[] = [
-  { name: "dollars_per_day", label: "Dollars a day", hint: "Needs the price of each model; those of demo and known providers are known." },
-  { name: "tokens_per_day", label: "Tokens a day" },
-  { name: "dollars", label: "Dollars for life" },
-  { name: "tokens", label: "Tokens for life" },
+  { name: "dollars_per_day", label: "Dollars per day", hint: "Works only for models with a known price." },
+  { name: "tokens_per_day", label: "Tokens per day" },
+  { name: "dollars", label: "Dollars in total" },
+  { name: "tokens", label: "Tokens in total" },
 ];
 
 function EditLimits({ title, limits, onSave, onClose }: { title: string; limits: Limits; onSave: (limits: Limits) => Promise<void>; onClose: () => void }): ReactNode {
@@ -181,7 +181,7 @@ function EditLimits({ title, limits, onSave, onClose }: { title: string; limits:
   };
   return (
     <FormDialog title={title} action="Save" act={act} disabled={Object.values(wrong).some(Boolean)} fields={FIELDS.map((each) => each.name)} onSubmit={save} onClose={onClose}>
-      <p className={css.about}>An empty field is no limit.</p>
+      <p className={css.about}>Leave a field empty for no limit.</p>
       <div className={css.pair}>
         {FIELDS.map(({ name, label, hint }) => (
           <TextField
@@ -207,15 +207,15 @@ function Meters({ limits, used }: { limits: Limits; used: Used }): ReactNode {
       {limits.dollars_per_day ? (
         <Gauge label="Dollars today" value={used.dollars} max={limits.dollars_per_day} text={`${dollars(used.dollars)} of ${dollars(limits.dollars_per_day)}`} />
       ) : (
-        <p className={css.faint}>{dollars(used.dollars)} today, without a limit for the day.</p>
+        <p className={css.faint}>{dollars(used.dollars)} today, no daily limit.</p>
       )}
       {limits.tokens_per_day ? (
         <Gauge label="Tokens today" value={tokens} max={limits.tokens_per_day} />
       ) : (
-        <p className={css.faint}>{short(tokens)} tokens today, without a limit for the day.</p>
+        <p className={css.faint}>{short(tokens)} tokens today, no daily limit.</p>
       )}
       {(limits.dollars || limits.tokens) && (
-        <p className={css.faint}>For life: {[limits.dollars && dollars(limits.dollars), limits.tokens && `${short(limits.tokens)} tokens`].filter(Boolean).join(", ")}.</p>
+        <p className={css.faint}>In total: {[limits.dollars && dollars(limits.dollars), limits.tokens && `${short(limits.tokens)} tokens`].filter(Boolean).join(", ")}.</p>
       )}
     </div>
   );
@@ -229,17 +229,17 @@ function limitsOf(budget: unknown): Limits {
 
 function inWordsOf(limits: Limits): string {
   const parts = [
-    limits.dollars_per_day && `${dollars(limits.dollars_per_day)} a day`,
-    limits.tokens_per_day && `${short(limits.tokens_per_day)} tokens a day`,
-    limits.dollars && `${dollars(limits.dollars)} for life`,
-    limits.tokens && `${short(limits.tokens)} tokens for life`,
+    limits.dollars_per_day && `${dollars(limits.dollars_per_day)} per day`,
+    limits.tokens_per_day && `${short(limits.tokens_per_day)} tokens per day`,
+    limits.dollars && `${dollars(limits.dollars)} in total`,
+    limits.tokens && `${short(limits.tokens)} tokens in total`,
   ].filter(Boolean);
-  return parts.length ? `at most ${parts.join(", ")}` : "no limit of its own";
+  return parts.length ? `at most ${parts.join(", ")}` : "no own limit";
 }
 
 function faultIn(text: string, whole: boolean): string | undefined {
   if (!text.trim()) return undefined;
   const value = Number(text);
-  if (!Number.isFinite(value) || value <= 0) return "A number above zero.";
-  return whole && !Number.isInteger(value) ? "A whole number." : undefined;
+  if (!Number.isFinite(value) || value <= 0) return "Enter a number above zero.";
+  return whole && !Number.isInteger(value) ? "Enter a whole number." : undefined;
 }

@@ -22,10 +22,10 @@ const KINDS: Record<Kind, string> = { message: "A message", person: "A person", 
 
 /** Tables by what people call them; the others as they are. */
 const PLACES: Record<string, string> = {
-  log: "entries in the logs of agents",
-  passages: "passages that agents recall",
+  log: "entries in agents' logs",
+  passages: "passages that agents can recall",
   events: "events in inboxes",
-  layers: "summaries of the past",
+  layers: "summaries of past cycles",
   entities: "people",
 };
 
@@ -35,7 +35,7 @@ export default function Forgetting(): ReactNode {
     <>
       <Section
         title="Forget"
-        about="What is forgotten is gone everywhere: in spaces, in the minds of agents, in everything they recall. It cannot be undone, so look first."
+        about="Removes it everywhere: from spaces, from agents' histories, from everything they can recall. This cannot be undone, so preview it first."
       >
         <Ask />
       </Section>
@@ -66,7 +66,7 @@ function Ask(): ReactNode {
   };
   return (
     <form className={css.narrow} onSubmit={look}>
-      <Select label="What" value={kind} onChange={(event) => choose(event.target.value as Kind)} hint={!owner && "People and spaces are for owners to forget."}>
+      <Select label="Kind" value={kind} onChange={(event) => choose(event.target.value as Kind)} hint={!owner && "Only owners can forget people and spaces."}>
         {(Object.keys(KINDS) as Kind[])
           .filter((each) => owner || each === "message")
           .map((each) => (
@@ -78,11 +78,11 @@ function Ask(): ReactNode {
       {kind === "message" && (
         <>
           <FindMessage chosen={id} onChoose={setId} />
-          <Checkbox label="Also what agents answered it" hint="With the cycles in which they did." checked={replies} onChange={(event) => setReplies(event.target.checked)} />
+          <Checkbox label="Also remove agents' answers to it" hint="Including the cycles that produced them." checked={replies} onChange={(event) => setReplies(event.target.checked)} />
         </>
       )}
       {kind === "person" && (
-        <Select label="Whom" required value={id} onChange={(event) => setId(event.target.value)}>
+        <Select label="Person" required value={id} onChange={(event) => setId(event.target.value)}>
           <option value="">Choose…</option>
           {entities.data
             ?.filter((each) => each.kind === "human")
@@ -94,7 +94,7 @@ function Ask(): ReactNode {
         </Select>
       )}
       {kind === "space" && (
-        <Select label="Which" required value={id} onChange={(event) => setId(event.target.value)}>
+        <Select label="Which one" required value={id} onChange={(event) => setId(event.target.value)}>
           <option value="">Choose…</option>
           {spaces?.map(({ info }) => (
             <option key={info.id} value={info.id}>
@@ -106,7 +106,7 @@ function Ask(): ReactNode {
       <Fault error={act.error} />
       <div>
         <Button type="submit" busy={act.busy} disabled={!id.trim()}>
-          Look at what would go
+          Preview
         </Button>
       </div>
       {looked && <Decide {...looked} onClose={() => setLooked(null)} />}
@@ -127,21 +127,21 @@ function Decide({ wanted, receipt, onClose }: { wanted: Wanted; receipt: Receipt
       })
       .then((done) => {
         if (!done) return;
-        say("It is forgotten. The receipt is below.");
+        say("Forgotten. The receipt is below.");
         onClose();
       });
   return (
     <Dialog title={`Forget ${KINDS[wanted.kind].toLowerCase()}?`} onClose={onClose}>
-      <p className={css.about}>So much would be emptied or changed. Nothing has been touched yet.</p>
+      <p className={css.about}>This is what would be removed or changed. Nothing has been changed yet.</p>
       <Removed removed={receipt.removed} />
-      <TextField label="To go on, write: forget" autoComplete="off" value={word} onChange={(event) => setWord(event.target.value)} />
+      <TextField label="Type “forget” to confirm" autoComplete="off" value={word} onChange={(event) => setWord(event.target.value)} />
       <Fault error={act.error} />
       <DialogFoot>
         <Button variant="quiet" onClick={onClose}>
-          Keep it
+          Cancel
         </Button>
         <Button variant="danger" busy={act.busy} disabled={word.trim().toLowerCase() !== "forget"} onClick={forget}>
-          Forget for good
+          Forget permanently
         </Button>
       </DialogFoot>
     </Dialog>
@@ -158,11 +158,11 @@ function Receipts(): ReactNode {
   });
   const name = (id: string | null): string => entities.data?.find((each) => each.id === id)?.name ?? "someone";
   return (
-    <Section title="Receipts" about="How much was removed where; never what it said.">
+    <Section title="Receipts" about="What was removed and where, never its content.">
       <Loaded query={{ ...receipts, data: receipts.data }} lines={3}>
         {({ pages }) => {
           const all = pages.flatMap((page) => page.receipts);
-          if (all.length === 0) return <Empty title="Nothing was forgotten yet." />;
+          if (all.length === 0) return <Empty title="Nothing forgotten yet." />;
           return (
             <>
               <ul className={css.rows} aria-label="Receipts">
@@ -195,7 +195,7 @@ function Receipts(): ReactNode {
 
 function Removed({ removed }: { removed: Record<string, number> }): ReactNode {
   const rows = Object.entries(removed).filter(([, count]) => count > 0);
-  if (rows.length === 0) return <p className={css.faint}>Nothing: it is gone already.</p>;
+  if (rows.length === 0) return <p className={css.faint}>Nothing to remove: it is already gone.</p>;
   return (
     <dl className={css.removed}>
       {rows.map(([table, count]) => (
@@ -226,14 +226,14 @@ function FindMessage({ chosen, onChoose }: { chosen: string; onChoose: (id: stri
   return (
     <>
       <TextField
-        label="Words of the message, or its id"
+        label="Text of the message, or its ID"
         value={typed}
         autoComplete="off"
         onChange={(event) => type(event.target.value)}
         error={search.error ? inWords(search.error) : undefined}
-        hint="Words are looked for where you are; an id is found everywhere."
+        hint="Text is searched in your spaces; an ID is found everywhere."
       />
-      {!isId && search.data?.length === 0 && <p className={css.faint}>Nothing of that was said where you are.</p>}
+      {!isId && search.data?.length === 0 && <p className={css.faint}>No message found in your spaces.</p>}
       {!isId && search.data && search.data.length > 0 && (
         <fieldset className={css.found}>
           <legend className="visually-hidden">Which message</legend>

@@ -23,11 +23,11 @@ export default function Health(): ReactNode {
         <>
           <Alerts told={told} />
           <AgentsHealth told={told} />
-          {told.dead.length > 0 && <Troubles title="Given up" about="After five attempts an event is left alone until a person looks at it." state="dead" troubles={told.dead} />}
-          {told.late.length > 0 && <Troubles title="Waiting" about="These agents could think, and have not for more than ten minutes." state="pending" troubles={told.late} />}
-          <Section title="Instances" about="Processes that think for the agents. Several share one database, and take over from each other.">
+          {told.dead.length > 0 && <Troubles title="Failed events" about="These events failed five times. They wait until a person retries them." state="dead" troubles={told.dead} />}
+          {told.late.length > 0 && <Troubles title="Waiting" about="These agents have had work waiting for more than ten minutes." state="pending" troubles={told.late} />}
+          <Section title="Instances" about="Server processes that run agents. They share one database and take over from each other.">
             {told.instances.length === 0 ? (
-              <p className={css.faint}>None has been seen in the last half minute.</p>
+              <p className={css.faint}>No instance reported in the last 30 seconds.</p>
             ) : (
               <ul className={css.rows} aria-label="Instances">
                 {told.instances.map((each) => (
@@ -48,7 +48,7 @@ export default function Health(): ReactNode {
             )}
           </Section>
           <p className={css.faint}>
-            Denizen {told.version}. Numbers for Prometheus are at <a href="/metrics">/metrics</a>.
+            Denizen {told.version}. Prometheus metrics: <a href="/metrics">/metrics</a>.
           </p>
         </>
       )}
@@ -62,7 +62,7 @@ function Alerts({ told }: { told: Told }): ReactNode {
     <section className={css.alerts} data-well={well} aria-label="Alerts" role="status">
       {well ? (
         <p>
-          <CircleCheck size={20} aria-hidden /> All is well: the database and the bus answer, nothing was given up, nothing waits too long.
+          <CircleCheck size={20} aria-hidden /> All good: database and bus respond, no failed events, nothing waits too long.
         </p>
       ) : (
         told.alerts.map((each) => (
@@ -80,9 +80,9 @@ function AgentsHealth({ told }: { told: Told }): ReactNode {
   const [most, setMost] = useState(FEW);
   const able = told.agents.filter((each) => each.can_think).length;
   const all = told.agents_checked === told.agents.length;
-  const about = all ? `${able} of ${told.agents.length} can think here and now.` : `Looked at ${told.agents_checked}; these are the first, those that need a person before others.`;
+  const about = all ? `${able} of ${told.agents.length} can run now.` : `Checked ${told.agents_checked} agents; the ones that need attention come first.`;
   return (
-    <Section title="Agents" about={told.agents.length === 0 ? "There are no agents yet." : about}>
+    <Section title="Agents" about={told.agents.length === 0 ? "No agents yet." : about}>
       <ul className={css.rows} aria-label="Agents">
         {told.agents.slice(0, most).map((each) => (
           <AgentHealth key={each.agent_id} agent={each} />
@@ -129,7 +129,7 @@ function AgentHealth({ agent }: { agent: Told["agents"][number] }): ReactNode {
         {agent.trouble && <span className={css.remedy}>{agent.trouble.text}</span>}
         <Fault error={act.error} />
       </span>
-      <Badge tone={agent.needs_a_person ? "bad" : agent.can_think ? "good" : "warn"}>{!agent.can_think ? "Cannot think" : agent.needs_a_person ? "Needs attention" : "Can think"}</Badge>
+      <Badge tone={agent.needs_a_person ? "bad" : agent.can_think ? "good" : "warn"}>{!agent.can_think ? "Cannot run" : agent.needs_a_person ? "Needs attention" : "Can run"}</Badge>
       {retryable && (
         <Button small busy={act.busy} aria-label={`Have ${agent.name} try again`} onClick={again}>
           Try again

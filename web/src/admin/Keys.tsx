@@ -33,18 +33,18 @@ export default function Keys(): ReactNode {
   return (
     <Section
       title="Keys"
-      about="Of model providers, and of services that tools use as ${NAME}. They are kept sealed; nobody can read them here again."
+      about="API keys of model providers, and secrets that tools use as ${NAME}. They are stored encrypted and cannot be shown again."
       action={
         <Button variant="primary" small icon={<Plus size={16} />} onClick={() => setOpen({ what: "set", name: "", whose: "organization", known: false })}>
-          Keep a key
+          Add key
         </Button>
       }
     >
       <Loaded query={keys}>
         {(all) =>
           all.length === 0 ? (
-            <Empty title="No key is kept yet." icon={<KeyRound size={28} aria-hidden />}>
-              <p>With the key of a provider, such as ANTHROPIC_API_KEY or OPENAI_API_KEY, agents can think with its models.</p>
+            <Empty title="No keys yet." icon={<KeyRound size={28} aria-hidden />}>
+              <p>Add a provider's key, such as ANTHROPIC_API_KEY or OPENAI_API_KEY, so that agents can use its models.</p>
             </Empty>
           ) : (
             <ul className={css.rows} aria-label="Keys">
@@ -61,7 +61,7 @@ export default function Keys(): ReactNode {
                   </span>
                   <Badge tone={key.whose === "me" ? "accent" : "plain"}>{key.whose === "me" ? "your own" : "the organization's"}</Badge>
                   <Menu
-                    label={`More about ${key.name}`}
+                    label={`Actions for ${key.name}`}
                     icon={<EllipsisVertical size={18} />}
                     items={[
                       { label: "Replace", icon: <RotateCw size={16} />, onSelect: () => setOpen({ what: "set", name: key.name, whose: key.whose, known: true }) },
@@ -81,22 +81,22 @@ export default function Keys(): ReactNode {
           onDone={async (name) => {
             await changed();
             close();
-            say(`${name} is kept.`);
+            say(`${name} saved.`);
           }}
         />
       )}
       {open?.what === "remove" && (
         <Confirm
           title={`Remove ${open.key.name}?`}
-          action="Remove the key"
+          action="Remove key"
           onClose={close}
           onConfirm={async () => {
             await remove("/api/keys/{name}", { path: { name: open.key.name }, query: { whose: open.key.whose } });
             await changed();
-            say(`${open.key.name} is gone.`);
+            say(`${open.key.name} removed.`);
           }}
         >
-          <p>Agents that need it cannot think, or use the tool, from then on. Those that are awake may still use it until they sleep.</p>
+          <p>Agents that need this key can no longer use its models or tools. Agents that are working now may use it until they finish.</p>
         </Confirm>
       )}
     </Section>
@@ -109,14 +109,14 @@ function SetKey(props: { name: string; whose: Key["whose"]; known: boolean; onCl
   const [name, setName] = useState(props.name);
   const [value, setValue] = useState("");
   const [whose, setWhose] = useState(props.whose);
-  const wrong = name !== "" && !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name) ? "Letters, digits and _, as an environment variable is named." : undefined;
+  const wrong = name !== "" && !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name) ? "Use letters, digits and _, like an environment variable." : undefined;
   const provider = models.data?.missing_keys.find((each) => each.key === name)?.provider;
   const submit = async (): Promise<void> => {
     await put("/api/keys/{name}", { path: { name }, body: { value: value.trim(), whose } });
     await props.onDone(name);
   };
   return (
-    <FormDialog title={props.known ? `Replace ${props.name}` : "Keep a key"} action="Keep it" act={act} disabled={!name || Boolean(wrong) || !value.trim()} fields={["name", "value"]} onSubmit={submit} onClose={props.onClose}>
+    <FormDialog title={props.known ? `Replace ${props.name}` : "Add key"} action="Save" act={act} disabled={!name || Boolean(wrong) || !value.trim()} fields={["name", "value"]} onSubmit={submit} onClose={props.onClose}>
       {!props.known && (
         <>
           <TextField
@@ -128,7 +128,7 @@ function SetKey(props: { name: string; whose: Key["whose"]; known: boolean; onCl
             value={name}
             onChange={(event) => setName(event.target.value.trim())}
             error={wrong ?? faultOf(act.error, "name")}
-            hint={provider ? `It pays for the models of ${provider}.` : "A provider's own name for it pays for its models; any other is for tools."}
+            hint={provider ? `Used for models of ${provider}.` : "A provider's variable name is used for its models; any other name is for tools."}
           />
           <datalist id="known-keys">
             {[...new Set(models.data?.missing_keys.map((each) => each.key))].map((each) => (
@@ -143,7 +143,7 @@ function SetKey(props: { name: string; whose: Key["whose"]; known: boolean; onCl
           label="Whose"
           value={whose}
           onChange={(event) => setWhose(event.target.value as Key["whose"])}
-          hint={whose === "me" ? "It pays for agents whose definition says that you pay." : "It pays for every agent here that has no payer of its own."}
+          hint={whose === "me" ? "Used by agents that name you as the payer." : "Used by every agent without its own payer."}
         >
           <option value="organization">The organization's</option>
           <option value="me">My own</option>

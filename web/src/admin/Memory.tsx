@@ -21,12 +21,12 @@ export default function Memory(): ReactNode {
   const report = useQuery({ queryKey: ["memory", "report"], queryFn: ({ signal }) => get("/api/memory/report", { signal }) });
   return (
     <>
-      <Section title="What may be remembered" about="It holds at once, for what is remembered and for what is brought back. What is remembered already stays until it is forgotten.">
+      <Section title="Memory scopes" about="Takes effect at once, for storing and for recalling. Existing memories stay until they are forgotten.">
         <Loaded query={switches} lines={8}>
           {(told) => <Form told={told} />}
         </Loaded>
       </Section>
-      <Section title="Hygiene" about="What is wrong with what is remembered. It tells which, never what they say, and removes nothing.">
+      <Section title="Memory problems" about="Problems found in stored memories. Lists which memories, never their content, and removes nothing.">
         <Loaded query={report} lines={6}>
           {(told) => <Report told={told} />}
         </Loaded>
@@ -36,11 +36,11 @@ export default function Memory(): ReactNode {
 }
 
 const SWITCHES: { name: Exclude<keyof Switches, "categories" | "enabled">; label: string; hint: string }[] = [
-  { name: "conversation", label: "Of conversations", hint: "For those in a conversation, in that conversation." },
-  { name: "user", label: "Of people", hint: "Each person's own, wherever they talk with agents alone." },
-  { name: "persona", label: "Between a person and an agent", hint: "For the two of them." },
-  { name: "organization", label: "For everyone", hint: "What was published for the organization." },
-  { name: "publish", label: "Publish for everyone", hint: "Off: what was published stays, and nothing new is." },
+  { name: "conversation", label: "Conversations", hint: "Shared by the members of a conversation, only in that conversation." },
+  { name: "user", label: "Personal", hint: "Private to each person, used when they talk to agents alone." },
+  { name: "persona", label: "Between a person and an agent", hint: "Only for the two of them." },
+  { name: "organization", label: "For everyone", hint: "Published for the whole organization." },
+  { name: "publish", label: "Publish for everyone", hint: "Off: nothing new is published; what was published stays." },
 ];
 
 function Form({ told }: { told: Switches }): ReactNode {
@@ -55,7 +55,7 @@ function Form({ told }: { told: Switches }): ReactNode {
       await act.run(async () => {
         try {
           await patch("/api/organization/memory", { body });
-          say("It is so from now on.");
+          say("Saved.");
         } finally {
           await client.invalidateQueries({ queryKey: ["organization", "memory"] });
         }
@@ -65,7 +65,7 @@ function Form({ told }: { told: Switches }): ReactNode {
     change({ categories: CATEGORIES.filter((each) => (each === category ? on : shown.categories.includes(each))) });
   return (
     <div className={css.form}>
-      <Checkbox label="Remember beyond conversations" hint="Off: nothing is remembered anywhere, and nobody is reminded of anything." checked={shown.enabled} onChange={(event) => change({ enabled: event.target.checked })} />
+      <Checkbox label="Long-term memory" hint="Off: nothing is stored and nothing is recalled." checked={shown.enabled} onChange={(event) => change({ enabled: event.target.checked })} />
       <fieldset className={css.switches} disabled={!shown.enabled}>
         <legend className={css.switchesTitle}>Scopes</legend>
         {SWITCHES.map(({ name, label, hint }) => (
@@ -73,7 +73,7 @@ function Form({ told }: { told: Switches }): ReactNode {
         ))}
       </fieldset>
       <fieldset className={css.switches} disabled={!shown.enabled || !shown.organization || !shown.publish}>
-        <legend className={css.switchesTitle}>What may be published for everyone</legend>
+        <legend className={css.switchesTitle}>What can be published for everyone</legend>
         <div className={css.pair}>
           {CATEGORIES.map((each) => (
             <Checkbox key={each} label={categoryName(each)} checked={shown.categories.includes(each)} onChange={(event) => published(each, event.target.checked)} />
@@ -86,9 +86,9 @@ function Form({ told }: { told: Switches }): ReactNode {
 }
 
 const SCOPES: [string, string][] = [
-  ["conversation", "Of conversations"],
-  ["user", "Of people"],
-  ["persona", "With agents"],
+  ["conversation", "Conversations"],
+  ["user", "Personal"],
+  ["persona", "Person and agent"],
   ["organization", "For everyone"],
 ];
 const PROBLEMS: Record<Finding["problem"], { name: string; tone: "warn" | "plain" }> = {
@@ -114,12 +114,12 @@ function Report({ told }: { told: Schemas["ReportOut"] }): ReactNode {
           </div>
         ))}
         <div>
-          <dt>True no more</dt>
+          <dt>Outdated</dt>
           <dd>{told.superseded.toLocaleString()}</dd>
         </div>
       </dl>
       {found.length === 0 ? (
-        <p className={css.faint}>Nothing is wrong with it.</p>
+        <p className={css.faint}>No problems found.</p>
       ) : (
         <ul className={css.rows} aria-label="Findings">
           {findings.map((each) => (
@@ -162,7 +162,7 @@ function Look({ finding, onClose }: { finding: Finding; onClose: () => void }): 
       </ul>
       {finding.memories.length > SHOWN && <p className={css.faint}>And {(finding.memories.length - SHOWN).toLocaleString()} more.</p>}
       <p className={css.about}>
-        Whoever it belongs to forgets it under Memory; on the machine itself, <code>denizen memory forget</code> does, with the id.
+        Its owner can forget it under Memory. On the server, use <code>denizen memory forget</code> with the ID.
       </p>
     </Dialog>
   );
@@ -176,13 +176,13 @@ function One({ id }: { id: string }): ReactNode {
         {memory.data ? (
           <span className={css.name}>{memory.data.text}</span>
         ) : memory.error ? (
-          <span className={css.faint}>{"status" in memory.error && memory.error.status === 404 ? "It is not yours to read." : inWords(memory.error)}</span>
+          <span className={css.faint}>{"status" in memory.error && memory.error.status === 404 ? "You cannot read this memory." : inWords(memory.error)}</span>
         ) : (
           <Skeleton lines={1} />
         )}
         <code className={css.faint}>{id}</code>
       </span>
-      <CopyButton text={id} label="Copy the id" />
+      <CopyButton text={id} label="Copy ID" />
     </li>
   );
 }

@@ -20,9 +20,9 @@ type Open = { what: "invite" } | { what: "rename" | "remove" | "role"; who: Enti
 
 const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 const ROLES: { role: PersonRole; label: string; about: string }[] = [
-  { role: "member", label: "Member", about: "the spaces they are in, and talking to agents" },
-  { role: "admin", label: "Admin", about: "agents and their minds, people, keys, budgets" },
-  { role: "owner", label: "Owner", about: "everything, roles and the organization included" },
+  { role: "member", label: "Member", about: "use their spaces and talk to agents" },
+  { role: "admin", label: "Admin", about: "manage agents, people, keys and budgets" },
+  { role: "owner", label: "Owner", about: "do everything, including roles and the organization" },
 ];
 
 /** Who is here, and who comes. */
@@ -42,7 +42,7 @@ export function People(): ReactNode {
   return (
     <Section
       title="People and services"
-      about="Whoever is here may sign in, and can be brought into spaces."
+      about="People and services who can sign in and join spaces."
       action={
         <Button variant="primary" small icon={<UserPlus size={16} />} onClick={() => setOpen({ what: "invite" })}>
           Invite
@@ -53,7 +53,7 @@ export function People(): ReactNode {
         {(all) => {
           const shown = all.filter((each) => each.kind !== "agent");
           return shown.length === 0 ? (
-            <Empty title="Nobody is here." />
+            <Empty title="No people yet." />
           ) : (
             <ul className={css.rows} aria-label="People and services">
               {shown.map((who) => (
@@ -76,29 +76,29 @@ export function People(): ReactNode {
       {open?.what === "role" && <Role who={open.who} onClose={close} onDone={changed} />}
       {open?.what === "remove" && (
         <Confirm
-          title={`Let ${open.who.name} go?`}
-          action={`Let ${open.who.name} go`}
+          title={`Remove ${open.who.name}?`}
+          action={`Remove ${open.who.name}`}
           onClose={close}
           onConfirm={async () => {
             await remove("/api/entities/{entity_id}", { path: { entity_id: open.who.id } });
             await changed();
-            say(`${open.who.name} is here no more.`);
+            say(`${open.who.name} removed.`);
           }}
         >
-          <p>Their tokens open nothing any more, and they are in no space. What they said stays, under their name.</p>
+          <p>Their tokens stop working and they leave all spaces. Their messages stay, under their name.</p>
         </Confirm>
       )}
       {open?.what === "link" && (
         <Once
-          title={`A link for ${open.name}`}
-          about="Send it to nobody else: whoever opens it first is signed in. It is good once, for ten minutes; a new one can be made here at any time."
+          title={`Sign-in link for ${open.name}`}
+          about="Whoever opens this link first is signed in, so send it to this person only. It works once, within ten minutes. You can create a new one at any time."
           label="Link"
           value={open.value}
           onClose={close}
         />
       )}
       {open?.what === "secret" && (
-        <Once title={`A token for ${open.name}`} about="It is shown this once. Put it where the service keeps its secrets." label="Token" value={open.value} onClose={close} />
+        <Once title={`Token for ${open.name}`} about="Copy it now: it is shown only once." label="Token" value={open.value} onClose={close} />
       )}
     </Section>
   );
@@ -112,11 +112,11 @@ function Row({ who, onOpen, onLink }: { who: Entity; onOpen: (open: Open) => voi
   const mayDecide = owner || !mighty || who.id === me.id;
   const human = who.kind === "human";
   const items: MenuItem[] = [
-    ...(human && mayDecide ? [{ label: "Make a login link", icon: <Link2 size={16} />, onSelect: onLink }] : []),
+    ...(human && mayDecide ? [{ label: "Create sign-in link", icon: <Link2 size={16} />, onSelect: onLink }] : []),
     ...(mayDecide ? [{ label: "Tokens", icon: <KeyRound size={16} />, onSelect: () => go(`/admin/tokens?of=${who.id}`) }] : []),
     { label: "Rename", icon: <Pencil size={16} />, onSelect: () => onOpen({ what: "rename", who }) },
-    ...(human && owner ? [{ label: "Change the role", icon: <Pencil size={16} />, onSelect: () => onOpen({ what: "role", who }) }] : []),
-    ...(mayDecide && who.id !== me.id ? [{ label: "Let go", icon: <UserMinus size={16} />, danger: true, onSelect: () => onOpen({ what: "remove", who }) }] : []),
+    ...(human && owner ? [{ label: "Change role", icon: <Pencil size={16} />, onSelect: () => onOpen({ what: "role", who }) }] : []),
+    ...(mayDecide && who.id !== me.id ? [{ label: "Remove", icon: <UserMinus size={16} />, danger: true, onSelect: () => onOpen({ what: "remove", who }) }] : []),
   ];
   return (
     <li className={css.row}>
@@ -130,7 +130,7 @@ function Row({ who, onOpen, onLink }: { who: Entity; onOpen: (open: Open) => voi
         </span>
       </span>
       <Badge tone={mighty ? "accent" : "plain"}>{who.role}</Badge>
-      <Menu label={`More about ${who.name}`} icon={<EllipsisVertical size={18} />} items={items} />
+      <Menu label={`Actions for ${who.name}`} icon={<EllipsisVertical size={18} />} items={items} />
     </li>
   );
 }
@@ -157,12 +157,12 @@ function Invite({ onClose, onDone }: { onClose: () => void; onDone: (next: Open)
     }
   };
   return (
-    <FormDialog title="Invite" action={kind === "human" ? "Let them in" : "Let it in"} act={act} disabled={!name.trim()} fields={["name", "handle", "role"]} onSubmit={submit} onClose={onClose}>
+    <FormDialog title="Invite" action={kind === "human" ? "Invite" : "Add service"} act={act} disabled={!name.trim()} fields={["name", "handle", "role"]} onSubmit={submit} onClose={onClose}>
       <Select
         label="Who"
         value={kind}
         onChange={(event) => setKind(event.target.value as typeof kind)}
-        hint={kind === "human" ? "Signs in with a link that you are given next." : "A program that speaks in spaces and tells agents of what happened. You are given its token next."}
+        hint={kind === "human" ? "They sign in with a link that you get next." : "A program that posts in spaces and sends events to agents. You get its token next."}
       >
         <option value="human">A person</option>
         <option value="service">A service</option>
@@ -184,7 +184,7 @@ function Invite({ onClose, onDone }: { onClose: () => void; onDone: (next: Open)
           value={role}
           onChange={(event) => setRole(event.target.value as PersonRole)}
           error={faultOf(act.error, "role")}
-          hint={`May: ${ROLES.find((each) => each.role === role)!.about}.${me.role === "owner" ? "" : " More is for owners to give."}`}
+          hint={`Can ${ROLES.find((each) => each.role === role)!.about}.${me.role === "owner" ? "" : " Only owners can grant higher roles."}`}
         >
           {ROLES.filter((each) => me.role === "owner" || each.role === "member").map((each) => (
             <option key={each.role} value={each.role}>
@@ -225,11 +225,11 @@ function Role({ who, onClose, onDone }: ChangeProps): ReactNode {
   const submit = async (): Promise<void> => {
     await patch("/api/entities/{entity_id}", { path: { entity_id: who.id }, body: { role } });
     await onDone();
-    say(`${who.name} is ${role} now.`);
+    say(`${who.name} is now ${role}.`);
     onClose();
   };
   return (
-    <FormDialog title={`The role of ${who.name}`} action="Change the role" act={act} onSubmit={submit} onClose={onClose}>
+    <FormDialog title={`Role of ${who.name}`} action="Change role" act={act} onSubmit={submit} onClose={onClose}>
       <fieldset className={css.choices}>
         <legend className="visually-hidden">Role</legend>
         {ROLES.map((each) => (

@@ -14,7 +14,7 @@ import { Fault, faultOf, Section, useAct } from "./parts";
 export default function Settings(): ReactNode {
   const told = useQuery({ queryKey: ["organization"], queryFn: ({ signal }) => get("/api/organization", { signal }) });
   return (
-    <Section title="Organization" about="Its name, and what holds for all of it. These are for owners to change.">
+    <Section title="Organization" about="Name and settings of the organization. Only owners can change them.">
       <Loaded query={told} lines={4}>
         {(organization) => <Form organization={organization} />}
       </Loaded>
@@ -41,13 +41,13 @@ function Form({ organization }: { organization: Schemas["OrganizationDetail"] })
       const whoIAm = { ...me, organization: { ...me.organization, name: now.name } };
       client.setQueryData(["me"], whoIAm);
       store.dispatch({ type: "me", me: whoIAm });
-      say("It is so from now on.");
+      say("Saved.");
     });
   };
   return (
     <form className={css.narrow} onSubmit={submit} noValidate>
       <TextField label="Name" required disabled={!owner} maxLength={120} value={name} onChange={(event) => setName(event.target.value)} error={faultOf(act.error, "name")} />
-      <Select label="Who may open spaces" disabled={!owner} value={by} onChange={(event) => setBy(event.target.value as typeof by)}>
+      <Select label="Who can create spaces" disabled={!owner} value={by} onChange={(event) => setBy(event.target.value as typeof by)}>
         <option value="member">Everyone</option>
         <option value="admin">Admins and owners</option>
       </Select>
@@ -59,7 +59,7 @@ function Form({ organization }: { organization: Schemas["OrganizationDetail"] })
           </Button>
         </div>
       ) : (
-        <p className={css.faint}>You are here as {me.role}: ask an owner to change this.</p>
+        <p className={css.faint}>You are here as {me.role}. Ask an owner to change this.</p>
       )}
     </form>
   );

@@ -39,8 +39,8 @@ export default function Tokens(): ReactNode {
   const who = entities.data?.find((each) => each.id === of);
   return (
     <Section
-      title="What lets someone in"
-      about="Tokens are for programs, sessions for browsers. Their secrets are shown once, when they are made."
+      title="Sessions and tokens"
+      about="Tokens are for programs, sessions for browsers. A secret is shown only once, when it is created."
       action={
         <Button variant="primary" small icon={<Plus size={16} />} onClick={() => setOpen({ what: "create" })}>
           New token
@@ -56,14 +56,14 @@ export default function Tokens(): ReactNode {
             </option>
           ))}
         </Select>
-        <Checkbox label="Also those that open nothing any more" checked={all} onChange={(event) => setAll(event.target.checked)} />
+        <Checkbox label="Show expired and revoked" checked={all} onChange={(event) => setAll(event.target.checked)} />
       </div>
       <Loaded query={tokens}>
         {(known) => {
           const shown = known.filter((each) => all || isGood(each));
           return shown.length === 0 ? (
-            <Empty title="Nothing lets them in.">
-              <p>Make a token for a program, or under People a login link for a browser.</p>
+            <Empty title="No sessions or tokens.">
+              <p>Create a token for a program, or a sign-in link for a browser under People.</p>
             </Empty>
           ) : (
             <ul className={css.rows} aria-label="Tokens">
@@ -104,14 +104,14 @@ export default function Tokens(): ReactNode {
           onConfirm={async () => {
             await remove("/api/tokens/{token_id}", { path: { token_id: open.token.id } });
             await changed();
-            say("It opens nothing any more.");
+            say("Revoked.");
           }}
         >
-          <p>Whoever uses it is shut out at once, and for good.{open.token.id === me.token.id && " You are signed in with it: you will be signed out."}</p>
+          <p>Programs that use it lose access at once. This cannot be undone.{open.token.id === me.token.id && " You are signed in with it: you will be signed out."}</p>
         </Confirm>
       )}
       {open?.what === "secret" && (
-        <Once title={`“${open.name}”`} about="This is its secret, shown this once. Whoever has it may do what it may do." label="Token" value={open.value} onClose={close} />
+        <Once title={`“${open.name}”`} about="Copy this secret now: it is shown only once. Anyone who has it can act with this token's permissions." label="Token" value={open.value} onClose={close} />
       )}
     </Section>
   );
@@ -120,7 +120,7 @@ export default function Tokens(): ReactNode {
 function Row({ token, mine, onOpen }: { token: Token; mine: boolean; onOpen: (open: Open) => void }): ReactNode {
   const good = isGood(token);
   const items = [
-    ...(token.kind === "token" ? [{ label: "Give it a new secret", icon: <RotateCw size={16} />, onSelect: () => onOpen({ what: "rotate", token }) }] : []),
+    ...(token.kind === "token" ? [{ label: "Replace secret", icon: <RotateCw size={16} />, onSelect: () => onOpen({ what: "rotate", token }) }] : []),
     { label: "Revoke", icon: <Ban size={16} />, danger: true, onSelect: () => onOpen({ what: "revoke", token }) },
   ];
   return (
@@ -140,10 +140,10 @@ function Row({ token, mine, onOpen }: { token: Token; mine: boolean; onOpen: (op
             </span>
           ) : token.expires_at ? (
             <span>
-              {good ? "good until" : "expired"} <Time value={token.expires_at} />
+              {good ? "expires" : "expired"} <Time value={token.expires_at} />
             </span>
           ) : (
-            <span>good until it is revoked</span>
+            <span>does not expire</span>
           )}
         </span>
       </span>
@@ -152,7 +152,7 @@ function Row({ token, mine, onOpen }: { token: Token; mine: boolean; onOpen: (op
         <Badge tone={token.role === "owner" || token.role === "admin" ? "accent" : "plain"}>{token.role}</Badge>
         {!good && <Badge tone="bad">{token.revoked_at ? "revoked" : "expired"}</Badge>}
       </span>
-      {good ? <Menu label={`More about ${token.name}`} icon={<EllipsisVertical size={18} />} items={items} /> : <span className={css.menuPlace} />}
+      {good ? <Menu label={`Actions for ${token.name}`} icon={<EllipsisVertical size={18} />} items={items} /> : <span className={css.menuPlace} />}
     </li>
   );
 }
@@ -160,8 +160,8 @@ function Row({ token, mine, onOpen }: { token: Token; mine: boolean; onOpen: (op
 const DAYS: [string, string][] = [
   ["30", "30 days"],
   ["90", "90 days"],
-  ["365", "A year"],
-  ["", "Until it is revoked"],
+  ["365", "One year"],
+  ["", "No expiry"],
 ];
 
 function Create({ of, human, name: whose, onClose, onDone }: { of: string; human: boolean; name: string; onClose: () => void; onDone: (next: Open) => void }): ReactNode {
@@ -176,16 +176,16 @@ function Create({ of, human, name: whose, onClose, onDone }: { of: string; human
     onDone({ what: "secret", name: made.token.name, value: made.secret });
   };
   return (
-    <FormDialog title={of === me.id ? "New token" : `New token for ${whose}`} action="Make the token" act={act} disabled={!name.trim()} fields={["name", "role", "expires_at"]} onSubmit={submit} onClose={onClose}>
-      <TextField label="What it is for" placeholder="Backup script" autoFocus required maxLength={120} value={name} onChange={(event) => setName(event.target.value)} error={faultOf(act.error, "name")} />
+    <FormDialog title={of === me.id ? "New token" : `New token for ${whose}`} action="Create token" act={act} disabled={!name.trim()} fields={["name", "role", "expires_at"]} onSubmit={submit} onClose={onClose}>
+      <TextField label="Purpose" placeholder="Backup script" autoFocus required maxLength={120} value={name} onChange={(event) => setName(event.target.value)} error={faultOf(act.error, "name")} />
       {human && (
-        <Select label="At most it may do what is for" value={role} onChange={(event) => setRole(event.target.value as typeof role)} error={faultOf(act.error, "role")} hint="Never more than its person, and never more than you.">
-          <option value="member">members (spaces, and talking to agents)</option>
-          <option value="admin">admins (also agents, people, keys)</option>
-          {me.role === "owner" && <option value="owner">owners (everything)</option>}
+        <Select label="Maximum role" value={role} onChange={(event) => setRole(event.target.value as typeof role)} error={faultOf(act.error, "role")} hint="Never more than the person it belongs to, and never more than you.">
+          <option value="member">Member: spaces and talking to agents</option>
+          <option value="admin">Admin: also agents, people, keys</option>
+          {me.role === "owner" && <option value="owner">Owner: everything</option>}
         </Select>
       )}
-      <Select label="Good for" value={days} onChange={(event) => setDays(event.target.value)} error={faultOf(act.error, "expires_at")}>
+      <Select label="Expires after" value={days} onChange={(event) => setDays(event.target.value)} error={faultOf(act.error, "expires_at")}>
         {DAYS.map(([value, label]) => (
           <option key={value} value={value}>
             {label}
@@ -199,8 +199,8 @@ function Create({ of, human, name: whose, onClose, onDone }: { of: string; human
 function Rotate({ token, onClose, onDone }: { token: Token; onClose: () => void; onDone: (next: Open) => void }): ReactNode {
   return (
     <Confirm
-      title={`A new secret for “${token.name}”?`}
-      action="Give it a new secret"
+      title={`Replace the secret of “${token.name}”?`}
+      action="Replace secret"
       danger={false}
       onClose={() => undefined}
       onConfirm={async () => {
@@ -209,7 +209,7 @@ function Rotate({ token, onClose, onDone }: { token: Token; onClose: () => void;
       }}
       onCancel={onClose}
     >
-      <p>The old secret opens nothing from then on. The new one is shown once.</p>
+      <p>The old secret stops working at once. The new one is shown only once.</p>
     </Confirm>
   );
 }

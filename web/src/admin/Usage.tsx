@@ -42,8 +42,8 @@ export default function Usage(): ReactNode {
   });
   return (
     <Section
-      title="What agents have used"
-      about="Days are those of UTC. What a model costs is known where its price is."
+      title="Usage"
+      about="Days are in UTC. Costs appear only for models with a known price."
       action={
         <Button small icon={<Download size={15} />} disabled={!usage.data} onClick={() => usage.data && saveTable(usage.data)}>
           CSV
@@ -58,14 +58,14 @@ export default function Usage(): ReactNode {
             </option>
           ))}
         </Select>
-        <Select label="Drawn" value={measure} onChange={(event) => setMeasure(event.target.value as Measure)}>
+        <Select label="Chart" value={measure} onChange={(event) => setMeasure(event.target.value as Measure)}>
           <option value="dollars">Dollars</option>
           <option value="tokens">Tokens</option>
-          <option value="cached">Tokens from the cache</option>
+          <option value="cached">Cached tokens</option>
           <option value="calls">Model calls</option>
         </Select>
       </div>
-      <Tabs label="Told apart" tabs={BY} current={by} onChange={setBy}>
+      <Tabs label="Group by" tabs={BY} current={by} onChange={setBy}>
         <div className={css.usage}>
           <Loaded query={usage} lines={14}>
             {(told) => <Shown told={told} measure={measure} />}
@@ -96,7 +96,7 @@ function Tiles({ total }: { total: Told["total"] }): ReactNode {
     ["Model calls", total.calls.toLocaleString()],
     ["Tokens read", short(total.input_tokens), total.input_tokens.toLocaleString()],
     ["Tokens written", short(total.output_tokens), total.output_tokens.toLocaleString()],
-    ["Cached", percent(total.cached_share), "How much of what was read the provider had kept"],
+    ["Cached", percent(total.cached_share), "Share of input tokens served from the provider's cache"],
   ];
   return (
     <dl className={css.tiles}>
@@ -115,12 +115,12 @@ function Numbers({ told }: { told: Told }): ReactNode {
   const rows =
     told.by === "day" ? [...told.days].reverse().map((each) => ({ ...each, key: each.day, name: each.day })) : told.groups;
   const used = rows.filter((each) => each.calls > 0);
-  if (used.length === 0) return <p className={css.faint}>Nothing was used in this time.</p>;
+  if (used.length === 0) return <p className={css.faint}>No usage in this period.</p>;
   return (
     <div className={css.scroller} tabIndex={0} role="region" aria-label="Numbers">
       <table className={css.numbers}>
         <caption className="visually-hidden">
-          What was used from {told.since} to {told.until}, by {told.by}
+          Usage from {told.since} to {told.until}, by {told.by}
         </caption>
         <thead>
           <tr>

@@ -109,7 +109,7 @@ export function Once({ title, about, label, value, onClose }: { title: string; a
       </div>
       <DialogFoot>
         <Button variant="primary" onClick={onClose}>
-          I have kept it
+          Done
         </Button>
       </DialogFoot>
     </Dialog>

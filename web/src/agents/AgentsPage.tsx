@@ -35,7 +35,7 @@ export default function AgentsPage(): ReactNode {
       <Loaded query={agents}>
         {(all) =>
           all.length === 0 ? (
-            <Empty title="No agents live here yet.">{admin && <p>Make the first one: it takes less than a minute.</p>}</Empty>
+            <Empty title="No agents yet.">{admin && <p>Create the first one: it takes less than a minute.</p>}</Empty>
           ) : (
             <ul className={css.list} aria-label="Agents">
               {all.map((agent) => (
@@ -58,7 +58,7 @@ function Row({ agent, admin, cost }: { agent: Listed; admin: boolean; cost: numb
   const act = useSuspending(agent);
   const items: MenuItem[] = [
     { label: `Talk to ${agent.name}`, icon: <MessageCircle size={16} />, onSelect: () => void talk(agent.id) },
-    ...(admin ? [{ label: "Look into its mind", icon: <ScanEye size={16} />, onSelect: () => go(`/agents/${agent.id}/now`) }] : []),
+    ...(admin ? [{ label: "Open mind", icon: <ScanEye size={16} />, onSelect: () => go(`/agents/${agent.id}/now`) }] : []),
     ...(!admin
       ? []
       : agent.status === "suspended"
@@ -81,15 +81,15 @@ function Row({ agent, admin, cost }: { agent: Listed; admin: boolean; cost: numb
           <span>{agent.model}</span>
           {agent.last_cycle_at ? (
             <span>
-              last awake <Time value={agent.last_cycle_at} form="ago" />
+              last active <Time value={agent.last_cycle_at} form="ago" />
             </span>
           ) : (
-            agent.status === "sleeping" && <span>not awake yet</span>
+            agent.status === "sleeping" && <span>never active</span>
           )}
           {cost !== undefined && <span className={classes(cost === null && css.unknown)}>{`${dollars(cost ?? 0)} this month`}</span>}
         </span>
       </span>
-      <Menu label={`More about ${agent.name}`} icon={<EllipsisVertical size={18} />} items={items} />
+      <Menu label={`Actions for ${agent.name}`} icon={<EllipsisVertical size={18} />} items={items} />
     </li>
   );
 }
@@ -106,7 +106,7 @@ function useSuspending(agent: Listed): (what: "suspend" | "resume") => Promise<v
       const path = { path: { agent_id: agent.id } };
       const now = what === "suspend" ? await post("/api/agents/{agent_id}/suspend", path) : await post("/api/agents/{agent_id}/resume", path);
       store.dispatch({ type: "agent.status", agent: agent.id, status: now.status, epoch: null });
-      say(what === "suspend" ? `${agent.name} rests until it is resumed. What comes meanwhile is kept.` : `${agent.name} may think again.`);
+      say(what === "suspend" ? `${agent.name} is suspended. Messages are kept until you resume it.` : `${agent.name} resumed.`);
       await changed();
     } catch (error) {
       say(inWords(error));

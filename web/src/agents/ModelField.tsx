@@ -41,7 +41,7 @@ export function ModelField({ value, onChange, error }: ModelFieldProps): ReactNo
         error={other ? undefined : error}
         hint={!other && models.data && <MoreWithKeys missing={models.data.missing_keys} />}
       >
-        <option value="default">As the house: {models.data?.default ?? "…"}</option>
+        <option value="default">Server default: {models.data?.default ?? "…"}</option>
         {grouped(models.data?.models ?? []).map(([provider, group]) => (
           <optgroup key={provider} label={provider}>
             {group.map((each) => (
@@ -52,18 +52,18 @@ export function ModelField({ value, onChange, error }: ModelFieldProps): ReactNo
             ))}
           </optgroup>
         ))}
-        <option value={OTHER}>Another one…</option>
+        <option value={OTHER}>Other…</option>
       </Select>
       {other && (
         <TextField
-          label="Name of the model"
+          label="Model name"
           placeholder="provider:name"
           value={value}
           autoComplete="off"
           spellCheck={false}
           onChange={(event) => onChange(event.target.value.trim())}
           error={error}
-          hint={missing ? <NeedsKey missing={missing} /> : "As its provider calls it, such as anthropic:claude-sonnet-5-5 or ollama:llama3.2."}
+          hint={missing ? <NeedsKey missing={missing} /> : "The provider and its name for the model, such as anthropic:claude-sonnet-5-5 or ollama:llama3.2."}
         />
       )}
     </div>
@@ -75,7 +75,7 @@ const PAID: Record<Model["paid_by"], string> = { nobody: "", server: "", organiz
 function NeedsKey({ missing }: { missing: Schemas["MissingKey"] }): ReactNode {
   return (
     <>
-      {missing.provider} needs a key, <code>{missing.key}</code>. <Link href={`/admin/keys?name=${missing.key}`}>Keep it</Link>, then it can think.
+      {missing.provider} needs a key. <Link href={`/admin/keys?name=${missing.key}`}>Add {missing.key}</Link>.
     </>
   );
 }
@@ -85,7 +85,7 @@ function MoreWithKeys({ missing }: { missing: Schemas["MissingKey"][] }): ReactN
   if (names.length === 0) return null;
   return (
     <>
-      With a key there is more: {names.join(", ")} and others. <Link href="/admin/keys">Keep a key</Link>
+      Add a key to use {names.join(", ")} and others. <Link href="/admin/keys">Add key</Link>
     </>
   );
 }

@@ -22,7 +22,7 @@ type Faults = Partial<Record<"name" | "handle" | "instructions" | "model" | "too
 
 export default function NewAgentPage(): ReactNode {
   const admin = useIsAdmin();
-  return <Page title="New agent">{admin ? <NewAgent /> : <NotForYou what="Agents are made by admins." />}</Page>;
+  return <Page title="New agent">{admin ? <NewAgent /> : <NotForYou what="Only admins can create agents." />}</Page>;
 }
 
 /** From a template to the first word with it. */
@@ -49,9 +49,9 @@ function NewAgent(): ReactNode {
   const submit = (event: FormEvent): void => {
     event.preventDefault();
     const found: Faults = {};
-    if (!name.trim()) found.name = "Give it a name.";
+    if (!name.trim()) found.name = "Enter a name.";
     else if (handle !== null || !chosen) found.handle = handleFault(chosen) ?? undefined;
-    if (!model.trim()) found.model = "Name a model, such as provider:name.";
+    if (!model.trim()) found.model = "Enter a model, such as provider:name.";
     if (found.handle) setHandle(chosen);
     if (Object.values(found).some(Boolean)) return showFaults(setFaults, found);
     setFaults({});
@@ -85,7 +85,7 @@ function NewAgent(): ReactNode {
                 <>
                   Mentioned as <strong>@{chosen || "…"}</strong>{" "}
                   <button type="button" className={css.textButton} onClick={() => setHandle(chosen)}>
-                    Change the handle
+                    Change handle
                   </button>
                 </>
               )
@@ -100,7 +100,7 @@ function NewAgent(): ReactNode {
               spellCheck={false}
               onChange={(event) => setHandle(event.target.value.replace(/^@/, ""))}
               error={faults.handle}
-              hint={<>Mentioned as @{handle || "…"}. It cannot be changed later.</>}
+              hint={<>Mentioned as @{handle || "…"}. The handle cannot be changed later.</>}
             />
           )}
         </div>
@@ -111,7 +111,7 @@ function NewAgent(): ReactNode {
         value={instructions}
         onChange={(event) => setInstructions(event.target.value)}
         error={faults.instructions}
-        hint="Who it is, what it does, how it speaks. It reads this before everything else."
+        hint="Who it is, what it does, how it speaks. The agent reads this first."
       />
       <ModelField value={model} onChange={setModel} error={faults.model} />
       <ToolChoice chosen={tools} onChange={setTools} error={faults.tools} />
@@ -167,7 +167,7 @@ function ToolChoice({ chosen, onChange, error }: ChoiceProps): ReactNode {
       <legend className={css.legend}>Tools</legend>
       <p className={css.hint}>Every agent can speak, read, recall, take notes, make plans and set timers.</p>
       {tools.isPending && <Skeleton lines={2} />}
-      {tools.error && <p className={css.hint}>Its tools cannot be listed now; they can be added later. {inWords(tools.error)}</p>}
+      {tools.error && <p className={css.hint}>The tools cannot be listed now. You can add them later. {inWords(tools.error)}</p>}
       {tools.data && tools.data.tools.length > 0 && (
         <div className={css.checks}>
           {tools.data.tools.map((each) => (
@@ -175,7 +175,7 @@ function ToolChoice({ chosen, onChange, error }: ChoiceProps): ReactNode {
           ))}
         </div>
       )}
-      {tools.data?.tools.length === 0 && <p className={css.hint}>This server has no others. HTTP requests, questions and MCP servers are added in its settings.</p>}
+      {tools.data?.tools.length === 0 && <p className={css.hint}>This server has no other tools. Add HTTP requests, questions and MCP servers in the agent's settings.</p>}
       {error && (
         <p role="alert" className={css.fault}>
           {error}
@@ -192,7 +192,7 @@ function SpaceChoice({ chosen, onChange, error }: ChoiceProps): ReactNode {
   return (
     <fieldset>
       <legend className={css.legend}>Spaces it joins</legend>
-      <p className={css.hint}>Besides the private one of the two of you.</p>
+      <p className={css.hint}>In addition to your private conversation with it.</p>
       {shared === undefined ? (
         <Skeleton lines={1} />
       ) : (
@@ -218,7 +218,7 @@ function ZoneField({ value, onChange, error }: { value: string; onChange: (zone:
   const zones = useMemo(() => Intl.supportedValuesOf("timeZone"), []);
   return (
     <>
-      <TextField label="Time zone" list="zones" value={value} onChange={(event) => onChange(event.target.value)} error={error} hint="What it means by nine o'clock." />
+      <TextField label="Time zone" list="zones" value={value} onChange={(event) => onChange(event.target.value)} error={error} hint="Used for times such as “nine o'clock”." />
       <datalist id="zones">
         {zones.map((each) => (
           <option key={each} value={each} />
@@ -242,7 +242,7 @@ function useCreate(tell: (faults: Faults) => void): { busy: boolean; run: (wante
       const space = await put("/api/agents/{agent_id}/space", { path: { agent_id: agent.id } });
       store.dispatch({ type: "space", space });
       void changed();
-      say(`${agent.name} lives here now. Say hello.`);
+      say(`${agent.name} created. Say hello.`);
       go(`/s/${space.id}`);
     } catch (error) {
       // What is changed now is another request, unless it was not heard at all.
@@ -257,7 +257,7 @@ function useCreate(tell: (faults: Faults) => void): { busy: boolean; run: (wante
 /** What the server says is wrong, each beside its field. */
 export function faultsOf(error: unknown): Faults {
   if (!(error instanceof ApiError)) return { other: inWords(error) };
-  if (error.code === "handle_taken") return { name: "Someone has this handle already: choose another name, or another handle.", handle: error.detail };
+  if (error.code === "handle_taken") return { name: "This handle is taken. Choose another name or handle.", handle: error.detail };
   const faults: Faults = {};
   const put = (field: string, text: string): void => {
     const known = ["name", "handle", "instructions", "model", "tools", "spaces", "zone"].find((each) => field === each || field.startsWith(`${each}.`));

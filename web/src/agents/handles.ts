@@ -18,9 +18,9 @@ function trimmed(text: string, endOnly = false): string {
 
 /** What is wrong with a handle that someone typed; null if nothing is. */
 export function handleFault(handle: string): string | null {
-  if (!handle) return "Give at least one letter or digit.";
-  if (/[^A-Za-z0-9._-]/.test(handle)) return "Letters a to z, digits, - _ and . are allowed.";
+  if (!handle) return "Enter at least one letter or digit.";
+  if (/[^A-Za-z0-9._-]/.test(handle)) return "Use letters a to z, digits, - _ and .";
   if (handle.length > LONGEST) return `At most ${LONGEST} characters.`;
-  if (!/^[A-Za-z0-9].*$/.test(handle) || !/[A-Za-z0-9]$/.test(handle)) return "It begins and ends with a letter or digit.";
+  if (!/^[A-Za-z0-9].*$/.test(handle) || !/[A-Za-z0-9]$/.test(handle)) return "It must begin and end with a letter or digit.";
   return null;
 }

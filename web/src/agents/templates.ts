@@ -86,7 +86,7 @@ export const TEMPLATES: Template[] = [
   {
     id: "blank",
     title: "Blank",
-    about: "Nobody yet: you say who it is.",
+    about: "Start with empty instructions.",
     name: "",
     instructions: "",
   },

@@ -160,8 +160,8 @@ async function problem(response: Response, path: string): Promise<ApiError> {
   } catch {
     return new ApiError({
       code: "unexpected",
-      title: "The server did not answer as it should",
-      detail: `The server did not answer as it should (${response.status}). Try again in a moment.`,
+      title: "Unexpected answer from the server",
+      detail: `The server sent an unexpected answer (${response.status}). Try again in a moment.`,
       status: response.status,
     });
   }

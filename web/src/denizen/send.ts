@@ -73,6 +73,6 @@ async function attempt(store: Store, { key, space, text, replyTo }: Pending): Pr
       return;
     }
     const gone = error instanceof ApiError && error.status === 404;
-    store.dispatch({ type: "unsent", key, error: gone ? "You are not in this space any more." : inWords(error) });
+    store.dispatch({ type: "unsent", key, error: gone ? "You are no longer in this space." : inWords(error) });
   }
 }

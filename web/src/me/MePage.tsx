@@ -31,7 +31,7 @@ export default function MePage(): ReactNode {
         </Button>
       }
     >
-      <section className={css.who} aria-label="Who you are">
+      <section className={css.who} aria-label="Account">
         <Avatar name={me.name} id={me.id} kind={me.kind} size="large" />
         <div>
           <h2>{me.name}</h2>
@@ -54,18 +54,18 @@ function Ways(): ReactNode {
   const changed = (): void => void client.invalidateQueries({ queryKey: ["tokens", "mine"] });
   const link = useMutation({
     mutationFn: () => post("/api/logins", { body: {} }),
-    onSuccess: (made) => setShown({ title: "A link to sign in with", text: made.url, note: "Whoever opens it first, in the next ten minutes, is signed in as you. Send it to nobody else." }),
+    onSuccess: (made) => setShown({ title: "Sign-in link", text: made.url, note: "Whoever opens this link first is signed in as you. It works once, within ten minutes. Do not share it." }),
     onError: (error) => toast(inWords(error)),
   });
   const secret = (made: Schemas["TokenCreated"]): void =>
-    setShown({ title: `The secret of “${made.token.name}”`, text: made.secret, note: "Copy it now: it is not shown again." });
+    setShown({ title: `Secret of “${made.token.name}”`, text: made.secret, note: "Copy it now: it is shown only once." });
   return (
     <>
       <section className={css.section}>
         <div className={css.sectionHead}>
-          <h2>What lets you in</h2>
+          <h2>Sessions and tokens</h2>
           <Button small icon={<Link2 size={16} />} busy={link.isPending} onClick={() => link.mutate()}>
-            Link for another device
+            Sign in on another device
           </Button>
           <Button small variant="primary" icon={<Plus size={16} />} onClick={() => setMaking(true)}>
             New token
@@ -96,7 +96,7 @@ function Ways(): ReactNode {
 }
 
 function TokenList({ tokens, onChanged, onSecret }: { tokens: Token[]; onChanged: () => void; onSecret: (made: Schemas["TokenCreated"]) => void }): ReactNode {
-  if (tokens.length === 0) return <Empty title="You have no tokens." />;
+  if (tokens.length === 0) return <Empty title="No tokens yet." />;
   return (
     <ul className={css.tokens}>
       {tokens.map((token) => (
@@ -157,10 +157,10 @@ function TokenRow({ token, onChanged, onSecret }: { token: Token; onChanged: () 
         </span>
       </div>
       <Menu
-        label={`More about ${session ? "this browser" : token.name}`}
+        label={`Actions for ${session ? "this browser" : token.name}`}
         icon={<Ellipsis size={17} />}
         items={[
-          ...(session ? [] : [{ label: "New secret", icon: <RotateCw size={16} />, onSelect: () => void rotate() }]),
+          ...(session ? [] : [{ label: "Replace secret", icon: <RotateCw size={16} />, onSelect: () => void rotate() }]),
           { label: "Revoke", icon: <Trash2 size={16} />, onSelect: () => setAsking(true), danger: true },
         ]}
       />
@@ -171,7 +171,7 @@ function TokenRow({ token, onChanged, onSecret }: { token: Token; onChanged: () 
           footer={
             <>
               <Button variant="quiet" onClick={() => setAsking(false)}>
-                Keep it
+                Cancel
               </Button>
               <Button variant="danger" onClick={() => void revoke()}>
                 Revoke
@@ -179,7 +179,7 @@ function TokenRow({ token, onChanged, onSecret }: { token: Token; onChanged: () 
             </>
           }
         >
-          <p>Nobody gets in with it any more. {here && "You are signed out here."}</p>
+          <p>Revoked. {here && "You are signed out here."}</p>
         </Dialog>
       )}
     </div>
@@ -213,13 +213,13 @@ function NewToken({ onClose, onMade }: { onClose: () => void; onMade: (made: Sch
   return (
     <Dialog title="New token" onClose={onClose}>
       <form className={css.form} onSubmit={submit}>
-        <TextField label="What is it for?" required autoFocus maxLength={120} value={name} onChange={(event) => setName(event.target.value)} placeholder="Backup script" error={make.error ? inWords(make.error) : undefined} />
-        <Select label="It may do what a … may" value={role} onChange={(event) => setRole(event.target.value)}>
+        <TextField label="Purpose" required autoFocus maxLength={120} value={name} onChange={(event) => setName(event.target.value)} placeholder="Backup script" error={make.error ? inWords(make.error) : undefined} />
+        <Select label="Maximum role" value={role} onChange={(event) => setRole(event.target.value)}>
           {roles.map((each) => (
             <option key={each}>{each}</option>
           ))}
         </Select>
-        <Select label="It ends" value={days} onChange={(event) => setDays(event.target.value)}>
+        <Select label="Expires" value={days} onChange={(event) => setDays(event.target.value)}>
           {DAYS.map(([value, label]) => (
             <option key={value} value={value}>
               {label}
@@ -231,7 +231,7 @@ function NewToken({ onClose, onMade }: { onClose: () => void; onMade: (made: Sch
             Cancel
           </Button>
           <Button variant="primary" type="submit" busy={make.isPending} disabled={!name.trim()}>
-            Make the token
+            Create token
           </Button>
         </DialogFoot>
       </form>

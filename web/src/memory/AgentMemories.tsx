@@ -13,14 +13,14 @@ export default function AgentMemories({ agent, name }: { agent: string; name: st
   const whom = (id: string | null): string => (id === me.id ? "of you" : `of ${entities.data?.find((each) => each.id === id)?.name ?? "someone who has left"}`);
   return (
     <>
-      <p className={css.about}>What {name} remembers of people, each between the two of them. It is reminded of it where only they talk. Its own notes are under Plans, and its whole past under Recall.</p>
+      <p className={css.about}>What {name} remembers about people, each memory private to the two of them. It recalls them in conversations between the two. Its own notes are under Plans, its full history under Recall.</p>
       <MemoryList
         query={query}
         changeable
         about={(memory) => whom(memory.user_id)}
         empty={
-          <Empty title="It remembers nothing of anyone yet.">
-            <p>When its conversations have grown for a while they are summed up, and what it learned of people will be here.</p>
+          <Empty title="No memories of people yet.">
+            <p>When its conversations grow they are summarized, and what it learned about people appears here.</p>
           </Empty>
         }
       />

@@ -26,8 +26,8 @@ export default function Conversation({ space, name, last, onClose }: { space: st
     { id: "policy" as const, label: "Settings" },
   ];
   return (
-    <Dialog title={`What ${name} came to`} onClose={onClose} wide>
-      <Tabs label="What this conversation came to" tabs={tabs} current={part} onChange={setPart}>
+    <Dialog title={`Summary of ${name}`} onClose={onClose} wide>
+      <Tabs label="Conversation summary" tabs={tabs} current={part} onChange={setPart}>
         <div className={css.part}>
           {part === "memories" ? <Learned space={space} /> : <Loaded query={came}>{(told) => (part === "summary" ? <Summary came={told} last={last} onLeave={onClose} /> : <Policy came={told} />)}</Loaded>}
         </div>
@@ -40,8 +40,8 @@ export default function Conversation({ space, name, last, onClose }: { space: st
 function Summary({ came, last, onLeave }: { came: Came; last: number; onLeave: () => void }): ReactNode {
   if (came.upto === 0) {
     return (
-      <Empty title="It was not summed up yet.">
-        <p>When enough was said where an agent listens, a small model writes here what it came to. Nobody waits for it.</p>
+      <Empty title="No summary yet.">
+        <p>When the conversation has grown enough, a small model writes a summary here in the background.</p>
       </Empty>
     );
   }
@@ -55,7 +55,7 @@ function Summary({ came, last, onLeave }: { came: Came; last: number; onLeave: (
             message {came.upto}
           </Link>
         </span>
-        <span>{after === 0 ? "nothing was said since" : `${counted(after, "message", "messages")} since`}</span>
+        <span>{after === 0 ? "no messages since" : `${counted(after, "message", "messages")} since`}</span>
         {came.updated_at && (
           <span>
             written <Time value={came.updated_at} form="ago" />
@@ -108,13 +108,13 @@ function Learned({ space }: { space: string }): ReactNode {
   const query = useMemories({ of: "space", space });
   return (
     <>
-      <p className={css.about}>What belongs to this conversation. Agents are reminded of it here, and only here.</p>
+      <p className={css.about}>Memories of this conversation. Agents recall them here only.</p>
       <MemoryList
         query={query}
         changeable
         empty={
-          <Empty title="Nothing is remembered of it yet.">
-            <p>It comes with the summary.</p>
+          <Empty title="No memories yet.">
+            <p>They are created with the summary.</p>
           </Empty>
         }
       />
@@ -124,10 +124,10 @@ function Learned({ space }: { space: string }): ReactNode {
 
 type ScopeName = "conversation" | "user" | "persona" | "organization";
 const SCOPES: { name: ScopeName; label: string; hint: string; usual: boolean }[] = [
-  { name: "conversation", label: "For this conversation", hint: "Those in it are reminded of it here.", usual: true },
-  { name: "user", label: "Of people", hint: "Each person's own: wherever they talk with agents alone.", usual: true },
-  { name: "persona", label: "Between a person and an agent", hint: "Only the two of them.", usual: true },
-  { name: "organization", label: "For the organization", hint: "Brought back to all its people; written only if it is shared, too.", usual: false },
+  { name: "conversation", label: "This conversation", hint: "Recalled here, for its members.", usual: true },
+  { name: "user", label: "Personal", hint: "Private to each person, used when they talk to agents alone.", usual: true },
+  { name: "persona", label: "Between a person and an agent", hint: "Only for the two of them.", usual: true },
+  { name: "organization", label: "Organization", hint: "Recalled for everyone; stored only if sharing is on.", usual: false },
 ];
 
 /** What may be remembered of this conversation, and brought back to it. It holds from the next message on. */
@@ -147,18 +147,18 @@ function Policy({ came }: { came: Came }): ReactNode {
   return (
     <div className={css.form}>
       <Checkbox
-        label="Remember beyond this conversation"
-        hint="Without it nothing of it is remembered elsewhere, and agents are reminded of nothing here. The summary is written all the same."
+        label="Long-term memory for this conversation"
+        hint="Off: nothing from here is remembered elsewhere, and agents recall nothing here. The summary is still written."
         checked={on}
         onChange={(event) => change({ enabled: event.target.checked })}
       />
       <fieldset className={css.scopes} disabled={!on}>
-        <legend className={css.legend}>What is remembered</legend>
+        <legend className={css.legend}>Memory scopes</legend>
         {SCOPES.map(({ name, label, hint, usual }) => (
           <Checkbox
             key={name}
             label={label}
-            hint={off(name) ? "An admin has switched it off for everyone." : hint}
+            hint={off(name) ? "Switched off for everyone by an admin." : hint}
             disabled={off(name)}
             checked={!off(name) && (policy.scopes[name] ?? usual)}
             onChange={(event) => change({ scopes: { [name]: event.target.checked } })}
@@ -166,7 +166,7 @@ function Policy({ came }: { came: Came }): ReactNode {
         ))}
         <Checkbox
           label="Share with the organization"
-          hint="Publishes for everyone what admins and owners say here, not what others say."
+          hint="Publishes what admins and owners say here for everyone. Other members' messages are not published."
           checked={policy.share_with_organization === true}
           disabled={off("organization") || switches.data?.publish === false}
           onChange={(event) => change({ share_with_organization: event.target.checked })}
@@ -177,7 +177,7 @@ function Policy({ came }: { came: Came }): ReactNode {
           {inWords(settle.error)}
         </p>
       )}
-      <p className={css.about}>What holds here is kept with the conversation, for everyone in it.</p>
+      <p className={css.about}>These settings apply to everyone in the conversation.</p>
     </div>
   );
 }

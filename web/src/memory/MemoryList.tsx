@@ -74,7 +74,7 @@ export function MemoryList({ query, changeable, flat, about, empty }: ListProps)
 function Gone({ gone }: { gone: Memory[] }): ReactNode {
   return (
     <details className={css.gone}>
-      <summary>{counted(gone.length, "memory is", "memories are")} true no more</summary>
+      <summary>{counted(gone.length, "memory is", "memories are")} outdated</summary>
       <ul>
         {gone.map((each) => (
           <li key={each.id} dir="auto">
@@ -113,7 +113,7 @@ function Row({ held: { memory, earlier }, changeable, about, named }: RowProps):
           </span>
           {memory.uses > 0 && (
             <span>
-              brought back {memory.uses === 1 ? "once" : `${memory.uses} times`}
+              recalled {memory.uses === 1 ? "once" : `${memory.uses} times`}
               {memory.used_at && (
                 <>
                   , last <Time value={memory.used_at} form="ago" />
@@ -124,7 +124,7 @@ function Row({ held: { memory, earlier }, changeable, about, named }: RowProps):
         </p>
         {earlier.length > 0 && (
           <details className={css.earlier}>
-            <summary>What it said before</summary>
+            <summary>Previous versions</summary>
             <ul>
               {earlier.map((each) => (
                 <li key={each.id} dir="auto">
@@ -137,7 +137,7 @@ function Row({ held: { memory, earlier }, changeable, about, named }: RowProps):
       </div>
       {changeable && memory.category !== "snapshot" && (
         <Menu
-          label={`Change “${memory.text.slice(0, 60)}”`}
+          label={`Actions for “${memory.text.slice(0, 60)}”`}
           icon={<MoreHorizontal size={18} />}
           items={[
             { label: "Correct", icon: <Pencil size={16} />, onSelect: () => setDialog("correct") },
@@ -156,7 +156,7 @@ const MOST_SOURCES = 3;
 /** Where it was said: links to the messages, for those who are there. */
 function Source({ memory }: { memory: Memory }): ReactNode {
   const space = useSpaces()?.find((each) => each.info.id === memory.space_id);
-  if (space === undefined) return <span>learned where you are not</span>;
+  if (space === undefined) return <span>learned in a space you are not in</span>;
   const [first, ...others] = memory.sources.slice(0, MOST_SOURCES);
   if (first === undefined) return <span>learned in {space.info.name}</span>;
   return (
@@ -188,18 +188,18 @@ function Correct({ memory, onClose }: { memory: Memory; onClose: () => void }): 
       {
         onSuccess: (now) => {
           if (now.id === memory.id) return setRefused(true);
-          say("It is remembered so from now on.");
+          say("Memory saved.");
           onClose();
         },
       },
     );
   };
-  const wrong = correct.error ? inWords(correct.error) : refused ? "These words were forgotten once, and are kept out. Say it otherwise." : undefined;
+  const wrong = correct.error ? inWords(correct.error) : refused ? "This text was forgotten earlier and cannot be stored again. Use different words." : undefined;
   return (
-    <Dialog title="Correct a memory" onClose={onClose}>
+    <Dialog title="Correct memory" onClose={onClose}>
       <form className={css.form} onSubmit={submit}>
         <TextArea
-          label="What is true"
+          label="Correct text"
           rows={4}
           required
           autoFocus
@@ -210,7 +210,7 @@ function Correct({ memory, onClose }: { memory: Memory; onClose: () => void }): 
             setText(event.target.value);
             setRefused(false);
           }}
-          hint="What it said before stays beside it, and is not brought back any more. To have that gone as well, forget it."
+          hint="The previous version is kept but no longer recalled. To remove it too, forget the memory."
         />
         <DialogFoot>
           <Button variant="quiet" onClick={onClose}>
@@ -231,20 +231,20 @@ function Forget({ memory, onClose }: { memory: Memory; onClose: () => void }): R
   const go = (): void =>
     forget.mutate(memory.id, {
       onSuccess: () => {
-        say("It is forgotten.");
+        say("Memory forgotten.");
         onClose();
       },
     });
   return (
-    <Dialog title="Forget this?" onClose={onClose}>
+    <Dialog title="Forget this memory?" onClose={onClose}>
       <blockquote className={css.quote} dir="auto">
         {memory.text}
       </blockquote>
       <ul className={css.meaning}>
-        <li>It is gone, and what it said before; also where someone else has it in the same words.</li>
-        <li>It leaves the summaries, the search, and what agents were reminded of.</li>
-        <li>It is kept out if it comes again in these words.</li>
-        <li>The messages that it rests on stay.</li>
+        <li>Removes the memory and its previous versions, and copies of others with the same text.</li>
+        <li>Removes it from summaries, search and what agents recalled.</li>
+        <li>The same text is not stored again.</li>
+        <li>The messages it came from stay.</li>
       </ul>
       {forget.error && (
         <p role="alert" className={css.fault}>
@@ -253,7 +253,7 @@ function Forget({ memory, onClose }: { memory: Memory; onClose: () => void }): R
       )}
       <DialogFoot>
         <Button variant="quiet" onClick={onClose}>
-          Keep it
+          Cancel
         </Button>
         <Button variant="danger" busy={forget.isPending} onClick={go}>
           Forget

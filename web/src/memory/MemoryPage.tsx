@@ -12,9 +12,9 @@ import { MemoryList } from "./MemoryList";
 import css from "./memory.module.css";
 
 const ROOMS = {
-  you: { label: "Of you", scope: "user", about: "What is remembered of you. Agents are reminded of it wherever you talk with them alone; nobody else sees it." },
-  agents: { label: "With an agent", scope: "persona", about: "What one agent remembers of you. It stays between the two of you, and whoever looks after agents." },
-  everyone: { label: "For everyone", scope: "organization", about: "What was published for the organization. All its people see it; admins correct and forget it." },
+  you: { label: "About you", scope: "user", about: "Memories about you. Agents recall them when you talk to them alone. Nobody else sees them." },
+  agents: { label: "With an agent", scope: "persona", about: "What one agent remembers about you. Only you, this agent and admins can see it." },
+  everyone: { label: "For everyone", scope: "organization", about: "Published for the organization. Everyone can see it; admins can correct and forget it." },
 } as const;
 type Room = keyof typeof ROOMS;
 const TABS = Object.entries(ROOMS).map(([name, { label }]) => ({ href: `/memory/${name}`, label }));
@@ -38,7 +38,7 @@ export default function MemoryPage(): ReactNode {
 function Switched({ scope }: { scope: "user" | "persona" | "organization" }): ReactNode {
   const switches = useSwitches();
   if (switches.data === undefined || (switches.data.enabled && switches.data[scope])) return null;
-  return <p className={css.notice}>An admin has switched this off: nothing new is remembered, and agents are reminded of nothing. What is here can still be corrected and forgotten.</p>;
+  return <p className={css.notice}>Switched off by an admin: nothing new is stored and agents recall nothing. You can still correct and forget what is here.</p>;
 }
 
 function WithAgents(): ReactNode {
@@ -48,7 +48,7 @@ function WithAgents(): ReactNode {
     <Loaded query={agents}>
       {(all) => {
         const chosen = all.find((each) => each.id === params.get("agent")) ?? all[0];
-        if (chosen === undefined) return <Empty title="There is no agent yet.">What one remembers of you will be here.</Empty>;
+        if (chosen === undefined) return <Empty title="No agents yet.">What an agent remembers about you appears here.</Empty>;
         return (
           <>
             <div className={css.choose}>
@@ -91,8 +91,8 @@ function Found({ wanted }: { wanted: Extract<Wanted, { q: string }> }): ReactNod
         <input
           className={inputClass}
           type="search"
-          aria-label="What is looked for"
-          placeholder="Find a memory"
+          aria-label="Search"
+          placeholder="Search memories"
           value={typed}
           onChange={(event) => {
             setTyped(event.target.value);
@@ -111,17 +111,17 @@ function Found({ wanted }: { wanted: Extract<Wanted, { q: string }> }): ReactNod
 function Nothing({ of, searched }: { of: Wanted["of"]; searched: boolean }): ReactNode {
   if (searched) {
     return (
-      <Empty title="Nothing fits these words.">
-        <p>Try others, or fewer.</p>
+      <Empty title="No results.">
+        <p>Try other or fewer words.</p>
       </Empty>
     );
   }
   return (
-    <Empty title={of === "everyone" ? "Nothing was published yet." : "Nothing is remembered yet."} icon={<Brain size={28} aria-hidden />}>
+    <Empty title={of === "everyone" ? "Nothing published yet." : "No memories yet."} icon={<Brain size={28} aria-hidden />}>
       <p>
         {of === "everyone"
-          ? "What an admin shares with the organization from a conversation will be here."
-          : "When a conversation with agents has grown for a while it is summed up, and what outlives it will be here."}
+          ? "What admins share from a conversation with the organization appears here."
+          : "When a conversation with agents grows it is summarized, and what is worth keeping appears here."}
       </p>
     </Empty>
   );

@@ -13,8 +13,8 @@ export default function SourcePage({ id }: { id: string }): ReactNode {
   return (
     <Page title="Message">
       {gone ? (
-        <Empty title="There is no such message.">
-          <p>It was forgotten, or was said where you are not.</p>
+        <Empty title="Message not found.">
+          <p>It was forgotten, or it is in a space you are not in.</p>
         </Empty>
       ) : (
         <Loaded query={message}>{() => null}</Loaded>

@@ -6,7 +6,7 @@ function memory(id: string, superseded_by: string | null = null, category = "fac
   return { id, superseded_by, category, text: id } as Memory;
 }
 
-test("what is true no more stands with what is true instead, over any number of steps", () => {
+test("what is outdated stands with what is true instead, over any number of steps", () => {
   const { held: found, gone } = held([memory("c"), memory("b", "c"), memory("a", "b"), memory("x", "elsewhere"), memory("y", "z"), memory("z", "y")]);
   assert.deepEqual(
     found.map((each) => [each.memory.id, each.earlier.map((old) => old.id)]),

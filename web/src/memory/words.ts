@@ -13,7 +13,7 @@ const CATEGORY_NAMES: Record<string, string> = {
   decisions: "Decisions",
   open_loops: "Open loops",
   todos: "To-dos",
-  snapshot: "The whole of it",
+  snapshot: "Everything",
 };
 
 export function categoryName(category: string): string {

@@ -23,9 +23,9 @@ export function CyclePage({ number, at }: { number: number; at: string }): React
   const cycle = useCycle(agent.id, number);
   if (!Number.isInteger(number) || (cycle.error instanceof ApiError && cycle.error.status === 404)) {
     return (
-      <Empty title={`There is no cycle ${number}.`}>
+      <Empty title={`Cycle ${number} not found.`}>
         <p>
-          <Link href={`${at}/life`}>Back to its life</Link>
+          <Link href={`${at}/life`}>Back to History</Link>
         </p>
       </Empty>
     );
@@ -46,7 +46,7 @@ function Told({ cycle, at }: { cycle: Schemas["CycleDetail"]; at: string }): Rea
     <article className={css.cycle}>
       <nav className={css.steppers} aria-label="Other cycles">
         <Link href={`${at}/life`}>
-          <ArrowLeft size={15} aria-hidden /> Life
+          <ArrowLeft size={15} aria-hidden /> History
         </Link>
         <span className={css.spring} />
         {number > 1 && <Link href={`${at}/life/${number - 1}`}>Before</Link>}
@@ -68,7 +68,7 @@ function Told({ cycle, at }: { cycle: Schemas["CycleDetail"]; at: string }): Rea
         <div className={css.buttons}>
           {cycle.private === 0 && (
             <Button small icon={<Repeat size={15} />} aria-expanded={rethinking} onClick={() => setRethinking(!rethinking)}>
-              Ask another model
+              Try another model
             </Button>
           )}
           <Button small icon={<GitFork size={15} />} onClick={() => setForking(true)}>
@@ -93,7 +93,7 @@ function Told({ cycle, at }: { cycle: Schemas["CycleDetail"]; at: string }): Rea
         )}
       </ol>
       <p className={css.aside}>
-        <strong>Why it stopped.</strong> {stopped(cycle.reason)}
+        <strong>Why it stopped</strong> {stopped(cycle.reason)}
       </p>
       {forking && <ForkDialog at={number} onClose={() => setForking(false)} />}
     </article>
@@ -109,7 +109,7 @@ function Facts({ cycle }: { cycle: Schemas["CycleDetail"] }): ReactNode {
     ["Read", `${whole(cycle.input_tokens)} tokens`],
     ["From the cache", cached ? percent(cached) : "nothing"],
     ["Wrote", `${whole(cycle.output_tokens)} tokens`],
-    ["Cost", cycle.dollars ? dollars(cycle.dollars) : "nothing, or unknown"],
+    ["Cost", cycle.dollars ? dollars(cycle.dollars) : "none or unknown"],
   ];
   return (
     <dl className={css.facts}>
@@ -127,7 +127,7 @@ function Exact({ agent, number, step }: { agent: string; number: number; step: n
   const [wanted, setWanted] = useState(false);
   const request = useStep(agent, number, step, wanted);
   return (
-    <Fold title="The exact request" onOpen={() => setWanted(true)}>
+    <Fold title="Exact request" onOpen={() => setWanted(true)}>
       <Loaded query={request} lines={5}>
         {(found) => <ExactRequest request={found} />}
       </Loaded>

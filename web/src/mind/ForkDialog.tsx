@@ -24,7 +24,7 @@ export function ForkDialog({ at, onClose }: { at: number; onClose: () => void })
     mutationFn: () => post("/api/agents/{agent_id}/fork", { path: { agent_id: agent.id }, body: { handle: chosen, name: name.trim(), at }, key: `${key} ${chosen}` }),
     onSuccess: async (made) => {
       await changed();
-      say(`${made.name} has the past of ${agent.name} up to cycle ${whole(at)}.`);
+      say(`${made.name} created with the history of ${agent.name} up to cycle ${whole(at)}.`);
       go(`/agents/${made.id}/life`);
     },
   });
@@ -36,7 +36,7 @@ export function ForkDialog({ at, onClose }: { at: number; onClose: () => void })
   return (
     <Dialog title={`Fork at cycle ${whole(at)}`} onClose={onClose}>
       <form onSubmit={submit}>
-        <p>A new agent, defined as {agent.name} is, that has lived the same up to this cycle. It is asleep and in no space; {agent.name} is not touched.</p>
+        <p>Creates a new agent with the definition of {agent.name} and its history up to this cycle. It is not in any space yet; {agent.name} stays unchanged.</p>
         <TextField label="Name" value={name} required autoFocus error={wrong.name} onChange={(event) => setName(event.target.value)} />
         <TextField label="Handle" value={chosen} required error={wrong.handle} onChange={(event) => setHandle(event.target.value)} />
         {wrong.rest && <p role="alert">{wrong.rest}</p>}

@@ -23,10 +23,10 @@ interface Lane {
 }
 
 const LANES: Lane[] = [
-  { title: "Given up", about: "Tried five times in vain. They wait for you to have them tried again.", state: "dead" },
-  { title: "In hand", about: "Taken by the cycle under way.", state: "taken" },
-  { title: "Urgent", about: "Read at its next step, in the middle of a thought.", state: "pending", keep: (event) => event.lane === "urgent" },
-  { title: "Waiting", about: "Read with its next cycle, in this order.", state: "pending", keep: (event) => event.lane === "normal" },
+  { title: "Failed", about: "Failed five times. Retry them when the cause is fixed.", state: "dead" },
+  { title: "In progress", about: "Being processed by the current cycle.", state: "taken" },
+  { title: "Urgent", about: "Read at the next step of the current cycle.", state: "pending", keep: (event) => event.lane === "urgent" },
+  { title: "Waiting", about: "Read in the next cycle, in this order.", state: "pending", keep: (event) => event.lane === "normal" },
 ];
 
 /** What waits for the agent, in the order in which it is taken; and what was given up. */
@@ -41,8 +41,8 @@ export function InboxTab(): ReactNode {
   const lanes = LANES.map((lane) => ({ ...lane, events: eventsOf(lane) })).filter((lane) => lane.events.length > 0);
   if (lanes.length === 0) {
     return (
-      <Empty title="Nothing waits.">
-        <p>What is said to {agent.name} stands here until it has been thought about.</p>
+      <Empty title="Inbox is empty.">
+        <p>Messages to {agent.name} appear here until they are processed.</p>
       </Empty>
     );
   }
@@ -91,12 +91,12 @@ function EventCard({ event }: { event: InboxEvent }): ReactNode {
             </span>
           )}
         </span>
-        {!event.wakes && <Badge title="It is read along at the next waking.">does not wake</Badge>}
+        {!event.wakes && <Badge title="Read the next time the agent wakes.">does not wake</Badge>}
       </div>
       <Words text={event.text} plain />
       {event.state === "dead" && (
         <div className={css.buttons}>
-          <Button small icon={<RotateCw size={15} />} busy={requeue.isPending} onClick={() => requeue.mutate(undefined, { onError: failed, onSuccess: () => say("It waits again, and wakes the agent.") })}>
+          <Button small icon={<RotateCw size={15} />} busy={requeue.isPending} onClick={() => requeue.mutate(undefined, { onError: failed, onSuccess: () => say("Queued again. The agent will wake.") })}>
             Try again
           </Button>
         </div>

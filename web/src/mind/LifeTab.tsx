@@ -17,8 +17,8 @@ export function LifeTab({ at }: { at: string }): ReactNode {
     <Loaded query={life} lines={14}>
       {() =>
         days.length === 0 ? (
-          <Empty title="It has not thought yet.">
-            <p>Say something to it in a space that it is in, and its life begins.</p>
+          <Empty title="No cycles yet.">
+            <p>Send it a message in a space it is in to start its first cycle.</p>
           </Empty>
         ) : (
           <div className={css.life}>
@@ -35,7 +35,7 @@ export function LifeTab({ at }: { at: string }): ReactNode {
               </section>
             ))}
             {life.data?.pages.some((page) => !page.complete) && (
-              <p className={css.aside}>Many cycles came to nothing in this time; some of those that were skipped may be missing here.</p>
+              <p className={css.aside}>Many cycles were skipped in this period; some of them may be missing here.</p>
             )}
             <More more={life.hasNextPage} busy={life.isFetchingNextPage} failed={life.isFetchNextPageError} onMore={() => void life.fetchNextPage()} />
           </div>
@@ -59,7 +59,7 @@ export function More({ more, busy, failed, onMore }: { more: boolean; busy: bool
   if (!more) return null;
   return (
     <div ref={end}>
-      {busy ? <Skeleton lines={3} /> : failed && <Button onClick={onMore}>Try to read on</Button>}
+      {busy ? <Skeleton lines={3} /> : failed && <Button onClick={onMore}>Load more</Button>}
     </div>
   );
 }

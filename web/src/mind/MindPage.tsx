@@ -27,7 +27,7 @@ const StanceTab = lazy(() => import("../reflection/StanceTab"));
 
 const TABS = [
   ["now", "Now"],
-  ["life", "Life"],
+  ["life", "History"],
   ["window", "Window"],
   ["inbox", "Inbox"],
   ["plans", "Plans"],
@@ -47,8 +47,8 @@ export default function MindPage({ id }: { id: string }): ReactNode {
     return (
       <Page title="Agent">
         {gone ? (
-          <Empty title="There is no such agent.">
-            <p>It may have been deleted, or the address is wrong.</p>
+          <Empty title="Agent not found.">
+            <p>It may have been deleted, or the link is wrong.</p>
           </Empty>
         ) : (
           <Loaded query={agent} lines={10}>
@@ -147,7 +147,7 @@ function Outside({ agent }: { agent: AgentDetail }): ReactNode {
   return (
     <Page title={agent.name} before={<Avatar name={agent.name} id={agent.id} kind="agent" status={status} />}>
       <section className={css.outside}>
-        <p className={css.lead}>{agent.about || "Its owner has not said what it is for."}</p>
+        <p className={css.lead}>{agent.about || "No description."}</p>
         <dl className={css.facts}>
           <div>
             <dt>Now</dt>
@@ -162,17 +162,17 @@ function Outside({ agent }: { agent: AgentDetail }): ReactNode {
             <dd>{agent.model}</dd>
           </div>
           <div>
-            <dt>Has lived</dt>
+            <dt>Lifetime</dt>
             <dd>{whole(agent.cycles)} cycles</dd>
           </div>
           <div>
-            <dt>Here since</dt>
+            <dt>Created</dt>
             <dd>
               <Time value={agent.created_at} />
             </dd>
           </div>
         </dl>
-        <p className={css.aside}>Its mind holds what others told it in private, so only admins look into it. Mention @{agent.handle} in a space to talk to it.</p>
+        <p className={css.aside}>Only admins can see its mind, because it contains private conversations. Mention @{agent.handle} in a space to talk to it.</p>
       </section>
     </Page>
   );

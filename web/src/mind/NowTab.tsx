@@ -30,15 +30,15 @@ export function NowTab({ at }: { at: string }): ReactNode {
       ))}
       {watched.open ? <Thinking open={watched.open} /> : <Loaded query={mind}>{(found) => <Resting mind={found} at={at} />}</Loaded>}
       {mind.data && <Used mind={mind.data} />}
-      <section className={css.section} aria-label="Last cycles">
+      <section className={css.section} aria-label="Recent cycles">
         <div className={css.sectionHead}>
-          <h2>Last cycles</h2>
-          <Link href={`${at}/life`}>All of its life</Link>
+          <h2>Recent cycles</h2>
+          <Link href={`${at}/life`}>Full history</Link>
         </div>
         <Loaded query={mind} lines={8}>
           {(found) =>
             found.last_cycles.length === 0 ? (
-              <p className={css.nothing}>It has not thought yet.</p>
+              <p className={css.nothing}>No cycles yet.</p>
             ) : (
               <div className={css.timeline}>
                 {found.last_cycles.map((cycle) => (
@@ -59,7 +59,7 @@ function Thinking({ open }: { open: OpenCycle }): ReactNode {
   const now = useSecond();
   const took = duration(open.startedAt, new Date(Math.max(now, Date.parse(open.startedAt))).toISOString());
   return (
-    <section className={css.present} aria-label="What it is doing">
+    <section className={css.present} aria-label="Current activity">
       <div className={css.sectionHead}>
         <h2>{open.state === "paused" ? "Waiting for an answer" : "Thinking"}</h2>
         <p className={css.meta}>
@@ -77,7 +77,7 @@ function Thinking({ open }: { open: OpenCycle }): ReactNode {
       </div>
       {open.error && (
         <p className={css.alert} role="alert">
-          It failed and will go on from its last step: {open.error}
+          It failed and will continue from its last step: {open.error}
         </p>
       )}
       {entries.data ? <Steps entries={entries.data} open={open} /> : <Skeleton lines={4} />}
@@ -118,7 +118,7 @@ function Moment(): ReactNode {
     <div className={css.moment}>
       <p className={css.momentHead}>
         <span className={css.pulse} aria-hidden />
-        {writing ? `Writing${space ? ` in ${space}` : ""}` : doing ? `Using ${doing}` : "Thinking about it"}
+        {writing ? `Writing${space ? ` in ${space}` : ""}` : doing ? `Using ${doing}` : "Thinking…"}
       </p>
       {writing && <p className={css.plainWords}>{writing.text}</p>}
     </div>
@@ -133,17 +133,17 @@ function Resting({ mind, at }: { mind: Schemas["MindOut"]; at: string }): ReactN
   const last = mind.last_cycles[0]?.ended_at;
   const icon = status === "suspended" ? <PowerOff size={20} /> : status === "paused" ? <Pause size={20} /> : <Moon size={20} />;
   return (
-    <section className={css.present} aria-label="What it is doing">
+    <section className={css.present} aria-label="Current activity">
       <div className={css.restingHead}>
         <span className={css.restingIcon} aria-hidden>
           {icon}
         </span>
-        <h2>{status === "suspended" ? `${agent.name} is suspended.` : status === "alive" ? `${agent.name} is awake.` : `${agent.name} is asleep.`}</h2>
+        <h2>{status === "suspended" ? `${agent.name} is suspended.` : status === "alive" ? `${agent.name} is working.` : `${agent.name} is asleep.`}</h2>
       </div>
       <ul className={css.restingFacts}>
         {mind.resting && (
           <li>
-            Its budget is used up
+            Budget used up
             {mind.resting.until ? (
               <>
                 {" "}
@@ -155,8 +155,8 @@ function Resting({ mind, at }: { mind: Schemas["MindOut"]; at: string }): ReactN
             .
           </li>
         )}
-        {watched.ended && !watched.ended.number && <li>{watched.ended.outcome === "skipped" ? `It looked, and had nothing to do: ${watched.ended.text || "no reason given"}` : `It tried in vain: ${watched.ended.text}`}</li>}
-        <li>{last ? <>It last thought <Time value={last} form="ago" />.</> : "It has not thought yet."}</li>
+        {watched.ended && !watched.ended.number && <li>{watched.ended.outcome === "skipped" ? `Skipped: ${watched.ended.text || "no reason given"}` : `Failed: ${watched.ended.text}`}</li>}
+        <li>{last ? <>Last active <Time value={last} form="ago" />.</> : "No cycles yet."}</li>
         {waiting > 0 && (
           <li>
             <Link href={`${at}/inbox`}>
@@ -170,7 +170,7 @@ function Resting({ mind, at }: { mind: Schemas["MindOut"]; at: string }): ReactN
             <Link href={`${at}/inbox`}>
               {mind.dead.length} {mind.dead.length === 1 ? "event was" : "events were"}
             </Link>{" "}
-            given up.
+            failed.
           </li>
         )}
         {next && (
@@ -186,10 +186,10 @@ function Resting({ mind, at }: { mind: Schemas["MindOut"]; at: string }): ReactN
 function Used({ mind }: { mind: Schemas["MindOut"] }): ReactNode {
   const limit = mind.budget?.dollars_per_day;
   return (
-    <section className={css.used} aria-label="What it has used">
+    <section className={css.used} aria-label="Usage">
       <Figures title="Today" used={mind.today} />
       <Figures title="Seven days" used={mind.seven_days} />
-      {limit ? <Gauge label="Budget of today" value={mind.today.dollars} max={limit} text={`${dollars(mind.today.dollars)} of ${dollars(limit)}`} /> : null}
+      {limit ? <Gauge label="Today's budget" value={mind.today.dollars} max={limit} text={`${dollars(mind.today.dollars)} of ${dollars(limit)}`} /> : null}
     </section>
   );
 }

@@ -52,7 +52,7 @@ function OpenDialog({ spaces, onClose }: { spaces: string[]; onClose: () => void
         <p>For one hour you can read the messages there, and what agents know from it. A notice in the space tells its members who you are and why; it stays, and so does the entry in the audit log.</p>
         <TextArea
           label="Reason"
-          hint="The members will read it."
+          hint="The members will see it."
           required
           maxLength={500}
           rows={3}

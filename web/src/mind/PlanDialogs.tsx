@@ -55,7 +55,7 @@ export function GoalDialog({ goal, onClose }: { goal: Schemas["GoalOut"] | null;
       : put("/api/agents/{agent_id}/goals/{number}", { path: { agent_id: agent.id, number: goal.number }, body }),
   );
   return (
-    <Form title={goal ? "Change the goal" : "A new goal"} change={change} onClose={onClose}>
+    <Form title={goal ? "Edit goal" : "New goal"} change={change} onClose={onClose}>
       <TextArea label="Goal" rows={3} required autoFocus value={text} onChange={(event) => setText(event.target.value)} />
       <Select label="Status" value={status} onChange={(event) => setStatus(event.target.value as typeof status)}>
         <option value="active">Active</option>
@@ -78,8 +78,8 @@ export function NoteDialog({ note, onClose }: { note: Schemas["NoteOut"] | null;
   const [text, setText] = useState(note?.text ?? "");
   const change = useChange(agent.id, () => put("/api/agents/{agent_id}/notes/{key}", { path: { agent_id: agent.id, key: key.trim() }, body: { text } }));
   return (
-    <Form title={note ? "Change the note" : "A new note"} change={change} onClose={onClose}>
-      <TextField label="Key" required autoFocus={note === null} readOnly={note !== null} value={key} onChange={(event) => setKey(event.target.value)} hint={note ? undefined : "A word or two. A note of the same key is replaced."} />
+    <Form title={note ? "Edit note" : "New note"} change={change} onClose={onClose}>
+      <TextField label="Key" required autoFocus={note === null} readOnly={note !== null} value={key} onChange={(event) => setKey(event.target.value)} hint={note ? undefined : "One or two words. Replaces a note with the same key."} />
       <TextArea label="Note" rows={4} required autoFocus={note !== null} value={text} onChange={(event) => setText(event.target.value)} />
     </Form>
   );
@@ -100,22 +100,22 @@ export function PlanDialog({ plan, onClose }: { plan: Schemas["PlanOut"] | null;
   const when = way === "cron" ? { cron, zone: zone.trim() || null } : way === "at" ? { at: at && new Date(at).toISOString() } : { after };
   const change = useChange(agent.id, () => put("/api/agents/{agent_id}/plans/{name}", { path: { agent_id: agent.id, name: name.trim() }, body: { instruction, ...when } }));
   return (
-    <Form title={plan ? `Change ${plan.name}` : "A new plan"} change={change} onClose={onClose}>
-      <TextField label="Name" required autoFocus={plan === null} readOnly={plan !== null} value={name} onChange={(event) => setName(event.target.value)} hint={plan ? undefined : "A plan of the same name is replaced."} />
-      <TextArea label="What it is told then" rows={3} required value={instruction} onChange={(event) => setInstruction(event.target.value)} />
+    <Form title={plan ? `Edit ${plan.name}` : "New plan"} change={change} onClose={onClose}>
+      <TextField label="Name" required autoFocus={plan === null} readOnly={plan !== null} value={name} onChange={(event) => setName(event.target.value)} hint={plan ? undefined : "Replaces a plan with the same name."} />
+      <TextArea label="Message to the agent" rows={3} required value={instruction} onChange={(event) => setInstruction(event.target.value)} />
       <Select label="When" value={way} onChange={(event) => setWay(event.target.value as Way)}>
-        <option value="cron">Again and again</option>
-        <option value="at">Once, at a time</option>
-        <option value="after">Once, after a while</option>
+        <option value="cron">Repeating</option>
+        <option value="at">Once, at a set time</option>
+        <option value="after">Once, after a delay</option>
       </Select>
       {way === "cron" && (
         <>
           <TextField label="Cron" required value={cron} onChange={(event) => setCron(event.target.value)} hint="Minute, hour, day of month, month, day of week." />
-          <TextField label="Time zone" value={zone} onChange={(event) => setZone(event.target.value)} hint="Empty: that of the agent." />
+          <TextField label="Time zone" value={zone} onChange={(event) => setZone(event.target.value)} hint="Empty: the agent's time zone." />
         </>
       )}
-      {way === "at" && <TextField label={`At, in ${HERE}`} type="datetime-local" required value={at} onChange={(event) => setAt(event.target.value)} />}
-      {way === "after" && <TextField label="After" required value={after} onChange={(event) => setAfter(event.target.value)} hint="20 minutes, 2 hours, 3 days." />}
+      {way === "at" && <TextField label={`Time (${HERE})`} type="datetime-local" required value={at} onChange={(event) => setAt(event.target.value)} />}
+      {way === "after" && <TextField label="After" required value={after} onChange={(event) => setAfter(event.target.value)} hint="For example 20 minutes, 2 hours, 3 days." />}
     </Form>
   );
 }

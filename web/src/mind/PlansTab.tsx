@@ -60,7 +60,7 @@ function Plans(): ReactNode {
     <Part title="Plans" add="Add a plan" onAdd={() => setEdited("new")}>
       <Loaded query={plans}>
         {(found) => (
-          <List empty="Nothing wakes it but what others say." count={found.plans.length}>
+          <List empty="No plans or timers. Only messages wake it." count={found.plans.length}>
             {found.plans.map((plan) => (
               <PlanRow key={plan.id} plan={plan} onEdit={() => setEdited(plan)} />
             ))}
@@ -86,7 +86,7 @@ function PlanRow({ plan, onEdit }: { plan: Plan; onEdit: () => void }): ReactNod
       onEdit={plan.kind === "plan" ? onEdit : undefined}
       // A heartbeat is part of the definition.
       onDrop={plan.kind === "heartbeat" ? undefined : () => drop.mutateAsync()}
-      dropped={`${name} was called off.`}
+      dropped={`${name} deleted.`}
     >
       <p className={css.itemTitle}>
         {name} {plan.state !== "waiting" && <Badge tone={plan.state === "failed" ? "bad" : "warn"}>{plan.state}</Badge>}
@@ -118,9 +118,9 @@ function Goals(): ReactNode {
     <Part title="Goals" add="Add a goal" onAdd={() => setEdited("new")}>
       <Loaded query={goals}>
         {(found) => (
-          <List empty="It has no goals." count={found.goals.length}>
+          <List empty="No goals yet." count={found.goals.length}>
             {found.goals.map((goal) => (
-              <Item key={goal.number} name={goal.text} onEdit={() => setEdited(goal)} onDrop={() => drop.mutateAsync(goal.number)} dropped="The goal is gone.">
+              <Item key={goal.number} name={goal.text} onEdit={() => setEdited(goal)} onDrop={() => drop.mutateAsync(goal.number)} dropped="Goal deleted.">
                 <p className={css.itemTitle} data-done={goal.status === "done" || undefined}>
                   {goal.text}
                 </p>
@@ -147,9 +147,9 @@ function Notes(): ReactNode {
     <Part title="Notes" add="Add a note" onAdd={() => setEdited("new")}>
       <Loaded query={notes}>
         {(found) => (
-          <List empty="It has written nothing down." count={found.notes.length}>
+          <List empty="No notes yet." count={found.notes.length}>
             {found.notes.map((note) => (
-              <Item key={note.key} name={note.key} onEdit={() => setEdited(note)} onDrop={() => drop.mutateAsync(note.key)} dropped="The note is gone.">
+              <Item key={note.key} name={note.key} onEdit={() => setEdited(note)} onDrop={() => drop.mutateAsync(note.key)} dropped="Note deleted.">
                 <p className={css.itemTitle}>{note.key}</p>
                 <p className={css.itemText}>{note.text}</p>
               </Item>
@@ -201,7 +201,7 @@ function Item({ name, icon, onEdit, onDrop, dropped, children }: ItemProps): Rea
     <li className={css.item}>
       {icon && <span className={css.itemIcon}>{icon}</span>}
       <div className={css.itemBody}>{children}</div>
-      {items.length > 0 && <Menu label={`Change ${name}`} icon={<MoreHorizontal size={18} />} items={items} />}
+      {items.length > 0 && <Menu label={`Actions for ${name}`} icon={<MoreHorizontal size={18} />} items={items} />}
     </li>
   );
 }

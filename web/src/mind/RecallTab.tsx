@@ -43,8 +43,8 @@ export function RecallTab({ at }: { at: string }): ReactNode {
           <input
             className={inputClass}
             type="search"
-            aria-label="What is looked for"
-            placeholder={`What does ${agent.name} remember of …`}
+            aria-label="Search"
+            placeholder={`Search the history of ${agent.name}…`}
             value={typed.q}
             onChange={(event) => field("q").onChange(event.target.value)}
           />
@@ -67,8 +67,8 @@ function Filters({ field }: { field: (name: keyof Wanted) => { value: string; on
   const theirs = spaces.filter((each) => each.info.members.some((member) => member.id === agent.id)).map((each) => each.info.name);
   return (
     <div className={css.filters}>
-      <Filter label="Who said it" placeholder="anyone" options={people} {...field("who")} />
-      <Filter label="Space" placeholder="any that is not private" options={theirs} {...field("space")} />
+      <Filter label="Author" placeholder="anyone" options={people} {...field("who")} />
+      <Filter label="Space" placeholder="all but private spaces" options={theirs} {...field("space")} />
       <Filter label="When" placeholder="any time" options={["today", "yesterday", "last week", "last month"]} {...field("when")} />
     </div>
   );
@@ -96,8 +96,8 @@ function Results({ wanted, recall, at }: { wanted: Wanted; recall: { data?: Sche
   const { agent } = useMind();
   if (wanted.q === "") {
     return (
-      <Empty title="Its whole past can be searched.">
-        <p>Everything {agent.name} heard, said and did, back to its first cycle. What was said in a private space is found by naming that space.</p>
+      <Empty title="Search the full history.">
+        <p>Everything {agent.name} read, wrote and did since its first cycle. To search a private space, choose it as a filter.</p>
       </Empty>
     );
   }
@@ -106,15 +106,15 @@ function Results({ wanted, recall, at }: { wanted: Wanted; recall: { data?: Sche
   const { found } = recall.data;
   if (found.length === 0) {
     return (
-      <Empty title="It remembers nothing of that.">
+      <Empty title="No results.">
         <p>Try other words, or fewer filters.</p>
       </Empty>
     );
   }
   return (
-    <section aria-label="What was found">
+    <section aria-label="Results">
       <p className={css.aside} role="status">
-        {found.length === 1 ? "One thing was found." : `${found.length} things were found, the best first.`}
+        {found.length === 1 ? "1 result" : `${found.length} results, best first`}
       </p>
       <ul className={css.found}>
         {found.map((each, index) => (

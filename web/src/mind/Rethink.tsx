@@ -32,11 +32,11 @@ export function Rethink({ cycle }: { cycle: Schemas["CycleDetail"] }): ReactNode
   };
   return (
     <section className={css.rethink} aria-label="Another model">
-      <p className={css.aside}>The model is asked exactly what was asked then. No tool is run and nothing is written; the calls cost what they cost.</p>
+      <p className={css.aside}>Sends the same requests to another model. No tools run and nothing is saved; the calls cost money as usual.</p>
       <form className={css.inlineForm} onSubmit={submit}>
         <ModelField label="Model" value={model} onChange={setModel} models={models.data?.models ?? []} required />
         <Select label="Step" value={step} onChange={(event) => setStep(event.target.value)}>
-          <option value="">All of them</option>
+          <option value="">All steps</option>
           {cycle.each_step.map((each) => (
             <option key={each.step} value={each.step}>
               {each.step + 1}
@@ -67,12 +67,12 @@ function Compared({ answer, before }: { answer: Schemas["AnswerAgain"]; before: 
         </p>
       </div>
       {rows.length === 0 ? (
-        <p className={css.nothing}>Both answer the same.</p>
+        <p className={css.nothing}>Both answers are the same.</p>
       ) : (
         <table className={css.sides}>
           <thead>
             <tr>
-              <th scope="col">As it was: {before}</th>
+              <th scope="col">Original: {before}</th>
               <th scope="col">{answer.model}</th>
             </tr>
           </thead>

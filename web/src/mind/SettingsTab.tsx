@@ -52,7 +52,7 @@ function Definition(): ReactNode {
     if (Object.keys(told.errors).length) return refuse(told.errors, null);
     refuse({}, null);
     save.mutate(told.changes, {
-      onSuccess: () => say("Saved. A new era begins with its next cycle."),
+      onSuccess: () => say("Saved. Takes effect with its next cycle."),
       onError: (error) => {
         if (!(error instanceof ApiError)) return refuse({}, inWords(error));
         const { errors: found, rest: other } = placed(error);
@@ -71,7 +71,7 @@ function Definition(): ReactNode {
         </p>
       )}
       <div className={css.saveBar} data-dirty={dirty || undefined}>
-        <span className={css.aside}>{Object.keys(errors).length ? "Something cannot be as it is." : dirty ? "Not saved yet." : "Everything is saved."}</span>
+        <span className={css.aside}>{Object.keys(errors).length ? "Fix the marked fields." : dirty ? "Not saved yet." : "All changes saved."}</span>
         <Button variant="quiet" disabled={!dirty} onClick={() => setValues(before)}>
           Discard
         </Button>
@@ -157,8 +157,8 @@ function Weekdays({ label, value, onChange }: { label: string; value: string; on
 }
 
 const ATTENTION: [Schemas["MemberOut"]["attention"], string][] = [
-  ["all", "Everything that is said"],
-  ["mentions", "Only mentions of it"],
+  ["all", "All messages"],
+  ["mentions", "Mentions only"],
   ["none", "Nothing"],
 ];
 
@@ -170,9 +170,9 @@ function Attention(): ReactNode {
   return (
     <section className={css.fieldset} aria-label="Attention">
       <h2 className={css.legendTitle}>Attention</h2>
-      <p className={css.aside}>What of a space reaches its inbox, in the spaces that you share with it.</p>
+      <p className={css.aside}>Which messages reach its inbox, in the spaces you share with it.</p>
       {shared.length === 0 ? (
-        <p className={css.nothing}>You are in no space with it.</p>
+        <p className={css.nothing}>You share no space with it.</p>
       ) : (
         <div className={css.fieldGrid}>
           {shared.map(({ info, member }) => (
@@ -230,12 +230,12 @@ function Ending(): ReactNode {
   const failed = (error: unknown): void => say(inWords(error));
   const close = (): void => setAsked(null);
   return (
-    <section className={css.fieldset} aria-label="Rest and end">
-      <h2 className={css.legendTitle}>Rest and end</h2>
-      <p className={css.aside}>A suspended agent thinks no more until it is resumed; what is said meanwhile waits in its inbox.</p>
+    <section className={css.fieldset} aria-label="Suspend or delete">
+      <h2 className={css.legendTitle}>Suspend or delete</h2>
+      <p className={css.aside}>A suspended agent does nothing until it is resumed. New messages wait in its inbox.</p>
       <div className={css.buttons}>
         {suspended ? (
-          <Button busy={resume.isPending} onClick={() => resume.mutate(undefined, { onError: failed, onSuccess: () => say(`${agent.name} may think again.`) })}>
+          <Button busy={resume.isPending} onClick={() => resume.mutate(undefined, { onError: failed, onSuccess: () => say(`${agent.name} resumed.`) })}>
             Resume {agent.name}
           </Button>
         ) : (
@@ -247,7 +247,7 @@ function Ending(): ReactNode {
       </div>
       {asked === "suspend" && (
         <Dialog title={`Suspend ${agent.name}?`} onClose={close}>
-          <p>It stops where it is, and goes on from there when you resume it.</p>
+          <p>It stops at its current step and continues from there when you resume it.</p>
           <DialogFoot>
             <Button variant="quiet" onClick={close}>
               Cancel
@@ -260,7 +260,7 @@ function Ending(): ReactNode {
       )}
       {asked === "delete" && (
         <Dialog title={`Delete ${agent.name}?`} onClose={close}>
-          <p>It never wakes again. What it said stays where it was said; its handle @{agent.handle} stays its own.</p>
+          <p>It never runs again. Its messages stay; its handle @{agent.handle} stays reserved.</p>
           <DialogFoot>
             <Button variant="quiet" onClick={close}>
               Cancel

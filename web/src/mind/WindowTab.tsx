@@ -25,12 +25,12 @@ export function WindowTab({ at }: { at: string }): ReactNode {
   const mind = useMindOf(agent.id);
   return (
     <Loaded query={mind} lines={12}>
-      {(found) => <Drawn mind={found} at={at} />}
+      {(found) => <Chart mind={found} at={at} />}
     </Loaded>
   );
 }
 
-function Drawn({ mind, at }: { mind: Schemas["MindOut"]; at: string }): ReactNode {
+function Chart({ mind, at }: { mind: Schemas["MindOut"]; at: string }): ReactNode {
   const { window } = mind;
   const layers = layersOf(window);
   const [chosen, setChosen] = useState<Layer["id"]>("self");
@@ -70,7 +70,7 @@ function Drawn({ mind, at }: { mind: Schemas["MindOut"]; at: string }): ReactNod
             </li>
           ))}
         </ul>
-        <p className={css.aside}>Tokens are estimated. Past the budget, older cycles leave the window and stand in it as lines, then as groups; nothing is deleted.</p>
+        <p className={css.aside}>Tokens are estimated. When the window is full, older cycles are replaced by one line each, then by summaries of groups. Nothing is deleted.</p>
       </section>
       <section className={css.section} aria-label={shown.label}>
         <h2>{shown.label}</h2>
@@ -119,7 +119,7 @@ function Content({ layer, mind, at }: { layer: Layer; mind: Schemas["MindOut"]; 
   switch (layer.id) {
     case "self":
     case "recalled":
-      return layer.part.text ? <p className={css.keptWords}>{layer.part.text}</p> : <p className={css.nothing}>It is written with the next cycle.</p>;
+      return layer.part.text ? <p className={css.keptWords}>{layer.part.text}</p> : <p className={css.nothing}>Created with the next cycle.</p>;
     case "tools":
       return <OfferedTools mind={mind} />;
     case "groups":
@@ -138,7 +138,7 @@ function Content({ layer, mind, at }: { layer: Layer; mind: Schemas["MindOut"]; 
     case "open":
       return (
         <p>
-          <Link href={`${at}/now`}>See what it is doing</Link>
+          <Link href={`${at}/now`}>Show current activity</Link>
         </p>
       );
     case "free":
@@ -149,10 +149,10 @@ function Content({ layer, mind, at }: { layer: Layer; mind: Schemas["MindOut"]; 
 function OfferedTools({ mind }: { mind: Schemas["MindOut"] }): ReactNode {
   const last = mind.last_cycles[0];
   const request = useStep(mind.id, last?.number ?? 0, 0, last?.number != null);
-  if (last?.number == null) return <p className={css.nothing}>It has not thought yet.</p>;
+  if (last?.number == null) return <p className={css.nothing}>No cycles yet.</p>;
   return (
     <Loaded query={request} lines={4}>
-      {(found) => (found.tools ? <Tools tools={found.tools} /> : <p className={css.nothing}>They were not kept.</p>)}
+      {(found) => (found.tools ? <Tools tools={found.tools} /> : <p className={css.nothing}>Not stored.</p>)}
     </Loaded>
   );
 }
@@ -185,26 +185,26 @@ function layersOf(window: Schemas["WindowOut"]): Layer[] {
     const span = part.first_cycle && part.last_cycle ? ` (${whole(part.first_cycle)} to ${whole(part.last_cycle)})` : "";
     switch (part.part) {
       case "self":
-        return [layer("self", "Self", "Who it is, where, with whom, its goals, notes and plans. Frozen for an era, so that the provider's cache serves it.")];
+        return [layer("self", "Self", "Its instructions, spaces, members, goals, notes and plans. Fixed for an era so that the provider can cache it.")];
       case "tools":
-        return [layer("tools", "Tools", "What it can do, as the model reads it.")];
+        return [layer("tools", "Tools", "Tool definitions as the model reads them.")];
       case "layers": {
         const groups = part.sections.filter((each) => each.kind === "group");
         const lines = part.sections.filter((each) => each.kind === "lines");
         const linesTokens = lines.reduce((sum, each) => sum + each.tokens, 0);
         return [
-          ...(groups.length ? [layer("groups", "Groups of older cycles", "What tens, hundreds and thousands of cycles came to.", Math.max(part.tokens - linesTokens, 0), groups)] : []),
-          ...(lines.length ? [layer("lines", "One line for each cycle", "Cycles that have left the window, each in its own last words.", groups.length ? linesTokens : part.tokens, lines)] : []),
+          ...(groups.length ? [layer("groups", "Groups of older cycles", "Summaries of 10, 100 and 1,000 cycles.", Math.max(part.tokens - linesTokens, 0), groups)] : []),
+          ...(lines.length ? [layer("lines", "One line per cycle", "Cycles that left the window, each as its closing summary.", groups.length ? linesTokens : part.tokens, lines)] : []),
         ];
       }
       case "recalled":
-        return [layer("recalled", "Recalled", "From its past, because it mattered to what came in. The first to go.")];
+        return [layer("recalled", "Recalled", "Found in its history because it relates to the new messages. Dropped first when space is short.")];
       case "recent":
-        return [layer("recent", `Recent cycles, whole${span}`, "What came in, what it thought and did, and what came of it.")];
+        return [layer("recent", `Recent cycles in full${span}`, "Messages, thinking, actions and results in full.")];
       case "open":
-        return [layer("open", "The cycle under way", "What it has before its eyes of this very thought.")];
+        return [layer("open", "Current cycle", "What the model sees of the current cycle.")];
       case "free":
-        return [layer("free", "Free", "Room for what is to come.")];
+        return [layer("free", "Free", "Space for new messages.")];
     }
   });
 }

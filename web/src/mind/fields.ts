@@ -28,49 +28,49 @@ export const WEEKDAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 export const SECTIONS: Section[] = [
   {
     id: "who",
-    title: "Who it is",
-    about: "What it reads of itself. A change begins a new era with its next cycle.",
+    title: "Identity",
+    about: "What it reads about itself. A change starts a new era with its next cycle.",
     fields: [
       { path: "name", label: "Name", kind: "text" },
       { path: "instructions", label: "Instructions", kind: "long", hint: "Its role, in your words." },
-      { path: "model", label: "Model", kind: "model", normal: "default", hint: "provider:name, or default for whatever the house uses." },
+      { path: "model", label: "Model", kind: "model", normal: "default", hint: "provider:name, or “default” for the server's model." },
       {
         path: "profile",
-        label: "Size of its self",
+        label: "Prompt size",
         kind: "choice",
         normal: "auto",
-        hint: "A small one is short, with few tools beside its own: for small models.",
+        hint: "Small: a short prompt with few tools, for small models.",
         choices: [
-          ["auto", "By its model"],
+          ["auto", "Chosen by model"],
           ["normal", "Normal"],
           ["small", "Small"],
         ],
       },
-      { path: "pays", label: "Who pays", kind: "text", hint: "The @handle of the person whose key is used. Empty: the organization, else the server." },
-      { path: "zone", label: "Time zone", kind: "text", normal: "UTC", hint: "What it means by nine o'clock." },
+      { path: "pays", label: "Who pays", kind: "text", hint: "The @handle of the person whose key is used. Empty: the organization's key, or the server's." },
+      { path: "zone", label: "Time zone", kind: "text", normal: "UTC", hint: "Used for times such as “nine o'clock”." },
     ],
   },
   {
     id: "urgent",
-    title: "What is urgent",
-    about: "Urgent messages reach it in the middle of a thought.",
+    title: "Urgent messages",
+    about: "Urgent messages reach it in the middle of a cycle.",
     fields: [
-      { path: "urgent.people", label: "Whose every message is urgent", kind: "words", hint: "Handles, with commas between them." },
-      { path: "urgent.words", label: "Words that make a message urgent", kind: "words", normal: "stop, cancel", hint: "When someone it works for says them." },
-      { path: "urgent.works_for", label: "Whom it works for", kind: "words", hint: "Handles. Empty: every person." },
+      { path: "urgent.people", label: "People whose messages are always urgent", kind: "words", hint: "Handles, separated by commas." },
+      { path: "urgent.words", label: "Words that make a message urgent", kind: "words", normal: "stop, cancel", hint: "When used by someone it works for." },
+      { path: "urgent.works_for", label: "People it works for", kind: "words", hint: "Handles. Empty: every person." },
     ],
   },
   {
     id: "cycle",
     title: "Think cycles",
-    about: "How far one thought may go, and what it hears on the way.",
+    about: "Limits of one cycle, and what it learns while working.",
     fields: [
       {
         path: "cycle.awareness",
         label: "Awareness",
         kind: "choice",
         normal: "combined",
-        hint: "What it is told of events that come while it thinks.",
+        hint: "What it learns about events that arrive while it works.",
         choices: [
           ["combined", "Urgent ones, and a preview"],
           ["urgent", "Urgent ones"],
@@ -80,7 +80,7 @@ export const SECTIONS: Section[] = [
       },
       {
         path: "cycle.silent_reply",
-        label: "If it leaves someone waiting",
+        label: "If someone is left without an answer",
         kind: "choice",
         normal: "nudge",
         choices: [
@@ -89,22 +89,22 @@ export const SECTIONS: Section[] = [
           ["ignore", "Do nothing"],
         ],
       },
-      { path: "cycle.max_steps", label: "Most steps", kind: "integer", normal: "20", least: 1, hint: "Model calls in one cycle." },
-      { path: "cycle.token_budget", label: "Most tokens added", kind: "integer", normal: "50000", least: 500, hint: "Written, and read anew; never the past." },
-      { path: "cycle.max_dollars", label: "Most dollars", kind: "number", hint: "Where the price of the model is known." },
-      { path: "cycle.alert_dollars", label: "Tell of cycles dearer than", kind: "number", hint: "In dollars." },
-      { path: "cycle.max_seconds", label: "Most seconds", kind: "number", hint: "Looked at between steps." },
-      { path: "cycle.stop_when", label: "Stop also when", kind: "words", hint: "responded_to_all, or the name of a condition of this server." },
+      { path: "cycle.max_steps", label: "Maximum steps", kind: "integer", normal: "20", least: 1, hint: "Model calls in one cycle." },
+      { path: "cycle.token_budget", label: "Maximum new tokens", kind: "integer", normal: "50000", least: 500, hint: "Tokens written and newly read, without its history." },
+      { path: "cycle.max_dollars", label: "Maximum dollars", kind: "number", hint: "Only for models with a known price." },
+      { path: "cycle.alert_dollars", label: "Report cycles that cost more than", kind: "number", hint: "In dollars." },
+      { path: "cycle.max_seconds", label: "Maximum seconds", kind: "number", hint: "Checked between steps." },
+      { path: "cycle.stop_when", label: "Additional stop conditions", kind: "words", hint: "responded_to_all, or the name of a condition defined on this server." },
     ],
   },
   {
     id: "window",
     title: "Window and compaction",
-    about: "How much of its past it has before its eyes, and what stands for the rest.",
+    about: "How much of its history the model sees in full, and how the rest is summarized.",
     fields: [
       {
         path: "window.strategy",
-        label: "What stands for older cycles",
+        label: "How older cycles are kept",
         kind: "choice",
         normal: "layered",
         hint: "Groups are of ten cycles, a hundred, a thousand.",
@@ -117,52 +117,52 @@ export const SECTIONS: Section[] = [
       },
       { path: "window.max_tokens", label: "Most tokens of a request", kind: "integer", normal: "100000", least: 1 },
       { path: "window.target_share", label: "Share full after compaction", kind: "number", normal: "0.6", hint: "Between 0 and 1." },
-      { path: "window.min_recent_cycles", label: "Cycles that stay whole", kind: "integer", normal: "10", least: 0 },
+      { path: "window.min_recent_cycles", label: "Cycles kept in full", kind: "integer", normal: "10", least: 0 },
       { path: "window.layer_share", label: "Share for older cycles", kind: "number", normal: "0.15" },
       { path: "window.inbox_share", label: "Share for one inbox message", kind: "number", normal: "0.1" },
-      { path: "window.result_characters", label: "Longest tool result, in characters", kind: "integer", normal: "16000" },
-      { path: "window.context_tokens", label: "Tokens that the model takes", kind: "integer", least: 1024, hint: "Where that is not what its provider or server says." },
-      { path: "window.output_tokens", label: "Tokens kept free for the answer", kind: "integer", normal: "8192" },
+      { path: "window.result_characters", label: "Maximum length of a tool result, in characters", kind: "integer", normal: "16000" },
+      { path: "window.context_tokens", label: "Context size of the model, in tokens", kind: "integer", least: 1024, hint: "Only if it differs from what the provider reports." },
+      { path: "window.output_tokens", label: "Tokens reserved for the answer", kind: "integer", normal: "8192" },
     ],
   },
   {
     id: "budget",
     title: "Budget",
-    about: "What it may use. Empty: no limit of its own. A day ends at midnight UTC.",
+    about: "Spending limits. Empty: no own limit. A day ends at midnight UTC.",
     fields: [
-      { path: "budget.dollars_per_day", label: "Dollars a day", kind: "number" },
-      { path: "budget.tokens_per_day", label: "Tokens a day", kind: "integer" },
-      { path: "budget.dollars", label: "Dollars for life", kind: "number" },
-      { path: "budget.tokens", label: "Tokens for life", kind: "integer" },
+      { path: "budget.dollars_per_day", label: "Dollars per day", kind: "number" },
+      { path: "budget.tokens_per_day", label: "Tokens per day", kind: "integer" },
+      { path: "budget.dollars", label: "Dollars in total", kind: "number" },
+      { path: "budget.tokens", label: "Tokens in total", kind: "integer" },
     ],
   },
   {
     id: "heartbeat",
     title: "Heartbeat",
-    about: "A regular waking, whether or not anything has happened.",
-    optional: { path: "heartbeat", label: "It has a heartbeat", hint: "Each beat is a think cycle, and costs what one costs." },
+    about: "Wakes the agent regularly, even if nothing has happened.",
+    optional: { path: "heartbeat", label: "Heartbeat on", hint: "Each heartbeat is a cycle and costs tokens." },
     fields: [
-      { path: "heartbeat.every_minutes", label: "Every so many minutes", kind: "integer", least: 1 },
+      { path: "heartbeat.every_minutes", label: "Interval in minutes", kind: "integer", least: 1 },
       { path: "heartbeat.active_from", label: "From", kind: "time", normal: "00:00" },
-      { path: "heartbeat.active_until", label: "Until", kind: "time", normal: "00:00", hint: "The same as From: the whole day." },
+      { path: "heartbeat.active_until", label: "Until", kind: "time", normal: "00:00", hint: "Same as From: all day." },
       { path: "heartbeat.weekdays", label: "On", kind: "weekdays", normal: WEEKDAYS.join(", ") },
-      { path: "heartbeat.zone", label: "Time zone of the heartbeat", kind: "text", hint: "Empty: that of the agent." },
+      { path: "heartbeat.zone", label: "Time zone of the heartbeat", kind: "text", hint: "Empty: the agent's time zone." },
       { path: "heartbeat.instruction", label: "What it is told", kind: "long", normal: "Look at your goals and plans. If there is nothing to do, skip." },
     ],
   },
   {
     id: "effects",
     title: "Effects",
-    about: "What it may do outside this server by itself, and what a person has to approve.",
+    about: "What it can do outside this server on its own, and what a person must approve.",
     fields: [
       {
         path: "effects.after_outside_text",
         label: "After it has read text from outside",
         kind: "choice",
         normal: "words",
-        hint: "A web page, a service or a guest may tell it to do something that nobody here wants.",
+        hint: "A web page or service may contain instructions that nobody here wants.",
         choices: [
-          ["words", "Do what stands in a person's words, ask about the rest"],
+          ["words", "Allow what a person asked for, ask about the rest"],
           ["ask", "Ask about everything"],
           ["allow", "Do everything"],
         ],
@@ -174,34 +174,34 @@ export const SECTIONS: Section[] = [
   {
     id: "private_guard",
     title: "Privacy",
-    about: "It is kept from repeating elsewhere what was said in a private space.",
+    about: "Prevents it from repeating messages from private spaces elsewhere.",
     fields: [
-      { path: "private_guard.enabled", label: "Look at what it wants to say before it is sent", kind: "flag", normal: "true" },
-      { path: "private_guard.words", label: "So many words in a row may not be repeated", kind: "integer", normal: "8", least: 1 },
+      { path: "private_guard.enabled", label: "Check messages before they are sent", kind: "flag", normal: "true" },
+      { path: "private_guard.words", label: "Maximum number of words repeated in a row", kind: "integer", normal: "8", least: 1 },
     ],
   },
   {
     id: "more",
     title: "Tools, routing, phases",
-    about: "As JSON, in the words of a definition file. What may be a secret is shown as •••; left as it is, it stays.",
+    about: "JSON, as in a definition file. Secrets are shown as •••; leave them unchanged to keep them.",
     fields: [
       { path: "tools", label: "Tools", kind: "json", hint: "Names of this server's tools, HTTP requests, questions to people." },
       { path: "mcp", label: "MCP servers", kind: "json", hint: "By a name for each." },
-      { path: "profiles", label: "Prompt profiles", kind: "json", hint: 'For all its conversations: {"preset": "concise"} or {"mode": "ada"}.' },
-      { path: "reflection", label: "Reflection", kind: "json", hint: '{"profile": "basic", "model": "…"}; what came of it is under Stance.' },
+      { path: "profiles", label: "Prompt profiles", kind: "json", hint: 'Used in all its conversations: {"preset": "concise"} or {"mode": "ada"}.' },
+      { path: "reflection", label: "Reflection", kind: "json", hint: '{"profile": "basic", "model": "…"}; results are under Stance.' },
       { path: "cycle.phases", label: "Phases", kind: "json", hint: 'A list, or "observe-think-respond".' },
-      { path: "cycle.routing", label: "Routing", kind: "json", hint: "Other models for certain events or steps." },
+      { path: "cycle.routing", label: "Routing", kind: "json", hint: "Use other models for certain events or steps." },
       {
         path: "cycle.routing_per",
-        label: "The model is chosen",
+        label: "Choose the model",
         kind: "choice",
         normal: "cycle",
         choices: [
-          ["cycle", "Once for a cycle"],
+          ["cycle", "Once per cycle"],
           ["step", "Before each step"],
         ],
       },
-      { path: "cycle.triage", label: "Triage", kind: "json", hint: "What decides that events need not be thought about." },
+      { path: "cycle.triage", label: "Triage", kind: "json", hint: "Decides which events the agent can skip." },
     ],
   },
 ];
@@ -256,9 +256,9 @@ export function read(before: Values, now: Values): Read {
       if (value instanceof Error) errors[field.path] = value.message;
       else put(changes, field.path, value);
     }
-    if (switched && !now[`${switched}.every_minutes`]) errors[`${switched}.every_minutes`] = "Say how often.";
+    if (switched && !now[`${switched}.every_minutes`]) errors[`${switched}.every_minutes`] = "Enter an interval.";
   }
-  if (typeof now.name === "string" && !now.name.trim()) errors.name = "It needs a name.";
+  if (typeof now.name === "string" && !now.name.trim()) errors.name = "Enter a name.";
   return { changes, errors };
 }
 
@@ -288,10 +288,10 @@ function parsed(field: FieldSpec, given: string | boolean): unknown {
 
 function numeric(field: FieldSpec, text: string): number | Error {
   const value = Number(text.replaceAll(/[\s_]/g, ""));
-  if (!Number.isFinite(value)) return new Error("This is not a number.");
-  if (field.kind === "integer" && !Number.isInteger(value)) return new Error("It has to be a whole number.");
+  if (!Number.isFinite(value)) return new Error("Enter a number.");
+  if (field.kind === "integer" && !Number.isInteger(value)) return new Error("Enter a whole number.");
   const least = field.least ?? 0;
-  return value < least ? new Error(`It has to be at least ${least}.`) : value;
+  return value < least ? new Error(`Must be at least ${least}.`) : value;
 }
 
 function put(tree: Tree, path: string, value: unknown): void {

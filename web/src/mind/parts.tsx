@@ -32,7 +32,7 @@ export function CycleRow({ cycle, at }: { cycle: Cycle; at: string }): ReactNode
         <div className={css.rowBody}>
           <p>
             <span className={css.rowWord}>{OUTCOMES[cycle.outcome]}</span>
-            {cycle.outcome === "open" || cycle.outcome === "paused" ? null : <> {cycle.reason || "without a reason"}</>}
+            {cycle.outcome === "open" || cycle.outcome === "paused" ? null : <> {cycle.reason || "no reason given"}</>}
           </p>
         </div>
       </div>
@@ -157,7 +157,7 @@ export function StepView({ step, states, open, children }: StepViewProps): React
   );
 }
 
-const STATES: Record<CallState, string> = { intent: "under way", asked: "waiting for an answer", done: "done" };
+const STATES: Record<CallState, string> = { intent: "running", asked: "waiting for an answer", done: "done" };
 
 export function CallView({ call, state }: { call: ToolCall | Schemas["ToolCall"]; state?: CallState }): ReactNode {
   return (
@@ -195,7 +195,7 @@ const INLINE = 90;
 function Result({ text }: { text: string }): ReactNode {
   const told = readable(text);
   const flat = text.replaceAll(/\s+/g, " ").trim();
-  if (!told.json && flat.length <= INLINE) return <p className={css.result}>{flat || "Nothing came back."}</p>;
+  if (!told.json && flat.length <= INLINE) return <p className={css.result}>{flat || "No result."}</p>;
   return (
     <Fold
       className={css.resultFold}

@@ -28,32 +28,32 @@ export function tokens(used: { input_tokens: number; output_tokens: number; cach
 }
 
 export const OUTCOMES: Record<Outcome, string> = {
-  open: "Under way",
+  open: "In progress",
   paused: "Waiting for an answer",
   acted: "Acted",
   failed: "Failed",
   skipped: "Skipped",
-  undone: "Undone",
+  undone: "Rolled back",
 };
 
 const REASONS: Record<string, string> = {
-  answered: "It had said what it wanted to say.",
-  skipped: "It found that nothing more was to be done.",
-  failed: "It failed too often to go on.",
+  answered: "It had replied.",
+  skipped: "It had nothing more to do.",
+  failed: "It failed too many times.",
   budget: "Its budget was used up.",
-  max_steps: "It had taken as many steps as it may.",
-  token_budget: "It had added as many tokens as it may.",
-  max_dollars: "It had cost as much as it may.",
-  max_seconds: "It had taken as long as it may.",
-  window_full: "Its window had no room left.",
+  max_steps: "It reached the step limit.",
+  token_budget: "It reached the token limit.",
+  max_dollars: "It reached the cost limit.",
+  max_seconds: "It reached the time limit.",
+  window_full: "Its window was full.",
   repeated_failure: "The same call had failed three times.",
-  responded_to_all: "It had responded to everything.",
+  responded_to_all: "It had answered everyone.",
 };
 
 /** Why a cycle ended, in a sentence; conditions of one's own are told by their names. */
 export function stopped(reason: string): string {
-  if (!reason) return "It did not say why.";
-  return REASONS[reason] ?? (/^[\w.-]+$/.test(reason) ? `A condition of its owner's said so: ${reason}.` : reason);
+  if (!reason) return "No reason given.";
+  return REASONS[reason] ?? (/^[\w.-]+$/.test(reason) ? `A stop condition matched: ${reason}.` : reason);
 }
 
 const DEEDS: Record<string, string> = {
@@ -89,9 +89,9 @@ export function eventType(type: Schemas["EventOut"]["type"]): string {
 }
 
 const SHOWN: Record<string, string> = {
-  inbox: "What came in",
-  recalled: "Recalled from its past",
-  update: "What came in meanwhile",
+  inbox: "Messages",
+  recalled: "Recalled from history",
+  update: "New messages meanwhile",
   nudge: "A reminder",
   private: "Private",
   note: "A note",

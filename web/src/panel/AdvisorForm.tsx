@@ -70,40 +70,40 @@ export function AdvisorForm({ panel, advisor, groups, onDone }: { panel: string;
         label="Description"
         rows={4}
         maxLength={20_000}
-        hint="Who it is and how it sees, as you would tell it: “You look for the encounter.”"
+        hint="Its perspective, as an instruction: “You look for the encounter.”"
         value={description}
         onChange={(event) => setDescription(event.target.value)}
       />
       <div className={css.checksRow}>
-        <Checkbox label="Switched on" hint="It answers when nobody is addressed." checked={active} onChange={(event) => setActive(event.target.checked)} />
-        <Checkbox label="Reasoning" hint="A model that can think first does so." checked={reasoning} onChange={(event) => setReasoning(event.target.checked)} />
+        <Checkbox label="Active" hint="Answers when no advisor is addressed." checked={active} onChange={(event) => setActive(event.target.checked)} />
+        <Checkbox label="Reasoning" hint="Use the model's thinking if it has one." checked={reasoning} onChange={(event) => setReasoning(event.target.checked)} />
       </div>
       <details className={css.more}>
         <summary>Group, model, phases, expectations, reflection</summary>
         <div className={css.form}>
-          <TextField label="Group" hint="@group asks all of it." maxLength={60} list="panel-groups" value={group} onChange={(event) => setGroup(event.target.value)} />
+          <TextField label="Group" hint="@group asks all its members." maxLength={60} list="panel-groups" value={group} onChange={(event) => setGroup(event.target.value)} />
           <datalist id="panel-groups">
             {groups.map((each) => (
               <option key={each} value={each} />
             ))}
           </datalist>
           <div className={css.pair}>
-            <ModelInput label="Model" placeholder="As the panel" value={model} onChange={setModel} />
-            <TextField label="Most tokens" type="number" min={1} max={200_000} placeholder="As the panel" value={tokens} onChange={(event) => setTokens(event.target.value)} />
+            <ModelInput label="Model" placeholder="Panel default" value={model} onChange={setModel} />
+            <TextField label="Maximum tokens" type="number" min={1} max={200_000} placeholder="Panel default" value={tokens} onChange={(event) => setTokens(event.target.value)} />
           </div>
           <TextArea
             label="Phases"
             className={css.mono}
             rows={5}
             spellCheck={false}
-            hint="JSON; empty: as the panel. A list of name, until_turn and instructions, in which {turn} and {of} stand for numbers."
+            hint="JSON; empty: the panel's phases. A list of name, until_turn and instructions, where {turn} and {of} are replaced by numbers."
             placeholder='[{"name": "question", "until_turn": 3, "instructions": "Ask one question ({turn} of {of})."}]'
             value={phases}
             error={phasesError}
             onChange={(event) => setPhases(event.target.value)}
           />
-          <TextArea label="Expectations" rows={3} hint="One on each line, such as “asks before it advises”. Each of its replies is checked for them." value={assertions} onChange={(event) => setAssertions(event.target.value)} />
-          <ReflectionFields hint="Whether it thinks over how people feel." otherwise="As the panel" before={advisor?.reflection ?? null} value={reflection} onChange={setReflection} />
+          <TextArea label="Expectations" rows={3} hint="One per line, such as “asks before it advises”. Each reply is checked against them." value={assertions} onChange={(event) => setAssertions(event.target.value)} />
+          <ReflectionFields hint="Whether it reflects on how people feel." otherwise="Panel default" before={advisor?.reflection ?? null} value={reflection} onChange={setReflection} />
         </div>
       </details>
       {error !== null && (
@@ -116,7 +116,7 @@ export function AdvisorForm({ panel, advisor, groups, onDone }: { panel: string;
           Cancel
         </Button>
         <Button variant="primary" type="submit" busy={busy} disabled={!name.trim()}>
-          {advisor ? "Save" : "Add the advisor"}
+          {advisor ? "Save" : "Add advisor"}
         </Button>
       </DialogFoot>
     </form>

@@ -25,7 +25,7 @@ export function AdvisorsDialog({ panel, start, onClose }: { panel: Panel; start:
     setView("list");
   };
   const groups = [...new Set(panel.advisors.map((each) => each.group).filter(Boolean))];
-  const title = typeof view === "object" ? view.name : { list: "Advisors", new: "New advisor", suggest: "Suggested advisors", import: "Bring advisors in" }[view];
+  const title = typeof view === "object" ? view.name : { list: "Advisors", new: "New advisor", suggest: "Suggested advisors", import: "Import advisors" }[view];
   return (
     <Dialog wide title={title} onClose={onClose}>
       {view !== "list" && (
@@ -98,7 +98,7 @@ function List({ panel, groups, onView, onChanged }: ListProps): ReactNode {
   };
   return (
     <>
-      {advisors.length === 0 && <p className={css.faint}>Nobody advises here yet: a plain assistant answers.</p>}
+      {advisors.length === 0 && <p className={css.faint}>No advisors yet: a plain assistant answers.</p>}
       {advisors.length > 0 && (
         <ul className={css.advisors} aria-label="Advisors" aria-busy={ahead !== null}>
           {advisors.map((each, at) => (
@@ -110,11 +110,11 @@ function List({ panel, groups, onView, onChanged }: ListProps): ReactNode {
                 </p>
                 {each.description && <p className={css.faint}>{each.description}</p>}
               </div>
-              <label className={css.switch} title={each.active ? "It answers when nobody is addressed" : "It answers only when it is addressed"}>
+              <label className={css.switch} title={each.active ? "Answers when no advisor is addressed" : "Answers only when addressed"}>
                 <input
                   type="checkbox"
                   role="switch"
-                  aria-label={`${each.name} is switched on`}
+                  aria-label={`${each.name} is active`}
                   checked={each.active}
                   onChange={(event) => switchTo(each, event.target.checked)}
                 />
@@ -122,7 +122,7 @@ function List({ panel, groups, onView, onChanged }: ListProps): ReactNode {
               <span className={css.rowActions}>
                 <IconButton label={`Move ${each.name} up`} icon={<ArrowUp size={15} />} disabled={at === 0} onClick={() => move(at, -1)} />
                 <IconButton label={`Move ${each.name} down`} icon={<ArrowDown size={15} />} disabled={at === advisors.length - 1} onClick={() => move(at, 1)} />
-                <IconButton label={`Change ${each.name}`} icon={<Pencil size={15} />} onClick={() => onView(each)} />
+                <IconButton label={`Edit ${each.name}`} icon={<Pencil size={15} />} onClick={() => onView(each)} />
                 <IconButton label={`Remove ${each.name}`} icon={<Trash2 size={15} />} onClick={() => drop(each)} />
               </span>
             </li>
@@ -157,7 +157,7 @@ function List({ panel, groups, onView, onChanged }: ListProps): ReactNode {
           Suggest
         </Button>
         <Button icon={<Upload size={16} />} onClick={() => onView("import")}>
-          Bring in
+          Import
         </Button>
         {panel.advisors.length > 0 && (
           <Button
@@ -166,7 +166,7 @@ function List({ panel, groups, onView, onChanged }: ListProps): ReactNode {
             disabled={ahead !== null}
             onClick={() => download("/api/panels/{panel_id}/advisors/export", { path }, `${panel.name} advisors.json`)}
           >
-            Take along
+            Export
           </Button>
         )}
       </div>
@@ -187,10 +187,10 @@ function Import({ panel, onDone }: { panel: string; onDone: () => void }): React
     if (!file) return;
     try {
       const told = JSON.parse(await file.text());
-      if (!Array.isArray(told?.advisors)) throw new Error("There are no advisors in this file.");
+      if (!Array.isArray(told?.advisors)) throw new Error("This file has no advisors.");
       setGiven({ name: file.name, format: String(told.format ?? ""), advisors: told.advisors });
     } catch (problem) {
-      setError(problem instanceof SyntaxError ? new Error("This is no JSON. Choose a file that was taken along from a panel.") : problem);
+      setError(problem instanceof SyntaxError ? new Error("This file is not JSON. Choose a file exported from a panel.") : problem);
     }
   };
   const bring = async (): Promise<void> => {
@@ -207,11 +207,11 @@ function Import({ panel, onDone }: { panel: string; onDone: () => void }): React
   return (
     <div className={css.form}>
       <label className={css.file}>
-        <span>A file that was taken along from a panel (JSON)</span>
+        <span>File exported from a panel (JSON)</span>
         <input type="file" accept="application/json,.json" onChange={(event) => void read(event)} />
       </label>
       {given && <p>In it: {given.advisors.map((each) => String(each["name"] ?? "?")).join(", ")}.</p>}
-      <Checkbox label="Instead of those who are here" hint="What they have said stays." checked={replace} onChange={(event) => setReplace(event.target.checked)} />
+      <Checkbox label="Replace the current advisors" hint="Their replies stay." checked={replace} onChange={(event) => setReplace(event.target.checked)} />
       {error !== null && (
         <p className={css.failure} role="alert">
           {inWords(error)}
@@ -219,7 +219,7 @@ function Import({ panel, onDone }: { panel: string; onDone: () => void }): React
       )}
       <DialogFoot>
         <Button variant="primary" busy={busy} disabled={!given?.advisors.length} onClick={() => void bring()}>
-          {given ? `Bring in ${given.advisors.length}` : "Bring in"}
+          {given ? `Import ${given.advisors.length}` : "Import"}
         </Button>
       </DialogFoot>
     </div>

@@ -54,9 +54,9 @@ export function Card({ round, reply, isLast }: { round: Round; reply: Reply; isL
             onClick={() => void act(() => post("/api/panels/{panel_id}/rounds/{round_id}/retry", { path, body: { advisor: reply.advisor } }))}
           />
         )}
-        {said.text && <CopyButton text={said.text} label={`Copy what ${reply.name} said`} />}
-        {reply.model !== null && <IconButton label={`What ${reply.name} was shown`} icon={<ScanText size={15} />} onClick={() => setOpen("context")} />}
-        <IconButton label={`${reply.name} on the full screen`} icon={<Maximize2 size={15} />} onClick={() => setOpen("full")} />
+        {said.text && <CopyButton text={said.text} label={`Copy the reply of ${reply.name}`} />}
+        {reply.model !== null && <IconButton label={`Context of ${reply.name}`} icon={<ScanText size={15} />} onClick={() => setOpen("context")} />}
+        <IconButton label={`Show ${reply.name} full screen`} icon={<Maximize2 size={15} />} onClick={() => setOpen("full")} />
       </footer>
       {open === "full" && (
         <Dialog full title={reply.name} onClose={() => setOpen(null)}>
@@ -112,7 +112,7 @@ function Body({ round, reply }: { round: Round; reply: Reply }): ReactNode {
       {thinking && <Thinking text={thinking} growing={growing && !text} />}
       {reply.error && reply.state === "failed" && (
         <p className={css.failure} role="alert">
-          {reply.error.message || "It gave no answer."} <code>{reply.error.code}</code>
+          {reply.error.message || "No answer."} <code>{reply.error.code}</code>
         </p>
       )}
       {reply.part === "vote" && reply.result ? <Vote result={reply.result} /> : text && <Markdown text={text} known={known} growing={growing} />}
@@ -126,7 +126,7 @@ function Body({ round, reply }: { round: Round; reply: Reply }): ReactNode {
 export function Thinking({ text, growing }: { text: string; growing: boolean }): ReactNode {
   return (
     <details className={css.thinking}>
-      <summary>{growing ? "Thinking…" : "What it thought"}</summary>
+      <summary>{growing ? "Thinking…" : "Thinking"}</summary>
       <p>{text}</p>
     </details>
   );
@@ -168,8 +168,8 @@ interface Verdict {
 /** What came of the expectations of a reply. */
 function Checks({ check }: { check: Reply | undefined }): ReactNode {
   if (check === undefined || check.state === "cancelled") return null;
-  if (check.state === "failed") return <p className={css.checks}>It could not be checked: {check.error?.message}</p>;
-  if (check.result === null) return <p className={css.checks}>Its answer is being checked…</p>;
+  if (check.state === "failed") return <p className={css.checks}>Check failed: {check.error?.message}</p>;
+  if (check.result === null) return <p className={css.checks}>Checking the answer…</p>;
   const verdicts = (check.result["verdicts"] ?? []) as Verdict[];
   const met = verdicts.filter((each) => each.passed).length;
   return (

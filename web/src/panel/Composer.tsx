@@ -67,7 +67,7 @@ function Foretold({ text }: { text: string }): ReactNode {
     placeholderData: keepPreviousData,
     gcTime: 10_000,
   });
-  if (text === "") return panel.advisors.some((each) => each.active) ? "@ asks one of them, or a group." : "Nobody advises here: a plain assistant answers.";
+  if (text === "") return panel.advisors.some((each) => each.active) ? "Use @ to ask one advisor or a group." : "No advisors: a plain assistant answers.";
   if (!asked || !query.data) return "…";
   const { advisors, input_tokens, output_tokens, cost_micros, most_micros } = query.data;
   const who = advisors.length <= 3 ? advisors.map((each) => each.name).join(", ") : `${advisors.length} advisors`;

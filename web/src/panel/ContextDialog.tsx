@@ -6,7 +6,7 @@ import { Dialog } from "../ui/Dialog";
 import { Loaded } from "../ui/States";
 import css from "./panel.module.css";
 
-const ROLES: Record<string, string> = { system: "System", user: "User", assistant: "Its own words" };
+const ROLES: Record<string, string> = { system: "System", user: "User", assistant: "Own replies" };
 
 /** The request that a reply answered, message by message, to the letter. */
 export function ContextDialog({ round, reply, onClose }: { round: Round; reply: Reply; onClose: () => void }): ReactNode {
@@ -20,16 +20,16 @@ export function ContextDialog({ round, reply, onClose }: { round: Round; reply: 
       }),
   });
   return (
-    <Dialog wide title={`What ${reply.name} was shown`} onClose={onClose}>
+    <Dialog wide title={`Context of ${reply.name}`} onClose={onClose}>
       <Loaded query={query} lines={10}>
         {(shown) => (
           <>
             <div className={css.contextHead}>
               <p className={css.faint}>
-                {shown.exact ? "Exactly as it was sent" : "Not exactly as it was sent: some of it was edited, forgotten or answered anew since"}
+                {shown.exact ? "Exactly as it was sent" : "Not exactly as sent: parts were edited, forgotten or answered again since"}
                 {shown.model && `, to ${shown.model}`}: {shown.lines.length} messages, {shown.characters.toLocaleString()} characters.
               </p>
-              <CopyButton label="Copy all of it" text={shown.lines.map((each) => `[${each.role}]\n${each.text}`).join("\n\n")} />
+              <CopyButton label="Copy all" text={shown.lines.map((each) => `[${each.role}]\n${each.text}`).join("\n\n")} />
             </div>
             <ol className={css.lines} aria-label="Messages">
               {shown.lines.map((each, index) => (

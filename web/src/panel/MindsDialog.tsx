@@ -38,7 +38,7 @@ export function MindsDialog({ panel, start, onSettings, onClose }: Props): React
       <Loaded query={voices} lines={8}>
         {(all) => {
           if (shown === null) return <Everyone all={all} onShow={show} onSettings={onSettings} />;
-          if (!one) return <p className={css.faint}>It advises here no more.</p>;
+          if (!one) return <p className={css.faint}>No longer an advisor here.</p>;
           return <Stance key={one.voice} place={ofVoice(panel.id, one.voice, one.name, ownMetaprompts(advisors.get(one.voice)?.reflection ?? panel.settings.reflection))} />;
         }}
       </Loaded>
@@ -49,7 +49,7 @@ export function MindsDialog({ panel, start, onSettings, onClose }: Props): React
 function Everyone({ all, onShow, onSettings }: { all: VoiceStance[]; onShow: (voice: string) => void; onSettings: () => void }): ReactNode {
   return (
     <>
-      <p className={css.faint}>How each takes the people here to feel, and how it goes on because of that. None of them knows another's.</p>
+      <p className={css.faint}>How each advisor reads people's feelings, and how it adapts. Advisors do not see each other's.</p>
       <ul className={css.minds} aria-label="States of mind">
         {all.map((each) => (
           <li key={each.voice}>
@@ -59,7 +59,7 @@ function Everyone({ all, onShow, onSettings }: { all: VoiceStance[]; onShow: (vo
       </ul>
       <div className={css.listFoot}>
         <Button icon={<Settings2 size={16} />} onClick={onSettings}>
-          How they reflect
+          Reflection settings
         </Button>
       </div>
     </>

@@ -39,7 +39,7 @@ export function NewPanel({ onClose }: { onClose: () => void }): ReactNode {
   return (
     <Dialog title="New panel" onClose={onClose}>
       <form onSubmit={(event) => void submit(event)} className={css.form}>
-        <p className={css.faint}>Several advisors answer you at once, each in a thread of its own.</p>
+        <p className={css.faint}>Several advisors answer at once, each in its own thread.</p>
         <TextField
           label="Name"
           required
@@ -49,14 +49,14 @@ export function NewPanel({ onClose }: { onClose: () => void }): ReactNode {
           onChange={(event) => setName(event.target.value)}
           error={error ? (error instanceof ApiError && error.errors[0] ? error.errors[0].message : inWords(error)) : undefined}
         />
-        <TextArea label="Advisors" rows={4} hint="One on each line, by name. Empty: they can be suggested to you afterwards." placeholder={"Martin Buber\nA baker of thirty years"} value={names} onChange={(event) => setNames(event.target.value)} />
+        <TextArea label="Advisors" rows={4} hint="One name per line. Leave empty to get suggestions later." placeholder={"Martin Buber\nA baker of thirty years"} value={names} onChange={(event) => setNames(event.target.value)} />
         <Checkbox label="Private" hint="Only members can see this panel." checked={hidden} onChange={(event) => setHidden(event.target.checked)} />
         <DialogFoot>
           <Button variant="quiet" onClick={onClose}>
             Cancel
           </Button>
           <Button variant="primary" type="submit" busy={busy} disabled={!name.trim()}>
-            Open the panel
+            Create panel
           </Button>
         </DialogFoot>
       </form>

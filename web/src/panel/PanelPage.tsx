@@ -32,8 +32,8 @@ export default function PanelPage({ id }: { id: string }): ReactNode {
   return (
     <Page title={gone ? "Not found" : ""}>
       {gone ? (
-        <Empty title="There is no such panel.">
-          <p>It does not exist, or you are not in it. Someone who is can bring you in.</p>
+        <Empty title="Panel not found.">
+          <p>It does not exist, or you are not a member. A member can add you.</p>
         </Empty>
       ) : panel.error ? (
         <ErrorState error={panel.error} onRetry={() => void panel.refetch()} />
@@ -71,14 +71,14 @@ function Inside({ panel, onChanged }: { panel: Panel; onChanged: () => Promise<u
         <span className={css.headWord}>{active.length === 1 ? "1 advisor" : `${active.length || "No"} advisors`}</span>
       </HeadButton>
       <Menu
-        label="More about this panel"
+        label="Panel menu"
         icon={<Ellipsis size={18} />}
         items={[
           { label: "Advisors", icon: <UsersRound size={16} />, onSelect: () => setOpen({ advisors: "list" }) },
           { label: "Suggest advisors", icon: <Lightbulb size={16} />, onSelect: () => setOpen({ advisors: "suggest" }) },
-          { label: "Bring advisors in", icon: <Upload size={16} />, onSelect: () => setOpen({ advisors: "import" }) },
+          { label: "Import advisors", icon: <Upload size={16} />, onSelect: () => setOpen({ advisors: "import" }) },
           {
-            label: "Take advisors along",
+            label: "Export advisors",
             icon: <Download size={16} />,
             onSelect: () => download("/api/panels/{panel_id}/advisors/export", { path }, `${panel.name} advisors.json`),
           },
@@ -88,7 +88,7 @@ function Inside({ panel, onChanged }: { panel: Panel; onChanged: () => Promise<u
             onSelect: () => download("/api/panels/{panel_id}/transcript", { path }, `${panel.name}.md`),
           },
           { label: "States of mind", icon: <Smile size={16} />, onSelect: () => setOpen({ mind: null }) },
-          { label: "How it answers", icon: <Settings2 size={16} />, onSelect: () => setOpen("settings") },
+          { label: "Panel settings", icon: <Settings2 size={16} />, onSelect: () => setOpen("settings") },
           { label: "Members", icon: <Users size={16} />, onSelect: () => setOpen("members") },
           { label: "Leave", icon: <LogOut size={16} />, onSelect: () => setOpen("leave"), danger: true },
         ]}
@@ -118,8 +118,8 @@ function Turns({ onChanged, onAdvisors }: { onChanged: () => Promise<unknown>; o
   const scroller = useRef<HTMLDivElement>(null);
   useLeading(scroller, turns, loaded);
   return (
-    <div className={css.scroller} ref={scroller} tabIndex={0} role="region" aria-label="What was asked and answered">
-      {!loaded && turns.length === 0 && (error ? <ErrorState error={error} onRetry={reload} /> : <Skeleton lines={9} label="Loading what was asked" />)}
+    <div className={css.scroller} ref={scroller} tabIndex={0} role="region" aria-label="Questions and answers">
+      {!loaded && turns.length === 0 && (error ? <ErrorState error={error} onRetry={reload} /> : <Skeleton lines={9} label="Loading questions" />)}
       {loaded && turns.length === 0 && <Beginning onChanged={onChanged} onAdvisors={onAdvisors} />}
       {earlier && (
         <div className={css.earlier}>
@@ -181,22 +181,22 @@ function Beginning({ onChanged, onAdvisors }: { onChanged: () => Promise<unknown
     <div className={css.beginning}>
       {choosing ? (
         <>
-          <h2>Who shall advise you?</h2>
-          <p className={css.faint}>Several voices answer you at once, each in a thread of its own. Say what it is about, and some are suggested; or ask right away, then a plain assistant answers.</p>
+          <h2>Choose your advisors</h2>
+          <p className={css.faint}>Several advisors answer at once, each in its own thread. Describe your topic to get suggestions, or ask right away and a plain assistant answers.</p>
           <Suggest panel={panel.id} onAdded={onChanged} />
           <p className={css.faint}>
             <Button small variant="quiet" onClick={() => onAdvisors("new")}>
-              Name one yourself
+              Add an advisor
             </Button>
             <Button small variant="quiet" onClick={() => onAdvisors("import")}>
-              Bring some in from a file
+              Import from a file
             </Button>
           </p>
         </>
       ) : (
         <>
-          <h2>Nothing was asked here yet.</h2>
-          <p className={css.faint}>These answer you, all at once. With @ you ask one of them, or a group.</p>
+          <h2>No questions yet.</h2>
+          <p className={css.faint}>These advisors answer, all at once. Use @ to ask one of them or a group.</p>
         </>
       )}
       {panel.advisors.length > 0 && (

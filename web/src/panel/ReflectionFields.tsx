@@ -24,7 +24,7 @@ export function ReflectionFields({ hint, otherwise, before, value, onChange }: P
     <>
       <div className={css.halves}>
         <ProfileSelect label="Reflection" hint={hint} otherwise={otherwise} value={value?.profile ?? ""} onChange={choose} />
-        {value && <ModelInput label="Model that reflects" placeholder="The one that checks" value={value.model ?? ""} onChange={(model) => onChange({ ...value, model: model || null })} />}
+        {value && <ModelInput label="Reflection model" placeholder="Same as the checking model" value={value.model ?? ""} onChange={(model) => onChange({ ...value, model: model || null })} />}
       </div>
       {also && <p className={css.faint}>{also}</p>}
     </>

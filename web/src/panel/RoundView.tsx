@@ -39,27 +39,27 @@ function Synthesis({ round, reply }: { round: Round; reply: Reply }): ReactNode 
   const path = { panel_id: panel.id, round_id: round.id };
   const growing = reply.state === "running";
   return (
-    <article className={css.synthesis} aria-label="Put together" aria-busy={growing}>
+    <article className={css.synthesis} aria-label="Synthesis" aria-busy={growing}>
       <header className={css.cardHead}>
         <Combine size={16} aria-hidden />
         <div className={css.who}>
-          <h3>Put together</h3>
+          <h3>Synthesis</h3>
         </div>
         {!reply.completed && (
           <IconButton
-            label="Stop putting it together"
+            label="Stop the synthesis"
             icon={<Ban size={15} />}
             onClick={() => void act(() => post("/api/panels/{panel_id}/rounds/{round_id}/cancel", { path, body: { advisor: "synthesis" } }))}
           />
         )}
         {reply.completed && (
           <IconButton
-            label="Put it together again"
+            label="Synthesize again"
             icon={<RotateCw size={15} />}
             onClick={() => void act(() => post("/api/panels/{panel_id}/rounds/{round_id}/synthesis", { path }))}
           />
         )}
-        {text && <CopyButton text={text} label="Copy what was put together" />}
+        {text && <CopyButton text={text} label="Copy the synthesis" />}
       </header>
       {thinking && <Thinking text={thinking} growing={growing && !text} />}
       {reply.state === "failed" && (
@@ -67,7 +67,7 @@ function Synthesis({ round, reply }: { round: Round; reply: Reply }): ReactNode 
           {reply.error?.message} <code>{reply.error?.code}</code>
         </p>
       )}
-      {reply.state === "cancelled" && <p className={css.faint}>It was stopped.</p>}
+      {reply.state === "cancelled" && <p className={css.faint}>Stopped.</p>}
       {text ? <Markdown text={text} growing={growing} /> : !reply.completed && <Dots />}
     </article>
   );
@@ -102,7 +102,7 @@ function RoundBar({ round, turn, isLast }: { round: Round; turn: Round[]; isLast
       )}
       {round.kind !== "vote" && advised && round.all_completed && answered > 0 && !round.synthesis && (
         <Button small variant="quiet" icon={<Combine size={15} />} onClick={() => void act(() => post("/api/panels/{panel_id}/rounds/{round_id}/synthesis", { path }))}>
-          Put it together
+          Synthesize
         </Button>
       )}
       {mayFollow && isLast && answered > 1 && (
@@ -130,11 +130,11 @@ function VoteDialog({ round, onClose }: { round: Round; onClose: () => void }): 
     void act(() => post("/api/panels/{panel_id}/rounds/{round_id}/vote", { path: { panel_id: panel.id, round_id: round.id }, body: { question: question.trim() } }));
   };
   return (
-    <Dialog title="Have them vote" onClose={onClose}>
+    <Dialog title="Start a vote" onClose={onClose}>
       <form onSubmit={submit} className={css.form}>
         <TextField
-          label="On what?"
-          hint="Empty: on what you asked. Each says what it would do, how sure it is, and why."
+          label="Question"
+          hint="Empty: your last question. Each advisor gives a position, its confidence and a reason."
           autoFocus
           maxLength={4000}
           value={question}
@@ -162,9 +162,9 @@ function CrosstalkDialog({ round, onClose }: { round: Round; onClose: () => void
     void act(() => post("/api/panels/{panel_id}/rounds/{round_id}/crosstalk", { path: { panel_id: panel.id, round_id: round.id }, body: { rounds: times } }));
   };
   return (
-    <Dialog title="Let them answer each other" onClose={onClose}>
+    <Dialog title="Start cross-talk" onClose={onClose}>
       <form onSubmit={submit} className={css.form}>
-        <Select label="How often?" hint="Each time, everyone hears what the others have just said." value={times} onChange={(event) => setTimes(Number(event.target.value))}>
+        <Select label="Rounds" hint="In each round, every advisor reads the others' latest replies." value={times} onChange={(event) => setTimes(Number(event.target.value))}>
           {[1, 2, 3, 4, 5].map((each) => (
             <option key={each} value={each}>
               {each === 1 ? "Once" : `${each} times`}
@@ -176,7 +176,7 @@ function CrosstalkDialog({ round, onClose }: { round: Round; onClose: () => void
             Cancel
           </Button>
           <Button variant="primary" type="submit">
-            Let them talk
+            Start
           </Button>
         </DialogFoot>
       </form>

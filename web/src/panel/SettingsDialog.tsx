@@ -46,29 +46,29 @@ export function SettingsDialog({ panel, onClose }: { panel: Panel; onClose: () =
     }
   };
   return (
-    <Dialog wide title="How this panel answers" onClose={onClose}>
+    <Dialog wide title="Panel settings" onClose={onClose}>
       <form className={css.form} onSubmit={(event) => void submit(event)}>
         <TextField label="Name" required maxLength={100} value={name} onChange={(event) => setName(event.target.value)} />
         <div className={css.pair}>
-          <ModelInput label="Model" hint="For advisors that name none." value={model} onChange={setModel} />
-          <TextField label="Most tokens of a reply" type="number" min={1} max={200_000} required value={tokens} onChange={(event) => setTokens(event.target.value)} />
+          <ModelInput label="Model" hint="For advisors without their own model." value={model} onChange={setModel} />
+          <TextField label="Maximum tokens per reply" type="number" min={1} max={200_000} required value={tokens} onChange={(event) => setTokens(event.target.value)} />
         </div>
-        <ModelInput label="Model that suggests, checks and puts together" placeholder="The same" value={utility} onChange={setUtility} />
-        <Select label="After each message they answer each other" value={crosstalk} onChange={(event) => setCrosstalk(Number(event.target.value))}>
-          {["not by themselves", "once", "2 times", "3 times", "4 times", "5 times"].map((each, index) => (
+        <ModelInput label="Model for suggestions, checks and synthesis" placeholder="Same as the model" value={utility} onChange={setUtility} />
+        <Select label="Cross-talk after each message" value={crosstalk} onChange={(event) => setCrosstalk(Number(event.target.value))}>
+          {["none", "once", "2 times", "3 times", "4 times", "5 times"].map((each, index) => (
             <option key={each} value={index}>
               {each}
             </option>
           ))}
         </Select>
-        <Checkbox label="Always put together what they said" checked={always} onChange={(event) => setAlways(event.target.checked)} />
-        <ReflectionFields hint="After each turn they think over how people feel. With off, they do not." before={before.reflection ?? null} value={reflection} onChange={setReflection} />
+        <Checkbox label="Always add a synthesis" checked={always} onChange={(event) => setAlways(event.target.checked)} />
+        <ReflectionFields hint="After each turn, advisors reflect on how people feel. Off: no reflection." before={before.reflection ?? null} value={reflection} onChange={setReflection} />
         <TextArea
           label="Phases"
           className={css.mono}
           rows={7}
           spellCheck={false}
-          hint="JSON: a list of name, until_turn and instructions, in which {turn} and {of} stand for numbers. They go by each advisor's own turns."
+          hint="JSON: a list of name, until_turn and instructions, where {turn} and {of} are replaced by numbers. Turns are counted per advisor."
           value={phases}
           error={phasesError}
           onChange={(event) => setPhases(event.target.value)}

@@ -49,7 +49,7 @@ export function Suggest({ panel, onAdded }: { panel: string; onAdded: () => Prom
   return (
     <div className={css.suggest}>
       <form onSubmit={ask} className={css.form}>
-        <TextArea label="What do you want to think about?" rows={2} required maxLength={8000} value={topic} onChange={(event) => setTopic(event.target.value)} placeholder="Whether to leave a safe job for a bakery" />
+        <TextArea label="What is your topic?" rows={2} required maxLength={8000} value={topic} onChange={(event) => setTopic(event.target.value)} placeholder="Whether to leave a safe job for a bakery" />
         <div className={css.right}>
           <Button type="submit" variant={found ? "plain" : "primary"} icon={<Lightbulb size={16} />} busy={busy === "asking"} disabled={!topic.trim()}>
             Suggest advisors

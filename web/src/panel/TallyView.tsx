@@ -14,7 +14,7 @@ export function TallyView({ tally, round }: { tally: Tally; round: Round }): Rea
   return (
     <div className={css.tally}>
       <div className={css.camps}>
-        <p className={css.leading}>{tally.leading === null ? "Nobody leads." : `Leading: ${tally.leading}`}</p>
+        <p className={css.leading}>{tally.leading === null ? "No leader." : `Leading: ${tally.leading}`}</p>
         <ul aria-label="Camps">
           {tally.camps.map((camp) => (
             <li key={camp.position}>
@@ -42,7 +42,7 @@ export function TallyView({ tally, round }: { tally: Tally; round: Round }): Rea
       {voters.length > 1 && (
         <figure className={css.dissent}>
           <figcaption>
-            <strong>Who stands how far from whom.</strong> {dissentWords(tally, nameOf)}
+            <strong>Distance between advisors.</strong> {dissentWords(tally, nameOf)}
           </figcaption>
           <div className={css.scroll} role="region" aria-label="Dissent map" tabIndex={0}>
             <table>
@@ -78,7 +78,7 @@ export function TallyView({ tally, round }: { tally: Tally; round: Round }): Rea
               </tbody>
             </table>
           </div>
-          <p className={css.faint}>0.0: the same position. 1.0: both are sure, of different ones.</p>
+          <p className={css.faint}>0.0: same position. 1.0: both confident of different positions.</p>
         </figure>
       )}
     </div>

@@ -23,39 +23,39 @@ test("rounds stand under their turns, with what they are", () => {
   const second = round({ kind: "crosstalk", step: 2 });
   const next = round({ turn: 2 });
   assert.deepEqual(turnsOf([ask, first, second, next]), [[ask, first, second], [next]]);
-  assert.equal(roundTitle(second, [ask, first, second]), "They answer each other (2)");
+  assert.equal(roundTitle(second, [ask, first, second]), "Cross-talk (2)");
   assert.equal(roundTitle(round({ kind: "vote", question: "Sign?" }), []), "Vote: Sign?");
 });
 
 test("a vote says who stands farthest apart", () => {
   const camp = { position: "yes", advisors: ["a"], confidence: 1, weight: 1 };
   const dissent = { a: { a: 0, b: 0.2, c: 0.9 }, b: { a: 0.2, b: 0, c: 0.5 }, c: { a: 0.9, b: 0.5, c: 0 } };
-  assert.equal(dissentWords({ leading: "yes", camps: [camp, camp], dissent }, (id) => id.toUpperCase()), "Farthest apart: A and C.");
-  assert.equal(dissentWords({ leading: "yes", camps: [camp], dissent }, String), "All are of one mind.");
-  assert.deepEqual([0, 0.2, 0.5, 0.9].map(distanceWords), ["together", "near", "apart", "far apart"]);
+  assert.equal(dissentWords({ leading: "yes", camps: [camp, camp], dissent }, (id) => id.toUpperCase()), "Most different: A and C.");
+  assert.equal(dissentWords({ leading: "yes", camps: [camp], dissent }, String), "All agree.");
+  assert.deepEqual([0, 0.2, 0.5, 0.9].map(distanceWords), ["together", "near", "apart", "very different"]);
 });
 
 test("what last became of a state of mind is told in a line", () => {
   const last = { outcome: "changed", reason: "They are cross.", cause: "user_frustrated" } as Parameters<typeof lastWords>[0]["last"];
   assert.equal(lastWords({ last, reflects: false }), "They are cross.");
-  assert.equal(lastWords({ last: null, reflects: true }), "Nothing moved it yet.");
-  assert.equal(lastWords({ last: null, reflects: false }), "It does not reflect.");
-  assert.equal(lastWords({ last: { ...last!, outcome: "failed" }, reflects: true }), "It thought it over, and failed.");
-  assert.equal(lastWords({ last: { ...last!, outcome: "unchanged", reason: "" }, reflects: true }), "It thought it over, and stayed so.");
+  assert.equal(lastWords({ last: null, reflects: true }), "No changes yet.");
+  assert.equal(lastWords({ last: null, reflects: false }), "Reflection is off.");
+  assert.equal(lastWords({ last: { ...last!, outcome: "failed" }, reflects: true }), "Reflection failed.");
+  assert.equal(lastWords({ last: { ...last!, outcome: "unchanged", reason: "" }, reflects: true }), "Reflected, no change.");
 });
 
 test("what a form does not show of reflection is told", () => {
   assert.equal(alsoSetWords(null), "");
   assert.equal(alsoSetWords({ profile: "basic", model: "small", metaprompts: [] }), "");
   const own = { profile: "basic", sentiment: {}, metaprompts: [{}] } as Parameters<typeof alsoSetWords>[0];
-  assert.equal(alsoSetWords(own), "Also set, and kept: sentiment, instead of the profile's; metaprompts.");
+  assert.equal(alsoSetWords(own), "Other settings, unchanged: sentiment, instead of the profile's; metaprompts.");
 });
 
 test("advisors are moved, and phases read", () => {
   assert.deepEqual(moved(["a", "b", "c"], 2, -1), ["a", "c", "b"]);
   assert.deepEqual(moved(["a", "b"], 1, 1), ["a", "b"]);
   assert.equal(phasesFrom(" "), null);
-  assert.throws(() => phasesFrom("{"), /no JSON/);
+  assert.throws(() => phasesFrom("{"), /[Nn]ot valid JSON/);
   assert.throws(() => phasesFrom("{}"), /a list/);
   assert.throws(() => phasesFrom("[{}]"), /instructions/);
   assert.deepEqual(phasesFrom('[{"instructions": "Ask."}]'), [{ instructions: "Ask." }]);

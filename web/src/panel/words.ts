@@ -48,24 +48,24 @@ export function roundTitle(round: Round, turn: readonly Round[]): string {
   if (round.kind === "vote") return round.question ? `Vote: ${round.question}` : "Vote";
   if (round.kind !== "crosstalk") return "";
   const all = turn.filter((each) => each.kind === "crosstalk");
-  return all.length > 1 ? `They answer each other (${all.indexOf(round) + 1})` : "They answer each other";
+  return all.length > 1 ? `Cross-talk (${all.indexOf(round) + 1})` : "Cross-talk";
 }
 
 /** Who stands farthest from whom, and whether all are of one mind. */
 export function dissentWords(tally: Tally, nameOf: (advisor: string) => string): string {
-  if (tally.camps.length < 2) return "All are of one mind.";
+  if (tally.camps.length < 2) return "All agree.";
   let most = { one: "", other: "", far: -1 };
   for (const [one, others] of Object.entries(tally.dissent)) {
     for (const [other, far] of Object.entries(others)) if (far > most.far) most = { one, other, far };
   }
-  return `Farthest apart: ${nameOf(most.one)} and ${nameOf(most.other)}.`;
+  return `Most different: ${nameOf(most.one)} and ${nameOf(most.other)}.`;
 }
 
 /** How far apart, in words; a table of numbers alone tells little. */
 export function distanceWords(far: number): string {
   if (far === 0) return "together";
   if (far < 0.4) return "near";
-  return far < 0.75 ? "apart" : "far apart";
+  return far < 0.75 ? "apart" : "very different";
 }
 
 /** The list with the thing at `from` moved by `by` places; as it was where there is no such place. */
@@ -79,15 +79,15 @@ export function moved<T>(list: readonly T[], from: number, by: number): T[] {
 
 /** What last became of a voice's state of mind, in a line. */
 export function lastWords({ last, reflects }: Pick<VoiceStance, "last" | "reflects">): string {
-  if (last === null) return reflects ? "Nothing moved it yet." : "It does not reflect.";
-  if (last.outcome === "failed") return "It thought it over, and failed.";
-  return whyWords(last) || "It thought it over, and stayed so.";
+  if (last === null) return reflects ? "No changes yet." : "Reflection is off.";
+  if (last.outcome === "failed") return "Reflection failed.";
+  return whyWords(last) || "Reflected, no change.";
 }
 
 /** What of reflection is set beside its profile and model; forms that do not show it keep it. */
 export function alsoSetWords(settings: Schemas["ReflectionSettings"] | null): string {
   const found = [settings?.sentiment && "sentiment, instead of the profile's", settings?.metaprompts.length && "metaprompts"].filter(Boolean);
-  return found.length === 0 ? "" : `Also set, and kept: ${found.join("; ")}.`;
+  return found.length === 0 ? "" : `Other settings, unchanged: ${found.join("; ")}.`;
 }
 
 /** Phases as they were typed: null where there are none. Raises with what is wrong. */
@@ -97,11 +97,11 @@ export function phasesFrom(text: string): Schemas["denizen__panel__phases__Phase
   try {
     given = JSON.parse(text);
   } catch (error) {
-    throw new Error(`This is no JSON: ${error instanceof Error ? error.message : String(error)}`);
+    throw new Error(`Not valid JSON: ${error instanceof Error ? error.message : String(error)}`);
   }
   if (!Array.isArray(given)) throw new Error('Phases are a list: [{"name": "question", "until_turn": 3, "instructions": "Ask."}].');
   for (const each of given) {
-    if (typeof each !== "object" || each === null || typeof each.instructions !== "string") throw new Error("Each phase says its instructions.");
+    if (typeof each !== "object" || each === null || typeof each.instructions !== "string") throw new Error("Each phase needs instructions.");
   }
   return given;
 }

@@ -23,7 +23,7 @@ export function ConversationSettings({ agent, place, stance }: { agent: string; 
   const change = useMutation({
     mutationFn: (body: Schemas["SetStance"]) => put("/api/agents/{agent_id}/stances/{conversation_id}/settings", { path: { agent_id: agent, conversation_id: stance.space_id }, body }),
     onSuccess: async () => {
-      say("It holds from the next turn on.");
+      say("Saved. Takes effect from the next turn.");
       await changed();
     },
   });
@@ -33,23 +33,23 @@ export function ConversationSettings({ agent, place, stance }: { agent: string; 
   };
   const others = Object.keys(own).filter((each) => each !== "profile");
   return (
-    <section className={css.section} aria-label="Settings of this conversation">
-      <h2>Settings of this conversation</h2>
-      <p className={css.about}>What is set here is stronger than what the agent has for all its conversations.</p>
+    <section className={css.section} aria-label="Conversation settings">
+      <h2>Conversation settings</h2>
+      <p className={css.about}>Overrides the agent's settings in this conversation.</p>
       <form className={css.form} onSubmit={submit}>
         <div className={css.fields}>
           <Select label="Profile" value={preset} onChange={(event) => setPreset(event.target.value)}>
-            <option value="">As the rules say</option>
+            <option value="">Chosen by rules</option>
             {including(profiles.data?.presets.map((each) => each.id), preset).map((each) => (
               <option key={each} value={each}>
                 {profiles.data?.presets.find((known) => known.id === each)?.label || each}
               </option>
             ))}
           </Select>
-          <ProfileSelect label="Reflection" otherwise="As the agent has it" value={profile} onChange={setProfile} />
+          <ProfileSelect label="Reflection" otherwise="Agent default" value={profile} onChange={setProfile} />
           <TextField label="Mode" value={mode} placeholder="the agent's" onChange={(event) => setMode(event.target.value)} />
         </div>
-        {others.length > 0 && <p className={css.about}>Also set here, and kept: {others.join(", ")} of reflection.</p>}
+        {others.length > 0 && <p className={css.about}>Other settings, unchanged: {others.join(", ")} of reflection.</p>}
         <Fault error={change.error} />
         <div className={css.buttons}>
           <Button type="submit" variant="primary" busy={change.isPending}>
@@ -57,7 +57,7 @@ export function ConversationSettings({ agent, place, stance }: { agent: string; 
           </Button>
           {Object.keys(before).length > 0 && (
             <Button variant="quiet" disabled={change.isPending} onClick={() => change.mutate({})}>
-              Take them away
+              Clear
             </Button>
           )}
         </div>

@@ -13,11 +13,11 @@ const BEFORE: State = { mood: "neutral", user_skill: "unknown", task_complexity:
 
 export function History({ runs, signals, place, onMore }: { runs: Run[]; signals: Signal[]; place: Place; onMore?: () => void }): ReactNode {
   const all = moments(runs, signals);
-  if (all.length === 0) return <p className={css.faint}>Nothing moved it yet. Where reflection is on, what people's words amount to is seen here, and what came of it.</p>;
+  if (all.length === 0) return <p className={css.faint}>No changes yet. When reflection is on, signals from people's messages and their effects appear here.</p>;
   return (
     <>
-      <Drawn all={all} />
-      <ol className={css.moments} aria-label="What moved it, the newest first">
+      <Chart all={all} />
+      <ol className={css.moments} aria-label="Changes, newest first">
         {all.toReversed().map((each) => (
           <li key={"run" in each ? `run ${each.run.number}` : `signal ${each.signal.number}`} className={css.moment}>
             {"run" in each ? <RunLine run={each.run} before={stateBefore(all, each)} place={place} /> : <SignalLine signal={each.signal} place={place} />}
@@ -70,7 +70,7 @@ function SignalLine({ signal, place }: { signal: Signal; place: Place }): ReactN
 
 const OUTCOMES: Record<Run["outcome"], { word: string; tone: "good" | "plain" | "bad" }> = {
   changed: { word: "changed", tone: "good" },
-  unchanged: { word: "as it was", tone: "plain" },
+  unchanged: { word: "no change", tone: "plain" },
   failed: { word: "failed", tone: "bad" },
 };
 
@@ -85,7 +85,7 @@ function RunLine({ run, before, place }: { run: Run; before: State; place: Place
       <div className={css.momentWords}>
         <p>
           {changed.length === 0 ? (
-            <>It stayed {run.state.mood}</>
+            <>Stays {run.state.mood}</>
           ) : (
             changed.map(([side, label], index) => (
               <span key={side}>
@@ -156,7 +156,7 @@ function timeLabels(times: Date[], apart: number): [number, string][] {
 }
 
 /** How people felt as points between bad and good, and under it the state of mind in stretches. The list says the same. */
-function Drawn({ all: known }: { all: Moment[] }): ReactNode {
+function Chart({ all: known }: { all: Moment[] }): ReactNode {
   const place = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
   useEffect(() => {

@@ -94,10 +94,10 @@ function Now({ place, stance }: { place: Place; stance: Standing }): ReactNode {
           <dd>{stance.turns}</dd>
         </div>
       </dl>
-      {"reflects" in stance && !stance.reflects && <p className={css.faint}>It does not think its turns over: nothing but a hand moves its state of mind.</p>}
+      {"reflects" in stance && !stance.reflects && <p className={css.faint}>Reflection is off: its state of mind changes only when someone sets it.</p>}
       {imprints.length > 0 && (
         <details className={css.imprints}>
-          <summary>What its metaprompts keep of it</summary>
+          <summary>Values kept by metaprompts</summary>
           <dl>
             {imprints.map(([key, text]) => (
               <div key={key}>
@@ -121,7 +121,7 @@ function Profile({ stance }: { stance: Standing }): ReactNode {
     <section className={css.section} aria-label="Profile">
       <h2>Profile</h2>
       {stance.profile.id === null ? (
-        <p className={css.faint}>{profiles.data?.presets.length === 0 ? "None: this house has no file of presets." : stance.profile.reason || "None was chosen yet."}</p>
+        <p className={css.faint}>{profiles.data?.presets.length === 0 ? "None: this server has no presets file." : stance.profile.reason || "None chosen yet."}</p>
       ) : (
         <>
           <p className={css.why}>
@@ -129,7 +129,7 @@ function Profile({ stance }: { stance: Standing }): ReactNode {
           </p>
           {found && found.text !== "" && (
             <details className={css.imprints}>
-              <summary>What it adds to the instructions</summary>
+              <summary>Added instructions</summary>
               <pre className={css.prompt}>{found.text}</pre>
             </details>
           )}
@@ -162,7 +162,7 @@ function SetState({ place, stance, onClose }: { place: Place; stance: Standing; 
             ))}
           </Select>
         ))}
-        <p className={css.about}>It is told before it answers next. That it was you stands in the history.</p>
+        <p className={css.about}>Takes effect with its next answer. The history shows that you set it.</p>
         <Fault error={change.error} />
         <DialogFoot>
           <Button variant="quiet" onClick={onClose}>
@@ -185,7 +185,7 @@ function Reset({ place, onClose }: { place: Place; onClose: () => void }): React
   });
   return (
     <Dialog title="Reset the state of mind?" onClose={onClose}>
-      <p className={css.about}>It has no mood there any more, no imprints, and nothing is counted of anybody. What happened so far stays in the history.</p>
+      <p className={css.about}>Clears its mood, imprints and counters there. The history stays.</p>
       <Fault error={change.error} />
       <DialogFoot>
         <Button variant="quiet" onClick={onClose}>

@@ -38,10 +38,10 @@ export default function StanceTab({ agent, name, reflection, space, at }: Stance
         const others = (spaces ?? []).filter(({ info }) => !known.has(info.id) && info.kind === "conversation" && info.members.some((each) => each.id === agent));
         return (
           <>
-            <p className={css.about}>How {name} stands to each of its conversations: the instructions it was given for it, how it takes people to feel there, and what came of that.</p>
+            <p className={css.about}>How {name} adapts to each conversation: its added instructions, how it reads people's feelings, and the effects.</p>
             {stances.length + others.length === 0 ? (
-              <Empty title="It is in no conversation yet.">
-                <p>Bring it into a space, and talk with it.</p>
+              <Empty title="No conversations yet.">
+                <p>Add it to a space and talk to it.</p>
               </Empty>
             ) : (
               <ul className={css.places} aria-label="Conversations">
@@ -54,7 +54,7 @@ export default function StanceTab({ agent, name, reflection, space, at }: Stance
                       <span className={css.placeWords}>
                         <span className={css.placeName}>{info.name}</span>
                         <span className={css.meta}>
-                          <span>nothing was chosen or thought over there yet</span>
+                          <span>no profile or reflection yet</span>
                         </span>
                       </span>
                       <ChevronRight size={17} aria-hidden />
@@ -93,7 +93,7 @@ function Listed({ stance, at }: { stance: Schemas["StandingOut"]; at: string }):
           <span className={css.meta}>
             <span>{stance.turns === 1 ? "1 turn" : `${stance.turns} turns`}</span>
             {stance.updated_at && <Time value={stance.updated_at} form="ago" />}
-            {Object.keys(stance.settings).length > 0 && <span>settings of its own</span>}
+            {Object.keys(stance.settings).length > 0 && <span>own settings</span>}
           </span>
         </span>
         <span className={css.badges}>
@@ -122,8 +122,8 @@ function TryProfile(): ReactNode {
     );
   };
   return (
-    <section className={css.section} aria-label="Which profile a message would have">
-      <h2>Which profile a message would have</h2>
+    <section className={css.section} aria-label="Test profile rules">
+      <h2>Test profile rules</h2>
       <form className={css.line} onSubmit={submit}>
         <input className={inputClass} aria-label="A message" placeholder="Tell me briefly …" value={text} onChange={(event) => setText(event.target.value)} />
         <Button type="submit" disabled={!text.trim()}>

@@ -20,7 +20,7 @@ export function TryMetaprompt({ place }: { place: Place }): ReactNode {
   return (
     <section className={css.section} aria-label="Try a metaprompt">
       <h2>Try a metaprompt</h2>
-      <p className={css.about}>One call of its model, paid as its answers are. Nothing changes unless you say so.</p>
+      <p className={css.about}>Makes one model call. Nothing changes unless you apply the result.</p>
       <Loaded query={names} lines={3}>
         {({ metaprompts }) => <Trial known={[...new Set([...place.own, ...metaprompts])]} place={place} />}
       </Loaded>
@@ -51,13 +51,13 @@ function Trial({ known, place }: { known: string[]; place: Place }): ReactNode {
                 {each}
               </option>
             ))}
-            <option value="">In words of your own</option>
+            <option value="">Custom</option>
           </Select>
         </div>
         {chosen === "" && (
-          <TextArea label="Words" rows={4} required maxLength={8000} value={template} placeholder="Your mood is {{current_mood}}. What should change?" hint={`What can stand in it: ${VARIABLES}.`} onChange={(event) => setTemplate(event.target.value)} />
+          <TextArea label="Prompt text" rows={4} required maxLength={8000} value={template} placeholder="Your mood is {{current_mood}}. What should change?" hint={`Variables: ${VARIABLES}.`} onChange={(event) => setTemplate(event.target.value)} />
         )}
-        <Checkbox label="Let the answer change its state of mind" checked={apply} onChange={(event) => setApply(event.target.checked)} />
+        <Checkbox label="Parse the answer as a state of mind" checked={apply} onChange={(event) => setApply(event.target.checked)} />
         <Fault error={ask.error} />
         <div className={css.buttons}>
           <Button type="submit" variant="primary" busy={ask.isPending} disabled={chosen === "" && !template.trim()}>
@@ -79,14 +79,14 @@ function Outcome({ tried, place }: { tried: Tried; place: Place }): ReactNode {
   const different = differences(tried.before, tried.after);
   const holds = tried.applied || take.isSuccess;
   return (
-    <div className={css.outcome} role="status" aria-label="What came of it">
+    <div className={css.outcome} role="status" aria-label="Result">
       <p className={css.why}>
         {tried.failed !== null ? <Badge tone="bad">failed</Badge> : holds ? <Badge tone="good">holds</Badge> : <Badge>tried</Badge>}
-        <span dir="auto">{tried.failed ?? (tried.reason || "It gave no reason.")}</span>
+        <span dir="auto">{tried.failed ?? (tried.reason || "No reason given.")}</span>
       </p>
       {tried.failed === null &&
         (different.length === 0 ? (
-          <p className={css.faint}>Nothing would be different.</p>
+          <p className={css.faint}>No change.</p>
         ) : (
           <dl className={css.compared}>
             {different.map(({ side, before, after }) => (
@@ -100,14 +100,14 @@ function Outcome({ tried, place }: { tried: Tried; place: Place }): ReactNode {
           </dl>
         ))}
       <details className={css.imprints}>
-        <summary>What it was asked</summary>
+        <summary>Prompt</summary>
         <pre className={css.prompt}>{tried.prompt}</pre>
       </details>
       <Fault error={take.error} />
       {tried.failed === null && !holds && different.length > 0 && (
         <div className={css.buttons}>
           <Button small busy={take.isPending} onClick={() => take.mutate()}>
-            Set it so
+            Apply
           </Button>
         </div>
       )}

@@ -49,7 +49,7 @@ export function signalName(name: string): string {
   return SIGNALS[name] ?? name.replaceAll("_", " ");
 }
 
-const CAUSES: Record<string, string> = { interval: "its turn had come", manual: "asked by hand", set: "set by hand", reset: "reset by hand" };
+const CAUSES: Record<string, string> = { interval: "scheduled", manual: "started by hand", set: "set by hand", reset: "reset by hand" };
 
 /** Why a metaprompt was asked, or what was done by hand. */
 export function causeName(cause: string): string {

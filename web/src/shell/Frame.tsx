@@ -80,8 +80,8 @@ function Home(): ReactNode {
   if (found) return <Redirect to={`/s/${found.info.id}`} replace />;
   return (
     <Page title="Welcome">
-      <Empty title="You are in no space yet.">
-        <p>Open one with the + beside Spaces, or ask someone to bring you into theirs.</p>
+      <Empty title="No spaces yet.">
+        <p>Create one with + next to Spaces, or ask someone to add you to theirs.</p>
       </Empty>
     </Page>
   );
@@ -90,8 +90,8 @@ function Home(): ReactNode {
 function Nowhere(): ReactNode {
   return (
     <Page title="Not found">
-      <Empty title="There is nothing here.">
-        <p>The address may be wrong, or what was here is gone.</p>
+      <Empty title="Page not found.">
+        <p>The link may be wrong, or the page was removed.</p>
       </Empty>
     </Page>
   );

@@ -12,7 +12,7 @@ export function NotForYou({ what }: { what: string }): ReactNode {
   return (
     <Empty title={what} icon={<Lock size={28} aria-hidden />}>
       <p>
-        You are here as {me.role}. {mighty.length > 0 && <>Whom to ask: {mighty.slice(0, 5).map((each) => each.name).join(", ")}.</>}
+        You are here as {me.role}. {mighty.length > 0 && <>Ask {mighty.slice(0, 5).map((each) => each.name).join(", ")} for access.</>}
       </p>
       <p>
         <Link href="/">Back to your spaces</Link>

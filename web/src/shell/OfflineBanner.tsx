@@ -16,7 +16,7 @@ export function OfflineBanner(): ReactNode {
       {shown && (
         <div className={css.banner}>
           <WifiOff size={16} aria-hidden />
-          No connection. What you write is kept, and sent when the connection is back.
+          No connection. Your messages are saved and sent when you are back online.
         </div>
       )}
     </div>

@@ -41,7 +41,7 @@ export function Page({ title, before, actions, below, children }: PageProps): Re
 /** Shown on narrow screens. */
 export function MenuButton(): ReactNode {
   const open = useContext(MenuOpener);
-  return <IconButton className={css.menuButton} label="Open the menu" icon={<MenuIcon size={20} />} onClick={open} />;
+  return <IconButton className={css.menuButton} label="Open menu" icon={<MenuIcon size={20} />} onClick={open} />;
 }
 
 /** The title of the browser's tab. */

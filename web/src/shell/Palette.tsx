@@ -88,7 +88,7 @@ export default function Palette({ onClose, onCommand }: { onClose: () => void; o
             aria-controls={`${id}-list`}
             aria-activedescendant={chosen ? `${id}-${chosen.id}` : undefined}
             aria-autocomplete="list"
-            placeholder="Find or do anything…"
+            placeholder="Search or run a command…"
             autoComplete="off"
             spellCheck={false}
             value={typed}
@@ -111,7 +111,7 @@ export default function Palette({ onClose, onCommand }: { onClose: () => void; o
             </div>
           ))}
         </div>
-        {flat.length === 0 && <p className={css.nothing}>Nothing is called so, and nobody said it where you are.</p>}
+        {flat.length === 0 && <p className={css.nothing}>No results.</p>}
         <div role="status" className="visually-hidden">
           {typed && `${flat.length} found`}
         </div>
@@ -173,7 +173,7 @@ function useChoices(command: (command: Command) => void): Choice[] {
       : (agents.data ?? []).map((each) => ({
           id: `mind-${each.id}`,
           group: "Actions",
-          title: `Look into ${each.name}'s mind`,
+          title: `Open the mind of ${each.name}`,
           words: `mind of ${each.name}`,
           icon: <ScanEye size={18} />,
           run: () => go(`/agents/${each.id}/now`),
@@ -204,7 +204,7 @@ function actions(admin: boolean, command: (command: Command) => void, go: (path:
     run: () => chooseTheme(id),
   });
   const forAdmins = [
-    of("new agent", "Make an agent", <Plus size={18} />, "new agent,create agent"),
+    of("new agent", "Create an agent", <Plus size={18} />, "new agent,create agent"),
     of("administration", "Administration: people", <Settings2 size={18} />, "people,members,invite"),
     to("/admin/tokens", "Administration: tokens", "tokens,access"),
     to("/admin/keys", "Administration: keys", "keys,provider,api key"),
@@ -217,15 +217,15 @@ function actions(admin: boolean, command: (command: Command) => void, go: (path:
     to("/admin/forgetting", "Administration: forgetting", "forget,delete,receipts"),
   ];
   return [
-    of("new space", "Open a new space", <Plus size={18} />, "new space,create space"),
+    of("new space", "Create a space", <Plus size={18} />, "new space,create space"),
     of("agents", "Agents", <Bot size={18} />),
     { ...to("/memory/you", "Memory", "memories,remembered,forget"), icon: <Brain size={18} /> },
     ...(admin ? forAdmins : []),
     of("me", "You", <UserRound size={18} />, "me,profile,account"),
     of("help", "Shortcuts", <Keyboard size={18} />, "help,keyboard,keys"),
-    theme("light", "Light colours"),
-    theme("dark", "Dark colours"),
-    theme("system", "Colours as the system"),
+    theme("light", "Light theme"),
+    theme("dark", "Dark theme"),
+    theme("system", "System colours"),
     { id: "sign-out", group: "Actions", title: "Sign out", words: "log out,leave", icon: <LogOut size={18} />, run: () => void signOut() },
   ];
 }

@@ -144,7 +144,7 @@ function HelpSheet({ onClose }: { onClose: () => void }): ReactNode {
           </section>
         ))}
       </div>
-      <p className={css.note}>Escape closes what is open, and leaves the box you write in: there, letters are letters.</p>
+      <p className={css.note}>Escape closes dialogs and leaves text fields. Letter shortcuts do not work while you type.</p>
     </Dialog>
   );
 }

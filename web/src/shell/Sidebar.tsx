@@ -27,7 +27,7 @@ export function Sidebar({ open, onClose }: { open: boolean; onClose: () => void 
   return (
     <>
       <div className={css.scrim} onClick={onClose} aria-hidden />
-      <aside className={css.sidebar} aria-label="Spaces and places" data-open={open}>
+      <aside className={css.sidebar} aria-label="Navigation" data-open={open}>
         <div className={css.brand}>
           <img src="/icon.svg" alt="" width={24} height={24} />
           <span className={css.brandName}>{me.organization.name}</span>
@@ -35,12 +35,12 @@ export function Sidebar({ open, onClose }: { open: boolean; onClose: () => void 
           <Link href="/search" className={css.iconLink} aria-label="Search" title="Search">
             <Search size={18} />
           </Link>
-          <IconButton className={css.closeButton} label="Close the menu" icon={<PanelLeftClose size={18} />} onClick={onClose} />
+          <IconButton className={css.closeButton} label="Close menu" icon={<PanelLeftClose size={18} />} onClick={onClose} />
         </div>
         <nav className={css.places} aria-label="Spaces">
           <div className={css.sectionHead}>
             <h2>Spaces</h2>
-            <IconButton label="Open a new space" icon={<Plus size={16} />} onClick={() => setMaking("space")} />
+            <IconButton label="Create a space" icon={<Plus size={16} />} onClick={() => setMaking("space")} />
           </div>
           {spaces === null ? (
             <div className={css.loadingPlaces}>
@@ -48,11 +48,11 @@ export function Sidebar({ open, onClose }: { open: boolean; onClose: () => void 
             </div>
           ) : (
             <>
-              <PlaceList spaces={shared} empty="You are in no shared space yet." />
+              <PlaceList spaces={shared} empty="No shared spaces yet." />
               {direct.length > 0 && (
                 <>
                   <div className={css.sectionHead}>
-                    <h2>Just the two of you</h2>
+                    <h2>Direct messages</h2>
                   </div>
                   <PlaceList spaces={direct} />
                 </>
@@ -166,7 +166,7 @@ function ToolLink({ href, under = href, icon, label }: { href: string; under?: s
 }
 
 const THEMES: { id: Theme; label: string; icon: ReactNode }[] = [
-  { id: "system", label: "As the system", icon: <Monitor size={16} /> },
+  { id: "system", label: "System", icon: <Monitor size={16} /> },
   { id: "light", label: "Light", icon: <Sun size={16} /> },
   { id: "dark", label: "Dark", icon: <Moon size={16} /> },
 ];

@@ -5,7 +5,7 @@ import { Button } from "../ui/Button";
 import { TextField } from "../ui/Field";
 import css from "./shell.module.css";
 
-const USED = "This link was used already, or it is older than ten minutes. Ask for a new one: denizen login";
+const USED = "This link was already used, or it is older than ten minutes. Get a new one with: denizen login";
 
 /** Signs in with what stands behind the # of the address, or with a token that is typed. */
 export function SignIn({ onSignedIn }: { onSignedIn: (me: Me) => void }): ReactNode {
@@ -45,7 +45,7 @@ export function SignIn({ onSignedIn }: { onSignedIn: (me: Me) => void }): ReactN
       <form className={css.signIn} onSubmit={submit}>
         <img src="/icon.svg" alt="" width={44} height={44} />
         <h1>Denizen</h1>
-        <p>Sign in with an access token, or with a login link.</p>
+        <p>Sign in with an access token or a sign-in link.</p>
         <TextField
           label="Access token or link"
           type="password"

@@ -20,7 +20,7 @@ export function TalkPage({ title, isPrivate, actions, children }: TalkPageProps)
         <div className={css.title}>
           <h1>{title}</h1>
           {isPrivate && (
-            <span title="Private: whoever is not in it does not know of it.">
+            <span title="Private: only members can see this space.">
               <Lock size={15} aria-label="Private" />
             </span>
           )}

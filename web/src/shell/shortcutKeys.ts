@@ -28,19 +28,19 @@ export interface Shortcut {
 
 export const SHORTCUTS: Shortcut[] = [
   { keys: ["Mod+k"], command: "palette", label: "Find anything", group: "Everywhere" },
-  { keys: ["/"], command: "search", label: "Search what was said", group: "Everywhere" },
-  { keys: ["?"], command: "help", label: "These shortcuts", group: "Everywhere" },
-  { keys: ["g", "s"], command: "home", label: "The space you were in last", group: "Go to" },
-  { keys: ["Alt+ArrowDown"], command: "next space", label: "The next space", group: "Go to" },
-  { keys: ["Alt+ArrowUp"], command: "previous space", label: "The space before", group: "Go to" },
+  { keys: ["/"], command: "search", label: "Search messages", group: "Everywhere" },
+  { keys: ["?"], command: "help", label: "Show shortcuts", group: "Everywhere" },
+  { keys: ["g", "s"], command: "home", label: "Last space", group: "Go to" },
+  { keys: ["Alt+ArrowDown"], command: "next space", label: "Next space", group: "Go to" },
+  { keys: ["Alt+ArrowUp"], command: "previous space", label: "Previous space", group: "Go to" },
   { keys: ["g", "a"], command: "agents", label: "Agents", group: "Go to" },
   { keys: ["g", "d"], command: "administration", label: "Administration", group: "Go to", admin: true },
   { keys: ["g", "u"], command: "usage", label: "Usage", group: "Go to", admin: true },
   { keys: ["g", "m"], command: "me", label: "You", group: "Go to" },
-  { keys: ["n", "a"], command: "new agent", label: "A new agent", group: "Make", admin: true },
-  { keys: ["n", "s"], command: "new space", label: "A new space", group: "Make" },
-  { keys: ["j"], command: "next row", label: "The next row", group: "In lists" },
-  { keys: ["k"], command: "previous row", label: "The row before", group: "In lists" },
+  { keys: ["n", "a"], command: "new agent", label: "New agent", group: "Make", admin: true },
+  { keys: ["n", "s"], command: "new space", label: "New space", group: "Make" },
+  { keys: ["j"], command: "next row", label: "Next row", group: "In lists" },
+  { keys: ["k"], command: "previous row", label: "Previous row", group: "In lists" },
 ];
 
 /** How long a first key waits for its second. */

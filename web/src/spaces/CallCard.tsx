@@ -45,7 +45,7 @@ function Shown({ call }: { call: Call }): ReactNode {
         <Badge tone={tone}>{word}</Badge>
       </summary>
       <div className={css.cardBody}>
-        <h3>Asked with</h3>
+        <h3>Input</h3>
         <Code text={readable(call.arguments)} language="json" label="Arguments" />
         {call.result !== null && (
           <>
@@ -78,7 +78,7 @@ function Question({ call }: { call: Call }): ReactNode {
           <div className={css.cardFoot}>
             <Answers call={call} />
             <Button small variant="quiet" onClick={() => setOpen(true)}>
-              Answer in words
+              Write an answer
             </Button>
             {call.expires_at && (
               <span className={css.until}>
@@ -110,7 +110,7 @@ function Approval({ call, why }: { call: Call; why: string }): ReactNode {
           <strong>{name}</strong> wants to use <code>{call.tool}</code>
         </span>
         {call.state !== "waiting" && (
-          <Badge tone={approved ? "good" : "plain"}>{by ? `${approved ? "approved" : "refused"} by ${by}` : "refused: nobody approved in time"}</Badge>
+          <Badge tone={approved ? "good" : "plain"}>{by ? `${approved ? "approved" : "refused"} by ${by}` : "refused: no approval in time"}</Badge>
         )}
       </div>
       <div className={css.cardBody}>
@@ -182,7 +182,7 @@ function Answer({ call, name, onClose }: { call: Call; name: string; onClose: ()
         <DialogFoot>
           <Answers call={call} onDone={onClose} />
           <Button variant="primary" small type="submit" busy={busy} disabled={!words.trim()}>
-            Send the answer
+            Send answer
           </Button>
         </DialogFoot>
       </form>
@@ -203,7 +203,7 @@ function useAnswer(call: Call, onDone?: () => void): { answer: (result: AnswerGi
       store.dispatch({ type: "call", call: await post("/api/calls/{call_id}/answer", { path, body: { result } }) });
       onDone?.();
     } catch (error) {
-      toast(error instanceof ApiError && error.code === "already_settled" ? "Someone has answered already." : inWords(error));
+      toast(error instanceof ApiError && error.code === "already_settled" ? "Already answered." : inWords(error));
       if (error instanceof ApiError && error.code === "already_settled") {
         store.dispatch({ type: "call", call: await get("/api/calls/{call_id}", { path }) });
       }

@@ -46,14 +46,14 @@ export function Composer({ ref, name, inviting, replyTo, onReplied, onSent, onEd
       <span className={css.replyText}>
         Reply to <strong>{replyTo.author.name}</strong>: {replyTo.plain.slice(0, 120)}
       </span>
-      <IconButton label="Do not reply" icon={<X size={15} />} onClick={onReplied} />
+      <IconButton label="Cancel reply" icon={<X size={15} />} onClick={onReplied} />
     </div>
   );
   return (
     <WriteBox
       ref={ref}
       label={`Message to ${name}`}
-      placeholder={`Say something in ${name}`}
+      placeholder={`Message ${name}`}
       draft={`draft ${me.id} ${space}`}
       whom={others}
       choice="Mention"

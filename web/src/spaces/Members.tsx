@@ -16,9 +16,9 @@ import css from "./spaces.module.css";
 
 /** What an agent attends to, in words. */
 export const ATTENTION: Record<Member["attention"], string> = {
-  all: "hears everything",
-  mentions: "hears mentions",
-  none: "hears nothing",
+  all: "gets all messages",
+  mentions: "gets mentions only",
+  none: "gets no messages",
 };
 
 /** Who is in a space: bringing someone in, removing, and what agents attend to. */
@@ -74,7 +74,7 @@ function Attention({ member, busy, onAttend }: { member: Member; busy: boolean; 
   const [attention, ahead] = useAhead(member.attention);
   return (
     <select
-      aria-label={`What ${member.name} attends to`}
+      aria-label={`Messages that ${member.name} gets`}
       className={classes(inputClass, css.attention)}
       value={attention}
       disabled={busy}
@@ -97,7 +97,7 @@ function BringIn({ space, busy, onAdd }: { space: SpaceState; busy: boolean; onA
   const [chosen, setChosen] = useState("");
   const here = new Set(space.info.members.map((each) => each.id));
   const others = entities.data?.filter((each) => !here.has(each.id)) ?? [];
-  if (entities.data && others.length === 0) return <p className={css.faint}>Everyone is here.</p>;
+  if (entities.data && others.length === 0) return <p className={css.faint}>Everyone is already a member.</p>;
   return (
     <form
       className={css.bringIn}
@@ -106,7 +106,7 @@ function BringIn({ space, busy, onAdd }: { space: SpaceState; busy: boolean; onA
         void onAdd(chosen).then(() => setChosen(""));
       }}
     >
-      <Select label="Bring someone in" value={chosen} onChange={(event) => setChosen(event.target.value)}>
+      <Select label="Add a member" value={chosen} onChange={(event) => setChosen(event.target.value)}>
         <option value="">Choose…</option>
         {others.map((each) => (
           <option key={each.id} value={each.id}>
@@ -115,7 +115,7 @@ function BringIn({ space, busy, onAdd }: { space: SpaceState; busy: boolean; onA
         ))}
       </Select>
       <Button type="submit" icon={<UserPlus size={16} />} busy={busy} disabled={!chosen}>
-        Bring in
+        Add
       </Button>
     </form>
   );
@@ -152,7 +152,7 @@ export function Leave({ space, onClose }: { space: SpaceState; onClose: () => vo
   );
   return (
     <Dialog title={`Leave ${space.info.name}?`} onClose={onClose} footer={footer}>
-      <p>You hear and see nothing more of it until someone brings you back.</p>
+      <p>You will not see this space until a member adds you again.</p>
     </Dialog>
   );
 }

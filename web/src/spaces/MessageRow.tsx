@@ -178,7 +178,7 @@ function More(props: { message: Message; mayChange: boolean; onDelete: () => voi
     {
       label: "Copy link",
       icon: <LinkIcon size={16} />,
-      onSelect: () => void copy(`${location.origin}/s/${message.space_id}/m/${message.seq}`, "The link is copied."),
+      onSelect: () => void copy(`${location.origin}/s/${message.space_id}/m/${message.seq}`, "Link copied."),
     },
     ...(mayChange ? [{ label: "Delete", icon: <Trash2 size={16} />, onSelect: props.onDelete, danger: true }] : []),
   ];
@@ -196,7 +196,7 @@ function Quote({ id }: { id: string }): ReactNode {
     staleTime: Infinity,
   });
   const message = near ?? far.data;
-  if (!message) return <p className={css.quote}>{far.error ? "In reply to a message that is gone" : "…"}</p>;
+  if (!message) return <p className={css.quote}>{far.error ? "In reply to a deleted message" : "…"}</p>;
   return (
     <button type="button" className={css.quote} onClick={() => around.goTo(message.seq)}>
       <CornerUpLeft size={13} aria-hidden />
@@ -238,7 +238,7 @@ function Editor({ message }: { message: Message }): ReactNode {
   return (
     <div className={css.editor}>
       <textarea
-        aria-label="Edit the message"
+        aria-label="Edit message"
         className={classes(inputClass, css.editorText)}
         value={text}
         autoFocus
@@ -278,7 +278,7 @@ function Delete({ message, onClose }: { message: Message; onClose: () => void })
   const footer = (
     <>
       <Button variant="quiet" onClick={onClose}>
-        Keep it
+        Cancel
       </Button>
       <Button variant="danger" busy={busy} onClick={() => void confirm()}>
         Delete
@@ -287,7 +287,7 @@ function Delete({ message, onClose }: { message: Message; onClose: () => void })
   );
   return (
     <Dialog title="Delete this message?" onClose={onClose} footer={footer}>
-      <p>Its text is gone for everyone, and agents are told so. This cannot be undone.</p>
+      <p>Removes its text for everyone and tells agents. This cannot be undone.</p>
     </Dialog>
   );
 }
@@ -368,7 +368,7 @@ export function PendingRow({ pending, continued }: { pending: Pending; continued
           <p className={css.failed} role="alert">
             <span>Not sent. {pending.error}</span>
             <Button small icon={<RotateCw size={14} />} onClick={() => sendAgain(store, pending)}>
-              Send again
+              Retry
             </Button>
             <Button small variant="quiet" icon={<X size={14} />} onClick={() => store.dispatch({ type: "dropped", key: pending.key })}>
               Discard

@@ -48,10 +48,10 @@ export function NewSpace({ onClose }: { onClose: () => void }): ReactNode {
       <form onSubmit={(event) => void submit(event)} className={css.form}>
         <TextField label="Name" required autoFocus maxLength={100} value={name} onChange={(event) => setName(event.target.value)} error={error ? inWords(error instanceof ApiError && error.errors[0] ? new Error(error.errors[0].message) : error) : undefined} />
         <fieldset>
-          <legend className={css.legend}>Who else is in it?</legend>
+          <legend className={css.legend}>Members</legend>
           {others ? (
             <div className={css.choices}>
-              {others.length === 0 && <p className={css.faint}>There is nobody else here yet.</p>}
+              {others.length === 0 && <p className={css.faint}>Nobody else yet.</p>}
               {others.map((each) => (
                 <label key={each.id} className={css.choice}>
                   <input type="checkbox" checked={chosen.has(each.id)} onChange={() => toggle(each.id)} />
@@ -76,7 +76,7 @@ export function NewSpace({ onClose }: { onClose: () => void }): ReactNode {
             Cancel
           </Button>
           <Button variant="primary" type="submit" busy={busy} disabled={!name.trim()}>
-            Open the space
+            Create space
           </Button>
         </DialogFoot>
       </form>

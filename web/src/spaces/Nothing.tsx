@@ -19,7 +19,7 @@ export function Nothing(): ReactNode {
   if (known.some((each) => each.isLoading)) return null;
   return (
     <div className={css.nothing}>
-      <Empty title="Nothing was said here yet.">
+      <Empty title="No messages yet.">
         <p>{invitation(agents)}</p>
         {shown.length > 0 && (
           <ul className={css.present} aria-label="Agents in this space">

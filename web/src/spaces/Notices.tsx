@@ -33,9 +33,9 @@ function Stopped({ space }: { space: SpaceState }): ReactNode {
     <div className={css.notice} role="status">
       <Hourglass size={15} aria-hidden />
       <span className={css.noticeText}>
-        The agents have stopped answering each other after {space.info.agent_run_limit} messages without a person. They go on when you write, or when you let them.
+        The agents have stopped answering each other after {space.info.agent_run_limit} messages without a person. They continue when you write, or when you allow it.
       </span>
-      <Act label="Let them go on" icon={<RotateCw size={14} />} act={() => post("/api/spaces/{space_id}/continue", { path: { space_id: space.info.id } })} />
+      <Act label="Let them continue" icon={<RotateCw size={14} />} act={() => post("/api/spaces/{space_id}/continue", { path: { space_id: space.info.id } })} />
     </div>
   );
 }
@@ -142,10 +142,10 @@ function RestingNotice({ agent }: { agent: Schemas["AgentDetail"] }): ReactNode 
     <div className={css.notice}>
       <Moon size={15} aria-hidden />
       {resting === null ? (
-        <span>{agent.name} is suspended: it reads this when an admin lets it go on.</span>
+        <span>{agent.name} is suspended. It reads this when an admin resumes it.</span>
       ) : (
         <span>
-          {agent.name} rests because {USED_UP[resting.scope.split(":")[0]!] ?? "a budget"} is used up,{" "}
+          {agent.name} is paused because {USED_UP[resting.scope.split(":")[0]!] ?? "a budget"} is used up,{" "}
           {resting.until ? (
             <>
               until <Time value={resting.until} />.

@@ -38,7 +38,7 @@ export function Rename({ space, onClose }: { space: SpaceState; onClose: () => v
           onChange={(event) => setHidden(event.target.checked)}
         />
         {space.info.members.filter((each) => each.kind === "agent").length > 1 && (
-          <Select label="Which agents answer" hint="Where there are several, and a message mentions none of them." value={floor} onChange={(event) => setFloor(event.target.value as typeof floor)}>
+          <Select label="Which agents answer" hint="When there are several and a message mentions none of them." value={floor} onChange={(event) => setFloor(event.target.value as typeof floor)}>
             <option value="one">One agent answers</option>
             <option value="addressed">Only agents that are mentioned</option>
             <option value="all">All agents may answer</option>

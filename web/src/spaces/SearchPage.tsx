@@ -49,7 +49,7 @@ export default function SearchPage(): ReactNode {
           Search
         </Button>
       </form>
-      {q ? <Found q={q} space={space} spaces={spaces} /> : <Empty title="What was it again?">Messages that have all the words are found, the newest first.</Empty>}
+      {q ? <Found q={q} space={space} spaces={spaces} /> : <Empty title="Search messages">Finds messages that contain all words, newest first.</Empty>}
     </Page>
   );
 }
@@ -69,8 +69,8 @@ function Found({ q, space, spaces }: { q: string; space: string; spaces: SpaceSt
   return (
     <>
       {messages.length === 0 && !found.hasNextPage && (
-        <Empty title="Nothing was found.">
-          <p>Words are whole words: “plan” does not find “explanation”.</p>
+        <Empty title="No results.">
+          <p>Only whole words match: “plan” does not find “explanation”.</p>
         </Empty>
       )}
       <ul className={css.results} aria-label="Results">
@@ -83,7 +83,7 @@ function Found({ q, space, spaces }: { q: string; space: string; spaces: SpaceSt
       {found.hasNextPage && (
         <div className={css.more}>
           <Button busy={found.isFetchingNextPage} onClick={() => void found.fetchNextPage()}>
-            Search on
+            Show more
           </Button>
         </div>
       )}

@@ -37,8 +37,8 @@ export function SpacePage({ id, at }: { id: string; at?: number }): ReactNode {
   return (
     <Page title={missing ? "Not found" : ""}>
       {missing ? (
-        <Empty title="There is no such space.">
-          <p>It does not exist, or you are not in it. Someone who is can bring you in.</p>
+        <Empty title="Space not found.">
+          <p>It does not exist, or you are not a member. A member can add you.</p>
         </Empty>
       ) : (
         <Skeleton lines={9} label="Loading messages" />
@@ -106,11 +106,11 @@ function Inside({ id, at }: { id: string; at: number | null }): ReactNode {
         <Search size={17} />
       </Link>
       <Menu
-        label="More about this space"
+        label="Space menu"
         icon={<Ellipsis size={18} />}
         items={[
           { label: "Members", icon: <Users size={16} />, onSelect: () => setDialog("members") },
-          { label: "What this conversation came to", icon: <BookOpenText size={16} />, onSelect: () => setDialog("came") },
+          { label: "Conversation summary", icon: <BookOpenText size={16} />, onSelect: () => setDialog("came") },
           { label: "Settings", icon: <Pencil size={16} />, onSelect: () => setDialog("rename") },
           { label: "Leave", icon: <LogOut size={16} />, onSelect: () => setDialog("leave"), danger: true },
         ]}

@@ -103,10 +103,10 @@ test("one line says who thinks, writes, uses something or did not reply", () => 
 
 test("whoever speaks first is told who hears it, and how one of them is addressed", () => {
   const member = (name: string, attention: Member["attention"] = "all"): Member => ({ id: name, kind: "agent", handle: name.toLowerCase(), name, role: "member", attention, trouble: null, namesake: false });
-  assert.match(invitation([]), /^Say hello: whoever is in this space sees it\./);
+  assert.match(invitation([]), /^Say hello: everyone in this space sees it\./);
   assert.equal(invitation([member("Ada")]), "Say hello: Ada hears it.");
-  assert.equal(invitation([member("Ada"), member("Bo")]), "Say hello: Ada and Bo hear it. With @ada you address one of them.");
-  assert.equal(invitation([member("Ada", "none"), member("Bo", "mentions"), member("Cleo")]), "Say hello: Cleo hears it. With @bo you address one of them.");
-  assert.equal(invitation([member("Ada", "mentions")]), "Say hello. With @ada you address Ada.");
+  assert.equal(invitation([member("Ada"), member("Bo")]), "Say hello: Ada and Bo hear it. Use @ada to address one of them.");
+  assert.equal(invitation([member("Ada", "none"), member("Bo", "mentions"), member("Cleo")]), "Say hello: Cleo hears it. Use @bo to address one of them.");
+  assert.equal(invitation([member("Ada", "mentions")]), "Say hello. Use @ada to address Ada.");
   assert.equal(invitation([member("Ada", "none")]), "Say hello.");
 });

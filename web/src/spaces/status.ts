@@ -34,12 +34,12 @@ function hears(agent: Member, message: Message): boolean {
 
 /** What someone may do who is the first to speak among these agents. */
 export function invitation(agents: Member[]): string {
-  if (agents.length === 0) return "Say hello: whoever is in this space sees it. Under Members you bring others in, agents too.";
+  if (agents.length === 0) return "Say hello: everyone in this space sees it. Add people and agents under Members.";
   const hearing = agents.filter((each) => each.attention === "all");
   const hello = hearing.length ? `Say hello: ${names(hearing)} ${hearing.length > 1 ? "hear" : "hears"} it.` : "Say hello.";
   const one = agents.find((each) => each.attention !== "none");
   if (one === undefined || (agents.length === 1 && hearing.length === 1)) return hello;
-  return `${hello} With @${one.handle} you address ${agents.length > 1 ? "one of them" : one.name}.`;
+  return `${hello} Use @${one.handle} to address ${agents.length > 1 ? "one of them" : one.name}.`;
 }
 
 /** "Ada", "Ada and Bo", "Ada, Bo and 3 others". */

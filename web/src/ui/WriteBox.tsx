@@ -134,7 +134,7 @@ export function WriteBox<Whom extends Candidate>(props: WriteBoxProps<Whom>): Re
         </div>
         {tooLong && (
           <p className={css.fault} role="alert">
-            A message may have {LONGEST.toLocaleString()} characters; this has {text.length.toLocaleString()}.
+            Messages can have {LONGEST.toLocaleString()} characters; this one has {text.length.toLocaleString()}.
           </p>
         )}
         {error !== null && (

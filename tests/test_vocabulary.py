@@ -1,0 +1,50 @@
+"""Texts that people read use plain words.
+
+Each pattern was common in our labels, and readers stumbled over it. CONTRIBUTING.md says what to write instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[1]
+UNCLEAR: Final = re.compile(
+    r"""
+    \bwhoever\b(?!\ opens\ this\ link)      # name who: "members", "people who"
+    | \bwhom\b
+    | \bthis\ house\b | \bthe\ house\b      # "the server"
+    | \blives?\ here\b
+    | \bany\ more\b | \bno\ more\b          # "no longer", "expired", "revoked"
+    | \bunbidden\b
+    | \bis\ no\ [A-Z]                       # "is not JSON"
+    | \bnothing\ was\b                      # "No messages yet."
+    | \bit\ is\ so\b | \bset\ it\ so\b
+    | \bcame\ to\b
+    | \btrue\ no\ more\b
+    | \bkept\ sealed\b
+    | \bmay\ think\b
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_CODE: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_TEXT: Final = re.compile(r'"[^"\n]*"|`[^`]*`|>[^<>{}();=]*<|^\s*[A-Z][^<>{}=;()]*$', re.MULTILINE)
+_TEMPLATES: Final = "templates.ts"
+"""Instructions of example agents: what a model reads, in a voice of its own."""
+
+
+def test_labels_of_the_web_client() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}: {text.strip()}"
+        for path in sorted((ROOT / "web/src").rglob("*.ts*"))
+        if path.name not in ("schema.d.ts", _TEMPLATES) and ".test." not in path.name
+        for text in _texts(path.read_text())
+        if UNCLEAR.search(text)
+    ]
+    assert found == []
+
+
+def _texts(source: str) -> Iterator[str]:
+    yield from _TEXT.findall(_CODE.sub("", source))
