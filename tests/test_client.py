@@ -131,13 +131,13 @@ async def test_another_program_is_no_denizen() -> None:
 
     other = await asyncio.start_server(answer, "127.0.0.1", 0)
     async with other, Client(f"http://127.0.0.1:{other.sockets[0].getsockname()[1]}", "x") as client:
-        with pytest.raises(ServerError, match="does not speak as a Denizen server does"):
+        with pytest.raises(ServerError, match="is not a Denizen server"):
             await client.health()
 
 
 @pytest.mark.parametrize("url", ["", "localhost:8420", "ftp://localhost", "http://", "http://[::1"])
 def test_what_is_no_address_is_said(url: str) -> None:
-    with pytest.raises(InvalidInput, match="is no address of a server"):
+    with pytest.raises(InvalidInput, match="is not a server address"):
         Client(url, "token")
 
 

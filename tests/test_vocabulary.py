@@ -5,6 +5,7 @@ Each pattern was common in our labels, and readers stumbled over it. CONTRIBUTIN
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +20,6 @@ UNCLEAR: Final = re.compile(
     | \blives?\ here\b
     | \bany\ more\b | \bno\ more\b          # "no longer", "expired", "revoked"
     | \bunbidden\b
-    | \bis\ no\ [A-Z]                       # "is not JSON"
     | \bnothing\ was\b                      # "No messages yet."
     | \bit\ is\ so\b | \bset\ it\ so\b
     | \bcame\ to\b
@@ -29,6 +29,8 @@ UNCLEAR: Final = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
+NOT_A: Final = re.compile(r"(?<!here )\b(is|are) no (?!longer\b)[a-z]+ |\bshall\b|\bcannot be defined so\b")
+"""\"is no JSON\": write \"is not JSON\"."""
 _CODE: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _TEXT: Final = re.compile(r'"[^"\n]*"|`[^`]*`|>[^<>{}();=]*<|^\s*[A-Z][^<>{}=;()]*$', re.MULTILINE)
 _TEMPLATES: Final = "templates.ts"
@@ -44,6 +46,26 @@ def test_labels_of_the_web_client() -> None:
         if UNCLEAR.search(text)
     ]
     assert found == []
+
+
+def test_errors() -> None:
+    """Every literal text of an exception that is raised in the package."""
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {text}"
+        for path in sorted((ROOT / "src/denizen").rglob("*.py"))
+        if "cli" not in path.parts
+        for line, text in _raised(ast.parse(path.read_text()))
+        if UNCLEAR.search(text) or NOT_A.search(text)
+    ]
+    assert found == []
+
+
+def _raised(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            for part in ast.walk(node.exc):
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    yield part.lineno, part.value
 
 
 def _texts(source: str) -> Iterator[str]:

@@ -72,7 +72,7 @@ async def test_the_handle_of_someone_who_left_is_given_to_nobody(world: World) -
 
 async def test_the_last_owner_stays(world: World) -> None:
     noor, sam = await world.person("Noor"), await world.person("Sam")
-    with pytest.raises(InvalidInput, match="make someone else one first"):
+    with pytest.raises(InvalidInput, match="Make someone else an owner first"):
         await world.denizen.remove_person(noor)
     await world.denizen.db.write(roles.set_role, sam.id, "owner")
     await world.denizen.remove_person(noor)
@@ -142,7 +142,7 @@ async def test_the_house_belongs_to_an_owner_who_is_there(small_world: World) ->
 async def test_an_agent_does_not_leave_as_people_do(world: World) -> None:
     await world.person("Noor")
     ada = await world.agent("Ada")
-    with pytest.raises(InvalidInput, match="delete it"):
+    with pytest.raises(InvalidInput, match="Delete the agent"):
         await world.denizen.remove_person(ada.entity)
 
 
@@ -150,7 +150,7 @@ async def test_an_agent_whose_payer_has_left_is_told_so(small_world: World) -> N
     noor, sam = await small_world.person("Noor"), await small_world.person("Sam")
     await small_world.denizen.remove_person(sam)
     vault = Vault(keys_in_memory(), {})
-    with pytest.raises(ModelUnknown, match="not here any more"):
+    with pytest.raises(ModelUnknown, match="who has left"):
         await small_world.denizen.db.read(
             secrets.paying_key, vault, noor.organization_id, "OPENAI_API_KEY", "@sam", "ada"
         )

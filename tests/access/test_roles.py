@@ -40,7 +40,7 @@ async def test_the_first_person_owns_the_organization(world: World) -> None:
 async def test_an_organization_keeps_an_owner(world: World) -> None:
     db = world.denizen.db
     noor, sam = await world.person("Noor"), await world.person("Sam")
-    with pytest.raises(InvalidInput, match="make someone else one first"):
+    with pytest.raises(InvalidInput, match="Make someone else an owner first"):
         await db.write(roles.set_role, noor.id, "admin")
     await db.write(roles.set_role, sam.id, "owner")
     await db.write(roles.set_role, noor.id, "member")

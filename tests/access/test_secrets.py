@@ -129,7 +129,7 @@ async def test_what_is_no_text_is_not_kept_and_not_shown(small_world: World, val
 
 async def test_a_secret_is_no_agents_own(world: World) -> None:
     ada = await world.agent("Ada")
-    with pytest.raises(InvalidInput, match="@ada is no person"):
+    with pytest.raises(InvalidInput, match="@ada is not a person"):
         await world.denizen.set_secret("CRM_TOKEN", VALUE, person=ada.entity)
 
 

@@ -77,7 +77,7 @@ async def test_a_token_is_good_up_to_its_end_and_not_at_it(world: World) -> None
     assert await db.read(tokens.find, secret) == token
     world.clock.advance(0.000_001)
     assert await db.read(tokens.find, secret) is None
-    with pytest.raises(InvalidInput, match="expired already"):
+    with pytest.raises(InvalidInput, match="already have expired"):
         await db.write(tokens.create, noor.id, "Laptop", expires_at=end)
 
 

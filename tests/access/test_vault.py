@@ -32,7 +32,7 @@ def test_a_sealed_text_opens_only_for_its_purpose() -> None:
     """A row that was copied into another organization is worth nothing there."""
     vault = Vault(given_keys(OLD))
     sealed = vault.seal("sk-1", "secret home OPENAI_API_KEY")
-    with pytest.raises(SecretUnreadable, match="set it again"):
+    with pytest.raises(SecretUnreadable, match="Set it again"):
         vault.open(sealed, "secret elsewhere OPENAI_API_KEY")
 
 

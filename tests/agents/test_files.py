@@ -96,7 +96,7 @@ def test_json_is_read_as_json() -> None:
     assert problems(wrong, name="agents.json") == [
         "agents.json:8: cycle.max_step: unknown key 'max_step' (did you mean 'max_steps'?)"
     ]
-    assert problems('{"name": "Pat",\n"name": "Eli"}', name="a.json") == ["a.json:2: the key 'name' is there twice"]
+    assert problems('{"name": "Pat",\n"name": "Eli"}', name="a.json") == ["a.json:2: the key 'name' appears twice"]
     assert problems('{"name": }', name="a.json") == ["a.json:1: this is not JSON: Expecting value (column 10)"]
 
 
@@ -148,25 +148,25 @@ def test_instructions_may_stand_in_a_file_of_their_own() -> None:
         ("name: Pat\nnotes: {port: 80}", "2: notes.port: should be a text: put 80 in quotation marks"),
         ("name: Pat\nwindow: 5", "2: window: should be a mapping of keys to values"),
         ("name: Pat\ngoals: Ship it", "2: goals: should be a list: write each thing after a dash"),
-        ("name: Pat\nspaces: [Ops, Ops]", "1: spaces: 'Ops' is there twice"),
+        ("name: Pat\nspaces: [Ops, Ops]", "1: spaces: 'Ops' appears twice"),
         (
             "name: Pat\nplans:\n  - name: x\n    instruction: y\n    cron: '* * *'",
-            "3: plans[0]: '* * *' is no cron expression: it needs five fields, minute, hour, day of month, month and",
+            "3: plans[0]: '* * *' is not a cron expression: it needs five fields: minute, hour, day of month, month",
         ),
         (
             "name: Pat\nplans: [{name: x, instruction: y}]",
-            "2: plans[0]: say when in exactly one way: cron, at or after; none is given",
+            "2: plans[0]: use exactly one of cron, at or after; none is given",
         ),
         (
             "name: Pat\nplans:\n  - {name: x, instruction: y, at: tomorrow}",
-            "3: plans[0].at: 'tomorrow' is no time. Write it in ISO 8601, such as \"2026-02-19T09:00\"",
+            "3: plans[0].at: 'tomorrow' is not a time. Use ISO 8601, such as \"2026-02-19T09:00\"",
         ),
         ("kind: spce\nname: Ops", "1: kind: 'spce' is none of 'agent', 'space', 'person' (did you mean 'space'?)"),
         ("kind: space\nname: Ops\nmembrs: []", "3: membrs: unknown key 'membrs' (did you mean 'members'?)"),
-        ("name: Pat\nname: Eli", "2: the key 'name' is there twice"),
-        ("name: Pat\ninstructions: !!python/name:os.system x", "2: the tag 'python/name:os.system' means nothing here"),
+        ("name: Pat\nname: Eli", "2: the key 'name' appears twice"),
+        ("name: Pat\ninstructions: !!python/name:os.system x", "2: the tag 'python/name:os.system' is not supported"),
         ("- Pat", "1: a document has to be a mapping, such as `name: Ada`"),
-        ("", "1: there is nothing in it"),
+        ("", "1: it is empty"),
         ("name: [", "2: this is not YAML: while parsing a flow node"),
     ],
 )
@@ -204,7 +204,7 @@ def test_a_small_file_that_means_a_large_one_is_refused() -> None:
     (found,) = problems("\n".join(lines))
     assert found.endswith("there are more than 100,000 values in it")
     (found,) = problems("name: Pat\ngoals: &g [*g]\n")
-    assert "nested too deeply" in found or "not YAML" in found
+    assert "nesting is too deep" in found or "not YAML" in found
 
 
 # Round trips

@@ -86,7 +86,7 @@ def test_only_what_is_sent_is_changed(changes: dict[str, Any], expected: dict[st
     ids=["another tool", "another argument", "a new server"],
 )
 def test_a_mark_is_no_value(changes: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput, match="stands for something that is not shown"):
+    with pytest.raises(InvalidInput, match="hides a value"):
         revised(RICH, changes)
 
 

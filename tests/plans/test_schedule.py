@@ -120,7 +120,7 @@ def test_changes_of_the_clocks(expression: str, zone: str, after: str, expected:
     "expression", ["", "0 9 * *", "* * * * * *", "61 * * * *", "0 25 * * *", "0 0 31 2 *", "a b c d e"]
 )
 def test_what_is_no_cron_expression_is_said_to_be_none(expression: str):
-    with pytest.raises(InvalidInput, match=r"is no cron expression.*0 9 \* \* MON-FRI"):
+    with pytest.raises(InvalidInput, match=r"is not a cron expression.*0 9 \* \* MON-FRI"):
         cron(expression, "UTC")
 
 
@@ -140,7 +140,7 @@ def test_what_is_no_cron_expression_is_said_to_be_none(expression: str):
 def test_an_unknown_zone_is_named_with_the_nearest(zone: str, hint: str):
     with pytest.raises(InvalidInput) as refused:
         named_zone(zone)
-    assert str(refused.value).startswith(f"There is no time zone {zone!r}. ")
+    assert str(refused.value).startswith(f"Unknown time zone {zone!r}. ")
     assert hint in str(refused.value)
 
 
@@ -256,9 +256,9 @@ def test_a_time_without_an_offset_is_told_by_the_zone(text: str, zone: str, expe
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("tomorrow", "is no time. Write it in ISO 8601"),
-        ("2026-02-30T09:00", "is no time"),
-        ("", "is no time"),
+        ("tomorrow", "is not a time. Use ISO 8601"),
+        ("2026-02-30T09:00", "is not a time"),
+        ("", "is not a time"),
         ("2026-01-05T09:00", "is past: it is 2026-01-05 09:00 UTC now."),
         ("2025-12-31", "is past"),
         ("2096-01-01", "is more than ten years away"),
@@ -315,7 +315,7 @@ def test_a_delay_is_understood_as_people_write_it(text: str, seconds: float):
     ],
 )
 def test_what_is_no_delay_is_said_to_be_none(text: str):
-    with pytest.raises(InvalidInput, match=r"is no delay\. Write a number and a unit"):
+    with pytest.raises(InvalidInput, match=r"is not a delay\. Use a number and a unit"):
         delay_seconds(text)
 
 

@@ -206,7 +206,7 @@ async def test_a_forgotten_message_is_in_no_file(world: World, tmp_path: Path) -
     lines = world.denizen.export_agent(past.ada)
     begun = await anext(lines)
     await world.denizen.forget_message(said.id)
-    with pytest.raises(InvalidInput, match="forgotten while"):
+    with pytest.raises(InvalidInput, match="forgotten during"):
         _ = [begun, *[line async for line in lines]]
     for name, whole in (
         ("ada", world.denizen.export_agent(past.ada)),
@@ -239,10 +239,10 @@ def _planned(cron: str, zone: str) -> Callable[[Lines], None]:
     ("change", "told"),
     [
         pytest.param(lambda lines: lines.clear(), "line 1: the file is empty", id="empty"),
-        pytest.param(lambda lines: lines[0].update(format="other"), "line 1: it is no export", id="format"),
+        pytest.param(lambda lines: lines[0].update(format="other"), "line 1: it is not a Denizen export", id="format"),
         pytest.param(lambda lines: lines[0].update(version=2), "line 1: it is written in version 2", id="version"),
-        pytest.param(_cut, "not whole", id="cut"),
-        pytest.param(lambda lines: lines.remove(of(lines, "note")[0]), "something is missing or doubled", id="hole"),
+        pytest.param(_cut, "incomplete", id="cut"),
+        pytest.param(lambda lines: lines.remove(of(lines, "note")[0]), "a line is missing or repeated", id="hole"),
         pytest.param(lambda lines: lines.append(lines[1]), "there is more after the end", id="tail"),
         pytest.param(
             _set("agent", colour="red"), r"line 2: agent.colour: this Denizen knows no such field", id="field"
@@ -258,20 +258,22 @@ def _planned(cron: str, zone: str) -> Callable[[Lines], None]:
         pytest.param(_set("passage", number=9), "this should be passage 1", id="passage"),
         pytest.param(_set("plan", schedule="{}"), "its schedule cannot be read", id="plan"),
         pytest.param(
-            _set("agent", definition={"zone": "Mars/Olympus"}), "line 2: .*no time zone 'Mars/Olympus'", id="zone"
+            _set("agent", definition={"zone": "Mars/Olympus"}), "line 2: .*Unknown time zone 'Mars/Olympus'", id="zone"
         ),
         pytest.param(
             _set("agent", definition={"heartbeat": {"every_minutes": 5, "zone": "Mars/Olympus"}}),
-            "line 2: .*no time zone 'Mars/Olympus'",
+            "line 2: .*Unknown time zone 'Mars/Olympus'",
             id="heartbeat",
         ),
-        pytest.param(_planned("0 9 * * *", "Mars/Olympus"), "There is no time zone 'Mars/Olympus'", id="plan zone"),
-        pytest.param(_planned("daily", "UTC"), "'daily' is no cron expression", id="plan cron"),
+        pytest.param(_planned("0 9 * * *", "Mars/Olympus"), "Unknown time zone 'Mars/Olympus'", id="plan zone"),
+        pytest.param(_planned("daily", "UTC"), "'daily' is not a cron expression", id="plan cron"),
         pytest.param(
-            _set("plan", schedule='{"kind": "once", "at": 4000000000000000000}'), "no time that anyone", id="plan time"
+            _set("plan", schedule='{"kind": "once", "at": 4000000000000000000}'),
+            "too far in the future",
+            id="plan time",
         ),
         pytest.param(_set("plan", next_run=2**62), "plan.next_run: .*less than or equal", id="next run"),
-        pytest.param(_set("note", text="\x00"), "no database can keep", id="character"),
+        pytest.param(_set("note", text="\x00"), "databases cannot store", id="character"),
         pytest.param(_swap, "this should be cycle 1", id="order"),
     ],
 )
@@ -290,7 +292,7 @@ async def test_what_is_not_as_it_should_be_is_told_by_its_line(
 
 
 async def test_what_is_no_json_is_told_by_its_line(life_in_a_file: Path, elsewhere: World) -> None:
-    with pytest.raises(ImportInvalid, match=r"broken.jsonl, line 4: it cannot be read: it is no JSON"):
+    with pytest.raises(ImportInvalid, match=r"broken.jsonl, line 4: it cannot be read: it is not JSON"):
         await elsewhere.denizen.import_file(cut_short(life_in_a_file, 4))
 
 

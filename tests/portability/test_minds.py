@@ -210,7 +210,9 @@ def _set(row: str, /, **fields: Any) -> Callable[[Lines], None]:
     [
         pytest.param("ada", _set("stance", space_id="x"), "speaks of no space x", id="space"),
         pytest.param("ada", _set("stance", mood="jolly"), "stance.mood", id="mood"),
-        pytest.param("ada", _set("stance", overrides={"colour": "red"}), "no setting 'colour'", id="overrides"),
+        pytest.param(
+            "ada", _set("stance", overrides={"colour": "red"}), "Unknown conversation setting 'colour'", id="overrides"
+        ),
         pytest.param("ada", _set("feeling", person_id="x"), "nobody of whom the file speaks", id="person"),
         pytest.param("ada", _set("feeling", counters={}), "its counters cannot be read", id="counters"),
         pytest.param("ada", _set("stance", reflected_turns=9), "turns that there were not", id="turns"),

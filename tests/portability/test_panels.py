@@ -213,10 +213,10 @@ def _reply(**fields: Any) -> Callable[[Lines], None]:
     ("change", "told"),
     [
         pytest.param(_set("space", kind="conversation"), "the space is no panel", id="kind"),
-        pytest.param(_set("panel", settings={"modle": "x"}), "no settings of a panel", id="settings"),
+        pytest.param(_set("panel", settings={"modle": "x"}), "Invalid settings of a panel", id="settings"),
         pytest.param(_set("panel", turns=0), "there was no turn 1", id="turns"),
         pytest.param(_set("advisor", handle="buber"), "of this handle before", id="handle"),
-        pytest.param(_set("advisor", settings={"odd": 1}), "no settings of an advisor", id="advisor"),
+        pytest.param(_set("advisor", settings={"odd": 1}), "Invalid settings of an advisor", id="advisor"),
         pytest.param(_set("round", message_id="x"), "the message that it answers", id="message"),
         pytest.param(_set("round", asked_by="x"), "nobody of the file has asked", id="asked"),
         pytest.param(_set("round", step=1), "there was this round before", id="place"),

@@ -74,7 +74,7 @@ def test_other_fields_are_allowed_but_ignored_and_near_misses_are_warned_about()
         ("routing.defaultPresetByMode.ada", "no", "routing.defaultPresetByMode.ada: there is no preset 'no'."),
         ("routing.defaultPresetId", "gone", "routing.defaultPresetId: there is no preset 'gone'."),
         ("presets.0.addonPromptKeys", ["x"], "presets[0].addonPromptKeys[0]: there is no add-on 'x'"),
-        ("presets.1.id", "short", "presets[1].id: 'short' is there twice."),
+        ("presets.1.id", "short", "presets[1].id: 'short' appears twice."),
         ("routing.reviewEveryNTurns", "six", "routing.reviewEveryNTurns: Input should be a valid integer."),
         ("rules.0.anyKeywords", "plan", "rules[0].anyKeywords: Input should be a valid list."),
     ],
@@ -131,7 +131,7 @@ def test_what_was_good_last_stays_in_force_while_the_file_is_wrong(tmp_path: Pat
 def test_a_file_that_never_was_good_is_an_error_with_its_line(tmp_path: Path):
     path = tmp_path / "presets.json"
     path.write_text('{\n  "presets": [}')
-    with pytest.raises(InvalidInput, match=r"presets\.json:2:15: this is no JSON"):
+    with pytest.raises(InvalidInput, match=r"presets\.json:2:15: this is not JSON"):
         PresetFile(path).load()
     path.write_text("[]")
     with pytest.raises(InvalidInput, match="has to hold a JSON object"):

@@ -320,7 +320,7 @@ async def test_people_set_reset_and_try_by_hand(world: World):
     ]
     await say(world, noor, room, "Hello.")
     assert "state of mind" not in (await world.newest_inbox(ada))
-    with pytest.raises(InvalidInput, match="There is no metaprompt 'nothing'"):
+    with pytest.raises(InvalidInput, match="Unknown metaprompt 'nothing'"):
         await world.denizen.try_metaprompt(ada, room, "nothing")
     elsewhere = await world.space("Cellar", noor)
     with pytest.raises(NotFound):
@@ -335,7 +335,7 @@ async def test_a_conversation_may_reflect_though_its_agent_does_not(small_world:
     await say(small_world, noor, room, CROSS)
     with pytest.raises(InvalidInput, match="there is no profile 'nothing'"):
         await small_world.denizen.set_stance_settings(ada, room, {"reflection": {"profile": "nothing"}})
-    with pytest.raises(InvalidInput, match="A conversation has no setting 'colour'"):
+    with pytest.raises(InvalidInput, match="Unknown conversation setting 'colour'"):
         await small_world.denizen.set_stance_settings(ada, room, {"colour": "red"})
     await small_world.denizen.set_stance_settings(ada, room, {"reflection": {"profile": "basic"}})
     await say(small_world, noor, garden, CROSS)

@@ -186,7 +186,7 @@ def test_other_fields_of_profiles_and_metaprompts_are_ignored_and_near_misses_ar
         ({"sentimentTracking": {"profiles": {"x": {"method": "tarot"}}}}, "sentimentTracking.profiles.x.method"),
         ({"metaPrompts": [{"id": "x", "promptTemplate": "{{curent_mood}}"}]}, "did you mean {{current_mood}}?"),
         ({"metaPrompts": {}}, "metaPrompts has to be a list."),
-        ({"metaPrompts": [LOOK_BACK, LOOK_BACK]}, "metaPrompts[1].id: 'look_back' is there twice."),
+        ({"metaPrompts": [LOOK_BACK, LOOK_BACK]}, "metaPrompts[1].id: 'look_back' appears twice."),
         ({"sentimentTracking": []}, "sentimentTracking has to be an object."),
         ({"sentimentTracking": {"profiles": []}}, "sentimentTracking.profiles has to be an object."),
         ({"metaPrompts": [{**LOOK_BACK, "trigger": {"type": "weekly"}}]}, "metaPrompts[0].trigger"),

@@ -368,7 +368,7 @@ async def test_secrets_in_a_definition_are_not_shown_and_outlive_a_change(house:
     assert agent.definition.mcp["m"].env == {"PASS": "canary-2"}
     moved = await change(house, cast.sam, tools=[{**shown, "name": "other"}])
     assert outcome(moved) == (422, "invalid_input")
-    assert "stands for something that is not shown" in moved.json()["detail"]
+    assert "hides a value" in moved.json()["detail"]
     assert "canary" not in moved.text
 
 

@@ -67,11 +67,11 @@ async def test_spaces_are_for_those_who_are_in_them(small_house: House) -> None:
         {"name": "Spy", "spaces": ["Garden"]},
     ):
         status, told = await apply(small_house, amin, document)
-        assert (status, "You are in no space 'Garden'" in told) == (422, True)
+        assert (status, "The name 'Garden' is taken" in told) == (422, True)
     quiet = {"kind": "space", "name": "Hall", "members": [{"handle": "olga", "attention": "none"}]}
     assert await apply(small_house, amin, quiet) == (
         422,
-        "a.yaml:1: What Olga attends to is for Olga to say.",
+        "a.yaml:1: Only Olga can change which messages Olga gets.",
     )
     assert [each.attention for each in await world.denizen.members(hall)] == ["all", "all"]
     assert await apply(small_house, amin, {"kind": "space", "name": "Hall", "private": True}) == (200, "changed")

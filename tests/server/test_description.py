@@ -107,7 +107,7 @@ def _ask_both_ways(built: Built, address: str, operation: Any, path: str) -> Non
     try:
         _ask(operation.as_strategy(GenerationMode.NEGATIVE), address, headers)
     except Unsatisfiable:
-        pass  # there is nothing in it that could be wrong
+        pass  # it is empty that could be wrong
 
 
 def _ask(cases: Any, address: str, headers: dict[str, str]) -> None:

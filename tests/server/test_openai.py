@@ -392,7 +392,7 @@ async def test_errors_have_the_shape_that_clients_understand(small_house: House)
         picture: Any = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,"}}]}]
         with pytest.raises(openai.BadRequestError, match="only text"):
             await noors.chat.completions.create(model="ada", messages=picture)
-        with pytest.raises(openai.BadRequestError, match="There is no embedder here"):
+        with pytest.raises(openai.BadRequestError, match="This server has no embedder"):
             await noors.embeddings.create(model="any", input="Hi")
     async with AsyncOpenAI(base_url=f"{small_house.address}/v1", api_key="dz_wrong", max_retries=0) as stranger:
         with pytest.raises(openai.AuthenticationError) as refused:

@@ -86,10 +86,10 @@ async def test_what_cannot_be_is_refused_with_a_sentence(small_house: House, pre
     ada, noor, room = await household(small_house)
     for method, path, body, told in [
         ("PUT", "/state", {"mood": "grumpy"}, "mood"),
-        ("PUT", "/state", {}, "Say what shall be different"),
-        ("POST", "/try", {}, "Say what to ask in one way"),
+        ("PUT", "/state", {}, "Give at least one of"),
+        ("POST", "/try", {}, "Use either `metaprompt` or `template`"),
         ("POST", "/try", {"template": "{{nothing}}"}, "There is no variable {{nothing}}"),
-        ("POST", "/try", {"metaprompt": "nothing"}, "There is no metaprompt 'nothing'"),
+        ("POST", "/try", {"metaprompt": "nothing"}, "Unknown metaprompt 'nothing'"),
         ("PUT", "/settings", {"preset": "nothing"}, "There is no preset 'nothing'"),
         ("PUT", "/settings", {"reflection": {"profile": "nothing"}}, "there is no profile 'nothing'"),
     ]:

@@ -112,9 +112,9 @@ async def test_what_cannot_be_is_refused_and_nothing_is_changed(small_house: Hou
     unknown = {"sentiment": {"enabled": True, "presets": ["cheer_up"]}}
     for method, where, body, told in [
         ("PUT", f"{path}/stances/{seth.id}/state", {"mood": "grumpy"}, "mood"),
-        ("PUT", f"{path}/stances/{seth.id}/state", {}, "Say what shall be different"),
-        ("POST", f"{path}/stances/{seth.id}/try", {}, "Say what to ask in one way"),
-        ("POST", f"{path}/stances/{seth.id}/try", {"metaprompt": "cheer_up"}, "There is no metaprompt 'cheer_up'"),
+        ("PUT", f"{path}/stances/{seth.id}/state", {}, "Give at least one of"),
+        ("POST", f"{path}/stances/{seth.id}/try", {}, "Use either `metaprompt` or `template`"),
+        ("POST", f"{path}/stances/{seth.id}/try", {"metaprompt": "cheer_up"}, "Unknown metaprompt 'cheer_up'"),
         ("POST", "/api/panels", {"name": "New", "settings": {"reflection": wrong}}, no_profile),
         ("POST", "/api/panels", {"name": "New", "advisors": [advisor]}, no_profile),
         ("PATCH", path, {"settings": {"reflection": wrong}}, no_profile),

@@ -166,7 +166,7 @@ async def test_a_message_has_its_longest_length(small_world: World):
     noor = await small_world.person("Noor")
     hall = await small_world.space("Hall", noor)
     await small_world.say(noor, "x" * MESSAGE_CHARACTERS, hall)
-    with pytest.raises(InvalidInput, match="send it in parts"):
+    with pytest.raises(InvalidInput, match="Send it in parts"):
         await small_world.say(noor, "x" * (MESSAGE_CHARACTERS + 1), hall)
     assert [len(line) for line in await small_world.transcript(hall)] == [MESSAGE_CHARACTERS + len("Noor: ")]
 

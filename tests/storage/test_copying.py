@@ -99,7 +99,7 @@ def test_a_backup_is_its_owners_alone_and_replaces_nothing(ready_url: str, tmp_p
     back_up(ready_url, file)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     before = file.read_bytes()
-    with pytest.raises(InvalidInput, match="is there already"):
+    with pytest.raises(InvalidInput, match="already exists"):
         back_up(ready_url, file)
     assert file.read_bytes() == before
     assert [each.name for each in tmp_path.iterdir() if "partial" in each.name] == []
@@ -157,7 +157,7 @@ def test_a_backup_goes_back_to_its_own_kind_of_database(
     ready_sqlite_url: str, postgres_url: str, tmp_path: Path
 ) -> None:
     back_up(ready_sqlite_url, tmp_path / "backup")
-    with pytest.raises(InvalidInput, match="is a backup of SQLite, and the database is PostgreSQL"):
+    with pytest.raises(InvalidInput, match="is a backup of SQLite, but the database is PostgreSQL"):
         restore(postgres_url, tmp_path / "backup")
     with psycopg.connect(postgres_url) as connection:
         connection.execute("CREATE TABLE music (id int)")

@@ -77,6 +77,6 @@ def test_what_is_wrong_is_told_all_at_once_with_its_place(here: Path) -> None:
         "tools: broken.py cannot be loaded: RuntimeError: no gas (HERE/broken.py, line 3).",
         "tools: wrong.py cannot be loaded: SyntaxError: invalid syntax (wrong.py, line 1).",
         "tools: leaves.py cannot be loaded: SystemExit: bye (HERE/leaves.py, line 2).",
-        "tools: empty.py holds no tool. Write `@tool` above a function there.",
+        "tools: empty.py contains no tool. Write `@tool` above a function there.",
         "tools: no.such.module cannot be loaded: ModuleNotFoundError: No module named 'no'.",
     ]

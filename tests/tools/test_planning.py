@@ -180,20 +180,20 @@ async def test_peeking_into_the_inbox_takes_nothing(world: World):
         (call("set_memories", memories=[{"key": "a"}]), "memories: Input should be an object"),
         (call("set_memories", memories={"a": 1.5}), "memories.a: Input should be a valid string"),
         (call("set_memories", memories={"a": "fine", "b": " "}), "There is no memory 'b'."),
-        (call("set_memories", memories=[{"key": "a", "text": "x" * 501}]), "501 characters; at most 500"),
+        (call("set_memories", memories=[{"key": "a", "text": "x" * 501}]), "501 characters, but at most 500"),
         (call("set_memories", memories=[{"key": "k" * 81, "text": "x"}]), "The key of a memory has 81 characters"),
         (call("set_goals", status="done"), "A new goal needs a text"),
         (call("set_goals", goal=7, status="done"), "There is no goal '7'."),
         (call("set_goals", text="x", status="someday"), "status: Input should be 'active'"),
         (call("set_goals", goal=7, text=""), "There is no goal '7'."),
-        (call("set_timer", name="x", reason="y"), "exactly one way: cron, at or after; none"),
+        (call("set_timer", name="x", reason="y"), "exactly one of cron, at or after; none"),
         (
             call("set_timer", name="x", reason="y", cron="* * * * *", after="1 day"),
             "cron and after is given",
         ),
         (
             call("set_timer", name="x", reason="y", cron="daily"),
-            "is no cron expression",
+            "is not a cron expression",
         ),
         (
             call("set_timer", name="x", reason="y", cron="0 9 * * *", zone="Berlin"),
@@ -201,8 +201,8 @@ async def test_peeking_into_the_inbox_takes_nothing(world: World):
         ),
         (call("set_timer", name="nothing", reason=""), "There is no plan 'nothing'."),
         (call("set_timer", name="Heartbeat", reason=""), "only its owner can change it"),
-        (call("set_timer", reason="Tea."), "exactly one way"),
-        (call("set_timer", reason="Tea.", after="soon"), "'soon' is no delay"),
+        (call("set_timer", reason="Tea."), "exactly one of"),
+        (call("set_timer", reason="Tea.", after="soon"), "'soon' is not a delay"),
         (call("set_timer", reason="Tea.", at="2026-01-05T08:00"), "is past: it is 2026-01-05 09:00 UTC now."),
         (call("read_messages", limit=1000), "limit: Input should be less than or equal to 100"),
     ],
@@ -233,9 +233,9 @@ async def test_there_are_limits_to_how_much_is_kept(small_world: World):
     )
     refused = [each["message"] for each in told if not each["success"]]
     assert refused == [
-        "That would be 201 memories; at most 200 are kept. Delete some first.",
-        "That would be 51 goals; at most 50 are kept. Delete some first.",
-        "That would be 51 plans and timers; at most 50 are kept. Delete some first.",
+        "That would be 201 memories, but at most 200 are allowed. Delete some first.",
+        "That would be 51 goals, but at most 50 are allowed. Delete some first.",
+        "That would be 51 plans and timers, but at most 50 are allowed. Delete some first.",
     ]
     assert (await world.denizen.notes(ada))[0] == Note("0", "x", outside=True)
 

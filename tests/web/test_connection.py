@@ -1,4 +1,4 @@
-"""The connection breaks, comes back, and leads to another instance; nothing is lost, and nothing is there twice."""
+"""The connection breaks, comes back, and leads to another instance; nothing is lost, and nothing appears twice."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def link(tx: Tx, entity_id: EntityId, issuer: str, subject: str) -> Identity:
     tx.run(_add, issuer=issuer, subject=subject, entity_id=entity_id, created_at=tx.now)
     kept = find(tx, issuer, subject)
     if kept is None or kept.entity_id != entity_id:
-        raise InvalidInput("This subject is someone else already: unlink it there first.")
+        raise InvalidInput("This subject is already linked to someone else. Unlink it there first.")
     return kept
 
 
@@ -94,7 +94,7 @@ def _create(tx: Tx, home: OrganizationId, name: str, handle: str) -> Entity:
     for wanted in islice(_handles(handle), _TRIED_HANDLES):
         if wanted not in taken:
             return directory.create_entity(tx, home, "human", name=name, handle=wanted)
-    raise HandleTaken(f"The handle @{handle} and those like it are taken: an admin has to make this person.")
+    raise HandleTaken(f"The handle @{handle} and similar ones are taken. An admin has to create this person.")
 
 
 def _handles(wanted: str) -> Iterator[str]:
@@ -108,5 +108,5 @@ def _handles(wanted: str) -> Iterator[str]:
 def _only_organization(tx: Tx) -> OrganizationId:
     found = directory.list_organizations(tx)
     if len(found) != 1:
-        raise InvalidInput("There are several organizations: say with oidc.organization to which new people belong.")
+        raise InvalidInput("There are several organizations. Set oidc.organization to the one that new people join.")
     return found[0].id

@@ -71,7 +71,7 @@ class Issuer:
         try:
             header = jwt.get_unverified_header(token)
         except jwt.PyJWTError as error:
-            raise TokenNotBelieved("it is no JWT") from error
+            raise TokenNotBelieved("it is not a JWT") from error
         algorithm = header.get("alg")
         if algorithm not in ALGORITHMS or "crit" in header:
             raise TokenNotBelieved(f"it is not signed with one of {', '.join(ALGORITHMS)}")
@@ -87,7 +87,7 @@ class Issuer:
         now = self._clock.now()
         audience = said.get("aud")
         if said.get("iss") != self.name:
-            raise TokenNotBelieved("it is another issuer's")
+            raise TokenNotBelieved("it comes from another issuer")
         if self.settings.audience not in (audience if isinstance(audience, list) else [audience]):
             raise TokenNotBelieved("it is for another audience")
         expires_at = _instant(said.get("exp"))
@@ -95,7 +95,7 @@ class Issuer:
             raise TokenNotBelieved("it has expired, or does not say when it does")
         begins = _instant(said.get("nbf", 0))
         if begins is None or now < begins - LEEWAY_SECONDS * SECOND:
-            raise TokenNotBelieved("it is not good yet")
+            raise TokenNotBelieved("it is not valid yet")
         subject = said.get("sub")
         if not isinstance(subject, str) or not subject:
             raise TokenNotBelieved("it names no subject")
@@ -143,7 +143,7 @@ class Issuer:
         document = await _get(address)
         found = document.get("keys")
         if not isinstance(found, list):
-            raise IssuerUnreachable(f"What is at {address} is no set of keys.")
+            raise IssuerUnreachable(f"What is at {address} is not a set of keys.")
         keys = [_usable(cast("dict[str, Any]", each)) for each in cast("list[object]", found) if isinstance(each, dict)]
         return {str(key.key_id or index): key for index, key in enumerate(keys) if key is not None}
 
@@ -218,11 +218,11 @@ async def _get(address: str) -> dict[str, Any]:
     except (httpx2.HTTPError, TimeoutError, ValueError) as error:
         raise IssuerUnreachable(f"{address} could not be read: {type(error).__name__}.") from error
     if not isinstance(found, dict):
-        raise IssuerUnreachable(f"What is at {address} is no JSON object.")
+        raise IssuerUnreachable(f"What is at {address} is not a JSON object.")
     return cast("dict[str, Any]", found)
 
 
 def _checked_address(address: str) -> str:
     if not address.startswith(("https://", "http://")):
-        raise IssuerUnreachable(f"The issuer says that its keys are at {address!r}, which is no web address.")
+        raise IssuerUnreachable(f"The issuer says that its keys are at {address!r}, which is not a web address.")
     return address

@@ -100,7 +100,7 @@ def leave(tx: Tx, entity_id: EntityId) -> None:
     What it said stays. An organization keeps at least one owner.
     """
     if directory.get_entity(tx, entity_id).kind == "agent":
-        raise InvalidInput("An agent does not leave as people do: delete it.")
+        raise InvalidInput("Agents cannot be removed like people. Delete the agent instead.")
     roles.keep_an_owner(tx, entity_id)
     if roles.role_of(tx, entity_id) is None:
         raise NotFound("entity", entity_id)

@@ -88,7 +88,7 @@ def keep_an_owner(tx: Tx, entity_id: EntityId) -> None:
 def require_another_owner(tx: Tx, entity_id: EntityId, home: OrganizationId) -> None:
     """The same for whoever has shut out all others already."""
     if role_of(tx, entity_id) == "owner" and count_owners(tx, home) <= 1:
-        raise InvalidInput("An organization needs an owner: make someone else one first.")
+        raise InvalidInput("An organization needs an owner. Make someone else an owner first.")
 
 
 def count_owners(tx: Tx, organization_id: OrganizationId) -> int:

@@ -95,7 +95,7 @@ def check_value(value: str) -> str:
     if len(value) > VALUE_CHARACTERS:
         raise InvalidInput(f"A secret may have {VALUE_CHARACTERS:,} characters; this one has {len(value):,}.")
     if "\0" in value or any("\ud800" <= each <= "\udfff" for each in value):
-        raise InvalidInput("This secret holds what is no text: a NUL, or half a character.")
+        raise InvalidInput("This secret contains a NUL or an incomplete character. Only text is allowed.")
     return value
 
 
@@ -175,7 +175,7 @@ def paying_key(tx: Tx, vault: Vault, organization_id: OrganizationId, name: str,
         person = directory.find_entity(tx, organization_id, pays)
     except NotFound as error:
         raise ModelKeyMissing(
-            f"The agent @{payee} thinks at the expense of {pays}, who is not here any more: let someone else pay."
+            f"The agent @{payee} thinks at the expense of {pays}, who has left. Let someone else pay."
         ) from error
     key = value_at(tx, vault, Place(organization_id, name, person.id))
     if key is None:
@@ -205,7 +205,7 @@ def _check_owner(tx: Tx, owner_id: EntityId, organization_id: OrganizationId) ->
     if owner.organization_id != organization_id:
         raise NotFound("person", owner_id)
     if owner.kind != "human":
-        raise InvalidInput(f"@{owner.handle} is no person: a secret is a person's own, or the organization's.")
+        raise InvalidInput(f"@{owner.handle} is not a person. A secret belongs to a person or to the organization.")
 
 
 def _where(place: Place) -> dict[str, str]:

@@ -141,7 +141,7 @@ def create(
     if (scope in PERSONAL) != (entity.kind == "human") or scope not in ROLES:
         raise InvalidInput(f"A token of {entity.name} cannot have the role {scope!r}.")
     if expires_at is not None and expires_at <= tx.now:
-        raise InvalidInput("This token would have expired already: choose a time to come.")
+        raise InvalidInput("This token would already have expired. Choose a time in the future.")
     secret = _new_secret(kind)
     id = new_id() if below is None else f"{below}.{new_id()}"
     token = Token(id, entity_id, check_name(name), tx.now, expires_at, kind=kind, role=scope)
@@ -192,7 +192,7 @@ def rotate(tx: Tx, token_id: str) -> tuple[Token, str]:
     """The same token under a new secret; the old one opens nothing any more, nor do sessions opened with it."""
     token, secret = get(tx, token_id), _new_secret("token")
     if not token.is_good(tx.now) or tx.run(_rotate, token=token_id, new=_digest(secret)) == 0:
-        raise InvalidInput("Only an access token that is good can be given a new secret: make a new one instead.")
+        raise InvalidInput("Only a valid access token can get a new secret. Create a new token instead.")
     _end_below(tx, token)
     return replace(token, last_used_at=None), secret
 

@@ -48,7 +48,7 @@ class Vault:
         """The text, unreadable without a key. May make the first key, so not on the event loop."""
         keys = self._keys(True)
         if not keys:
-            raise SecretKeyMissing(f"There is no key to seal secrets with. {_WHAT_TO_SET}")
+            raise SecretKeyMissing(f"There is no key to encrypt secrets with. {_WHAT_TO_SET}")
         return _locks(keys).encrypt(json.dumps([purpose, text]).encode()).decode()
 
     def open(self, sealed: str, purpose: str) -> str:
@@ -56,7 +56,7 @@ class Vault:
         keys = self._keys(False)
         if not keys:
             raise SecretUnreadable(
-                "A secret is kept here, but the key that opens it is not: give it back as "
+                "A secret is stored here, but its encryption key is missing. Set it again as "
                 f"{VARIABLE} or, in Python, as Runtime(secret_key=...)."
             )
         from cryptography.fernet import InvalidToken
@@ -66,7 +66,7 @@ class Vault:
         except (InvalidToken, ValueError) as error:
             raise SecretUnreadable from error
         if sealed_for != purpose:
-            raise SecretUnreadable("A sealed secret stands where another was put: set it again.")
+            raise SecretUnreadable("An encrypted secret does not belong to its entry. Set it again.")
         return text
 
     def sign(self, text: str, purpose: str) -> str:
@@ -141,7 +141,7 @@ def _read(path: Path) -> Sequence[str]:
     except (OSError, UnicodeDecodeError) as error:
         raise SecretUnreadable(f"The file with the keys, {path}, cannot be read: {error}") from error
     if not all(map(_is_key, lines)):
-        raise SecretUnreadable(f"{path} holds something that is no key. Restore it, or set {VARIABLE} instead.")
+        raise SecretUnreadable(f"{path} does not contain a key. Restore it, or set {VARIABLE} instead.")
     return lines
 
 
@@ -160,7 +160,7 @@ def _make_file(path: Path) -> None:
     except OSError as error:
         if isinstance(error, FileExistsError) and path.exists():
             return
-        raise SecretKeyMissing(f"No key can be kept in {path}: {error.strerror or error}. {_WHAT_TO_SET}") from error
+        raise SecretKeyMissing(f"Cannot store a key in {path}: {error.strerror or error}. {_WHAT_TO_SET}") from error
 
 
 def _write(path: Path, text: str) -> None:

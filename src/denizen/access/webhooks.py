@@ -111,9 +111,9 @@ _note_use = statement(
 def draft(name: str, scheme: str, *, secret: str | None = None, urgent: bool = False) -> Draft:
     """A webhook to be, with a secret of its own unless the service has chosen one. Raises `InvalidInput`."""
     if scheme not in SCHEMES:
-        raise InvalidInput(f"A webhook is signed as one of {', '.join(SCHEMES)}, not {scheme[:40]!r}.")
+        raise InvalidInput(f"The scheme of a webhook must be one of {', '.join(SCHEMES)}, not {scheme[:40]!r}.")
     if secret is None and scheme == "slack":
-        raise InvalidInput("Slack chooses the secret: give the signing secret that your app's page shows.")
+        raise InvalidInput("Slack sets the secret. Enter the signing secret from your app's page.")
     chosen = PREFIX + randomness.token_urlsafe(SECRET_BYTES) if secret is None else _checked(secret)
     return Draft(new_id(), check_name(name), scheme, chosen, urgent)
 
@@ -202,7 +202,7 @@ def _checked(secret: str) -> str:
         least, most = SECRET_CHARACTERS[0], SECRET_CHARACTERS[-1]
         raise InvalidInput(f"The secret of a webhook has {least} to {most} characters; this one has {len(secret)}.")
     if not secret.isprintable() or secret != secret.strip():
-        raise InvalidInput("The secret of a webhook is one line, without white space around it.")
+        raise InvalidInput("The secret of a webhook must be one line without surrounding spaces.")
     return secret
 
 

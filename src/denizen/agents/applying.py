@@ -185,7 +185,10 @@ class _Work:
         if self.guard is not None:
             found = self.guard.meant(self.tx, found)
         if len(found) > 1:
-            raise InvalidInput(f"There are {len(found)} spaces named {name!r}: a file cannot say which one it means.")
+            raise InvalidInput(
+                f"There are {len(found)} spaces named {name!r}. Rename all but one, because a file refers to spaces "
+                "by name."
+            )
         if found:
             if self.guard is not None:
                 self.guard.enter(self.tx, found[0])
@@ -252,7 +255,7 @@ def _agent(work: _Work, declared: Declared) -> None:
         work.made[declared.place] = _Made(Change("agent", document.handle, "created"), fields, made.id)
         return
     if registry.status(work.tx, found.id) == "dead":
-        raise InvalidInput(f"The agent @{document.handle} was deleted: choose another handle.")
+        raise InvalidInput(f"The agent @{document.handle} was deleted. Choose another handle.")
     fields = _redefined(work, registry.get(work.tx, found.id), document.name, definition)
     work.made[declared.place] = _Made(Change("agent", document.handle, "unchanged"), fields, found.id)
 
@@ -464,4 +467,4 @@ def _intent_of(plan: Plan, home: str) -> Intent:
             told = moment(at).isoformat(timespec="seconds")
             return Intent(name=plan.name, instruction=plan.instruction, at=told, zone=zone)
         case Heartbeat():
-            raise AssertionError("a heartbeat is no plan")
+            raise AssertionError("a heartbeat is not a plan")

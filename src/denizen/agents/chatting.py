@@ -90,7 +90,7 @@ def ask(
 ) -> Asked:
     """The message stands in the space and in the agent's inbox. Asking again under the same id is asking once."""
     if not directory.is_member(tx, space_id, agent.id):
-        raise InvalidInput(f"@{agent.entity.handle} is not in this space: choose one that you share, or none.")
+        raise InvalidInput(f"@{agent.entity.handle} is not in this space. Choose a space that you share, or none.")
     question = calls.question_for(tx, space_id, person.id, what)
     posted = posting.post(tx, space_id, person.id, what, id=id, metadata=metadata, asked=agent.id)
     if question is not None and question.agent_id == agent.id:

@@ -85,7 +85,7 @@ class AgentDefinition(BaseModel):
         for each in tools:
             name = each if isinstance(each, str) else each.name
             if name in taken:
-                raise ValueError(f"there is a tool {name!r} already: each needs a name of its own")
+                raise ValueError(f"there is a tool {name!r} already: names must be unique")
             taken.add(name)
         return tools
 

@@ -107,7 +107,7 @@ class Intent(_Document):
         try:
             return at if at is None else datetime.fromisoformat(at.strip()) and at
         except ValueError as error:
-            raise ValueError(f'{at!r} is no time. Write it in ISO 8601, such as "2026-02-19T09:00"') from error
+            raise ValueError(f'{at!r} is not a time. Use ISO 8601, such as "2026-02-19T09:00"') from error
 
     @field_validator("zone")
     @classmethod
@@ -118,9 +118,7 @@ class Intent(_Document):
     def _is_a_schedule(self) -> Intent:
         given = [key for key in ("cron", "at", "after") if getattr(self, key) is not None]
         if len(given) != 1:
-            raise ValueError(
-                f"say when in exactly one way: cron, at or after; {' and '.join(given) or 'none'} is given"
-            )
+            raise ValueError(f"use exactly one of cron, at or after; {' and '.join(given) or 'none'} is given")
         try:
             if self.cron is not None:
                 cron(self.cron, self.zone or "UTC")
@@ -164,7 +162,7 @@ class AgentDocument(AgentDefinition):
             "plans": [intent.name for intent in self.plans],
         }.items():
             if twice := next((name for index, name in enumerate(names) if name in names[:index]), None):
-                raise ValueError(f"{key}: {twice!r} is there twice")
+                raise ValueError(f"{key}: {twice!r} appears twice")
         return self
 
     @property

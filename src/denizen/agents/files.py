@@ -156,7 +156,7 @@ def _documents(source: Source, problems: list[str]) -> Iterator[Declared]:
         problems.append(f"{source.name}:{wrong.line}: {wrong}")
         return
     if not parsed:
-        problems.append(f"{source.name}:1: there is nothing in it")
+        problems.append(f"{source.name}:1: it is empty")
     for each in parsed:
         document = _document(source, each, problems)
         if document is not None:
@@ -224,7 +224,7 @@ def _parse_json(text: str) -> list[_Parsed]:
     except json.JSONDecodeError as error:
         raise _Wrong(error.lineno, f"this is not JSON: {error.msg} (column {error.colno})") from error
     except RecursionError as error:
-        raise _Wrong(1, "it is nested too deeply") from error
+        raise _Wrong(1, "the nesting is too deep") from error
     except ValueError as error:  # a number of very many digits
         raise _Wrong(1, f"this is not JSON: {error}") from error
     except _Wrong:
@@ -243,7 +243,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise _Wrong(1, f"the key {key!r} is there twice")
+            raise _Wrong(1, f"the key {key!r} appears twice")
         found[key] = value
     return found
 
@@ -264,7 +264,7 @@ def _parse_yaml(text: str) -> list[_Parsed]:
         said = " ".join(part for part in (marked.context, marked.problem) if part)
         raise _Wrong(mark.line + 1 if mark else 1, f"this is not YAML: {said}") from error
     except RecursionError as error:
-        raise _Wrong(1, "it is nested too deeply") from error
+        raise _Wrong(1, "the nesting is too deep") from error
     except (YAMLError, ValueError) as error:
         raise _Wrong(1, f"this is not YAML: {' '.join(str(error).split())}") from error
     return parsed
@@ -295,7 +295,7 @@ def _value(node: Any, path: Path, lines: dict[Path, int], left: _Left) -> Any:
     if left.values < 0:
         raise _Wrong(line, f"there are more than {MOST_VALUES:,} values in it")
     if len(path) > DEEPEST:
-        raise _Wrong(line, "it is nested too deeply")
+        raise _Wrong(line, "the nesting is too deep")
     if node.id == "mapping":
         return _mapping(node, path, lines, left)
     if node.id == "sequence":
@@ -310,10 +310,10 @@ def _mapping(node: Any, path: Path, lines: dict[Path, int], left: _Left) -> dict
     for key_node, value_node in node.value:
         line = key_node.start_mark.line + 1
         if key_node.id != "scalar":
-            raise _Wrong(line, "a key has to be a text")
+            raise _Wrong(line, "a key must be a string")
         key = str(key_node.value)
         if key in found:
-            raise _Wrong(line, f"the key {key!r} is there twice")
+            raise _Wrong(line, f"the key {key!r} appears twice")
         lines[(*path, key)] = line
         found[key] = _value(value_node, (*path, key), lines, left)
     return found
@@ -333,7 +333,7 @@ def _scalar(node: Any, line: int) -> Any:
         case "str" | "timestamp":
             return text
         case tag:
-            raise _Wrong(line, f"the tag {tag!r} means nothing here: leave it out")
+            raise _Wrong(line, f"the tag {tag!r} is not supported: remove it")
 
 
 def _whole_number(text: str) -> int:

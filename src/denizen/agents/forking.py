@@ -214,7 +214,7 @@ def _state_after(tx: Tx, original: Agent, at: int | None) -> _State:
     assert row is not None
     count, era, window_from, last_cycle_at, outside = row
     if count == 0:
-        raise InvalidInput(f"The agent @{original.entity.handle} has lived no cycle yet: there is no past to copy.")
+        raise InvalidInput(f"The agent @{original.entity.handle} has no cycles yet, so there is no history to copy.")
     wanted = count if at is None else at
     if not 1 <= wanted <= count:
         raise InvalidInput(

@@ -44,7 +44,7 @@ class Purse:
         # Reading the price list takes its time, the first time.
         dollars = await asyncio.to_thread(expected_cost, model, need, self.prices, asked=name)
         if dollars is None and any(each.in_dollars for each in limits):
-            why = f"There is a budget in dollars, and nobody here knows what {name!r} costs: give its price."
+            why = f"There is a budget in dollars, but the price of {name!r} is unknown: give its price."
             return Reserved(refused=why)
         amount = Amount(need.input + need.output, ceil((dollars or 0) * 1_000_000))
         return await self.db.write(_reserve, house, amount, server)

@@ -82,7 +82,7 @@ def define(**fields: Any) -> AgentDefinition:
             f"{'.'.join(map(str, each['loc'])) or 'definition'}: {each['msg'].removeprefix('Value error, ')}"
             for each in error.errors(include_url=False)
         )
-        raise InvalidInput(f"This agent cannot be defined so. {problems}.") from error
+        raise InvalidInput(f"Invalid agent definition. {problems}.") from error
 
 
 _add = insert_into(agents, "id", "organization_id", "definition", "urgent", "zone", "created_at")

@@ -79,7 +79,7 @@ def _require_no_marks(value: Plain, path: _Path) -> None:
     for where, text in _texts(value, path):
         if MASK in text:
             raise InvalidInput(
-                f"{'.'.join(where)}: {MASK} stands for something that is not shown, and it is not what stood there. "
+                f"{'.'.join(where)}: {MASK} hides a value, but this is not the value that was hidden. "
                 "Write the value, or better the name of a secret, such as ${MY_TOKEN}."
             )
 

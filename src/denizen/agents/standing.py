@@ -42,12 +42,12 @@ def check_settings(given: Mapping[str, JsonValue], own: ReflectionSettings) -> R
     """How an agent reflects where a conversation has these settings. Raises `InvalidInput` if it cannot have them."""
     for name, value in given.items():
         if name not in SETTINGS:
-            raise InvalidInput(f"A conversation has no setting {name!r}. There are: {', '.join(SETTINGS)}.")
+            raise InvalidInput(f"Unknown conversation setting {name!r}. There are: {', '.join(SETTINGS)}.")
         if name != "reflection" and (not isinstance(value, str) or len(value) > NAME_CHARACTERS):
             raise InvalidInput(f"{name}: write a text of up to {NAME_CHARACTERS} characters.")
     changes = given.get("reflection", {})
     if not isinstance(changes, dict):
-        raise InvalidInput('reflection: write what shall be different, such as { "profile": "basic" }.')
+        raise InvalidInput('reflection: write the settings to change, such as { "profile": "basic" }.')
     return configuration.merged(own, changes)
 
 

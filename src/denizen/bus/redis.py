@@ -462,7 +462,7 @@ def _connector(url: str) -> Connector:
     except (ValueError, TypeError, RedisError):
         # Not chained: the cause may quote a part of the password.
         raise BusError(
-            "The Redis URL cannot be understood. Write it as redis://user:password@host:port/database, "
+            "Invalid Redis URL. Write it as redis://user:password@host:port/database, "
             "with rediss:// for TLS, or as unix:///path/to/socket."
         ) from None
     return partial(kind, **options)

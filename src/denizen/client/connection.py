@@ -45,7 +45,7 @@ class Connection:
         if token:
             headers["Authorization"] = f"Bearer {token}"
         if not token.isascii() or not token.isprintable():
-            raise InvalidInput("The access token has characters that no token has: copy it again.")
+            raise InvalidInput("The access token contains invalid characters. Copy it again.")
         # Proxies of the environment are for the world outside; a server of one's own is not there.
         self._http = httpx2.AsyncClient(
             base_url=self.url, headers=headers, timeout=REQUEST_SECONDS, trust_env=False, follow_redirects=False
@@ -86,7 +86,7 @@ class Connection:
         try:
             return kind.model_validate_json(response.content)
         except ValidationError as error:
-            raise ServerError(f"What answers at {self.url} does not speak as a Denizen server does.") from error
+            raise ServerError(f"What answers at {self.url} is not a Denizen server.") from error
 
     async def _tell(self, method: str, path: str, **request: Any) -> httpx2.Response:
         try:
@@ -142,7 +142,7 @@ def _checked(url: str) -> str:
     try:
         parsed = httpx2.URL(url)
     except httpx2.InvalidURL as error:
-        raise InvalidInput(f"{url!r} is no address of a server: write something like http://127.0.0.1:8420.") from error
+        raise InvalidInput(f"{url!r} is not a server address. Use something like http://127.0.0.1:8420.") from error
     if parsed.scheme not in ("http", "https") or not parsed.host:
-        raise InvalidInput(f"{url!r} is no address of a server: write something like http://127.0.0.1:8420.")
+        raise InvalidInput(f"{url!r} is not a server address. Use something like http://127.0.0.1:8420.")
     return url.rstrip("/")

@@ -150,8 +150,7 @@ class Custody(Connection):
             raise self._unreachable(error) from error
         if not line.startswith(b'{"row":"end"'):
             raise ServerError(
-                "What the server sent is not whole, because something was forgotten meanwhile or it broke "
-                "off: export it again."
+                "The export is incomplete: something was forgotten meanwhile, or the connection broke. Export again."
             )
 
 

@@ -145,7 +145,7 @@ def decode(
         if sent.event == "agent.stance":
             return Stands(str(told.get("agent")), Stance.model_validate(told.get("stance")))
     except ValidationError as error:
-        raise ServerError("The server sent an event that is none of Denizen's.") from error
+        raise ServerError("The server sent an event that is not Denizen's.") from error
     return frame_from(told) or _read_from(told) or Happened(sent.event, told)
 
 

@@ -81,7 +81,7 @@ def checked(given: Mapping[str, object]) -> BudgetSettings:
         return BudgetSettings.model_validate(given)
     except ValidationError as error:
         problems = "; ".join(f"{each['loc'][0]}: {each['msg']}" for each in error.errors(include_url=False))
-        raise InvalidInput(f"This is no budget. {problems}.") from error
+        raise InvalidInput(f"Invalid budget. {problems}.") from error
 
 
 @dataclass(frozen=True, slots=True)

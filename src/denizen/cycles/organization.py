@@ -89,4 +89,4 @@ def _checked(changes: Mapping[str, object]) -> OrganizationSettings:
     except ValidationError as error:
         found = error.errors(include_url=False, include_input=False)
         said = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found)
-        raise InvalidInput(f"These settings cannot be kept. {said}.") from error
+        raise InvalidInput(f"Invalid settings. {said}.") from error

@@ -221,11 +221,11 @@ class Purse:
             return KeptCall(None, server)
         dollars = expected_cost(named[1], most, self.prices, asked=named[0])
         if dollars is None and self.in_dollars:
-            raise InvalidInput(f"There is a budget in dollars, and nobody here knows what {named[0]!r} costs.")
+            raise InvalidInput(f"There is a budget in dollars, but the price of {named[0]!r} is unknown.")
         need = Amount(most.input + most.output, int((dollars or 0) * 1_000_000) + 1)
         reserved = await self.db.write(budgets.reserve_beside, self.agent_id, under, need)
         if isinstance(reserved, Refusal):
-            raise InvalidInput(f"The budget ({reserved.scope}) leaves no room for it.")
+            raise InvalidInput(f"The budget ({reserved.scope}) is not enough for this.")
         return KeptCall(reserved, server)
 
     async def pay(self, named: NamedModel, kept: Any, response: ModelResponse | None) -> None:

@@ -63,8 +63,8 @@ async def rethink(
     """Ask `model` what was asked then, with the same tools to choose from; none of them is run."""
     if not asked.tools_kept:
         raise InvalidInput(
-            f"The tools of cycle {asked.cycle:,}, step {asked.step}, were not kept, and without them another model "
-            "would answer something else. Ask for another cycle."
+            f"The tools of cycle {asked.cycle:,}, step {asked.step}, were not stored, and without them another "
+            "model would answer differently. Choose another cycle."
         )
     response = await _ask(asked, model, agent_id, clock)
     return Rethought(asked, name, response, cost(response, prices, asked=name))

@@ -57,5 +57,5 @@ class CycleSettings(BaseModel):
     @model_validator(mode="after")
     def _steps_are_looked_at(self) -> Self:
         if self.routing_per == "cycle" and any(route.from_step for route in self.routing):
-            raise ValueError('a route with `from_step` needs `routing_per` = "step": else the first step decides')
+            raise ValueError('a route with `from_step` needs `routing_per` = "step": otherwise the first step decides')
         return self

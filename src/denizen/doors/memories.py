@@ -28,7 +28,7 @@ class Remembering(Wiring):
     async def roll(self, space: Space | SpaceId, *, reader: str = rolling.EVERYONE) -> Rolling:
         """Sum the conversation up, as far as one pass goes, if that is due. Inside `living()` it happens by itself."""
         if self._keeper is None:
-            raise InvalidInput("This runtime remembers nothing: give it `memory=MemoryOptions()`.")
+            raise InvalidInput("This runtime has no memory. Give it `memory=MemoryOptions()`.")
         return await self._keeper.roll(id_of(space), reader)
 
     async def memory_policy(self, space: Space | SpaceId) -> Policy:

@@ -325,7 +325,7 @@ class Wiring:
     async def living(self) -> AsyncGenerator[Residents]:
         """Inside, agents wake, think and sleep by themselves; on leaving, cycles finish or are handed back."""
         if self._residents is not None:
-            raise InvalidInput("The agents of this runtime are living already.")
+            raise InvalidInput("The agents of this runtime are already running.")
         equipment = self._equipment()
         residents = Residents(
             self.db,
@@ -503,7 +503,7 @@ class Wiring:
         """What was counted here, and what the database counts now, in the text format of Prometheus."""
         metrics = self.telemetry.metrics
         if metrics is None:
-            raise InvalidInput("Nothing is counted here: give the runtime a Telemetry with Metrics.")
+            raise InvalidInput("This runtime has no metrics. Give it a Telemetry with Metrics.")
         awake = 0 if self._residents is None else self._residents.awake
         return await gauges.exposition(metrics, self.db, awake=awake)
 
@@ -538,5 +538,5 @@ def id_of(thing: Any) -> Any:
 def _only_organization(tx: Tx) -> OrganizationId:
     found = directory.list_organizations(tx)
     if len(found) > 1:
-        raise InvalidInput("There are several organizations: say which one with `organization=`.")
+        raise InvalidInput("There are several organizations. Name one with `organization=`.")
     return found[0].id if found else directory.create_organization(tx, "Home").id

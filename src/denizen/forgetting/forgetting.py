@@ -194,7 +194,7 @@ def forget_person(
     _shut_out_writers(tx)
     person = directory.get_entity(tx, person_id)
     if person.kind == "agent":
-        raise InvalidInput("An agent is not forgotten as a person is: delete it, and forget what it said.")
+        raise InvalidInput("Agents cannot be forgotten like people. Delete the agent, and forget its messages.")
     if (before := _given(tx, "person", person_id)) is not None:
         return before
     if refuse_last_owner:

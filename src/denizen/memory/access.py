@@ -85,7 +85,7 @@ def correct(tx: Tx, memory_id: str, by: Visitor, what: Correction) -> Remembered
     """
     memory = find_changeable(tx, memory_id, by)
     if memory.kind == SNAPSHOT:
-        raise InvalidInput("This is what a whole conversation came to: correct one of the things that it came to.")
+        raise InvalidInput("This is the summary of a whole conversation. Correct one of its items instead.")
     for copy in items.copies_of(tx, memory):
         if may_change(tx, copy, by):
             items.correct(tx, owner_of(copy), copy, what.text, what.vector, what.embedder)

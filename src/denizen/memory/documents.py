@@ -143,10 +143,10 @@ def read(text: str, known: Container[int]) -> Written:
         problem = f"It is no JSON ({error.msg}, line {error.lineno}). Perhaps it was cut off: be shorter."
         raise Unusable(problem) from error
     except RecursionError as error:
-        raise Unusable("It is nested deeper than anything that was asked for.") from error
+        raise Unusable("It is nested too deep.") from error
     except ValidationError as error:
         said = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()[:5])
-        raise Unusable(f"It has not the shape that was asked for. {said}.") from error
+        raise Unusable(f"It does not have the requested shape. {said}.") from error
     if not written.summary_markdown.strip():
         raise Unusable("summary_markdown says nothing.")
     return written.model_copy(update={"memory_json": _resting_on(written.memory_json, known)})

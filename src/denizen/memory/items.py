@@ -487,7 +487,7 @@ def correct(
     key, text = owner.key, storable(text)
     hashed = hash_of(key, text)
     if tx.one(_is_kept_out, owner=key, hash=hashed) is not None:
-        raise InvalidInput("This was forgotten before, and is kept out: say it in other words.")
+        raise InvalidInput("This text was forgotten earlier and cannot be stored again. Use different words.")
     what = Candidate(memory.category, text, memory.sources, 100, (memory.text,), vector)
     row, index = tx.one(_known, owner=key, hash=hashed), _Index(tx, key)
     if row is None:

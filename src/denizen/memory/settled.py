@@ -91,7 +91,7 @@ def change_organization(tx: Tx, organization_id: OrganizationId, changes: Mappin
         found = OrganizationMemory.model_validate({name: each for name, each in merged.items() if each is not None})
     except ValidationError as error:
         said = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors(include_url=False)]
-        raise InvalidInput(f"These settings cannot be kept. {'; '.join(said)}.") from error
+        raise InvalidInput(f"Invalid settings. {'; '.join(said)}.") from error
     stored[ASSERTED] = found.model_dump(mode="json", exclude_defaults=True)
     tx.run(_store, organization=organization_id, new=json.dumps(stored, ensure_ascii=False))
     return found

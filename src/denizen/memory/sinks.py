@@ -158,7 +158,7 @@ def load(place: str, what: str, method: str) -> Make:
     """What `module:name` names. Raises `SettingsError` where it is not there."""
     module, separator, name = place.partition(":")
     if not separator:
-        raise SettingsError(f"{what}: {place!r} is no import path. Write module:name, such as acme.memory:Sink.")
+        raise SettingsError(f"{what}: {place!r} is not an import path. Write module:name, such as acme.memory:Sink.")
     try:
         found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:

@@ -170,9 +170,7 @@ def _checked(part: tuple[str, str, str]) -> Path:
         raise InvalidInput("The local embedder is not installed: pip install 'denizen[local]'.")
     path = Path(spec.origin).parent / name
     if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != digest:
-        raise InvalidInput(
-            f"{path} is not the file that Denizen knows: pip install --force-reinstall 'denizen[local]'."
-        )
+        raise InvalidInput(f"{path} is not the expected file. Run pip install --force-reinstall 'denizen[local]'.")
     return path
 
 

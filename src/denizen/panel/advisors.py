@@ -194,7 +194,7 @@ def edit(tx: Tx, panel_id: SpaceId, advisor_id: str, changes: Mapping[str, Any])
     taken = {each.handle for each in list_of(tx, panel_id) if each.id != advisor_id}
     handle = before.handle if draft.handle is None else check_handle(draft.handle)
     if handle in taken:
-        raise HandleTaken(f"Another advisor of this panel is @{handle}: choose another handle.")
+        raise HandleTaken(f"Another advisor of this panel has the handle @{handle}. Choose another handle.")
     after = _drafted(before.id, panel_id, before.position, handle, draft.colour.lower(), draft)
     tx.run(
         _change,
@@ -228,7 +228,9 @@ def reorder(tx: Tx, panel_id: SpaceId, order: Sequence[str]) -> list[Advisor]:
     known = {str(each.id) for each in there}
     unknown = [each for each in order if each not in known]
     if unknown or len(set(order)) != len(order):
-        raise InvalidInput(f"advisors: name each advisor of this panel once. {', '.join(unknown) or 'One is twice.'}")
+        raise InvalidInput(
+            f"advisors: name each advisor of this panel once. {', '.join(unknown) or 'One is repeated.'}"
+        )
     rest = [str(each.id) for each in there if each.id not in order]
     for place, advisor_id in enumerate([*order, *rest], start=1):
         tx.run(_move, advisor=advisor_id, place=place)
@@ -264,7 +266,7 @@ def bring_in(
 def read(document: Mapping[str, Any]) -> list[AdvisorDraft]:
     """The advisors that a document describes. Raises `InvalidInput` that says what is wrong with it."""
     if document.get("format", FORMAT) != FORMAT:
-        raise InvalidInput(f"format: this is no file of advisors that is known here ({FORMAT}).")
+        raise InvalidInput(f"format: this is not a known file of advisors ({FORMAT}).")
     given: Any = document.get("advisors")
     if not isinstance(given, list):
         raise InvalidInput("advisors: a list of them is expected.")
@@ -333,7 +335,7 @@ def _handle(draft: AdvisorDraft, taken: set[str]) -> str:
     if draft.handle is not None:
         handle = check_handle(draft.handle)
         if handle in taken:
-            raise HandleTaken(f"Another advisor of this panel is @{handle}: choose another handle.")
+            raise HandleTaken(f"Another advisor of this panel has the handle @{handle}. Choose another handle.")
         return handle
     like = handle_from(draft.name)
     if like not in taken:

@@ -76,7 +76,7 @@ class Kit:
         real = self.default_model if name == "default" else name
         if name.startswith(OWN) and await self.db.read(directory.first_organization) != organization_id:
             # As for agents (`agents.restrictions`): what a Python program handed over is for the first organization.
-            raise ModelUnknown(f"There is no model {name!r} for your organization. Name a model of a provider.")
+            raise ModelUnknown(f"Your organization has no model {name!r}. Use a model of a provider.")
         key_name = self.models.key_name(real)
         key = None
         if key_name is not None:

@@ -51,7 +51,7 @@ async def suggest(kit: Kit, panel_id: SpaceId, topic: str, count: int = suggesti
     try:
         response = await in_time(kit.clock, settings.total_seconds, ask(kit.clock, asked, asking))
     except TooLate as error:
-        raise ModelUnreachable("The model took too long to propose advisors: try again.") from error
+        raise ModelUnreachable("The model took too long to suggest advisors. Try again.") from error
     finally:
         # Also where nothing came of it, or nobody waits for it any more.
         charges = [kit.charge(each, name) for each in asking.responses]

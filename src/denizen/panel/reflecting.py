@@ -331,7 +331,7 @@ class Purse:
         # Reading the price list takes its time, the first time.
         dollars = await asyncio.to_thread(expected_cost, named[1], most, self._kit.prices, asked=named[0])
         if dollars is None and any(each.in_dollars for each in limits):
-            raise InvalidInput(f"There is a budget in dollars, and nobody here knows what {named[0]!r} costs.")
+            raise InvalidInput(f"There is a budget in dollars, but the price of {named[0]!r} is unknown.")
         need = Amount(most.input + most.output, ceil((dollars or 0) * 1_000_000))
         reserved = await self._db.write(costs.reserve_beside, panel.organization_id, panel.id, own, need, server)
         if isinstance(reserved, NoRoom):

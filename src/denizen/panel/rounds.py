@@ -252,17 +252,17 @@ def begin_crosstalk(
     Beginning again under the same `id` is beginning once.
     """
     if not 1 <= times <= MOST_CROSSTALK:
-        raise InvalidInput(f"rounds: the advisors can answer each other 1 to {MOST_CROSSTALK} times.")
+        raise InvalidInput(f"rounds: use 1 to {MOST_CROSSTALK} rounds of cross-talk.")
     panel = panels.hold(tx, panel_id)
     if (begun := _find(tx, panel_id, id)) is not None:
         return begun
     before = get(tx, panel_id, round_id)
     turn = of_turn(tx, panel_id, before.turn)
     if before.turn != panel.turns or any(each.state == "open" for each in turn if each.kind != "vote"):
-        raise InvalidInput("Cross-talk follows the last turn, once everyone has answered it.")
+        raise InvalidInput("Cross-talk is possible only on the last turn, after everyone has answered.")
     voices = _who_spoke(turn)
     if len(voices) < 2:
-        raise InvalidInput("Cross-talk takes two advisors who have answered.")
+        raise InvalidInput("Cross-talk needs two advisors who have answered.")
     place = before.turn, _next_step(tx, panel_id, before.turn)
     synthesis = panel.settings.synthesis == "always"
     return _begin(tx, panel, place, "crosstalk", before.message_id, asked_by, voices, times - 1, synthesis, id=id)
@@ -279,9 +279,9 @@ def begin_vote(
     turn = of_turn(tx, panel_id, before.turn)
     voices = [(str(each.id), each.name) for each in advisors.list_of(tx, panel_id) if each.active]
     if not voices:
-        raise InvalidInput("There are no advisors in this panel who could vote.")
+        raise InvalidInput("This panel has no advisors who can vote.")
     if not turn[0].all_completed:
-        raise InvalidInput("A vote follows a turn that everyone has answered.")
+        raise InvalidInput("A vote is possible only after everyone has answered.")
     asked = storable(question.strip())[:QUESTION_CHARACTERS] or None
     place = before.turn, _next_step(tx, panel_id, before.turn)
     return _begin(tx, panel, place, "vote", before.message_id, asked_by, voices, 0, False, asked, id=id)
@@ -292,9 +292,9 @@ def want_synthesis(tx: Tx, panel_id: SpaceId, round_id: str) -> Round:
     panel = panels.hold(tx, panel_id)
     wanted = get(tx, panel_id, round_id)
     if wanted.kind == "vote" or not any(each.state == "done" for each in wanted.spoken):
-        raise InvalidInput("There is nothing to put together: nobody has answered in this round.")
+        raise InvalidInput("There is nothing to synthesize: nobody has answered in this round.")
     if not wanted.all_completed:
-        raise InvalidInput("Some still answer: wait for them, or cancel them.")
+        raise InvalidInput("Some advisors are still answering. Wait for them, or cancel them.")
     if wanted.part("synthesis", SYNTHESIS) is None:
         _add(tx, panel, round_id, SYNTHESIS, "synthesis", _LAST, "Synthesis")
     else:
@@ -499,7 +499,9 @@ def retry(tx: Tx, panel_id: SpaceId, round_id: str, voice: str | None = None) ->
         said = [each for each in meant if each.part != "check"]
         changed = [each for each in said if tx.run(_again, round=round_id, of=each.voice, which=each.part)]
     if not changed:
-        raise InvalidInput("There is nothing to try again: nobody meant has failed, was cancelled or has answered.")
+        raise InvalidInput(
+            "There is nothing to try again: no chosen advisor has failed, was cancelled or has answered."
+        )
     if again := [each.voice for each in changed if each.part in SPOKEN]:
         for check in [each for each in wanted.replies if each.part == "check" and each.voice in again]:
             # It was about what the voice had said before.

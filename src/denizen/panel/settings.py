@@ -81,4 +81,4 @@ def checked(kind: type[Model], given: Mapping[str, Any], what: str) -> Model:
         problems = "; ".join(
             f"{'.'.join(map(str, each['loc'])) or what}: {each['msg']}" for each in error.errors(include_url=False)
         )
-        raise InvalidInput(f"These are no settings of {what}. {problems}.") from error
+        raise InvalidInput(f"Invalid settings of {what}. {problems}.") from error

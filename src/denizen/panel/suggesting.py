@@ -74,7 +74,7 @@ class Suggestion:
 def lines(topic: str, present: Sequence[str], count: int = COUNT) -> list[Line]:
     """The request for so many advisors on the topic, none of whom is there already."""
     if not topic.strip():
-        raise InvalidInput("topic: say what the advisors shall help to think about.")
+        raise InvalidInput("topic: describe what the advisors should help with.")
     if not 1 <= count <= MOST:
         raise InvalidInput(f"count: 1 to {MOST} advisors can be suggested at once.")
     there = f"\n\nThere are already: {', '.join(present)}." if present else ""
@@ -93,7 +93,7 @@ def read(response: ModelResponse, present: Sequence[str], count: int = COUNT) ->
             known.add(suggestion.name.casefold())
             found.append(suggestion)
     if not found:
-        raise ModelRejected("The model proposed no advisors: try again, or choose another model.")
+        raise ModelRejected("The model suggested no advisors. Try again, or choose another model.")
     return found[:count]
 
 

@@ -286,7 +286,7 @@ def begin_again(tx: Tx, claim: Claim, charges: Sequence[Charge] = ()) -> Claim:
     """A new attempt under the same lease: what was written in the last one is void, and what it used is entered."""
     row = tx.one(_begin_again, **_whose(claim))
     if row is None:
-        raise LeaseLost("Another process answers in this voice now, or nobody is to.")
+        raise LeaseLost("Another process answers for this advisor now, or the reply was cancelled.")
     _enter(tx, claim, charges)
     rounds.tell_reply(tx, claim.panel_id, claim.round_id, claim.voice, claim.part)
     return replace(claim, epoch=row[0])
@@ -367,7 +367,7 @@ def _end_as(tx: Tx, claim: Claim, outcome: Outcome) -> None:
         now=tx.now,
     )
     if not changed:
-        raise LeaseLost("Another process answers in this voice now, or nobody is to.")
+        raise LeaseLost("Another process answers for this advisor now, or the reply was cancelled.")
 
 
 def _give_up(tx: Tx, claim: Claim, code: str, why: str) -> None:

@@ -65,9 +65,7 @@ class When:
         """What is meant, for an agent of the zone `home`."""
         given = [name for name in ("cron", "at", "after") if getattr(self, name) is not None]
         if len(given) != 1:
-            raise InvalidInput(
-                f"Say when in exactly one way: cron, at or after; {' and '.join(given) or 'none'} is given."
-            )
+            raise InvalidInput(f"Use exactly one of cron, at or after; {' and '.join(given) or 'none'} is given.")
         zone = self.zone or home
         if self.cron is not None:
             return cron(self.cron, zone)
@@ -193,7 +191,7 @@ def _plan(
 ) -> Plan:
     due = next_run(schedule, tx.now)
     if due is None:
-        raise InvalidInput(f"There is no time to come for this: {describe(schedule)}.")
+        raise InvalidInput(f"This schedule has no future time: {describe(schedule)}.")
     return Plan(new_id(), agent_id, kind, name, text, schedule, "held" if suspended else "waiting", due, None, hop)
 
 
@@ -201,7 +199,9 @@ def _make_room(tx: Tx, agent_id: AgentId, more: int) -> None:
     row = tx.one(_count, agent_id=agent_id)
     count = (row[0] if row else 0) + more
     if more and count > MOST_PLANS:
-        raise InvalidInput(f"That would be {count} plans and timers; at most {MOST_PLANS} are kept. Delete some first.")
+        raise InvalidInput(
+            f"That would be {count} plans and timers, but at most {MOST_PLANS} are allowed. Delete some first."
+        )
 
 
 def _insert(tx: Tx, plan: Plan) -> Plan:

@@ -87,7 +87,9 @@ def change_goals(tx: Tx, agent_id: AgentId, changes: Sequence[GoalChange], *, ou
         there[goal.number] = goal
         made.append(goal)
     if len(there) > MOST_GOALS:
-        raise InvalidInput(f"That would be {len(there)} goals; at most {MOST_GOALS} are kept. Delete some first.")
+        raise InvalidInput(
+            f"That would be {len(there)} goals, but at most {MOST_GOALS} are allowed. Delete some first."
+        )
     for goal, change in zip(made, changes, strict=True):
         _write(tx, agent_id, goal, is_new=change.number is None)
     return made
@@ -100,7 +102,7 @@ def _made(there: dict[int, Goal], change: GoalChange, next_number: int, outside:
             raise NotFound("goal", str(change.number))
         old = there[change.number]
     elif change.text is None:
-        raise InvalidInput("A new goal needs a text. To change one that is there, give its number.")
+        raise InvalidInput("A new goal needs a text. To change an existing goal, give its number.")
     text = old.text if change.text is None else checked_text("The text of a goal", change.text, GOAL_CHARACTERS)
     mark = outside or (old.outside and change.text is None)
     return Goal(old.number, text, change.status or old.status, change.priority or old.priority, mark)

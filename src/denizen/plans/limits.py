@@ -12,5 +12,5 @@ def checked_text(what: str, text: str, most: int) -> str:
     if not text:
         raise InvalidInput(f"{what} is empty.")
     if len(text) > most:
-        raise InvalidInput(f"{what} has {len(text):,} characters; at most {most:,} are kept. Shorten it.")
+        raise InvalidInput(f"{what} has {len(text):,} characters, but at most {most:,} are allowed. Shorten it.")
     return text

@@ -62,7 +62,7 @@ def set_notes(tx: Tx, agent_id: AgentId, texts: Mapping[str, str], *, outside: b
     there = {note.key for note in notes_of(tx, agent_id)}
     count = len(there | {note.key for note in wanted})
     if count > MOST_NOTES:
-        raise InvalidInput(f"That would be {count} memories; at most {MOST_NOTES} are kept. Delete some first.")
+        raise InvalidInput(f"That would be {count} memories, but at most {MOST_NOTES} are allowed. Delete some first.")
     mark = int(outside)
     for note in wanted:
         if note.key in there:

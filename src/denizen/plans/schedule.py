@@ -83,7 +83,7 @@ def checked(schedule: Schedule) -> Schedule:
             return cron(schedule.expression, schedule.zone)
         case Once():
             if not 0 <= schedule.at <= LATEST:
-                raise InvalidInput("That is no time that anyone will live to see.")
+                raise InvalidInput("That time is too far in the future.")
         case Heartbeat():
             pass
         case _:
@@ -113,16 +113,16 @@ def cron(expression: str, zone: str) -> Cron:
     made = Cron(expression=" ".join(expression.split()), zone=named_zone(zone).key)
     if len(made.expression.split()) != 5:
         raise InvalidInput(
-            f"{expression!r} is no cron expression: it needs five fields, minute, hour, day of month, month and day "
+            f"{expression!r} is not a cron expression: it needs five fields: minute, hour, day of month, month and day "
             'of week, such as "0 9 * * MON-FRI".'
         )
     try:
         CronSim(made.expression, datetime(2000, 1, 1))  # noqa: DTZ001  the wall clock of any zone
     except (CronSimError, AssertionError, ValueError) as error:
         problem = str(error)[:1].lower() + str(error)[1:] or "bad field"
-        raise InvalidInput(f'{expression!r} is no cron expression ({problem}). Write such as "0 9 * * MON-FRI".') from (
-            error
-        )
+        raise InvalidInput(
+            f'{expression!r} is not a cron expression ({problem}). Use something like "0 9 * * MON-FRI".'
+        ) from (error)
     return made
 
 
@@ -134,8 +134,7 @@ def once_at(text: str, zone: str, now: Instant) -> Once:
         at = _resolve(given, place) if given.tzinfo is None else given.astimezone(UTC)
     except (ValueError, OverflowError) as error:
         raise InvalidInput(
-            f'{text!r} is no time. Write it in ISO 8601, such as "2026-02-19T09:00" (in {zone}) or '
-            '"2026-02-19T09:00:00Z".'
+            f'{text!r} is not a time. Use ISO 8601, such as "2026-02-19T09:00" (in {zone}) or "2026-02-19T09:00:00Z".'
         ) from error
     if at > moment(now) + timedelta(seconds=LONGEST_DELAY_SECONDS):
         raise InvalidInput(f"{text!r} is more than ten years away.")
@@ -167,7 +166,7 @@ def delay_seconds(text: str) -> float:
     seconds = _iso_seconds(text.strip()) if text.strip()[:1] in ("P", "p") else _worded_seconds(text)
     if seconds is None:
         raise InvalidInput(
-            f'{text!r} is no delay. Write a number and a unit (seconds, minutes, hours, days, weeks), such as "90 '
+            f'{text!r} is not a delay. Use a number and a unit (seconds, minutes, hours, days, weeks), such as "90 '
             'seconds" or "1 day 2 hours", or an ISO 8601 duration such as "PT2H"; for longer, give a date.'
         )
     if not 1 <= seconds <= LONGEST_DELAY_SECONDS:
@@ -211,7 +210,7 @@ def named_zone(name: str) -> ZoneInfo:
     except (KeyError, ValueError, OSError) as error:
         near = _nearest_zones(name)
         raise InvalidInput(
-            f"There is no time zone {name!r}. "
+            f"Unknown time zone {name!r}. "
             + (f"Did you mean {' or '.join(near)}?" if near else 'Use a name such as "Europe/Berlin" or "UTC".')
         ) from error
 

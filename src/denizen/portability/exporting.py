@@ -144,7 +144,9 @@ class _Written:
 
     async def end(self, db: Database, begun: _Begun) -> str:
         if await db.read(_times_forgotten, begun.organization_id) != begun.forgotten:
-            raise InvalidInput("Something was forgotten while this was written, and may stand in it: export it again.")
+            raise InvalidInput(
+                "Something was forgotten during the export, and the file may still contain it. Export again."
+            )
         return encode(End(lines=self._count + 1))
 
 

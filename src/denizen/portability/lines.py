@@ -31,7 +31,7 @@ Kind = Literal["agent", "space"]
 
 def _checked(text: str) -> str:
     if storable(text) != text:
-        raise ValueError("it holds a character that no database can keep")
+        raise ValueError("it contains a character that databases cannot store")
     return text
 
 

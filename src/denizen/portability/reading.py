@@ -54,7 +54,7 @@ class Source:
         for number, raw in self._raw():
             begun = self._parsed(TypeAdapter(_Begun), number, raw, "it is no export of Denizen")
             if begun.format != FORMAT:
-                raise self.fault(number, "it is no export of Denizen: the first line of one says so")
+                raise self.fault(number, "it is not a Denizen export")
             if begun.version != VERSION:
                 raise self.fault(
                     number,
@@ -75,12 +75,12 @@ class Source:
             line = self._parsed(adapter(), number, raw, "it cannot be read")
             if isinstance(line, End):
                 if line.lines != number:
-                    raise self.fault(number, f"this should be line {line.lines:,}: something is missing or doubled")
+                    raise self.fault(number, f"this should be line {line.lines:,}: a line is missing or repeated")
                 last = number
                 continue
             yield number, line
         if not last:
-            raise self.fault(number, "the file is not whole, for its last line is missing. Export it again")
+            raise self.fault(number, "the file is incomplete: its last line is missing. Export it again")
 
     def check(self, kind: Kind) -> None:
         """Raises `ImportInvalid` unless the file is of that kind."""
@@ -114,7 +114,7 @@ def first_line(source: Source, kind: type[First]) -> First:
         if not isinstance(line, kind):
             raise source.fault(number, f"it should begin with a line {kind.model_fields['row'].default!r}")
         return line
-    raise source.fault(2, "there is nothing in it")
+    raise source.fault(2, "it is empty")
 
 
 _A: Final[dict[Kind, str]] = {"agent": "an agent", "space": "a space"}

@@ -68,7 +68,7 @@ def read_json(path: Path) -> Mapping[str, JsonValue]:
     try:
         found: object = json.loads(read_text(path))
     except json.JSONDecodeError as error:
-        raise InvalidInput(f"{path}:{error.lineno}:{error.colno}: this is no JSON: {error.msg}.") from error
+        raise InvalidInput(f"{path}:{error.lineno}:{error.colno}: this is not JSON: {error.msg}.") from error
     except (ValueError, RecursionError) as error:  # numbers of thousands of digits, lists in lists in lists
         raise InvalidInput(f"{path} cannot be read: {error}.") from error
     if not isinstance(found, dict):

@@ -131,11 +131,11 @@ def read(given: Mapping[str, JsonValue], find_addon: FindAddon) -> Presets | Non
     try:
         file = _File.model_validate({name: given[name] for name in _OURS if name in given})
     except ValidationError as error:
-        raise InvalidInput("The presets cannot be read. " + " ".join(_sentences(error))) from error
+        raise InvalidInput("Invalid presets. " + " ".join(_sentences(error))) from error
     addons, problems = _find_addons(file, find_addon)
     problems += [*_twice(file), *_dangling(file)]
     if problems:
-        raise InvalidInput("The presets cannot be read. " + " ".join(problems))
+        raise InvalidInput("Invalid presets. " + " ".join(problems))
     return _made_of(file, addons, tuple(near_misses(given)))
 
 
@@ -201,7 +201,7 @@ def _twice(file: _File) -> Iterator[str]:
     for what, ids in (("presets", [each.id for each in file.presets]), ("rules", [each.id for each in file.rules])):
         for at, id in enumerate(ids):
             if id and id in ids[:at]:
-                yield f"{what}[{at}].id: {id!r} is there twice."
+                yield f"{what}[{at}].id: {id!r} appears twice."
 
 
 def _dangling(file: _File) -> Iterator[str]:

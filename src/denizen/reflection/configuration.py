@@ -76,12 +76,12 @@ def read(shipped: Mapping[str, JsonValue], own: Mapping[str, JsonValue]) -> Conf
         for where, each in found:
             known = _known(Metaprompt, each, where, warnings)
             id = str(known.get("id")) if isinstance(known, Mapping) else ""
-            problems += [f"{where}.id: {id!r} is there twice."] if id in ids else []
+            problems += [f"{where}.id: {id!r} appears twice."] if id in ids else []
             ids.add(id)
             _keep(metaprompts, id, Metaprompt, known, where, problems)
     problems += _dangling(profiles, metaprompts)
     if problems:
-        raise InvalidInput("What is said of reflection cannot be read. " + " ".join(problems))
+        raise InvalidInput("Invalid reflection settings. " + " ".join(problems))
     listed = own.get("metaPrompts", [])
     named = [str(each.get("id")) for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
     intervals = tuple(id for id in named if id in metaprompts and metaprompts[id].trigger.type == "turn_interval")
@@ -211,7 +211,7 @@ def find(settings: ReflectionSettings, by: Configuration, wanted: str | Metaprom
         return wanted
     known = {**by.metaprompts, **{each.id: each for each in settings.metaprompts}}
     if wanted not in known:
-        raise InvalidInput(f"There is no metaprompt {wanted!r}. There is: {', '.join(known) or 'none'}.")
+        raise InvalidInput(f"Unknown metaprompt {wanted!r}. Known: {', '.join(known) or 'none'}.")
     return known[wanted]
 
 

@@ -137,5 +137,5 @@ def load_classifier(place: str) -> Classifier:
     except (ImportError, AttributeError, ValueError) as error:
         raise InvalidInput(f"reflection.classifier: there is no function at {place!r}: {error}.") from error
     if not callable(found):
-        raise InvalidInput(f"reflection.classifier: {place!r} is no function.")
+        raise InvalidInput(f"reflection.classifier: {place!r} is not a function.")
     return cast("Classifier", found)

@@ -141,9 +141,9 @@ def wanted(given: Mapping[str, object]) -> Adjustment:
     """What somebody wants a state of mind to be. Raises `InvalidInput` for what is no state of mind, or nothing."""
     found = read_adjustment(given)
     if isinstance(found, str):
-        raise InvalidInput(f"This is no state of mind. {found}.")
+        raise InvalidInput(f"Invalid state of mind. {found}.")
     if not found.model_dump(exclude_none=True, exclude_defaults=True):
-        raise InvalidInput("Say what shall be different: mood, user_skill or task_complexity.")
+        raise InvalidInput("Give at least one of mood, user_skill or task_complexity.")
     return found
 
 

@@ -83,16 +83,14 @@ async def guarded(
     wait = context.failures.wait(visit.address)
     # Wrong secrets of a neighbour behind the same address lock nobody out who was in before.
     if wait and digest not in context.known:
-        raise too_often(wait, "Too many wrong tokens came from your address.")
+        raise too_often(wait, "Too many requests with wrong tokens from your address.")
     found = await find()
     if found is None:
         context.failures.take(visit.address)
         context.known.pop(digest, None)
         if audited:
             await failed_sign_ins.note(context.runtime, context.failed_sign_ins, visit.address, secret)
-        raise Problem(
-            "unauthorized", "This access token is unknown, or it was revoked or has expired.", headers=_CHALLENGE
-        )
+        raise Problem("unauthorized", "This access token is unknown, revoked or expired.", headers=_CHALLENGE)
     context.remember(digest)
     return found
 
@@ -181,7 +179,8 @@ def _admit(tx: Tx, claims: Claims, secret: str, may_create: bool, home: Organiza
     if known is None and not may_create:
         raise Problem(
             "unauthorized",
-            f"You are {claims.subject!r} to the identity provider, and nobody here yet: ask an admin to link you.",
+            f"The identity provider calls you {claims.subject!r}, but no account here is linked to that name. "
+            "Ask an admin to link yours.",
             headers=_CHALLENGE,
         )
     if known is None:
@@ -254,7 +253,7 @@ def require(caller: Caller, wanted: Role) -> None:
     """Raises `Problem` unless the caller may do what takes this role."""
     if not roles.reaches(caller.role, wanted):
         whose = "people" if wanted == "member" else f"{wanted}s"
-        raise Problem("not_allowed", f"This is for {whose} of the organization; you came as {caller.role}.")
+        raise Problem("not_allowed", f"Only {whose} of the organization can do this. Your role is {caller.role}.")
 
 
 Person = Annotated[Caller, Depends(_at_least("member"))]

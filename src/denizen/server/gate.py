@@ -112,9 +112,9 @@ class Gate:
         address = send.visit.address
         sender = f"{address} {scope['path']}"
         if wait := self._context.requests.take(f"{WEBHOOKS} {address}"):
-            raise too_often(wait, "Too many requests came from your address.")
+            raise too_often(wait, "Too many requests from your address.")
         if wait := self._context.failures.wait(sender):
-            raise too_often(wait, "Too many requests with a wrong signature or key came from your address.")
+            raise too_often(wait, "Too many requests with a wrong signature or key from your address.")
         await self._app(scope, receive, send)
         if send.status in (401, 404):
             self._context.failures.take(sender)
@@ -125,7 +125,7 @@ class Gate:
         caller = await authenticate(self._context, visit, connection)
         wait = self._context.requests.take(caller.token.id)
         if wait:
-            raise too_often(wait, "You have asked too often.")
+            raise too_often(wait, "Too many requests.")
         if caller.token.is_to_be_renewed(runtime.clock.now()):
             await runtime.db.write(tokens.renew, caller.token.id)
             answering.cookie = cookie(visit, connection.cookies[cookie_name(visit)], SESSION_SECONDS)

@@ -65,7 +65,7 @@ async def ask(
     id = MessageId(chosen)
     begun = await context.runtime.ask_panel(panel, caller.entity.id, text, id=id, metadata=metadata)
     if (await context.runtime.db.read(posting.get_message, id)).text != storable(text):
-        raise Problem("idempotency_key_reused", "You asked something else with this Idempotency-Key: choose a new one.")
+        raise Problem("idempotency_key_reused", "This Idempotency-Key was used for another request. Use a new one.")
     return begun
 
 

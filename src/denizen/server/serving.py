@@ -58,7 +58,7 @@ def check_tls(tls: Tls) -> None:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(tls.certificate, tls.key, password="")
     except (OSError, ValueError) as error:
         raise InvalidInput(
-            f"{tls.certificate} and {tls.key} do not belong together, are no PEM files, or need a password: {error}"
+            f"{tls.certificate} and {tls.key} do not belong together, are not PEM files, or need a password: {error}"
         ) from error
 
 

@@ -43,7 +43,7 @@ def _known_database(url: str) -> str:
         or driver not in ("sqlite", "postgresql", "postgres")
         or (driver == "sqlite" and rest[:1] not in ("", "/"))
     ):
-        raise ValueError("no such database")
+        raise ValueError("unknown database")
     return f"postgresql{scheme[len('postgres') :]}://{rest}" if driver == "postgres" else url
 
 
@@ -66,7 +66,7 @@ def _name_of_an_embedder(name: str) -> str:
 def _web_address(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise ValueError("it is no address of a server")
+        raise ValueError("it is not a server address")
     return url.rstrip("/")
 
 

@@ -43,7 +43,7 @@ def ask_for_answer(tx: Tx, space_id: SpaceId, agent_id: AgentId, by: EntityId) -
     if person.kind != "human":
         raise InvalidInput("Only people ask an agent for an answer. Write to it instead.")
     if not directory.is_member(tx, space_id, agent_id):
-        raise InvalidInput(f"{agent.name} is not in the space {space.name} any more. Add it to the space, then ask.")
+        raise InvalidInput(f"{agent.name} is no longer in the space {space.name}. Add it to the space, then ask.")
     owed = _owed(tx, space_id, agent_id)
     if owed is None or state[0] == "dead":
         raise InvalidInput(f"{agent.name} owes no answer in this space. Write a message to it instead.")

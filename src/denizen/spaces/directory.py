@@ -195,7 +195,7 @@ def create_entity(
             created_at=tx.now,
         )
     except Conflict as conflict:
-        raise HandleTaken(f"The handle @{entity.handle} is taken in this organization: choose another.") from conflict
+        raise HandleTaken(f"The handle @{entity.handle} is taken in this organization. Choose another.") from conflict
     return entity
 
 
@@ -203,8 +203,8 @@ def _check_free(tx: Tx, organization_id: OrganizationId, handle: str) -> None:
     holder = tx.one(_holder, organization_id=organization_id, handle=handle)
     if holder is not None and holder[0] is not None:
         raise HandleTaken(
-            f"The handle @{handle} was that of someone who has left, and what they said and what mentions them stays: "
-            "choose another, so that nobody is taken for them."
+            f"The handle @{handle} belonged to someone who has left, and old messages still mention it. "
+            "Choose another handle."
         )
 
 

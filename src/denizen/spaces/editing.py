@@ -83,7 +83,7 @@ def edit(tx: Tx, message_id: MessageId, by: EntityId, what: Draft) -> Change:
     """The message says this now. Agents that it mentions only now have it in the inbox."""
     before = _changeable(tx, message_id, by)
     if before.deleted_at is not None:
-        raise InvalidInput("This message was deleted: say it anew instead.")
+        raise InvalidInput("This message was deleted. Post a new one instead.")
     if before.text == what.text:
         return Change(before, before)
     plain, mentions = what.rendered.plain, what.rendered.mentions
@@ -153,7 +153,7 @@ def _changeable(tx: Tx, message_id: MessageId, by: EntityId) -> Message:
     tx.one(_lock, space_id=space_id)
     message = posting.get_message(tx, message_id)
     if posting.NOTICE in message.metadata:
-        raise NotAllowed("A notice stays as it is: it cannot be edited or deleted.")
+        raise NotAllowed("Notices cannot be edited or deleted.")
     role = tx.one(_role, space_id=space_id, entity_id=by)
     if message.author_id != by and (role is None or role[0] not in MAY_CHANGE):
         raise NotAllowed("Only its author, or an owner or admin of the space, may change a message.")

@@ -289,7 +289,7 @@ def let_agents_go_on(tx: Tx, space_id: SpaceId, by: EntityId) -> None:
     """
     directory.require_member(tx, space_id, by)
     if directory.get_entity(tx, by).kind != "human":
-        raise InvalidInput("Only a person can let agents go on.")
+        raise InvalidInput("Only a person can let agents continue.")
     row = tx.one(_lock_run, space_id=space_id)
     if row is None or not directory.is_stopped(row[1], row[2]):
         return

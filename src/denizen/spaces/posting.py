@@ -52,7 +52,7 @@ def draft(text: str) -> Draft:
         raise InvalidInput("A message needs some text.")
     if len(text) > MESSAGE_CHARACTERS:
         raise InvalidInput(
-            f"A message may have {MESSAGE_CHARACTERS:,} characters, this one has {len(text):,}: send it in parts."
+            f"A message may have {MESSAGE_CHARACTERS:,} characters, this one has {len(text):,}. Send it in parts."
         )
     return Draft(text, render(text))
 
@@ -176,7 +176,7 @@ def post(
         return Posted(id, posted[0], numbered[1])
     author = tx.one(_author, space_id=space_id, author_id=author_id)
     if author is None:
-        raise NotAMember("Only members of a space may speak in it: join it first.")
+        raise NotAMember("Only members of a space can post in it. Join it first.")
     seq: int
     space_kind: str
     seq, space_kind, setting, run, limit = numbered

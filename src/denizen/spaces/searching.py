@@ -49,7 +49,7 @@ class Words:
     def __init__(self, query: str) -> None:
         self.words = tuple(dict.fromkeys(_WORD.findall(_folded(query))))
         if not self.words:
-            raise InvalidInput("q: give at least one word to look for.")
+            raise InvalidInput("q: give at least one word to search for.")
         self._whole = [
             re.compile(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])") for word in self.words if not _UNSPACED.search(word)
         ]

@@ -56,13 +56,13 @@ def restore(url: str, file: Path) -> None:
     kind, name = _kind(file), _sqlite_name(url)
     if (kind == SQLITE) != (name is not None):
         here, there = ("SQLite", "PostgreSQL") if kind == SQLITE else ("PostgreSQL", "SQLite")
-        raise InvalidInput(f"{file} is a backup of {here}, and the database is {there}: name one of its own kind.")
+        raise InvalidInput(f"{file} is a backup of {here}, but the database is {there}. Use a backup of the same kind.")
     if name is None:
         _undump(_conninfo(url), file)
         return
     target = Path(name)
     if any(Path(f"{target}{suffix}").exists() for suffix in ("", "-wal", "-shm")):
-        raise InvalidInput(f"There is a database at {target} already. Move it away, or restore to another place.")
+        raise InvalidInput(f"There is already a database at {target}. Move it away, or restore to another place.")
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _to_be_made(target) as partial:
         shutil.copyfile(file, partial)
@@ -185,7 +185,7 @@ def _kind(file: Path) -> bytes:
     for kind in (SQLITE, POSTGRESQL):
         if beginning.startswith(kind):
             return kind
-    raise InvalidInput(f"{file} is no backup: `denizen backup` makes one.")
+    raise InvalidInput(f"{file} is not a backup. Create one with `denizen backup`.")
 
 
 @contextmanager
@@ -194,7 +194,7 @@ def _to_be_made(file: Path) -> Generator[Path]:
     partial = file.with_name(f".{file.name}.{os.getpid()}.partial")
     try:
         if file.exists():
-            raise InvalidInput(f"{file} is there already, and is not overwritten. Name another file.")
+            raise InvalidInput(f"{file} already exists and is not overwritten. Choose another file.")
         os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         yield partial
         os.link(partial, file)  # unlike a renaming, it does not replace what came there meanwhile

@@ -49,7 +49,7 @@ def _parts(url: str) -> tuple[str, str]:
         case "postgresql" | "postgres":
             return "postgresql", rest
         case _:
-            raise InvalidInput(f"Denizen knows no database {scheme!r}. Use sqlite:///path or postgresql://host/name.")
+            raise InvalidInput(f"Unknown database {scheme!r}. Use sqlite:///path or postgresql://host/name.")
 
 
 def _revision_of_sqlite(path: Path) -> str | None:
@@ -102,7 +102,7 @@ def _prepare_sqlite(path: Path) -> None:
         migrate_sqlite(path)
     except OSError as error:
         raise DatabaseUnavailable(
-            f"The folder {path.parent} cannot be made ({error.strerror}). Name another one, or make it yourself."
+            f"The folder {path.parent} cannot be created ({error.strerror}). Choose another one, or create it yourself."
         ) from error
     except sqlite3.Error as error:
         raise translate(error, path) from error

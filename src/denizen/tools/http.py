@@ -122,7 +122,7 @@ def _check_headers(headers: Mapping[str, str]) -> None:
         if not value.isascii() or not value.isprintable():
             raise ToolFailed(
                 f"The header {name} cannot be sent: a secret in it has line breaks or characters beyond ASCII. "
-                "The owner of the agent has to set it anew."
+                "The owner of the agent has to set it again."
             )
 
 
@@ -211,7 +211,7 @@ def _onward(request: _Request, answer: httpx2.Response) -> _Request | None:
     try:
         url = request.url.join(location).copy_with(userinfo=b"", fragment=None)
     except httpx2.InvalidURL as error:
-        raise ToolFailed("The service redirects to something that is no address.") from error
+        raise ToolFailed("The service redirects to something that is not an address.") from error
     if url.scheme not in ("http", "https"):
         raise ToolFailed(f"The service redirects to {url.scheme}, which is not HTTP.")
     stays = _origin(url) == _origin(request.url)

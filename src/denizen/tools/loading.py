@@ -41,7 +41,7 @@ def _tools_in(place: str) -> list[OutsideTool]:
     module = _imported(place)
     tools = list({id(each): each for each in vars(module).values() if isinstance(each, OutsideTool)}.values())
     if not tools:
-        raise SettingsError(f"tools: {place} holds no tool. Write `@tool` above a function there.")
+        raise SettingsError(f"tools: {place} contains no tool. Write `@tool` above a function there.")
     return tools
 
 
@@ -68,7 +68,7 @@ def _from_file(path: Path) -> ModuleType:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise SettingsError(f"tools: {path} is no Python file. Its name has to end with .py.")
+        raise SettingsError(f"tools: {path} is not a Python file. Its name must end with .py.")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:

@@ -98,7 +98,7 @@ def _period(tx: Tx, when: str | None, zone: str) -> Period | None:
     period = period_of(when, now=tx.now, zone=zone)
     if period is None:
         raise InvalidInput(
-            f"{quoted_name(when)} is no time that can be searched. Write a date (2026-03-05, May 2025, 2025), "
+            f"{quoted_name(when)} is not a time that can be searched. Use a date (2026-03-05, May 2025, 2025), "
             'one relative to now ("last week", "3 days ago"), or a span ("since Monday", "2026-01 to 2026-03").'
         )
     return period

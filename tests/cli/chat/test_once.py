@@ -155,7 +155,7 @@ async def test_without_a_server_the_agents_live_in_the_process(tmp_path: Path, e
         (["kitchen", "--once", "x"], {"DENIZEN_TOKEN": "dz_wrong"}, "Give the right one with --token"),
         (["kitchen", "--once", "x"], {"DENIZEN_TOKEN": ""}, "wants an access token"),
         (["kitchen", "--once", "x"], {"DENIZEN_URL": "http://127.0.0.1:1"}, "No Denizen server answers at"),
-        (["kitchen", "--once", "x", "--json", "--url", "nowhere"], {}, "is no address of a server"),
+        (["kitchen", "--once", "x", "--json", "--url", "nowhere"], {}, "is not a server address"),
     ],
 )
 async def test_what_goes_wrong_is_one_sentence(

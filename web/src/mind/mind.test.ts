@@ -131,7 +131,7 @@ test("the server's words stand beside the fields they are about", () => {
   assert.equal(placed({ detail: "You may not.", errors: [] }).rest, "You may not.");
 });
 
-test("no field is there twice", () => {
+test("no field appears twice", () => {
   const paths = SECTIONS.flatMap((section) => section.fields.map((field) => field.path));
   assert.equal(new Set(paths).size, paths.length);
 });

@@ -93,7 +93,7 @@ class Tenancy:
         self._folder.mkdir(mode=0o700, exist_ok=True)
         about = self._folder.lstat()
         if about.st_uid != os.getuid() or not stat.S_ISDIR(about.st_mode) or about.st_mode & 0o077:
-            raise ModelUnreachable(f"{self._folder} is not a folder of this user's alone. Remove it.")
+            raise ModelUnreachable(f"{self._folder} is accessible to other users. Remove it.")
         claim = (self._folder / "wanted").open("ab")
         # A process that is ending holds it exclusively until it is gone.
         fcntl.flock(claim, fcntl.LOCK_SH)
@@ -117,7 +117,7 @@ class Tenancy:
     def _started(self) -> Address:
         made_of = weights()
         if hashlib.sha256(made_of.read_bytes()).hexdigest() != DIGEST:
-            raise ModelUnknown(f"{made_of} is not the file that Denizen knows. {INSTALL}")
+            raise ModelUnknown(f"{made_of} is not the expected file. {INSTALL}")
         key = secrets.token_urlsafe(32)
         with (self._folder / "log").open("wb") as log:
             process = subprocess.Popen(  # noqa: S603  our own program

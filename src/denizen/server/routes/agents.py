@@ -251,10 +251,10 @@ def _edit(
 
 def _new_name(fields: dict[str, JsonValue], agent: Agent) -> str:
     if "handle" in fields:
-        raise InvalidInput("handle: it cannot be changed, because others mention the agent by it.")
+        raise InvalidInput("handle: it cannot be changed, because others use it to mention the agent.")
     name = fields.pop("name", agent.name)
     if not isinstance(name, str):
-        raise InvalidInput("name: it has to be a text.")
+        raise InvalidInput("name: it must be a text.")
     return name.strip()
 
 

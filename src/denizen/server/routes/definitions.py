@@ -61,11 +61,11 @@ class _Guard:
 
     def enter(self, tx: Tx, space: Space) -> None:
         if not directory.is_member(tx, space.id, self._caller.entity.id):
-            raise InvalidInput(f"You are in no space {space.name!r}, and the name is taken: choose another.")
+            raise InvalidInput(f"The name {space.name!r} is taken by a space that you are not in. Choose another.")
 
     def attend(self, member: Entity) -> None:
         if member.kind == "human" and member.id != self._caller.entity.id:
-            raise InvalidInput(f"What {member.name} attends to is for {member.name} to say.")
+            raise InvalidInput(f"Only {member.name} can change which messages {member.name} gets.")
 
 
 @router.get("/api/agents/{agent_id}/document", summary="An agent as a document")

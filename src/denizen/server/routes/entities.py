@@ -114,7 +114,7 @@ def _page(tx: Tx, caller: Caller, kind: EntityKind | None, after: str, limit: in
 def _create(tx: Tx, caller: Caller, wanted: EntityCreate, chosen: EntityId | None) -> Profile:
     home = caller.entity.organization_id
     if wanted.role is not None and wanted.kind != "human":
-        raise InvalidInput("role: only people have one; a service is a service.")
+        raise InvalidInput("role: only people have a role.")
     if wanted.role in ("owner", "admin"):
         require(caller, "owner")
     name = check_name(wanted.name)
@@ -127,7 +127,7 @@ def _create(tx: Tx, caller: Caller, wanted: EntityCreate, chosen: EntityId | Non
         if made is not None:
             if (made.entity.kind, made.entity.name, made.entity.handle, made.role) != (wanted.kind, name, handle, role):
                 raise Problem(
-                    "idempotency_key_reused", "You let in someone else with this Idempotency-Key: choose a new one."
+                    "idempotency_key_reused", "This Idempotency-Key was used for another request. Use a new one."
                 )
             return made
     entity = directory.create_entity(tx, home, wanted.kind, name=name, handle=handle, id=chosen)
@@ -149,7 +149,7 @@ def _change(tx: Tx, caller: Caller, named: str, change: EntityChange) -> Profile
     if change.role is not None and change.role != who.role:
         require(caller, "owner")
         if who.entity.kind != "human":
-            raise InvalidInput("role: only people have one; a service is a service.")
+            raise InvalidInput("role: only people have a role.")
         roles.set_role(tx, who.entity.id, change.role)
     if change.name is not None:
         directory.rename(tx, who.entity.id, change.name)

@@ -56,7 +56,7 @@ def _whose(caller: Caller, whose: str) -> Entity | None:
         require(caller, "admin")
         return None
     if whose not in ("me", f"@{caller.entity.handle}"):
-        raise Problem("not_allowed", f"whose: a key of their own only {whose} can keep or forget.")
+        raise Problem("not_allowed", f"whose: only {whose} can set or remove their own key.")
     return caller.entity
 
 

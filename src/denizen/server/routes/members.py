@@ -70,7 +70,7 @@ def _change(tx: Tx, caller: Caller, space_id: str, named: str, change: MemberCha
     entity = _member(tx, space.id, named)
     if change.attention is not None:
         if entity.kind == "human" and entity.id != caller.entity.id:
-            raise NotAllowed(f"What {entity.name} attends to is for {entity.name} to say.")
+            raise NotAllowed(f"Only {entity.name} can change which messages {entity.name} gets.")
         directory.attend(tx, space.id, entity.id, change.attention)
     if change.role is not None:
         _require_running(tx, space.id, caller, "give a role in it")

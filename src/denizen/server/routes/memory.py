@@ -77,7 +77,7 @@ def _number(before: str | None) -> int | None:
     if before is None:
         return None
     if not before.isdecimal() or len(before) > 18:
-        raise InvalidInput("before: give what `next` of the page before said.")
+        raise InvalidInput("before: use the value of `next` from the previous page.")
     return int(before)
 
 

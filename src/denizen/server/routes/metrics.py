@@ -32,7 +32,7 @@ async def _may_read(request: Request, _: Annotated[object, Security(HTTPBearer(a
     require(caller, "admin")
     if await runtime.db.read(directory.first_organization) != caller.entity.organization_id:
         raise Problem(
-            "not_allowed", "These numbers are of all organizations here: they are for admins of the first of them."
+            "not_allowed", "These metrics cover all organizations. Only admins of the first organization can read them."
         )
 
 
@@ -52,5 +52,5 @@ async def metrics(request: Request, _: Annotated[None, Depends(_may_read)]) -> R
     """
     runtime = context_of(request).runtime
     if runtime.telemetry.metrics is None:
-        raise Problem("not_found", "Nothing is counted here.")
+        raise Problem("not_found", "Metrics are off.")
     return Response(await runtime.metrics(), media_type=MEDIA_TYPE)

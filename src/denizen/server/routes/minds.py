@@ -100,7 +100,7 @@ def _cursor(given: str | None) -> tuple[Lane, int]:
         return "urgent", 0
     found = _CURSOR.fullmatch(given)
     if found is None:
-        raise InvalidInput("after: give what `next` of the page before said.")
+        raise InvalidInput("after: use the value of `next` from the previous page.")
     return "urgent" if found[1] == "urgent" else "normal", int(found[2])
 
 

@@ -224,8 +224,8 @@ def _chosen_by_user(tx: Tx, user: str, caller: Caller) -> tuple[str | None, str]
     if means_space:
         # Else a mistyped id would open a private space in which nobody else ever reads anything.
         raise InvalidInput(
-            f"user: {user!r} means a space by its id, and you are in no such space. GET /api/spaces lists yours; any "
-            "text that is no id has a private space of its own."
+            f"user: {user!r} means a space by its id, and you are in no such space. "
+            "GET /api/spaces lists yours; any other text has its own private space."
         )
     return None, user
 
@@ -233,12 +233,12 @@ def _chosen_by_user(tx: Tx, user: str, caller: Caller) -> tuple[str | None, str]
 def _last_of_user(messages: Sequence[ChatMessage]) -> str:
     said = next((each for each in reversed(messages) if each.role == "user"), None)
     if said is None:
-        raise InvalidInput("messages: there is none of the role `user` that could be said to the agent.")
+        raise InvalidInput("messages: there is no message with the role `user`.")
     if isinstance(said.content, str):
         return said.content
     parts = said.content or []
     if any(part.type != "text" or part.text is None for part in parts):
-        raise InvalidInput("messages: only text can be said to an agent here; leave out images, audio and files.")
+        raise InvalidInput("messages: agents read only text here. Leave out images, audio and files.")
     return "\n".join(part.text or "" for part in parts)
 
 
@@ -326,7 +326,7 @@ async def embed(request: Request, caller: Person, asked: EmbeddingRequest) -> Em
     del caller  # anyone who may talk to agents
     embedder = context_of(request).runtime.embedder
     if embedder is None:
-        raise InvalidInput("There is no embedder here: whoever runs this server can set one with `embedder`.")
+        raise InvalidInput("This server has no embedder. Its operator can set one with `embedder`.")
     texts = [asked.input] if isinstance(asked.input, str) else asked.input
     vectors = [direction(each) for each in await embedder.embed(texts)]
     if asked.dimensions is not None and any(len(each) != asked.dimensions for each in vectors):

@@ -155,7 +155,7 @@ def _made(tx: Tx, chosen: SpaceId, caller: Caller, wanted: SpaceCreate) -> Space
         or wanted.floor not in (None, space.floor)
         or wanted.agent_run_limit not in (None, space.agent_run_limit)
     ):
-        raise Problem("idempotency_key_reused", "You opened another space with this Idempotency-Key: choose a new one.")
+        raise Problem("idempotency_key_reused", "This Idempotency-Key was used for another request. Use a new one.")
     return _one(tx, space.id, caller.entity.id)
 
 

@@ -130,7 +130,7 @@ async def try_metaprompt(
 def asked_of(wanted: TryMetaprompt) -> str | Metaprompt:
     """The id of a metaprompt, or one made of the template. Raises `InvalidInput` where both are given, or neither."""
     if (wanted.metaprompt is None) == (wanted.template is None):
-        raise InvalidInput("Say what to ask in one way: with `metaprompt` or with `template`.")
+        raise InvalidInput("Use either `metaprompt` or `template`.")
     if wanted.template is None:
         return wanted.metaprompt or ""
     template = check_template(storable(wanted.template))

@@ -75,6 +75,4 @@ def _check_same(kept: Event | None, event: TriggerAgent) -> None:
     if event.data is not None:
         told["data"] = event.data
     if kept is None or kept.payload != storable_data(told):
-        raise Problem(
-            "idempotency_key_reused", "You told this agent something else with this Idempotency-Key: choose a new one."
-        )
+        raise Problem("idempotency_key_reused", "This Idempotency-Key was used for another request. Use a new one.")

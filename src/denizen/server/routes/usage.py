@@ -46,7 +46,7 @@ async def get_usage(
     if first > last:
         raise InvalidInput("since: this is after `until`.")
     if (last - first).days >= MOST_DAYS:
-        raise InvalidInput(f"since: at most {MOST_DAYS} days are told at once.")
+        raise InvalidInput(f"since: at most {MOST_DAYS} days can be read at once.")
     return UsageOut.of(await runtime.db.read(_account, caller, first, last, by, agent, limit), by)
 
 

@@ -50,7 +50,7 @@ class Apply(BaseModel):
     @classmethod
     def _each_in_its_place(cls, documents: list[DocumentIn]) -> list[DocumentIn]:
         if len({each.place for each in documents}) < len(documents):
-            raise ValueError("two documents stand in the same place: each is told by its own")
+            raise ValueError("two documents have the same place: each needs its own")
         return documents
 
 

@@ -41,7 +41,7 @@ def decode(text: str) -> dict[Ending, int]:
         data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         return _decode(data)
     except (binascii.Error, ValueError, IndexError) as error:
-        raise InvalidInput("Last-Event-ID: this is no id of an event of this stream. Come without one.") from error
+        raise InvalidInput("Last-Event-ID: this is not an event id of this stream. Leave it out.") from error
 
 
 def _decode(data: bytes) -> dict[Ending, int]:
