@@ -90,7 +90,7 @@ def _install_package(*, download_seconds: float) -> bool:
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         return False
     apt = ["apt-get", "-qq", "-o", "Dpkg::Use-Pty=0"]
-    install = [*apt, "install", "-y", "--no-install-recommends", SHELL]
+    install = [*apt, "install", "-y", SHELL]
     # Only what downloads has a limit: it can be stopped at any moment.
     return (
         _run(*install, "--download-only", seconds=download_seconds)
