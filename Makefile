@@ -7,6 +7,7 @@ BIN := .venv/bin
 RUNNABLE := .venv/.runnable
 READY := .venv/.ready
 COMPILED := .venv/.compiled
+BROWSER := .venv/.browser
 # Empty is as if it were not set. Where an image sets it, each of the hundreds of processes that the tests start would
 # compile all that it imports.
 export PYTHONDONTWRITEBYTECODE :=
@@ -63,6 +64,11 @@ $(COMPILED): $(READY)
 	@$(BIN)/python -c 'from hypothesis import strategies; strategies.text().validate()'
 	@touch $@
 
+# Once: where it cannot be had, the next run does not wait for it again. A test that finds no browser looks for one, too.
+$(BROWSER): $(READY) tests/browser.py
+	@$(BIN)/python -m tests.browser
+	@touch $@
+
 run: $(RUNNABLE)
 	@$(BIN)/python hatch_build.py
 	@exec $(BIN)/denizen up
@@ -75,14 +81,12 @@ test-all: lint
 	@HYPOTHESIS_PROFILE=thorough $(MAKE) --no-print-directory --jobs=2 types tests \
 		PYTEST_ARGUMENTS="--all-databases --timeout=1800"
 
-tests: $(COMPILED)
+tests: $(COMPILED) $(BROWSER)
 	@$(BIN)/python hatch_build.py
-	@$(BIN)/python -m tests.browser
 	$(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal --durations=10 $(PYTEST_ARGUMENTS)
 
-test-hard: $(READY)
+test-hard: $(READY) $(BROWSER)
 	@$(BIN)/python hatch_build.py
-	@$(BIN)/python -m tests.browser
 	@$(BIN)/python -m tests.hard $(CONDITIONS) --only "$(ONLY)" --workers $(WORKERS)
 
 # For a change of the core, not for every commit: the first run takes minutes to learn which tests run which lines.

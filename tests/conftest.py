@@ -23,7 +23,7 @@ from denizen import failpoints
 from denizen.doors.wiring import Wiring
 from denizen.storage import sqlite
 from denizen.storage.migrating import migrate_postgresql
-from tests import servers
+from tests import databases, servers
 from tests.databases import with_tables
 from tests.world import (  # noqa: F401  fixtures for every folder
     small_unhurried_world,
@@ -137,7 +137,7 @@ def _within(path: Path, places: tuple[str, ...]) -> int | None:
 
 
 def pytest_collection_finish() -> None:
-    gc.collect()
+    # Nothing is collected first: that takes longer than a hundred tests, and what it frees nobody needs.
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
     gc.enable()
@@ -199,12 +199,16 @@ def sqlite_url(tmp_path: Path) -> str:
 
 
 @pytest.fixture(scope="session")
-def _migrated_postgres(_postgres_of_the_run: str, worker_id: str) -> Iterator[str]:
-    """The name of a database to copy, one for each worker: nobody else is connected to it."""
-    name = f"migrated_{worker_id}"
-    with servers.fresh_database(_postgres_of_the_run, name) as url:
-        migrate_postgresql(url)
-        yield name
+def _migrated_postgres(_postgres_of_the_run: str, run_folder: Path) -> str:
+    """The name of a database to copy, which the first worker makes for all: nobody is connected to it."""
+    servers.make_database_once(_postgres_of_the_run, "migrated", run_folder / "migrated.lock", migrate_postgresql)
+    return "migrated"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _tables_of_the_run(run_folder: Path) -> None:
+    """The same on SQLite: `with_tables` copies a file."""
+    databases.made_in = run_folder
 
 
 @pytest.fixture

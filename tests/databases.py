@@ -7,6 +7,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from denizen.storage.migrating import migrate_sqlite
+from tests.servers import exclusive_lock
+
+made_in: Path | None = None
+"""Where the processes of a test run make one for all; other processes make one each."""
 
 
 def with_tables(path: Path) -> str:
@@ -18,8 +22,19 @@ def with_tables(path: Path) -> str:
 
 @cache
 def _new() -> bytes:
-    # Once for each process: it takes longer than most tests.
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "denizen.db"
-        migrate_sqlite(path)
-        return path.read_bytes()
+    # Once for each process or run: it takes longer than most tests.
+    if made_in is None:
+        with TemporaryDirectory() as folder:
+            return _migrated(Path(folder) / "denizen.db")
+    path = made_in / "tables.db"
+    with exclusive_lock(path.with_suffix(".lock")):
+        if not path.exists():
+            unfinished = path.with_suffix(".unfinished")
+            _migrated(unfinished)
+            unfinished.rename(path)
+    return path.read_bytes()
+
+
+def _migrated(path: Path) -> bytes:
+    migrate_sqlite(path)
+    return path.read_bytes()

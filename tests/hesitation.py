@@ -9,6 +9,7 @@ class Hesitation:
     """For a model that stops in the middle of its message and goes on when `may_go_on` is set.
 
     Without it, a scripted agent may be done before the reader has heard that it began: then it is shown the message.
+    The message has more than 24 characters, or the model stops only after it.
     """
 
     def __init__(self) -> None:

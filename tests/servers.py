@@ -150,6 +150,19 @@ def fresh_database(server_url: str, name: str, *, template: str = "template0") -
         _command(server_url, drop)
 
 
+def make_database_once(server_url: str, name: str, lock: Path, fill: Callable[[str], None]) -> None:
+    """There is a database of that name: whoever comes first makes and fills it. It goes with the server."""
+    unfinished = f"{name}_unfinished"
+    names = sql.Identifier(unfinished), sql.Identifier(name)
+    with exclusive_lock(lock):
+        server = _kept_connection(server_url)
+        if server.execute("SELECT FROM pg_database WHERE datname = %s", [name]).fetchone() is None:
+            server.execute(sql.SQL("DROP DATABASE IF EXISTS {}").format(names[0]))
+            server.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(names[0]))
+            fill(server_url.replace("/postgres?", f"/{unfinished}?"))
+            server.execute(sql.SQL("ALTER DATABASE {} RENAME TO {}").format(*names))
+
+
 _HANG_UP = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> %s"
 _CLEAN = """
 DO $$

@@ -47,6 +47,18 @@ async def test_an_organization_keeps_an_owner(world: World) -> None:
     assert [await db.read(roles.role_of, each.id) for each in (noor, sam)] == ["member", "owner"]
 
 
+async def test_owners_of_another_organization_do_not_count(world: World) -> None:
+    db = world.denizen.db
+    home, elsewhere = [await world.denizen.create_organization(name) for name in ("Home", "Elsewhere")]
+    noor, sam = [await world.person(name, organization=home) for name in ("Noor", "Sam")]
+    eve = await world.person("Eve", organization=elsewhere)
+    await db.write(roles.set_role, sam.id, "owner")
+    with pytest.raises(InvalidInput, match="make someone else one first"):
+        await db.write(roles.set_role, eve.id, "member")
+    await db.write(roles.set_role, noor.id, "member")
+    assert [await db.read(roles.role_of, each.id) for each in (noor, sam, eve)] == ["member", "owner", "owner"]
+
+
 async def test_roles_of_people_are_for_people(world: World) -> None:
     db = world.denizen.db
     noor, ada = await world.person("Noor"), await world.agent("Ada")

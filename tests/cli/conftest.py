@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 from denizen.cli.main import app
 from denizen.telemetry.logs import CHATTY
 from tests.cli.terminals import Terminal, at_its_machine, elsewhere
+from tests.databases import with_tables
 from tests.servers import free_port
 
 Run = Callable[..., Result]
@@ -61,6 +62,14 @@ def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[st
 
 
 @pytest.fixture
+def ready_home(environ: dict[str, str]) -> None:
+    """The database of the house has all its tables: most commands are not about making them."""
+    home = Path(environ["DENIZEN_HOME"])
+    home.mkdir(mode=0o700)
+    with_tables(home / "denizen.db")
+
+
+@pytest.fixture
 def run(environ: dict[str, str]) -> Run:
     """Run `denizen` with these arguments, in this process."""
     runner = CliRunner()
@@ -68,7 +77,7 @@ def run(environ: dict[str, str]) -> Run:
 
 
 @pytest.fixture(params=["here", "elsewhere"])
-async def terminal(environ: dict[str, str], tmp_path: Path, request: pytest.FixtureRequest) -> AsyncGenerator[Terminal]:
+async def terminal(ready_home: None, tmp_path: Path, request: pytest.FixtureRequest) -> AsyncGenerator[Terminal]:
     """What is true at the machine of the house is true elsewhere."""
     where = at_its_machine() if request.param == "here" else elsewhere(tmp_path / "elsewhere")
     async with where as terminal:

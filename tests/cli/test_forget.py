@@ -24,6 +24,8 @@ from denizen.welcome import welcome
 from tests.cli.conftest import Run
 from tests.properties.house import everything
 
+pytestmark = pytest.mark.usefixtures("ready_home")
+
 T = TypeVar("T")
 SECRET = "Quentin hid the violet xylophone beneath seventeen crooked umbrellas."
 

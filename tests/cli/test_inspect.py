@@ -29,6 +29,8 @@ from denizen.welcome import welcome
 from tests.consciousness.past import eventful_life
 from tests.world import World, open_world
 
+pytestmark = pytest.mark.usefixtures("ready_home")
+
 Run = Callable[..., Result]
 
 

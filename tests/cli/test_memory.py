@@ -16,6 +16,8 @@ from denizen.spaces.directory import Entity
 from tests.cli.conftest import Run
 from tests.cli.terminals import Terminal, elsewhere
 
+pytestmark = pytest.mark.usefixtures("ready_home")
+
 ONE, OTHER = "Noor plays the violin.", "The violin Noor plays."
 
 

@@ -12,6 +12,8 @@ import pytest
 
 from tests.cli.conftest import Run
 
+pytestmark = pytest.mark.usefixtures("ready_home")
+
 NOWHERE = "http://127.0.0.1:1"
 
 

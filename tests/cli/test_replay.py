@@ -20,6 +20,8 @@ from denizen.client.shapes.minds import Request
 from denizen.settings.loading import load
 from denizen.welcome import welcome
 
+pytestmark = pytest.mark.usefixtures("ready_home")
+
 Run = Callable[..., Result]
 
 

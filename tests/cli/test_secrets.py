@@ -19,6 +19,8 @@ from denizen.cli.house import how_secrets_are_kept
 from denizen.cli.main import app
 from denizen.settings.loading import load
 
+pytestmark = pytest.mark.usefixtures("ready_home")
+
 VALUE = "sk-proj-0123456789abcdef"
 
 

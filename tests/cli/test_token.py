@@ -15,6 +15,8 @@ from denizen.cli.token import age_of
 from denizen.settings.loading import load
 from tests.cli.conftest import Run
 
+pytestmark = pytest.mark.usefixtures("ready_home")
+
 
 def kind_of(secret: str, kind: tokens.Kind = "token") -> tokens.Token | None:
     """What this secret opens, for a server that starts now."""

@@ -288,6 +288,29 @@ async def test_compacting_twice_changes_nothing(ready_url: str):
         assert not compaction.is_due(found, TOOLS)
 
 
+@pytest.mark.parametrize(
+    ("last_cycle", "share"),
+    [(0.0, 0.9), (0.15, 0.85), (0.5, 0.8)],
+    ids=["small cycles", "as large as the last", "large cycles"],
+)
+async def test_compaction_is_due_when_the_next_cycle_might_not_find_room(
+    small_world: World, last_cycle: float, share: float
+):
+    _, found = await in_hand(small_world, await small_world.agent("Ada"))
+    room = int(found.budget.request) - TOOLS - found.standing_tokens
+    found.last_cycle_tokens = int(room * last_cycle)
+
+    def is_due_when_filled(tokens: int) -> bool:
+        found._past_tokens = tokens
+        return compaction.is_due(found, TOOLS)
+
+    full = int(room * share)
+    assert not is_due_when_filled(full - 1)
+    assert is_due_when_filled(full + 2)
+    found.unsettled = True
+    assert is_due_when_filled(0)
+
+
 async def test_whoever_has_lost_the_lease_compacts_nothing(ready_url: str):
     async with open_world(ready_url, pace=Pace(warm_seconds=0)) as world:
         life = await a_life(world, questions(5), max_tokens=TOOLS + 3_000)

@@ -717,12 +717,17 @@ async def test_an_agent_goes_on_when_it_was_to_and_not_before(small_world: World
     """Whoever looked may come too late: the agent was held anew meanwhile, for longer or for good."""
     world, status = small_world, small_world.denizen.status
     day, ever = await world.agent("Day"), await world.agent("Ever")
+    noor = await world.person("Noor")
+    hall = await world.space("Hall", noor, day)
+    await world.say(noor, "Are you there?", hall)
     midnight = world.clock.now() + UNTIL_MIDNIGHT * 1_000_000
     for agent, refusal in ((day, Refusal("agent:day", midnight)), (ever, Refusal("agent:total", None))):
         await world.denizen.db.write(budgets.hold, await taken(world, agent), refusal)
     await world.denizen.db.write(budgets.go_on_if_due, day.id)
     assert await status(day) == "suspended"
+    assert await shown(world, hall) == [RESTS.replace("Ada", "Day")]
     world.clock.advance(UNTIL_MIDNIGHT)
     for agent in (day, ever):
         await world.denizen.db.write(budgets.go_on_if_due, agent.id)
     assert [await status(day), await status(ever)] == ["sleeping", "suspended"]
+    assert await shown(world, hall) == []

@@ -14,8 +14,9 @@ from pydantic_ai.messages import ModelMessage
 from denizen.clock import SECOND
 from denizen.errors import InvalidInput, ModelOverloaded, ModelRejected, ModelUnreachable, NotFound
 from denizen.models.scripted import Info, ScriptedModel, Turn, call, forever, think
+from denizen.panel import history
 from denizen.panel.panels import Panel
-from denizen.panel.rounds import Round
+from denizen.panel.rounds import ASSISTANT, Round
 from denizen.spaces.directory import Entity
 from tests.world import World, as_text, listening
 
@@ -224,6 +225,26 @@ async def test_with_no_advisors_a_panel_is_a_plain_assistant(small_world: World)
     assert [as_text(each) for each in model.requests[-1][1:]] == [
         "[2026-01-05T09:00] One", "a helpful assistant: One", "[2026-01-05T09:00] Two",
     ]  # fmt: skip
+
+
+async def test_the_turns_that_a_voice_has_answered_are_counted_up_to_any_turn(small_world: World) -> None:
+    """Its own and of its own panel: the assistant is the same voice in all of them."""
+    denizen = small_world.denizen
+    noor, board = await a_panel(small_world, voices(echoing), "Seth", "Buber")
+    plain, other = [await denizen.create_panel(name, [noor], model="m") for name in ("Plain", "Other")]
+    for panel, texts in ((board, ("One", "@seth Two", "Three")), (plain, ("One", "Two", "Three")), (other, ("One",))):
+        for text in texts:
+            await denizen.ask_panel(panel, noor, text)
+            await denizen.run_until_idle()
+
+    async def had(panel: Panel, voice: str) -> list[int]:
+        return [await denizen.db.read(history.turns_had, panel.id, voice, turn) for turn in range(1, 5)]
+
+    seth, buber = await denizen.advisors(board)
+    assert await had(board, seth.id) == [0, 1, 2, 3]
+    assert await had(board, buber.id) == [0, 1, 1, 2]
+    assert await had(plain, ASSISTANT) == [0, 1, 2, 3]
+    assert await had(other, ASSISTANT) == [0, 1, 1, 1]
 
 
 async def test_only_people_begin_rounds_and_once_each(small_world: World) -> None:

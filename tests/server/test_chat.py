@@ -232,7 +232,7 @@ async def test_when_the_client_leaves_nobody_waits_and_the_agent_finishes(small_
     house, world = small_house, small_house.world
     noor = await world.person("Noor")
     hesitation = Hesitation()
-    ada = await world.agent("Ada", model=scripted(reply("One two three four five."), "Counted.", pause=hesitation))
+    ada = await world.agent("Ada", model=scripted(reply("One two three four five six."), "Counted.", pause=hesitation))
     bus: Any = world.denizen.bus
     async with asyncio.TaskGroup() as tasks, world.denizen.living() as residents:
         asking = tasks.create_task(chat(house, noor, ada, "Count"))
@@ -244,7 +244,10 @@ async def test_when_the_client_leaves_nobody_waits_and_the_agent_finishes(small_
         hesitation.may_go_on.set()
         await residents.run_until_idle()
     [space] = (await house.call("GET", "/api/spaces", noor)).json()["spaces"]
-    assert [each.text for each in await world.denizen.messages(space["id"])] == ["Count", "One two three four five."]
+    assert [each.text for each in await world.denizen.messages(space["id"])] == [
+        "Count",
+        "One two three four five six.",
+    ]
 
 
 async def test_when_the_server_stops_who_waits_is_told_so(small_house: House) -> None:

@@ -273,12 +273,12 @@ def _whose(tx: Tx, secret: str) -> tokens.Token:
 async def _of_agent(house: House, id: AgentId, cycles: int) -> dict[str, str]:
     denizen = house.world.denizen
     told = {"inspection": repr(await denizen.inspect(id)), "log": repr(await denizen.log(id))}
+    told["cycles"] = repr(await denizen.cycles(id))
     for number in range(1, cycles + 1):
         try:
             told[f"replay {number}"] = repr(await denizen.replay(id, number))
         except DenizenError as error:
             told[f"replay {number}"] = str(error)
-        told[f"cycle {number}"] = repr(await denizen.cycles(id))
     return told
 
 

@@ -437,7 +437,7 @@ async def test_a_client_that_leaves_does_not_stop_the_agent(small_house: House) 
     world = small_house.world
     noor = await world.person("Noor")
     hesitation = Hesitation()
-    ada = await world.agent("Ada", model=scripted(reply("One two three four five."), "Counted.", pause=hesitation))
+    ada = await world.agent("Ada", model=scripted(reply("One two three four five six."), "Counted.", pause=hesitation))
     async with client(small_house, noor) as noors, world.denizen.living() as residents:
         stream = await noors.chat.completions.create(model="ada", messages=said("Count"), stream=True)
         async for chunk in stream:

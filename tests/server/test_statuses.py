@@ -104,7 +104,8 @@ async def test_who_waits_behind_others_is_told_how_many(house: House) -> None:
     world = house.world
     noor, sam = await world.person("Noor"), await world.person("Sam")
     hesitation = Hesitation()
-    model = scripted(reply("One two three four"), "Told Noor.", reply("Hi Sam."), "Told Sam.", pause=hesitation)
+    counting = reply("One two three four five six")
+    model = scripted(counting, "Told Noor.", reply("Hi Sam."), "Told Sam.", pause=hesitation)
     bo = await world.agent("Bo", model=model)
     of_noor, of_sam = await world.space("Noor and Bo", noor, bo), await world.space("Sam and Bo", sam, bo)
 

@@ -222,6 +222,9 @@ async def test_a_database_without_a_name_is_gone_when_it_is_closed(opening: Open
     folder = first._path.parent  # pyright: ignore[reportAttributeAccessIssue]
     await first.close()
     assert not folder.exists()
+    third = await opening("sqlite://")
+    await third.write(put, "b")
+    assert await everything(third) == ["b"]
 
 
 async def test_a_closed_database_is_one_file(

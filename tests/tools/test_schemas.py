@@ -6,12 +6,13 @@ import json
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from denizen.agents.definition import AgentDefinition
 from denizen.errors import InvalidInput
 from denizen.tools.schemas import checker, compile_schema, schema_problem
 from denizen.tools.settings import ClientTool
+from denizen.tools.tool import explain_arguments
 
 SCHEMA = {
     "type": "object",
@@ -248,3 +249,32 @@ def test_an_agent_that_was_stored_with_such_a_pattern_is_still_an_agent():
     assert loaded.parameters == of(pattern="(?=a)b")
     with pytest.raises(ValidationError, match="look-around"):
         AgentDefinition.model_validate_json(stored)
+
+
+class Journey(BaseModel):
+    """With more fields than a model is told of at once."""
+
+    a: int
+    b: int
+    c: int
+    d: int
+    e: int
+    stops: list[int]
+
+
+def test_the_first_five_wrong_arguments_are_named_with_their_places() -> None:
+    with pytest.raises(ValidationError) as wrong:
+        Journey.model_validate({"stops": [1, "far"]})
+    told = explain_arguments("travel", wrong.value)
+    assert (
+        told
+        == "travel was not called, because its arguments are wrong: "
+        + "; ".join(f"{name}: Field required" for name in "abcde")
+        + "."
+    )
+    with pytest.raises(ValidationError) as wrong:
+        Journey.model_validate({**dict.fromkeys("abcde", 1), "stops": [1, "far"]})
+    assert "wrong: stops.1: Input should be a valid integer" in explain_arguments("travel", wrong.value)
+    with pytest.raises(ValidationError) as wrong:
+        Journey.model_validate([])
+    assert "wrong: arguments: Input should be a valid dictionary" in explain_arguments("travel", wrong.value)

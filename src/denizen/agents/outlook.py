@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import structlog
@@ -42,10 +43,10 @@ class Outlook:
         """The quick-start profiles and metaprompts as they are now: ours, and those of the house."""
         own = self.library.file()
         if self._configuration is None:
-            self._configuration = configuration.read(shipped_file(), own)
+            self._configuration = _read(own)
         elif own is not self._read:
             try:
-                self._configuration = configuration.read(shipped_file(), own)
+                self._configuration = _read(own)
             except InvalidInput as error:
                 log_line.warning("metaprompts are wrong", path=str(self.library.path), message=str(error))
         if own is not self._read:
@@ -53,3 +54,13 @@ class Outlook:
                 log_line.warning("preset file", path=str(self.library.path), message=warning)
         self._read = own
         return self._configuration
+
+
+def _read(own: Mapping[str, JsonValue]) -> Configuration:
+    return configuration.read(shipped_file(), own) if own else _shipped()
+
+
+@cache
+def _shipped() -> Configuration:
+    """For a house without a file of its own. It never changes, and reading it takes as long as opening the database."""
+    return configuration.read(shipped_file(), {})

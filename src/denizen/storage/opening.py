@@ -84,8 +84,21 @@ async def _open_sqlite(name: str, clock: Clock, announce: Announce) -> Database:
 
     temporary = tempfile.TemporaryDirectory(prefix="denizen-") if name in ("", ":memory:") else None
     path = Path(temporary.name, "denizen.db") if temporary else Path(name)
-    await asyncio.to_thread(_prepare_sqlite, path)
+    await asyncio.to_thread(_make_temporary_sqlite if temporary else _prepare_sqlite, path)
     return SqliteDatabase(path, clock=clock, announce=announce, on_close=temporary.cleanup if temporary else None)
+
+
+_empty_sqlite: list[bytes] = []
+"""A database with this version's schema and nothing in it, once this process has made one."""
+
+
+def _make_temporary_sqlite(path: Path) -> None:
+    """A new database. The first is migrated, the others are copies of it: a test suite may open hundreds."""
+    if _empty_sqlite:
+        path.write_bytes(_empty_sqlite[0])
+        return
+    _prepare_sqlite(path)
+    _empty_sqlite.append(path.read_bytes())
 
 
 def _prepare_sqlite(path: Path) -> None:

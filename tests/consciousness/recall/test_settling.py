@@ -28,6 +28,16 @@ def talk(cycles: int, seed: int = 5) -> list[list[Any]]:
     return [[heard(" ".join(chance.choices(WORDS, k=4)), minute=at * 3)] for at in range(cycles)]
 
 
+async def test_a_life_that_has_not_begun_has_nothing_to_search(ready_sqlite_url: str) -> None:
+    async with house(ready_sqlite_url) as denizen:
+        ada = await an_agent(denizen)
+        assert await denizen.db.read(settling.extent, ada.id) == settling.Extent(0, 0, 0, 0)
+
+
+def test_what_was_forgotten_is_not_there_to_search() -> None:
+    assert [settling.Extent(5, forgotten).there for forgotten in (0, 2, 5, 6)] == [5, 3, 0, 0]
+
+
 def _blocks(tx: Tx) -> list[int]:
     return sorted({row[0] for row in tx.all(statement(postings.select().with_only_columns(postings.c.block)))})
 
