@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncGenerator, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from denizen.cli.api import find
 from denizen.cli.house import kept_token
-from denizen.cli.main import COMMANDS, command_of
+from denizen.cli.main import COMMANDS, app, command_of
 from denizen.client import Client
 from denizen.errors import DenizenError, RequestRefused
 from denizen.ids import SpaceId
@@ -23,6 +25,7 @@ from denizen.storage.database import Tx
 from tests import warm
 from tests.cli.chat.houses import House, open_house
 from tests.cli.conftest import Run
+from tests.servers import free_port
 
 
 @pytest.fixture
@@ -399,6 +402,62 @@ async def test_a_server_elsewhere_is_asked_by_its_address(house: House, tmp_path
     code, _, err = await denizen("agents", "list", "--token", "dz_wrong")
     assert (code, "[token_refused]" in err) == (1, True)
     assert not (tmp_path / "home" / "denizen.db").exists(), "no database is opened here"
+
+
+def announced(environ: dict[str, str], address: str, token: str) -> Path:
+    """The home of a server that runs at that address."""
+    home = Path(environ["DENIZEN_HOME"])
+    home.mkdir()
+    (home / "address").write_text(address)
+    (home / "token").write_text(token)
+    return home
+
+
+async def test_the_server_that_runs_on_this_home_is_found(house: House, environ: dict[str, str]) -> None:
+    """By the address and the token that it keeps there; nothing else of the home is touched."""
+    home = announced(environ, house.url, house.token)
+    found = await asyncio.to_thread(CliRunner().invoke, app, ["agents", "list", "--json"])
+    assert [each["handle"] for each in json.loads(found.stdout)] == ["ada", "bo"]
+    assert not (home / "denizen.db").exists()
+
+    (home / "token").write_text("dz_of_another_house")
+    refused = await asyncio.to_thread(CliRunner().invoke, app, ["agents", "list"])
+    assert (refused.exit_code, "[token_refused]" in refused.stderr) == (1, True)
+
+    (home / "token").unlink()
+    alone = await asyncio.to_thread(CliRunner().invoke, app, ["spaces", "list", "--json"])
+    assert "Lobby" in [each["name"] for each in json.loads(alone.stdout)], "without a token, in this process"
+
+
+async def test_a_server_that_is_gone_is_not_waited_for(house: House, environ: dict[str, str]) -> None:
+    """Its address stays in the home where it was killed."""
+    announced(environ, f"http://127.0.0.1:{free_port()}", house.token)
+    alone = await asyncio.to_thread(CliRunner().invoke, app, ["spaces", "list", "--json"])
+    assert "Lobby" in [each["name"] for each in json.loads(alone.stdout)]
+
+
+ASKING = """
+import sys
+from denizen.cli.main import app
+from typer.testing import CliRunner
+for arguments in (["agents", "list"], ["spaces", "list"], ["send", "Cellar", "Hello"], ["inspect", "@ada"]):
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+heavy = {"denizen.app", "denizen.server", "denizen.storage", "sqlalchemy", "fastapi", "pydantic_ai"}
+print(sorted(heavy & {*sys.modules}))
+"""
+
+
+async def test_asking_a_server_imports_nothing_of_it(house: House, tmp_path: Path) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        ASKING,
+        env=house.environ(tmp_path / "home"),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await process.communicate()
+    assert (out.decode(), err.decode()) == ("[]\n", "")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import typer
 from denizen.cli.chat.finding import find_space
 from denizen.cli.console import begin
 from denizen.cli.house import TOKEN_FILE, kept_token, running_server
+from denizen.cli.importing import importing
 from denizen.client import Client, Space
 from denizen.errors import InvalidInput, ServerError, TokenRefused
 
@@ -89,7 +90,8 @@ def use_access(
         if address is not None:
             async with client_for(loaded.settings, address, secret) as client:
                 return await work(client)
-        from denizen.cli.local_access import open_local_access
+        with importing("denizen.cli.local_access"):
+            from denizen.cli.local_access import open_local_access
 
         async with open_local_access(loaded.settings) as local:
             return await work(local)
@@ -113,7 +115,8 @@ async def open_api(
             yield client
         return
     # Imported here: asking a server needs none of it, and it takes seconds.
-    from denizen.cli.in_process import open_application
+    with importing("denizen.cli.in_process"):
+        from denizen.cli.in_process import open_application
 
     async with open_application(settings, models=models or answering, agents=answering) as application:
         yield application.client

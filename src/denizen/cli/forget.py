@@ -6,7 +6,7 @@ import sys
 from collections.abc import Awaitable
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich import box
@@ -21,8 +21,10 @@ from denizen.cli.findings import counted
 from denizen.client import Client
 from denizen.client.shapes.custody import Receipt
 from denizen.errors import InvalidInput, RequestRefused
-from denizen.forgetting.forgetting import Kind
 from denizen.inbox.format import one_line, quoted_name
+
+if TYPE_CHECKING:
+    from denizen.forgetting.forgetting import Kind
 
 app = typer.Typer(
     add_completion=False,

@@ -12,8 +12,6 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from denizen.access.secrets import check_name
-from denizen.access.vault import new_key
 from denizen.cli.api import AsJson, Token, Url, use_access
 from denizen.cli.console import print_json, stderr, stdout
 from denizen.client import Client, Me
@@ -45,6 +43,8 @@ def set_(
 
     A key named as its provider's variable pays for the models of your agents. Tools use the others as ${NAME}.
     """
+    from denizen.access.secrets import check_name
+
     value = read_secret(f"Value of {check_name(name)}")
     whose = person or "organization"
 
@@ -97,6 +97,8 @@ def delete(
 @app.command()
 def key(as_json: AsJson = False) -> None:
     """Print a new key for DENIZEN_SECRET_KEY, with which secrets are sealed."""
+    from denizen.access.vault import new_key
+
     made = new_key()
     if as_json:
         print_json({"key": made})

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from denizen.cli.api import client_for, is_denizen
 from denizen.cli.house import server_url
+from denizen.cli.importing import importing
 from denizen.client import Client
 from denizen.errors import TokenRefused
 from denizen.settings.shape import Settings
@@ -31,7 +32,8 @@ async def opened(settings: Settings, url: str | None, token: str | None) -> Asyn
             yield Opened(client)
         return
     # Imported here: talking to a server needs none of it, and it takes seconds.
-    from denizen.cli.in_process import open_application
+    with importing("denizen.cli.in_process"):
+        from denizen.cli.in_process import open_application
 
     async with open_application(settings, agents=True) as application:
         remark = f"No server runs at {usual}: the agents live in this process, until you leave."
