@@ -27,10 +27,10 @@ from rich.style import Style
 from rich.text import Text
 
 from denizen import Runtime
-from denizen.cli.chat.local import Local
 from denizen.cli.chat.remembering import Remembering
 from denizen.cli.chat.screen import Screen
 from denizen.cli.chat.talk import Talk
+from denizen.cli.in_process import client_of
 from denizen.clock import Instant, SystemClock, instant
 from denizen.welcome import welcome
 
@@ -60,10 +60,9 @@ async def talk(home: Path) -> None:
     clock = PictureClock()
     async with Runtime(f"sqlite:///{home / 'denizen.db'}", clock=clock) as runtime:
         world = await welcome(runtime, "Noor")
-        async with runtime.living():
-            connection, screen = Local(runtime, world.owner), Screen(home)
-            me = await connection.me()
-            await screen.run(Talk(connection, screen, Remembering(home, me.id), clock, me), "lobby")
+        async with runtime.living(), client_of(runtime, world.owner) as client:
+            me, screen = await client.me(), Screen(home)
+            await screen.run(Talk(client, screen, Remembering(home, me.id), clock, me), "lobby")
 
 
 class _Glass(pyte.Screen):

@@ -123,10 +123,10 @@ class NotFound(DenizenError):
 
     code = "not_found"
 
-    def __init__(self, kind: str, identifier: str) -> None:
+    def __init__(self, kind: str, identifier: str, sentence: str | None = None) -> None:
         self.kind = kind
         self.identifier = identifier
-        super().__init__(f"There is no {kind} {identifier!r}.")
+        super().__init__(sentence or f"There is no {kind} {identifier!r}.")
 
 
 class NotAMember(DenizenError):

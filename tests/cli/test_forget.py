@@ -13,9 +13,9 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from denizen import Runtime, reply, scripted
-from denizen.cli.desk.telling import told
 from denizen.cli.forget import show
 from denizen.cli.house import make_home
+from denizen.cli.local_access import as_client_shape
 from denizen.cli.main import app
 from denizen.client.shapes.custody import Receipt
 from denizen.server.shapes.forgetting import ReceiptOut
@@ -57,7 +57,7 @@ def message_id(run: Run) -> str:
         sam = await denizen.create_person("Samantha Quill", handle="sam")
         cellar = await denizen.create_space("Cellar", [world.owner, sam, ada])
         await denizen.create_space("Attic", [world.owner])
-        await denizen.create_space("Attic", [sam])
+        await denizen.create_space("Attic", [world.owner, sam])
         posted = await denizen.post(cellar, sam, SECRET)
         await denizen.run_until_idle()
         return posted.id
@@ -156,7 +156,7 @@ def test_also_replies_takes_the_answers_too(run: Run, message_id: str) -> None:
 def test_the_receipt_is_drawn_within_the_width(run: Run, message_id: str) -> None:
     receipt = in_house(lambda denizen: denizen.forget_message(message_id, dry_run=True))  # pyright: ignore[reportArgumentType]
     out = io.StringIO()
-    show(Console(width=60, file=out), "something", told(Receipt, ReceiptOut.of(receipt, dry_run=True)))
+    show(Console(width=60, file=out), "something", as_client_shape(Receipt, ReceiptOut.of(receipt, dry_run=True)))
     lines = out.getvalue().splitlines()
     assert max(map(len, lines)) <= 60
     assert any(line.split() == ["messages", "2"] for line in lines)

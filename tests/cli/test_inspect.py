@@ -15,9 +15,9 @@ from typer.testing import CliRunner, Result
 
 from denizen import Runtime, reply, scripted
 from denizen.agents.inspection import Inspection
-from denizen.cli.desk.telling import told
 from denizen.cli.house import make_home
 from denizen.cli.inspect import show
+from denizen.cli.local_access import as_client_shape
 from denizen.cli.main import app
 from denizen.client.shapes.minds import Mind
 from denizen.cycles.budgets import BudgetSettings
@@ -36,7 +36,7 @@ Run = Callable[..., Result]
 
 def drawn(found: Inspection, width: int) -> list[str]:
     out = io.StringIO()
-    show(Console(width=width, file=out, highlight=False), told(Mind, MindOut.of(found)))
+    show(Console(width=width, file=out, highlight=False), as_client_shape(Mind, MindOut.of(found)))
     return out.getvalue().splitlines()
 
 

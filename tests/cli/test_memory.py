@@ -77,29 +77,46 @@ async def test_it_is_listed_searched_reported_and_forgotten(terminal: Terminal) 
     assert (again.exit_code, "[not_found]" in again.stderr) == (1, True)
 
 
-async def test_who_asks_a_server_is_told_what_is_for_them(environ: dict[str, str], tmp_path: Path) -> None:
-    """At the machine all of it is told. An admin forgets what they may not read; others what is of them."""
+async def test_everyone_is_told_what_is_for_them(environ: dict[str, str], tmp_path: Path) -> None:
+    """Also at the server's own machine. An admin forgets what they may not read; others what is of them."""
     async with elsewhere(tmp_path / "elsewhere") as there:
         here = Terminal(there.house, None)
         sam, [_, mine] = await remember(there)
-        everything = texts(await here.told("memory", "list"))
-        hidden = {"Sam hides a violin.", "The violin is in the attic."}
-        assert texts(await there.told("memory", "list")) == [each for each in everything if each not in hidden]
-        assert set(texts(await here.told("memory", "search", "violin"))) == set(everything)
+        listed = texts(await there.told("memory", "list"))
+        assert texts(await here.told("memory", "list")) == listed
+        assert listed == [
+            "The violin was out of tune.",
+            "All hear the violin.",
+            "Sam calls Ada a violin.",
+            OTHER,
+            ONE,
+        ]
         found = texts(await there.told("memory", "search", "violin"))
-        assert set(found) == {ONE, OTHER, "All hear the violin."}
-        refused = await there("memory", "search", "violin", "--scope", "conversation")
-        assert (refused.exit_code, "No server searches" in refused.stderr) == (1, True)
+        assert set(found) == {ONE, OTHER, "All hear the violin.", "The violin was out of tune."}
+        assert texts(await here.told("memory", "search", "violin")) == found
 
         sams = await there.of(sam)
         known = await sams.told("memory", "list")
-        assert texts(known) == [each for each in everything if each not in (ONE, OTHER, "The violin was out of tune.")]
+        assert texts(known) == [
+            "The violin is in the attic.",
+            "All hear the violin.",
+            "Sam calls Ada a violin.",
+            "Sam hides a violin.",
+        ]
         assert "[not_allowed]" in (await sams("memory", "report")).stderr
         assert "[not_found]" in (await sams("memory", "forget", mine, "--yes")).stderr
         own = [each["id"] for each in known if each["user_id"] == sam.id]
         assert await sams.told("memory", "forget", own[0], "--yes") == {"removed": None, "dry_run": False}
         assert "Removed: 1 memories." in (await there("memory", "forget", own[1], "--yes")).stdout
         assert await sams.told("memory", "list", "--person", "@sam") == []
+
+
+async def test_conversations_that_one_is_in_are_searched(terminal: Terminal) -> None:
+    sam, _ = await remember(terminal)
+    searched = ("memory", "search", "violin", "--scope", "conversation")
+    assert texts(await terminal.told(*searched)) == ["The violin was out of tune."]
+    if terminal.is_elsewhere:
+        assert texts(await (await terminal.of(sam)).told(*searched)) == ["The violin is in the attic."]
 
 
 @pytest.mark.parametrize("command", ["list", "search x"])

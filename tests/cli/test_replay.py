@@ -14,7 +14,7 @@ from typer.testing import Result
 
 from denizen import Runtime, reply, scripted, skip
 from denizen.cli import replay as command
-from denizen.cli.desk.opening import opened
+from denizen.cli.api import open_api
 from denizen.cli.house import make_home
 from denizen.client.shapes.minds import Request
 from denizen.settings.loading import load
@@ -132,8 +132,8 @@ def test_what_is_not_there_is_said(lived: Run, arguments: list[str], says: str) 
 
 def test_a_terminal_is_drawn_on_within_its_width(lived: Run) -> None:
     async def rebuilt() -> Any:
-        async with opened(load().settings, None, None) as desk:
-            return await desk.replay("@ada", 1)
+        async with open_api(load().settings, None, None) as client:
+            return await client.replay("@ada", 1)
 
     console = Console(width=80, force_terminal=True, record=True, file=io.StringIO())
     command._show(console, asyncio.run(rebuilt()), short=False)

@@ -17,9 +17,10 @@ from denizen.agents import registry
 from denizen.agents.files import Source, read
 from denizen.agents.registry import Agent, define
 from denizen.agents.restrictions import RESTRICTIONS, Author, DefinitionPolicy, HostAccess
-from denizen.cli.desk.local import LocalDesk
+from denizen.cli.in_process import client_of
+from denizen.client import Client
 from denizen.cycles import organization
-from denizen.errors import NotAllowed
+from denizen.errors import NotAllowed, RequestRefused
 from denizen.spaces.directory import Entity, Organization
 from tests.portability.files import spoilt, written
 from tests.server.conftest import House, served
@@ -173,33 +174,39 @@ async def tried(doing: Awaitable[object]) -> bool:
         await doing
     except NotAllowed:
         return False
+    except RequestRefused as refused:
+        if refused.problem != NotAllowed.code:
+            raise
+        return False
     return True
 
 
-def desk(stage: Stage, who: Who) -> LocalDesk:
-    return LocalDesk(stage.world.denizen, stage.people[who])
+async def asked_in_process(stage: Stage, who: Who, ask: Callable[[Client], Awaitable[object]]) -> bool:
+    async with client_of(stage.world.denizen, stage.people[who]) as client:
+        return await tried(ask(client))
 
 
-async def create_at_desk(stage: Stage, who: Who, fields: Fields) -> bool:
-    return await tried(desk(stage, who).create_agent(stage.handle(), dict(fields)))
+async def create_in_process(stage: Stage, who: Who, fields: Fields) -> bool:
+    return await asked_in_process(stage, who, lambda client: client.create_agent(stage.handle(), dict(fields)))
 
 
-async def edit_at_desk(stage: Stage, who: Who, fields: Fields) -> bool:
+async def edit_in_process(stage: Stage, who: Who, fields: Fields) -> bool:
     agent = await stage.standing(who, {})
-    return await tried(desk(stage, who).edit_agent(agent.id, dict(fields)))
+    return await asked_in_process(stage, who, lambda client: client.edit_agent(agent.id, dict(fields)))
 
 
-async def apply_at_desk(stage: Stage, who: Who, fields: Fields) -> bool:
-    return await tried(desk(stage, who).apply([("a.yaml:1", {"name": stage.handle(), **fields})]))
+async def apply_in_process(stage: Stage, who: Who, fields: Fields) -> bool:
+    document = ("a.yaml:1", {"name": stage.handle(), **fields})
+    return await asked_in_process(stage, who, lambda client: client.apply([document]))
 
 
-async def import_at_desk(stage: Stage, who: Who, fields: Fields) -> bool:
-    return await tried(desk(stage, who).import_file(stage.export(fields)))
+async def import_in_process(stage: Stage, who: Who, fields: Fields) -> bool:
+    return await asked_in_process(stage, who, lambda client: client.import_file(stage.export(fields)))
 
 
-async def fork_at_desk(stage: Stage, who: Who, fields: Fields) -> bool:
+async def fork_in_process(stage: Stage, who: Who, fields: Fields) -> bool:
     agent = await stage.standing(who, fields)
-    return await tried(desk(stage, who).fork_agent(agent.id, stage.handle()))
+    return await asked_in_process(stage, who, lambda client: client.fork_agent(agent.id, stage.handle()))
 
 
 async def create_in_python(stage: Stage, who: Who, fields: Fields) -> bool:
@@ -228,11 +235,11 @@ async def fork_in_python(stage: Stage, who: Who, fields: Fields) -> bool:
 
 
 ON_THE_SERVER: dict[str, Way] = {
-    "local desk: create": create_at_desk,
-    "local desk: edit": edit_at_desk,
-    "local desk: apply": apply_at_desk,
-    "local desk: import": import_at_desk,
-    "local desk: fork": fork_at_desk,
+    "in process: create": create_in_process,
+    "in process: edit": edit_in_process,
+    "in process: apply": apply_in_process,
+    "in process: import": import_in_process,
+    "in process: fork": fork_in_process,
     "Python: create": create_in_python,
     "Python: edit": edit_in_python,
     "Python: apply a file": apply_file_in_python,

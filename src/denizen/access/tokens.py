@@ -67,6 +67,16 @@ class Token:
         return whole and self.expires_at - now <= (SESSION_SECONDS - RENEWED_SECONDS) * SECOND
 
 
+IN_PROCESS: Final = "in-process"
+"""The id of the token that stands for no token: of whoever asks an application in their own process."""
+
+
+def in_process(entity_id: EntityId, now: Instant) -> Token:
+    """What one comes with who asks an application in the process that opened the database. It is not kept, has no
+    secret, and so opens nothing."""
+    return Token(IN_PROCESS, entity_id, "command line", now, last_used_at=now)
+
+
 _token = (
     tokens.c.id,
     tokens.c.entity_id,

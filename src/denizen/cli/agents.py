@@ -14,12 +14,11 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from denizen.cli.api import AgentName, AsJson, Token, Url, find, use_api
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stderr, stdout
-from denizen.cli.desk.opening import AgentName, AsJson, Token, Url, at_desk, find
-from denizen.cli.desk.port import Desk
 from denizen.cli.findings import counted
-from denizen.client import Agent, AgentDetail
+from denizen.client import Agent, AgentDetail, Client
 from denizen.client.shapes.agents import AgentTrouble
 from denizen.errors import InvalidInput
 
@@ -43,7 +42,7 @@ _Set = Annotated[
 @app.command("list")
 def list_(context: typer.Context, as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
     """Show the agents of the house, and what each is doing."""
-    found = at_desk(context, url, token, lambda desk: desk.agents())
+    found = use_api(context, url, token, lambda client: client.agents())
     if as_json:
         print_json([each.model_dump(mode="json") for each in found])
     elif found:
@@ -61,7 +60,7 @@ def show(
     context: typer.Context, agent: AgentName, as_json: AsJson = False, url: Url = None, token: Token = None
 ) -> None:
     """Show one agent and how it is defined. `denizen inspect` shows what it has in mind."""
-    found = at_desk(context, url, token, lambda desk: desk.agent(agent))
+    found = use_api(context, url, token, lambda client: client.agent(agent))
     _print(found, as_json)
 
 
@@ -84,12 +83,12 @@ def create(
     if handle is not None:
         fields["handle"] = handle
 
-    async def work(desk: Desk) -> AgentDetail:
+    async def work(client: Client) -> AgentDetail:
         if space:
-            fields["spaces"] = [(await find(desk, each)).id for each in space]
-        return await desk.create_agent(name, fields)
+            fields["spaces"] = [(await find(client, each)).id for each in space]
+        return await client.create_agent(name, fields)
 
-    _print(at_desk(context, url, token, work), as_json)
+    _print(use_api(context, url, token, work), as_json)
 
 
 @app.command()
@@ -116,7 +115,7 @@ def edit(
         changes["name"] = name
     if not changes:
         raise InvalidInput("Say what shall be different: --name, --model, --instructions, --set or --unset.")
-    _print(at_desk(context, url, token, lambda desk: desk.edit_agent(agent, changes)), as_json)
+    _print(use_api(context, url, token, lambda client: client.edit_agent(agent, changes)), as_json)
 
 
 @app.command()
@@ -124,7 +123,7 @@ def suspend(
     context: typer.Context, agent: AgentName, as_json: AsJson = False, url: Url = None, token: Token = None
 ) -> None:
     """Let an agent think no more until it is resumed. What happens meanwhile waits for it."""
-    _say(at_desk(context, url, token, lambda desk: desk.suspend_agent(agent)), as_json)
+    _say(use_api(context, url, token, lambda client: client.suspend_agent(agent)), as_json)
 
 
 @app.command()
@@ -132,7 +131,7 @@ def resume(
     context: typer.Context, agent: AgentName, as_json: AsJson = False, url: Url = None, token: Token = None
 ) -> None:
     """Let an agent think again."""
-    _say(at_desk(context, url, token, lambda desk: desk.resume_agent(agent)), as_json)
+    _say(use_api(context, url, token, lambda client: client.resume_agent(agent)), as_json)
 
 
 @app.command()
@@ -140,7 +139,7 @@ def retry(
     context: typer.Context, agent: AgentName, as_json: AsJson = False, url: Url = None, token: Token = None
 ) -> None:
     """Have an agent that cannot think try again now, and take up the messages that it has set aside."""
-    _say(at_desk(context, url, token, lambda desk: desk.try_again(agent)), as_json)
+    _say(use_api(context, url, token, lambda client: client.try_again(agent)), as_json)
 
 
 @app.command()
@@ -155,7 +154,7 @@ def delete(
     """Delete an agent: it never wakes again. Its past stays, and what it said."""
     if not yes:
         _confirm(f"Delete {agent}? It never wakes again.")
-    at_desk(context, url, token, lambda desk: desk.delete_agent(agent))
+    use_api(context, url, token, lambda client: client.delete_agent(agent))
     if as_json:
         print_json({"agent": agent, "deleted": True})
     else:

@@ -70,8 +70,8 @@ async def _ask_server(settings: Settings, *, probe: bool) -> Sequence[AgentHealt
 
 async def _look_here(settings: Settings, *, probe: bool) -> Sequence[AgentHealth] | None:
     """What this process finds in a database of this version; None where there is none."""
-    from denizen.cli.desk.telling import told
     from denizen.cli.house import runtime_of
+    from denizen.cli.local_access import as_client_shape
     from denizen.server.shapes.health import AgentHealth as AgentHealthOut
     from denizen.spaces import directory
     from denizen.storage.migrating import HEAD
@@ -84,4 +84,4 @@ async def _look_here(settings: Settings, *, probe: bool) -> Sequence[AgentHealth
         organizations = await runtime.db.read(directory.list_organizations)
         found = [each for home in organizations for each in await runtime.check_agents(home, probe=probe)]
         now = runtime.clock.now()
-    return [told(AgentHealth, AgentHealthOut.of(each, now)) for each in found]
+    return [as_client_shape(AgentHealth, AgentHealthOut.of(each, now)) for each in found]

@@ -15,8 +15,8 @@ from rich.text import Text
 
 from denizen.agents.documents import AgentDocument, Document, plain
 from denizen.agents.files import Declared, Source, read, render
+from denizen.cli.api import AsJson, Token, Url, as_mention, use_api
 from denizen.cli.console import print_json, stderr, stdout
-from denizen.cli.desk.opening import AsJson, Token, Url, at_desk
 from denizen.cli.findings import counted
 from denizen.client.shapes.custody import Applied, Change, FieldChange
 from denizen.errors import DefinitionsInvalid, RequestRefused
@@ -42,7 +42,8 @@ def apply(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change, and change nothing.")] = False,
     diff: Annotated[bool, typer.Option("--diff", help="Show each field that changes, old and new.")] = False,
     export: Annotated[
-        str | None, typer.Option("--export", metavar="HANDLE", help="Print the agent as a file instead.")
+        str | None,
+        typer.Option("--export", metavar="HANDLE", callback=as_mention, help="Print the agent as a file instead."),
     ] = None,
     reference: Annotated[
         bool, typer.Option("--reference", help="Print the page about all keys of such files, in Markdown.")
@@ -61,14 +62,14 @@ def apply(
         typer.echo(render_reference(), nl=False)
         return
     if export is not None:
-        said = at_desk(context, url, token, lambda desk: desk.document(export))
+        said = use_api(context, url, token, lambda client: client.document(export))
         typer.echo(json.dumps(said, indent=2, ensure_ascii=False) if as_json else _as_file(said), nl=as_json)
         return
     if not paths:
         raise typer.BadParameter("name a file or a folder, or - for standard input.", param_hint="FILES|FOLDERS…")
     try:
         documents = [(each.place, _as_told(each.document)) for each in read_paths(paths)]
-        done = at_desk(context, url, token, lambda desk: desk.apply(documents, dry_run=dry_run), equipped=True)
+        done = use_api(context, url, token, lambda client: client.apply(documents, dry_run=dry_run), models=True)
     except DefinitionsInvalid as error:
         _tell_problems(error.problems)
         raise typer.Exit(1) from error

@@ -11,9 +11,9 @@ from rich import box
 from rich.table import Table
 
 from denizen.access.audit import ACTIONS
+from denizen.cli.api import AsJson, Token, Url, as_mention, use_api
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stderr, stdout
-from denizen.cli.desk.opening import AsJson, Token, Url, at_desk
 from denizen.client.shapes.custody import AuditEntry
 from denizen.errors import InvalidInput
 
@@ -22,7 +22,9 @@ _KINDS = sorted({each.kind for each in ACTIONS.values()})
 
 def audit(
     context: typer.Context,
-    by: Annotated[str | None, typer.Option(help="Only changes by this person: a @handle, or an id.")] = None,
+    by: Annotated[
+        str | None, typer.Option(callback=as_mention, help="Only changes by this person: a @handle, or an id.")
+    ] = None,
     kind: Annotated[str | None, typer.Option(help=f"Only changes of this kind: {', '.join(_KINDS)}.")] = None,
     since: Annotated[datetime | None, typer.Option(help="Only changes from this time on, in UTC.")] = None,
     until: Annotated[datetime | None, typer.Option(help="Only changes before this time, in UTC.")] = None,
@@ -36,11 +38,11 @@ def audit(
     forgotten, private spaces that were opened."""
     if kind is not None and kind not in _KINDS:
         raise InvalidInput(f"--kind is one of {', '.join(_KINDS)}, not {kind!r}.")
-    page = at_desk(
+    page = use_api(
         context,
         url,
         token,
-        lambda desk: desk.audit(by=by, kind=kind, since=_utc(since), until=_utc(until), before=before, limit=limit),
+        lambda client: client.audit(by=by, kind=kind, since=_utc(since), until=_utc(until), before=before, limit=limit),
     )
     if as_json:
         print_json(page.model_dump(mode="json"))

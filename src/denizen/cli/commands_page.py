@@ -11,12 +11,14 @@ from denizen.cli.main import COMMANDS, command_of
 _HEAD: Final = """\
 # The command line
 
-`denizen` looks after a house: by itself the one on this machine, whose database the [settings](settings.md) name. With
-`--url` and `--token`, or `DENIZEN_URL` and `DENIZEN_TOKEN` in the environment, the same commands ask a server
-elsewhere, and may do what the one may do for whom the token stands. `up`, `migrate`, `doctor`, `models`, `backup`,
-`restore` and `config` are about this machine, and know no other; so are `profiles check` and `profiles init`, which
-read and write files. At the machine of a house `denizen memory` shows all that is remembered, on a server what one may
-see there.
+Commands speak the [HTTP API](http.md). With `--url` and `--token`, or `DENIZEN_URL` and `DENIZEN_TOKEN` in the
+environment, they ask that server, and may do what the token's owner may do. Without, they ask the server that
+`denizen up` runs on this machine's home folder, with the token that is kept there. If none runs, they open the database
+that the [settings](settings.md) name and call the server's application in their own process, as the owner, without a
+port and without a token; agents live in it only for `chat` and while a panel answers. `token`, `login` and `secrets`
+without `--url` work on the database directly, so that they help where no token is known any more. `up`, `migrate`,
+`doctor`, `models`, `backup`, `restore` and `config` are about this machine, and know no other; so are `profiles check`
+and `profiles init`, which read and write files.
 
 Results go to stdout, everything else to stderr. With `--json` a result is JSON, for programs. What goes wrong is one
 sentence with a code in brackets, and status 1; a command that is used wrongly has status 2. `-v` before the command

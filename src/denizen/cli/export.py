@@ -13,17 +13,19 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from denizen.cli.api import AsJson, Token, Url, as_mention, find, use_api
 from denizen.cli.console import print_json, stderr
-from denizen.cli.desk.opening import AsJson, Token, Url, at_desk, find
-from denizen.cli.desk.port import Desk
 from denizen.cli.findings import counted
+from denizen.client import Client
 from denizen.client.shapes.custody import Imported
-from denizen.errors import InvalidInput
+from denizen.errors import ImportInvalid, InvalidInput, RequestRefused
 
 
 def export(
     context: typer.Context,
-    agent: Annotated[str | None, typer.Argument(metavar="[AGENT]", help="The agent's @handle, or its id.")] = None,
+    agent: Annotated[
+        str | None, typer.Argument(metavar="[AGENT]", callback=as_mention, help="The agent's @handle, or its id.")
+    ] = None,
     space: Annotated[str | None, typer.Option(help="A space instead: its name, or its id.")] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The file to write; without it, or with `-`, stdout.")
@@ -42,7 +44,7 @@ def export(
     if as_json and to_stdout:
         raise InvalidInput("--json tells of the file: name one with --output.")
     target = None if to_stdout else output
-    lines = at_desk(context, url, token, lambda desk: _export(desk, agent, space, target))
+    lines = use_api(context, url, token, lambda client: _export(client, agent, space, target))
     if as_json:
         print_json({"file": str(output), "lines": lines})
     elif not to_stdout:
@@ -64,15 +66,21 @@ def import_(
     """
     with tempfile.TemporaryDirectory(prefix="denizen-") as folder:
         source = _readable(file, Path(folder))
-        made = at_desk(context, url, token, lambda desk: desk.import_file(source, handle=handle, name=name))
+        try:
+            made = use_api(context, url, token, lambda client: client.import_file(source, handle=handle, name=name))
+        except RequestRefused as error:
+            raise _naming(file, error) from error
     if as_json:
         print_json(made.model_dump(mode="json"))
     else:
         _show(made)
 
 
-async def _export(desk: Desk, agent: str | None, space: str | None, output: Path | None) -> int:
-    lines = desk.export_space((await find(desk, space)).id) if space is not None else desk.export_agent(agent or "")
+async def _export(client: Client, agent: str | None, space: str | None, output: Path | None) -> int:
+    if space is not None:
+        lines = client.export_space((await find(client, space)).id)
+    else:
+        lines = client.export_agent(agent or "")
     async with aclosing(lines):
         if output is None:
             return await _print(lines)
@@ -116,6 +124,14 @@ def _readable(file: Path, folder: Path) -> Path:
     if not file.is_file():
         raise InvalidInput(f"There is no file {file}.")
     return file
+
+
+def _naming(file: Path, error: RequestRefused) -> RequestRefused:
+    """The same error with the name of the file, which the server calls the body of the request."""
+    said = str(error)
+    if error.problem == ImportInvalid.code and said.startswith("body,"):
+        said = f"{file.name}{said.removeprefix('body')}"
+    return RequestRefused(said, problem=error.problem, status=error.status)
 
 
 def _show(made: Imported) -> None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Awaitable
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich import box
@@ -14,15 +14,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from denizen.cli.api import AsJson, Token, Url, use_api
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stderr, stdout
-from denizen.cli.desk.opening import AsJson, Token, Url, at_desk
-from denizen.cli.desk.port import Desk
 from denizen.cli.findings import counted
+from denizen.client import Client
 from denizen.client.shapes.custody import Receipt
-from denizen.errors import InvalidInput, NotFound, RequestRefused
-from denizen.forgetting.forgetting import Kind
+from denizen.errors import InvalidInput, RequestRefused
 from denizen.inbox.format import one_line, quoted_name
+
+if TYPE_CHECKING:
+    from denizen.forgetting.forgetting import Kind
 
 app = typer.Typer(
     add_completion=False,
@@ -98,7 +100,7 @@ def message(
 ) -> None:
     """Forget a message, and whatever quotes it."""
     how = _How(dry_run, yes, as_json, also_replies)
-    at_desk(context, url, token, lambda desk: _forget(desk, _the_message(desk, message), how))
+    use_api(context, url, token, lambda client: _forget(client, _the_message(client, message), how))
 
 
 @app.command()
@@ -113,7 +115,7 @@ def person(
 ) -> None:
     """Forget a person: all they said, their name wherever it stands, their memberships, tokens and secrets."""
     how = _How(dry_run, yes, as_json)
-    at_desk(context, url, token, lambda desk: _forget(desk, _the_person(desk, person), how))
+    use_api(context, url, token, lambda client: _forget(client, _the_person(client, person), how))
 
 
 @app.command()
@@ -128,14 +130,14 @@ def space(
 ) -> None:
     """Forget a space: all that was said and done in it, its name, who was in it."""
     how = _How(dry_run, yes, as_json)
-    at_desk(context, url, token, lambda desk: _forget(desk, _the_space(desk, space), how))
+    use_api(context, url, token, lambda client: _forget(client, _the_space(client, space), how))
 
 
-async def _the_message(desk: Desk, id: str) -> _Subject:
+async def _the_message(client: Client, id: str) -> _Subject:
     try:
-        found = await desk.message(id)
-        where = await desk.space(found.space_id)
-    except (NotFound, RequestRefused):
+        found = await client.message(id)
+        where = await client.space(found.space_id)
+    except RequestRefused:
         # Whoever looks after a house may have something forgotten that was not said to them.
         return _Subject("message", id, f"message {id}")
     text = one_line(printable(found.text))
@@ -144,28 +146,28 @@ async def _the_message(desk: Desk, id: str) -> _Subject:
     return _Subject("message", found.id, f"message {found.seq} in {there}, {who}: {shown}")
 
 
-async def _the_person(desk: Desk, named: str) -> _Subject:
-    found = await desk.entity(named if named.startswith("@") else f"@{named}")
+async def _the_person(client: Client, named: str) -> _Subject:
+    found = await client.entity(named if named.startswith("@") else f"@{named}")
     return _Subject("person", found.id, f"{printable(found.name)} (@{found.handle})")
 
 
-async def _the_space(desk: Desk, named: str) -> _Subject:
+async def _the_space(client: Client, named: str) -> _Subject:
     """By its whole name: what is not quite what was meant would be gone for good."""
-    found = await desk.spaces_named(named)
+    found = await client.spaces_named(named)
     if len(found) > 1:
         ids = ", ".join(each.id for each in found)
         raise InvalidInput(f"{len(found)} spaces are called {quoted_name(named)}. Name one by its id: {ids}.")
     if not found:
         try:
-            found = [await desk.space(named)]
+            found = [await client.space(named)]
         except RequestRefused:
             return _Subject("space", named, f"the space {named}")
     return _Subject("space", found[0].id, f"the space {quoted_name(printable(found[0].name))}")
 
 
-async def _forget(desk: Desk, found: Awaitable[_Subject], how: _How) -> None:
+async def _forget(client: Client, found: Awaitable[_Subject], how: _How) -> None:
     subject = await found
-    forget = partial(desk.forget, subject.kind, subject.id, also_replies=how.also_replies)
+    forget = partial(client.forget, subject.kind, subject.id, also_replies=how.also_replies)
     if how.dry_run:
         _tell(subject, await forget(dry_run=True), as_json=how.as_json)
         return

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from denizen.cli.api import AgentName, AsJson, Token, Url, use_api
 from denizen.cli.console import print_json, stdout
-from denizen.cli.desk.opening import AgentName, AsJson, Token, Url, at_desk
 from denizen.cli.findings import counted
 
 
@@ -26,7 +26,7 @@ def fork(
 
     It is in no space, and has no plans. The other is not touched.
     """
-    made = at_desk(context, url, token, lambda desk: desk.fork_agent(agent, handle, name=name, at=at))
+    made = use_api(context, url, token, lambda client: client.fork_agent(agent, handle, name=name, at=at))
     if as_json:
         print_json(made.model_dump(mode="json"))
         return

@@ -38,9 +38,18 @@ ADDRESS_FILE: Final = "address"
 
 def server_url(settings: Settings) -> str:
     """Where the server of this home answers, or would: as the running one says, else as the settings do."""
+    return _certified_url(settings) or _running_address(settings) or settings.address
+
+
+def running_server(settings: Settings) -> str | None:
+    """Where the server that runs on this home answers; None where none runs."""
+    address = _running_address(settings)
+    return None if address is None else _certified_url(settings) or address
+
+
+def _certified_url(settings: Settings) -> str | None:
     # A certificate is for the name that others use.
-    own = None if settings.tls.certificate is None else settings.public_url
-    return own or _running_address(settings) or settings.address
+    return None if settings.tls.certificate is None else settings.public_url
 
 
 def _running_address(settings: Settings) -> str | None:
@@ -71,7 +80,7 @@ def announced_address(home: Path, address: str) -> Generator[None]:
 def kept_token(settings: Settings, address: str) -> str | None:
     """The owner's access token, which `denizen up` has put into the home folder: for the house here, and shown to no
     other server."""
-    from denizen.server.reach import is_loopback
+    from denizen.settings.loopback import is_loopback
 
     own = [each.rstrip("/") for each in (settings.address, server_url(settings), settings.public_url) if each]
     if not is_loopback(urlsplit(address).hostname or "") and address.rstrip("/") not in own:
@@ -149,6 +158,8 @@ async def open_records(settings: Settings) -> AsyncGenerator[tuple[Runtime, Worl
         default_model="demo",
         prices=prices_of(settings),
         host_access=host_access(settings),
+        presets=settings.profiles.presets,
+        prompts=settings.profiles.prompts,
         **how_secrets_are_kept(settings),
     ) as runtime:
         yield runtime, await welcome(runtime, owner_name())

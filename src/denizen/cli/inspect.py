@@ -14,9 +14,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from denizen.cli.api import AgentName, AsJson, Token, Url, use_api
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stdout
-from denizen.cli.desk.opening import AgentName, AsJson, Token, Url, at_desk
 from denizen.cli.findings import counted
 from denizen.client.shapes.agents import Event
 from denizen.client.shapes.costs import Limits
@@ -50,7 +50,7 @@ def inspect(
 
     Nothing is changed, and the agent does not notice.
     """
-    found = at_desk(context, url, token, lambda desk: desk.mind(agent))
+    found = use_api(context, url, token, lambda client: client.mind(agent))
     if as_json:
         print_json(found.model_dump(mode="json"))
     else:

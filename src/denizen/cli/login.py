@@ -6,9 +6,8 @@ from typing import Annotated
 
 import typer
 
-from denizen.access import tokens
+from denizen.cli.api import AsJson, Token, Url, use_access
 from denizen.cli.console import print_json, stderr
-from denizen.cli.desk.opening import AsJson, Token, Url, at_desk
 
 
 def login(
@@ -22,9 +21,11 @@ def login(
     token: Token = None,
 ) -> None:
     """Print a link with which one signs in with a browser, once, in the next ten minutes."""
-    made = at_desk(context, url, token, lambda desk: desk.create_login(person))
+    made = use_access(context, url, token, lambda access: access.create_login(person))
     if as_json:
-        print_json({"url": made.url, "seconds": tokens.LOGIN_SECONDS})
+        from denizen.access.tokens import LOGIN_SECONDS
+
+        print_json({"url": made.url, "seconds": LOGIN_SECONDS})
     else:
         typer.echo(made.url)
         stderr().print("Good once, for ten minutes. Whoever opens it first is signed in.", style="dim")

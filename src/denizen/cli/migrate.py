@@ -11,8 +11,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from denizen.cli.api import AsJson
 from denizen.cli.console import begin, print_json, stderr, stdout
-from denizen.cli.desk.opening import AsJson
 from denizen.cli.findings import counted
 from denizen.cli.house import make_home
 from denizen.errors import DatabaseNewer

@@ -15,10 +15,10 @@ from pydantic import JsonValue
 from rich.table import Table
 from rich.text import Text
 
+from denizen.cli.api import AN_ID, AgentName, AsJson, Token, Url, use_api
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stderr, stdout
-from denizen.cli.desk.opening import AN_ID, AgentName, AsJson, Token, Url, at_desk
-from denizen.cli.desk.port import Desk
+from denizen.client import Client
 from denizen.client.shapes.stances import Reflection, Signal, Stance, Standing, StateOfMind, TriedMetaprompt
 from denizen.errors import InvalidInput
 from denizen.inbox.format import one_line
@@ -45,7 +45,7 @@ def show(
     context: typer.Context, agent: AgentName, as_json: AsJson = False, url: Url = None, token: Token = None
 ) -> None:
     """Show the agent's profile and state of mind in each of its conversations."""
-    found = at_desk(context, url, token, lambda desk: desk.stances(agent))
+    found = use_api(context, url, token, lambda client: client.stances(agent))
     if as_json:
         print_json([{"space": each.space, **_as_object(each)} for each in found])
         return
@@ -77,7 +77,7 @@ def history(
 ) -> None:
     """Show how a state of mind came to be what it is, the newest first."""
     found = _there(
-        context, url, token, agent, space, lambda desk, where: desk.states_of_mind(agent, where, limit=SHOWN)
+        context, url, token, agent, space, lambda client, where: client.states_of_mind(agent, where, limit=SHOWN)
     ).runs
     tell_runs(found, as_json)
 
@@ -93,7 +93,7 @@ def signals(
 ) -> None:
     """Show what was seen in how people feel there, the newest first."""
     found = _there(
-        context, url, token, agent, space, lambda desk, where: desk.signals(agent, where, limit=SHOWN)
+        context, url, token, agent, space, lambda client, where: client.signals(agent, where, limit=SHOWN)
     ).signals
     tell_signals(found, as_json)
 
@@ -113,7 +113,7 @@ def set_(
     """Set a state of mind: what is not said stays. The agent is told with its next cycle."""
     wanted = those_said(mood, skill, complexity)
     found = _there(
-        context, url, token, agent, space, lambda desk, where: desk.set_state_of_mind(agent, where, **wanted)
+        context, url, token, agent, space, lambda client, where: client.set_state_of_mind(agent, where, **wanted)
     )
     _say(found, as_json)
 
@@ -134,11 +134,10 @@ def settings(
     given: dict[str, JsonValue] = {"preset": preset, "mode": mode, "reflection": profile and {"profile": profile}}
     wanted = {name: value for name, value in given.items() if value}
 
-    async def work(desk: Desk, where: str) -> Stance:
-        return await desk.set_stance_settings(agent, where, wanted)
+    async def work(client: Client, where: str) -> Stance:
+        return await client.set_stance_settings(agent, where, wanted)
 
-    # Equipped, because only such a house knows which presets there are.
-    found = _there(context, url, token, agent, space, work, equipped=True)
+    found = _there(context, url, token, agent, space, work, models=True)
     if as_json:
         print_json(_as_object(found))
     else:
@@ -157,9 +156,9 @@ def reset(
 ) -> None:
     """Reset a state of mind. Nothing is imprinted, nothing counted of anybody; the history stays."""
 
-    async def work(desk: Desk, where: str) -> Stance:
-        await desk.reset_state_of_mind(agent, where)
-        return await desk.stance(agent, where)
+    async def work(client: Client, where: str) -> Stance:
+        await client.reset_state_of_mind(agent, where)
+        return await client.stance(agent, where)
 
     _say(_there(context, url, token, agent, space, work), as_json)
 
@@ -182,8 +181,8 @@ def try_(
         token,
         agent,
         space,
-        lambda desk, where: desk.try_metaprompt(agent, where, metaprompt, apply=apply),
-        equipped=True,
+        lambda client, where: client.try_metaprompt(agent, where, metaprompt, apply=apply),
+        models=True,
     )
     tell_tried(tried, as_json, "The agent is told with its next cycle.")
 
@@ -194,25 +193,25 @@ def _there(
     token: str | None,
     agent: str,
     space: str,
-    work: Callable[[Desk, str], Awaitable[T]],
+    work: Callable[[Client, str], Awaitable[T]],
     *,
-    equipped: bool = False,
+    models: bool = False,
 ) -> T:
     """What the work gives, done where it is to be done, with the id of the space that is meant."""
 
-    async def found(desk: Desk) -> T:
-        return await work(desk, await _find(desk, agent, space))
+    async def found(client: Client) -> T:
+        return await work(client, await _find(client, agent, space))
 
-    return at_desk(context, url, token, found, equipped=equipped)
+    return use_api(context, url, token, found, models=models)
 
 
-async def _find(desk: Desk, agent: str, wanted: str) -> str:
+async def _find(client: Client, agent: str, wanted: str) -> str:
     """The one of the agent's spaces that has this id or name: those that one may see, and those it has a stance in."""
     if AN_ID.fullmatch(wanted.strip().lower()):
         return wanted.strip().lower()
-    known = {each.space_id: each.space for each in await desk.stances(agent)}
+    known = {each.space_id: each.space for each in await client.stances(agent)}
     who = agent.removeprefix("@").lower()
-    for each in await desk.spaces_named(wanted):
+    for each in await client.spaces_named(wanted):
         if any(who in (one.handle, one.id) for one in each.members):
             known[each.id] = each.name
     meant = [id for id, name in known.items() if name == wanted]

@@ -12,8 +12,8 @@ import typer
 from rich import box
 from rich.table import Table
 
+from denizen.cli.api import AsJson
 from denizen.cli.console import begin, print_json, stderr, stdout
-from denizen.cli.desk.opening import AsJson
 from denizen.errors import DenizenError, ModelError
 
 if TYPE_CHECKING:

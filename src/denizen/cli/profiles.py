@@ -2,48 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
-from collections.abc import Awaitable, Callable
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
 from denizen.agents.outlook import Outlook
+from denizen.cli.api import AsJson, Token, Url, use_api
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import begin, print_json, stderr, stdout
-from denizen.cli.desk.opening import AsJson, Token, Url, client_for, named
-from denizen.client import Client
-from denizen.client.shapes.stances import Profiles, TriedProfile
 from denizen.errors import InvalidInput
 from denizen.profiles.library import PRESETS_NAME, SHIPPED, shipped_addons
 from denizen.settings.shape import Settings
 
 app = typer.Typer(help="Look after prompt profiles.", no_args_is_help=True)
-
-T = TypeVar("T")
-
-
-def _ask(
-    context: typer.Context,
-    url: str | None,
-    token: str | None,
-    here: Callable[[Outlook], T],
-    there: Callable[[Client], Awaitable[T]],
-) -> T:
-    """What the files of this machine say or, where a server was named, what that says of its own."""
-    loaded = begin(context)
-    address, secret = named(loaded, url, token)
-    if address is None:
-        return here(_outlook(loaded.settings))
-
-    async def asked() -> T:
-        async with client_for(loaded.settings, address, secret) as client:
-            return await there(client)
-
-    return asyncio.run(asked())
 
 
 def _outlook(settings: Settings) -> Outlook:
@@ -53,7 +27,7 @@ def _outlook(settings: Settings) -> Outlook:
 @app.command("list")
 def list_(context: typer.Context, as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
     """Show the presets, and what each adds to an agent's instructions."""
-    found = _ask(context, url, token, _profiles, lambda client: client.profiles()).presets
+    found = use_api(context, url, token, lambda client: client.profiles()).presets
     if not found:
         raise InvalidInput("There are no presets. On the machine of the house, `denizen profiles init` writes some.")
     if as_json:
@@ -64,14 +38,6 @@ def list_(context: typer.Context, as_json: AsJson = False, url: Url = None, toke
         name, addons = Text(printable(each.id), style="cyan"), Text(printable(", ".join(each.addons)), style="dim")
         table.add_row(name, addons, Text(printable(each.description)))
     stdout().print(table)
-
-
-def _profiles(outlook: Outlook) -> Profiles:
-    # Imported here: asking a server needs none of it, and it takes a second.
-    from denizen.cli.desk.telling import told
-    from denizen.server.shapes.stances import PresetList
-
-    return told(Profiles, PresetList.of(outlook))
 
 
 @app.command()
@@ -105,11 +71,7 @@ def try_(
     token: Token = None,
 ) -> None:
     """Show which preset the rules choose for a message, and why. Nothing is changed."""
-
-    def here(outlook: Outlook) -> TriedProfile:
-        return _tried(outlook, mode, message)
-
-    found = _ask(context, url, token, here, lambda client: client.try_profile(message, mode=mode))
+    found = use_api(context, url, token, lambda client: client.try_profile(message, mode=mode))
     if as_json:
         print_json(found.model_dump(mode="json"))
         return
@@ -118,13 +80,6 @@ def try_(
     console.print(Text.assemble((name, "bold cyan"), f"  {reason}"), soft_wrap=True)
     if found.text:
         console.print(Text(printable(found.text), style="dim"), soft_wrap=True)
-
-
-def _tried(outlook: Outlook, mode: str, message: str) -> TriedProfile:
-    from denizen.cli.desk.telling import told
-    from denizen.server.shapes.stances import TriedProfile as TriedProfileOut
-
-    return told(TriedProfile, TriedProfileOut.of(outlook.presets(), mode, message))
 
 
 @app.command()

@@ -22,10 +22,10 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
+from denizen.cli.api import AgentName, AsJson, Token, Url, use_api
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stdout
-from denizen.cli.desk.opening import AgentName, AsJson, Token, Url, at_desk
-from denizen.cli.desk.port import Desk
+from denizen.client import Client
 from denizen.client.shapes.minds import AnswerAgain, Request
 from denizen.models import codec
 from denizen.models.prices import usage_of
@@ -56,19 +56,19 @@ def replay(
     With --model, another model is asked: no tool is run and nothing is written, but the call costs what it costs.
     """
     if model is None:
-        found = at_desk(context, url, token, lambda desk: desk.replay(agent, cycle, step=step))
+        found = use_api(context, url, token, lambda client: client.replay(agent, cycle, step=step))
         if as_json:
             print_json([each.model_dump(mode="json") for each in found])
         else:
             _show(stdout(), found, short=short)
         return
 
-    async def work(desk: Desk) -> list[tuple[Request, AnswerAgain]]:
+    async def work(client: Client) -> list[tuple[Request, AnswerAgain]]:
         # What was asked first: where that is not there, nothing is paid for.
-        asked = await desk.replay(agent, cycle, step=step)
-        return list(zip(asked, await desk.rethink(agent, cycle, model, step=step), strict=True))
+        asked = await client.replay(agent, cycle, step=step)
+        return list(zip(asked, await client.rethink(agent, cycle, model, step=step), strict=True))
 
-    again = at_desk(context, url, token, work, equipped=True)
+    again = use_api(context, url, token, work, models=True)
     if as_json:
         print_json([asked.model_dump(mode="json") | {"again": each.model_dump(mode="json")} for asked, each in again])
     else:

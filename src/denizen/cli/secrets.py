@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import getpass
 import sys
-from collections.abc import Awaitable, Sequence
-from typing import Annotated, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from denizen.access.secrets import check_name
-from denizen.access.vault import new_key
+from denizen.cli.api import AsJson, Token, Url, use_access
 from denizen.cli.console import print_json, stderr, stdout
-from denizen.cli.desk.opening import AsJson, Token, Url, at_desk
-from denizen.cli.desk.port import Desk
-from denizen.client import Me
+from denizen.client import Client, Me
 from denizen.client.shapes.custody import Key
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from denizen.cli.local_access import LocalAccess
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, help="Keep the keys of providers and services, sealed in the database."
@@ -45,9 +43,15 @@ def set_(
 
     A key named as its provider's variable pays for the models of your agents. Tools use the others as ${NAME}.
     """
+    from denizen.access.secrets import check_name
+
     value = read_secret(f"Value of {check_name(name)}")
     whose = person or "organization"
-    kept, me = at_desk(context, url, token, lambda desk: _with_me(desk, desk.set_key(name, value, whose=whose)))
+
+    async def work(access: Client | LocalAccess) -> tuple[Key, Me]:
+        return await access.set_key(name, value, whose=whose), await access.me()
+
+    kept, me = use_access(context, url, token, work)
     if as_json:
         print_json(_as_object(kept, me))
     else:
@@ -60,7 +64,11 @@ def list_(context: typer.Context, as_json: AsJson = False, url: Url = None, toke
 
     A server tells of your own and, if you look after it, of the organization's; this machine of everyone's.
     """
-    found, me = at_desk(context, url, token, lambda desk: _with_me(desk, desk.keys()))
+
+    async def work(access: Client | LocalAccess) -> tuple[list[Key], Me]:
+        return await access.keys(), await access.me()
+
+    found, me = use_access(context, url, token, work)
     if as_json:
         print_json([_as_object(each, me) for each in found])
     elif found:
@@ -79,7 +87,7 @@ def delete(
     token: Token = None,
 ) -> None:
     """Forget a secret. Agents that are awake may use it until they are loaded again."""
-    at_desk(context, url, token, lambda desk: desk.delete_key(name, whose=person or "organization"))
+    use_access(context, url, token, lambda access: access.delete_key(name, whose=person or "organization"))
     if as_json:
         print_json({"name": name, "person": person, "deleted": True})
     else:
@@ -89,6 +97,8 @@ def delete(
 @app.command()
 def key(as_json: AsJson = False) -> None:
     """Print a new key for DENIZEN_SECRET_KEY, with which secrets are sealed."""
+    from denizen.access.vault import new_key
+
     made = new_key()
     if as_json:
         print_json({"key": made})
@@ -101,10 +111,6 @@ def read_secret(asked: str) -> str:
     if sys.stdin.isatty():
         return getpass.getpass(f"{asked}: ")
     return sys.stdin.read().rstrip("\r\n")
-
-
-async def _with_me(desk: Desk, asked: Awaitable[T]) -> tuple[T, Me]:
-    return await asked, await desk.me()
 
 
 def _owner(key: Key, me: Me) -> str | None:

@@ -10,10 +10,9 @@ import typer
 from pydantic import JsonValue
 from rich.text import Text
 
+from denizen.cli.api import AgentName, AsJson, SpaceName, Token, Url, find, use_api
 from denizen.cli.console import print_json, stderr
-from denizen.cli.desk.opening import AgentName, AsJson, SpaceName, Token, Url, at_desk, find
-from denizen.cli.desk.port import Desk
-from denizen.client import Message
+from denizen.client import Client, Message
 from denizen.errors import InvalidInput
 from denizen.ids import new_id
 
@@ -24,6 +23,7 @@ def send(
     text: Annotated[str, typer.Argument(help="Markdown; `-` reads it from stdin.")],
     reply_to: Annotated[str | None, typer.Option(help="The id of the message that this answers.")] = None,
     urgent: Annotated[bool, typer.Option("--urgent", help="Agents see it in the middle of what they do.")] = False,
+    key: Annotated[str | None, typer.Option(help="Your name for it: sent twice with one key, it is said once.")] = None,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
@@ -34,11 +34,11 @@ def send(
     if urgent:
         more["urgent"] = True
 
-    async def work(desk: Desk) -> tuple[str, Message]:
-        there = await find(desk, space)
-        return there.name, await desk.post(there.id, said, key=new_id(), **more)
+    async def work(client: Client) -> tuple[str, Message]:
+        there = await find(client, space)
+        return there.name, await client.post(there.id, said, key=key or new_id(), **more)
 
-    name, message = at_desk(context, url, token, work)
+    name, message = use_api(context, url, token, work)
     if as_json:
         print_json(message.model_dump(mode="json"))
     else:
@@ -61,8 +61,8 @@ def trigger(
     if not text and data is None:
         raise InvalidInput("Say what has happened, or give --data.")
     told, given = _text(text), _data(data)
-    accepted = at_desk(
-        context, url, token, lambda desk: desk.trigger(agent, service, told, data=given, id=id, urgent=urgent)
+    accepted = use_api(
+        context, url, token, lambda client: client.trigger(agent, service, told, data=given, id=id, urgent=urgent)
     )
     if as_json:
         print_json({"id": accepted.id, "agent": agent})

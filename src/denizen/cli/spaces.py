@@ -11,17 +11,16 @@ from rich.table import Table
 from rich.text import Text
 
 from denizen.cli.agents import STYLES
+from denizen.cli.api import AsJson, SpaceName, Token, Url, as_mention, find, use_api
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stderr, stdout
-from denizen.cli.desk.opening import AsJson, SpaceName, Token, Url, at_desk, find
-from denizen.cli.desk.port import Desk
-from denizen.client import Member, Message, Space
+from denizen.client import Client, Member, Message, Space
 from denizen.errors import InvalidInput
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Look after the spaces of the house.")
 
 _MEMBERS_NAMED: Final = 4
-_Member = Annotated[str, typer.Argument(metavar="MEMBER", help="Whose @handle, or id.")]
+_Member = Annotated[str, typer.Argument(metavar="MEMBER", callback=as_mention, help="Whose @handle, or id.")]
 _Floor = Annotated[
     str | None,
     typer.Option(help="Which agents take up what is said, where there are several: one, addressed or all."),
@@ -40,7 +39,7 @@ _Attention = Annotated[str, typer.Option(help="What of the space reaches an agen
 @app.command("list")
 def list_(context: typer.Context, as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
     """Show the spaces you are in, with their members and what is unread."""
-    found = at_desk(context, url, token, lambda desk: desk.spaces())
+    found = use_api(context, url, token, lambda client: client.spaces())
     if as_json:
         print_json([each.model_dump(mode="json") for each in found])
     elif found:
@@ -63,11 +62,11 @@ def show(
 ) -> None:
     """Show who is in a space, and what was said there last."""
 
-    async def work(desk: Desk) -> tuple[Space, list[Message]]:
-        there = await find(desk, space)
-        return there, await desk.messages(there.id, limit=limit) if limit else []
+    async def work(client: Client) -> tuple[Space, list[Message]]:
+        there = await find(client, space)
+        return there, await client.messages(there.id, limit=limit) if limit else []
 
-    there, said = at_desk(context, url, token, work)
+    there, said = use_api(context, url, token, work)
     if as_json:
         told = [each.model_dump(mode="json") for each in said]
         print_json(there.model_dump(mode="json") | {"messages": told})
@@ -91,12 +90,12 @@ def create(
 ) -> None:
     """Open a space. You are in it, and so are the members that you name."""
 
-    async def work(desk: Desk) -> Space:
-        return await desk.create_space(
-            name, members or (), private=private, floor=floor, agent_run_limit=agent_run_limit
-        )
+    joining = [as_mention(each) for each in members or ()]
 
-    made = at_desk(context, url, token, work)
+    async def work(client: Client) -> Space:
+        return await client.create_space(name, joining, private=private, floor=floor, agent_run_limit=agent_run_limit)
+
+    made = use_api(context, url, token, work)
     _said(made, as_json, f'The space "{printable(made.name)}" is open. Its id is {made.id}.')
 
 
@@ -118,13 +117,13 @@ def edit(
     if all(each is None for each in (name, private, floor, agent_run_limit)):
         raise InvalidInput("Say what to change: --name, --private, --public, --floor or --agent-run-limit.")
 
-    async def work(desk: Desk) -> Space:
-        there = await find(desk, space)
-        return await desk.change_space(
+    async def work(client: Client) -> Space:
+        there = await find(client, space)
+        return await client.change_space(
             there.id, name=name, private=private, floor=floor, agent_run_limit=agent_run_limit
         )
 
-    made = at_desk(context, url, token, work)
+    made = use_api(context, url, token, work)
     private_too = ", private" if made.private else ""
     _said(made, as_json, f'It is "{printable(made.name)}" now{private_too}, with the floor {made.floor}.')
 
@@ -135,10 +134,10 @@ def continue_(
 ) -> None:
     """Let agents that have stopped waking each other in a space go on."""
 
-    async def work(desk: Desk) -> Space:
-        return await desk.let_agents_go_on((await find(desk, space)).id)
+    async def work(client: Client) -> Space:
+        return await client.let_agents_go_on((await find(client, space)).id)
 
-    there = at_desk(context, url, token, work)
+    there = use_api(context, url, token, work)
     _said(there, as_json, f'The agents in "{printable(there.name)}" may go on.')
 
 
@@ -152,7 +151,7 @@ def open_(
     token: Token = None,
 ) -> None:
     """Open a private space to read it for an hour (owners only). Its members are told who opened it, and why."""
-    made = at_desk(context, url, token, lambda desk: desk.open_private_space(space, reason))
+    made = use_api(context, url, token, lambda client: client.open_private_space(space, reason))
     if as_json:
         print_json(made.model_dump(mode="json"))
     else:
@@ -171,11 +170,11 @@ def join(
 ) -> None:
     """Bring someone into a space. The agents there hear of it."""
 
-    async def work(desk: Desk) -> tuple[Space, Member]:
-        there = await find(desk, space)
-        return there, await desk.add_member(there.id, member, attention=attention)
+    async def work(client: Client) -> tuple[Space, Member]:
+        there = await find(client, space)
+        return there, await client.add_member(there.id, member, attention=attention)
 
-    there, came = at_desk(context, url, token, work)
+    there, came = use_api(context, url, token, work)
     _said(came, as_json, f'@{came.handle} is in "{printable(there.name)}".')
 
 
@@ -190,12 +189,12 @@ def leave(
 ) -> None:
     """Take someone out of a space. What they said stays."""
 
-    async def work(desk: Desk) -> Space:
-        there = await find(desk, space)
-        await desk.remove_member(there.id, member)
+    async def work(client: Client) -> Space:
+        there = await find(client, space)
+        await client.remove_member(there.id, member)
         return there
 
-    there = at_desk(context, url, token, work)
+    there = use_api(context, url, token, work)
     if as_json:
         print_json({"space": there.id, "member": member, "left": True})
     else:
@@ -214,10 +213,10 @@ def attend(
 ) -> None:
     """Say how much of a space reaches an agent's inbox from now on."""
 
-    async def work(desk: Desk) -> Member:
-        return await desk.change_member((await find(desk, space)).id, member, attention=attention)
+    async def work(client: Client) -> Member:
+        return await client.change_member((await find(client, space)).id, member, attention=attention)
 
-    changed = at_desk(context, url, token, work)
+    changed = use_api(context, url, token, work)
     _said(changed, as_json, f"@{changed.handle} attends to: {changed.attention}.")
 
 

@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from denizen.access.roles import PERSONAL
+from denizen.cli.api import AsJson, Url, use_access
+from denizen.cli.api import Token as Access
 from denizen.cli.console import print_json, stderr, stdout
-from denizen.cli.desk.opening import AsJson, Url, at_desk
-from denizen.cli.desk.opening import Token as Access
 from denizen.client.shapes.custody import NewToken, Token
 from denizen.errors import InvalidInput
 
@@ -48,8 +48,8 @@ def create(
     if role is not None and role not in PERSONAL:
         raise InvalidInput(f"--role is one of {', '.join(PERSONAL)}, not {role!r}.")
     until = None if days is None else datetime.now(UTC) + timedelta(days=days)
-    made = at_desk(
-        context, url, token, lambda desk: desk.create_token(name, entity=entity, role=role, expires_at=until)
+    made = use_access(
+        context, url, token, lambda access: access.create_token(name, entity=entity, role=role, expires_at=until)
     )
     _show(made, as_json)
 
@@ -66,7 +66,7 @@ def list_(
     token: Access = None,
 ) -> None:
     """Show what lets people, services and agents in, the revoked ones too. Never the secrets."""
-    found = at_desk(context, url, token, lambda desk: desk.tokens(entity, everyone=entity is None))
+    found = use_access(context, url, token, lambda access: access.tokens(entity, everyone=entity is None))
     if as_json:
         print_json([each.model_dump(mode="json") for each in found])
     elif found:
@@ -78,13 +78,13 @@ def list_(
 @app.command()
 def rotate(context: typer.Context, id: _Id, as_json: AsJson = False, url: Url = None, token: Access = None) -> None:
     """Give a token a new secret, and show it: this once. The old one opens nothing any more."""
-    _show(at_desk(context, url, token, lambda desk: desk.rotate_token(id)), as_json)
+    _show(use_access(context, url, token, lambda access: access.rotate_token(id)), as_json)
 
 
 @app.command()
 def revoke(context: typer.Context, id: _Id, as_json: AsJson = False, url: Url = None, token: Access = None) -> None:
     """Let nobody in with this token, session or login link any more."""
-    at_desk(context, url, token, lambda desk: desk.revoke_token(id))
+    use_access(context, url, token, lambda access: access.revoke_token(id))
     if as_json:
         print_json({"id": id, "revoked": True})
     else:

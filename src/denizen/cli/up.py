@@ -30,8 +30,9 @@ from denizen.server.alerting import Receiver, keep_telling
 from denizen.server.application import create_app
 from denizen.server.connections import raise_descriptor_limit
 from denizen.server.context import Limits
-from denizen.server.reach import is_loopback, reach_of
+from denizen.server.reach import reach_of
 from denizen.server.serving import Tls, bind, check_tls, serve_on
+from denizen.settings.loopback import is_loopback
 from denizen.settings.shape import Settings
 from denizen.spaces import directory
 from denizen.spaces.directory import Entity

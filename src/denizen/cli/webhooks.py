@@ -11,10 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from denizen.access.signatures import SCHEMES
+from denizen.cli.api import AgentName, AsJson, Token, Url, use_api
 from denizen.cli.console import print_json, stderr, stdout
-from denizen.cli.desk.opening import AgentName, AsJson, Token, Url, at_desk
-from denizen.cli.desk.port import Desk
 from denizen.cli.secrets import read_secret
+from denizen.client import Client
 from denizen.client.shapes.custody import NewWebhook, Webhook
 from denizen.errors import InvalidInput
 
@@ -43,10 +43,10 @@ def add(
         raise InvalidInput(f"--scheme is one of {', '.join(SCHEMES)}, not {scheme!r}.")
     given = read_secret("Secret, as the service shows it") if own_secret or scheme == "slack" else None
 
-    async def work(desk: Desk) -> tuple[NewWebhook, str]:
-        return await desk.create_webhook(agent, name, scheme=scheme, secret=given, urgent=urgent), desk.url
+    async def work(client: Client) -> tuple[NewWebhook, str]:
+        return await client.create_webhook(agent, name, scheme=scheme, secret=given, urgent=urgent), client.url
 
-    made, address = at_desk(context, url, token, work)
+    made, address = use_api(context, url, token, work)
     secret = made.secret if given is None else None
     if as_json:
         print_json(made.webhook.model_dump(mode="json") | ({} if secret is None else {"secret": secret}))
@@ -59,7 +59,7 @@ def list_(
     context: typer.Context, agent: AgentName, as_json: AsJson = False, url: Url = None, token: Token = None
 ) -> None:
     """Show the webhooks of an agent."""
-    found = at_desk(context, url, token, lambda desk: desk.webhooks(agent))
+    found = use_api(context, url, token, lambda client: client.webhooks(agent))
     if as_json:
         print_json([each.model_dump(mode="json") for each in found])
     elif found:
@@ -77,7 +77,7 @@ def revoke(
     token: Token = None,
 ) -> None:
     """Receive nothing at this address any more."""
-    at_desk(context, url, token, lambda desk: desk.revoke_webhook(webhook))
+    use_api(context, url, token, lambda client: client.revoke_webhook(webhook))
     if as_json:
         print_json({"id": webhook, "revoked": True})
     else:

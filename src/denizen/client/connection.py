@@ -38,7 +38,14 @@ _Told = TypeVar("_Told", bound=BaseModel)
 class Connection:
     """One server as one caller, and how everything is asked of it."""
 
-    def __init__(self, url: str, token: str, *, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        *,
+        clock: Clock | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
         self.url = _checked(url)
         self._clock = clock or SystemClock()
         headers = {"Accept": "application/json"}
@@ -48,7 +55,12 @@ class Connection:
             raise InvalidInput("The access token contains invalid characters. Copy it again.")
         # Proxies of the environment are for the world outside; a server of one's own is not there.
         self._http = httpx2.AsyncClient(
-            base_url=self.url, headers=headers, timeout=REQUEST_SECONDS, trust_env=False, follow_redirects=False
+            base_url=self.url,
+            headers=headers,
+            timeout=REQUEST_SECONDS,
+            trust_env=False,
+            follow_redirects=False,
+            transport=transport,
         )
 
     async def __aenter__(self) -> Self:

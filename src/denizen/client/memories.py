@@ -20,8 +20,8 @@ class Remembering(Connection):
         before: str | None = None,
         limit: int = 50,
     ) -> Memories:
-        """What is remembered of oneself (`user`), between oneself and an agent (`persona`), or for everyone
-        (`organization`)."""
+        """What is remembered of oneself (`user`), between oneself and an agent (`persona`), for everyone
+        (`organization`), or of the conversations that one is in (`conversation`)."""
         asked = those_given(scope=scope, agent=agent, q=query, before=before, limit=limit)
         return await self._ask(Memories, "GET", "/api/memory", params=asked)
 

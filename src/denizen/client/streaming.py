@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import httpx2
-from pydantic import JsonValue, TypeAdapter, ValidationError
+from pydantic import ConfigDict, JsonValue, TypeAdapter, ValidationError
 
 from denizen.client.shapes.agents import Call
 from denizen.client.shapes.places import Message, SpaceStatus
@@ -124,8 +124,10 @@ def frame_from(payload: Mapping[str, JsonValue]) -> Frame | None:
             return None
 
 
-_payload: Final[TypeAdapter[dict[str, JsonValue]]] = TypeAdapter(dict[str, JsonValue])
-_statuses: Final[TypeAdapter[tuple[SpaceStatus, ...]]] = TypeAdapter(tuple[SpaceStatus, ...])
+_LATER: Final = ConfigDict(defer_build=True)
+"""They are built when a stream is read."""
+_payload: Final[TypeAdapter[dict[str, JsonValue]]] = TypeAdapter(dict[str, JsonValue], config=_LATER)
+_statuses: Final[TypeAdapter[tuple[SpaceStatus, ...]]] = TypeAdapter(tuple[SpaceStatus, ...], config=_LATER)
 
 
 def decode(

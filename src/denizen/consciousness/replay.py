@@ -90,7 +90,7 @@ def requests(tx: Tx, agent_id: AgentId, cycle_number: int, person: EntityId | No
     entries = entries_of_cycle(tx, agent_id, cycle_number)
     answered = [at for at, each in enumerate(entries) if isinstance(each.message, ModelResponse)]
     if not answered:
-        raise InvalidInput(_no_such_step(cycle_number, 0, 0))
+        raise InvalidInput(no_such_step(cycle_number, 0, 0))
     reader = privacy.reader(tx, agent_id, person)
     return [_rebuilt(tx, reader, cycle_number, step, entries, at) for step, at in enumerate(answered)]
 
@@ -100,11 +100,12 @@ def request(tx: Tx, agent_id: AgentId, cycle_number: int, step: int, person: Ent
     entries = entries_of_cycle(tx, agent_id, cycle_number)
     answered = [at for at, each in enumerate(entries) if isinstance(each.message, ModelResponse)]
     if not 0 <= step < len(answered):
-        raise InvalidInput(_no_such_step(cycle_number, step, len(answered)))
+        raise InvalidInput(no_such_step(cycle_number, step, len(answered)))
     return _rebuilt(tx, privacy.reader(tx, agent_id, person), cycle_number, step, entries, answered[step])
 
 
-def _no_such_step(cycle_number: int, step: int, steps: int) -> str:
+def no_such_step(cycle_number: int, step: int, steps: int) -> str:
+    """Says which steps of the cycle there are."""
     if steps == 0:
         return f"Cycle {cycle_number:,} ended before its model had answered: no request of it is kept."
     return f"Cycle {cycle_number:,} has no step {step}: its steps are 0 to {steps - 1}."

@@ -55,7 +55,8 @@ Outside = Flag
 
 
 class _Line(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    # Built when first used: most processes neither export nor import.
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
 
 class Header(_Line):

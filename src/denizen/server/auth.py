@@ -14,14 +14,14 @@ from fastapi.security import APIKeyCookie, HTTPBearer
 from starlette.requests import HTTPConnection, Request
 
 from denizen.access import identities, roles, tokens
-from denizen.access.audit import Actor
+from denizen.access.audit import OPERATOR, Actor
 from denizen.access.oidc import Claims, looks_like_jwt
 from denizen.access.roles import Role
 from denizen.access.tokens import Kind, Token
 from denizen.agents.restrictions import Author
 from denizen.app import Runtime
-from denizen.errors import StorageError, TokenNotBelieved
-from denizen.ids import OrganizationId
+from denizen.errors import NotFound, StorageError, TokenNotBelieved
+from denizen.ids import EntityId, OrganizationId
 from denizen.server import failed_sign_ins
 from denizen.server.context import Context
 from denizen.server.problems import Problem
@@ -38,6 +38,9 @@ _CHALLENGE = {"WWW-Authenticate": "Bearer"}
 PAGE_KEY_HEADER: Final = "Denizen-Page-Key"
 """With the half of a session's secret that only pages of one origin know. Cookies go to every port of a host."""
 _READING: Final = ("GET", "HEAD", "OPTIONS")
+IN_PROCESS: Final = "denizen.in_process_entity"
+"""The key of an ASGI scope under which a process that calls the application itself says who asks. What carries requests
+from a socket builds the scope on its own: nothing that is sent can set this key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +52,25 @@ class Caller:
     role: Role
 
     @property
-    def author(self) -> Author:
-        """The caller as someone who defines agents."""
-        return Author(self.entity.handle, self.role)
+    def is_in_process(self) -> bool:
+        """Whether it is a program on the server's own machine that asks, and no request came over a socket."""
+        return self.token.id == tokens.IN_PROCESS
+
+    @property
+    def author(self) -> Author | None:
+        """The caller as someone who defines agents; None: a program on the server itself."""
+        return None if self.is_in_process else Author(self.entity.handle, self.role)
 
     @property
     def actor(self) -> Actor:
-        """As the audit log knows them."""
-        return Actor(self.entity.id, self.token.id)
+        """As the audit log knows them: whoever works on the server's own machine is nobody in particular."""
+        return OPERATOR if self.is_in_process else Actor(self.entity.id, self.token.id)
 
 
 async def authenticate(context: Context, visit: Visit, connection: HTTPConnection) -> Caller:
     """The caller that the request's token or session stands for. Raises `Problem` if there is none."""
+    if (entity_id := connection.scope.get(IN_PROCESS)) is not None:
+        return await context.runtime.db.read(_in_process, entity_id)
     scheme, _, bearer = connection.headers.get("authorization", "").partition(" ")
     if scheme:
         secret = bearer.strip() if scheme.lower() == "bearer" else ""
@@ -190,6 +200,13 @@ def _admit(tx: Tx, claims: Claims, secret: str, may_create: bool, home: Organiza
         entity_id = known.entity_id
     token = tokens.see(tx, entity_id, secret, claims.issuer, claims.expires_at)
     return None if token is None or token.entity_id != entity_id else _caller_with(tx, token)
+
+
+def _in_process(tx: Tx, entity_id: EntityId) -> Caller:
+    caller = _caller_with(tx, tokens.in_process(entity_id, tx.now))
+    if caller is None:
+        raise NotFound("entity", entity_id)
+    return caller
 
 
 def _find(tx: Tx, secret: str, kind: Kind) -> Caller | None:

@@ -16,6 +16,7 @@ from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from denizen.errors import SettingsError
+from denizen.settings.loopback import is_loopback
 from denizen.settings.shape import Settings
 
 _ANYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104  what is asked about, not what is bound
@@ -87,16 +88,6 @@ def _forwarded_for(reach: Reach, headers: Headers) -> str:
 
 def _last(headers: Headers, name: str) -> str:
     return ",".join(headers.getlist(name)).rpartition(",")[2].strip()
-
-
-def is_loopback(host: str) -> bool:
-    """Whether this name or address can only lead to the machine itself."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def without_port(host: str) -> str:

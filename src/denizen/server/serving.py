@@ -28,7 +28,7 @@ from denizen.server.connections import (
     TlsProtocol,
 )
 from denizen.server.context import Context
-from denizen.server.reach import is_loopback
+from denizen.settings.loopback import is_loopback
 
 GRACE_SECONDS: Final = 5
 """How long requests under way may take to finish when the server ends. Streams end at once."""

@@ -18,7 +18,6 @@ from starlette.types import Receive, Scope, Send
 
 from denizen.access import roles, tokens
 from denizen.access.roles import Role
-from denizen.access.tokens import Token
 from denizen.bus.port import Bus, Gap, Subscription
 from denizen.bus.streams import MessageCreated, StreamFrame, from_payload
 from denizen.errors import DenizenError, NotAMember, NotFound, SubscriberTooSlow
@@ -54,18 +53,20 @@ def event(name: str, data: str, id: int | str | None = None) -> bytes:
     return f"event: {name}\n{identifier}data: {data}\n\n".encode()
 
 
-def require_good(tx: Tx, token_id: str) -> Token:
-    """The token, if it is still good: each look asks again."""
+def require_good(tx: Tx, token_id: str) -> Role:
+    """At most this much the token allows, if it is still good: each look asks again."""
+    if token_id == tokens.IN_PROCESS:
+        return "owner"
     token = tokens.get(tx, token_id)
     if not token.is_good(tx.now):
         raise NotFound("good token", token_id)
-    return token
+    return token.role
 
 
 def may(tx: Tx, entity_id: EntityId, token_id: str, wanted: Role) -> bool:
     """Whether the bearer may still do what takes that role. Raises if the token is not good any more."""
-    token, role = require_good(tx, token_id), roles.role_of(tx, entity_id)
-    return role is not None and roles.reaches(roles.lesser(role, token.role), wanted)
+    most, role = require_good(tx, token_id), roles.role_of(tx, entity_id)
+    return role is not None and roles.reaches(roles.lesser(role, most), wanted)
 
 
 class Story(Protocol):

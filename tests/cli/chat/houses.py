@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +15,8 @@ from denizen import Runtime
 from denizen.access import tokens
 from denizen.access.vault import new_key
 from denizen.agents.registry import Agent
+from denizen.cli.in_process import client_of
+from denizen.client import Client
 from denizen.models.scripted import Pause, ScriptedModel, Turn, call, forever, reply
 from denizen.server.application import create_app
 from denizen.server.serving import bind, serve_on
@@ -71,6 +73,10 @@ class House:
     token: str
     url: str = ""
     _server: AsyncExitStack = field(default_factory=AsyncExitStack)
+
+    def client(self) -> AbstractAsyncContextManager[Client]:
+        """Noor's client of the application in this process."""
+        return client_of(self.runtime, self.noor)
 
     async def start_server(self) -> None:
         """Listen, on the port of the last time if there was one."""

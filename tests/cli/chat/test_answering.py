@@ -17,7 +17,6 @@ from denizen.cli.chat.talk import POLL_SECONDS, Talk
 from denizen.client import Message
 from denizen.clock import ManualClock
 from denizen.tools.calls import Call
-from tests.cli.chat.conftest import Way
 from tests.cli.chat.houses import House
 
 ASKED = """Ada  asks: confirm action
@@ -78,12 +77,12 @@ class Paper:
 
 
 @asynccontextmanager
-async def talking(house: House, way: Way, home: Path, where: str) -> AsyncGenerator[tuple[Paper, Talk, ManualClock]]:
+async def talking(house: House, home: Path, where: str) -> AsyncGenerator[tuple[Paper, Talk, ManualClock]]:
     """Noor talks in that space. The clock stands still: nobody looks around unless it is moved."""
     paper, clock = Paper(), ManualClock()
-    async with way(house) as connection:
-        me = await connection.me()
-        talk = Talk(connection, paper, Remembering(home, me.id), clock, me)
+    async with house.client() as client:
+        me = await client.me()
+        talk = Talk(client, paper, Remembering(home, me.id), clock, me)
         async with asyncio.TaskGroup() as tasks:
             running = tasks.create_task(talk.run(where, paper.lines()))
             yield paper, talk, clock
@@ -96,8 +95,8 @@ def bar(talk: Talk) -> str:
     return bar_text(talk, 80, leaving=False).strip()
 
 
-async def test_a_question_is_shown_and_answered(house_that_asks: House, way: Way, tmp_path: Path) -> None:
-    async with talking(house_that_asks, way, tmp_path, "@ada") as (paper, talk, _):
+async def test_a_question_is_shown_and_answered(house_that_asks: House, tmp_path: Path) -> None:
+    async with talking(house_that_asks, tmp_path, "@ada") as (paper, talk, _):
         paper.type("Go")
         await paper.until(ASKED)
         await paper.until(lambda: bar(talk) == "Noor and Ada · Ada waits for an answer · /help")
@@ -115,14 +114,12 @@ async def test_a_question_is_shown_and_answered(house_that_asks: House, way: Way
     ]
 
 
-async def test_whoever_is_second_is_told_what_the_first_answered(
-    house_that_asks: House, way: Way, tmp_path: Path
-) -> None:
+async def test_whoever_is_second_is_told_what_the_first_answered(house_that_asks: House, tmp_path: Path) -> None:
     """The question is on the screen, somebody else answers it, and the other answer is typed before that is seen."""
     house = house_that_asks
     sam = await house.runtime.create_person("Sam")
     await house.runtime.join(house.kitchen, sam)
-    async with talking(house, way, tmp_path, "kitchen") as (paper, _, _):
+    async with talking(house, tmp_path, "kitchen") as (paper, _, _):
         paper.free.clear()
         paper.type("Go")
         await paper.until(ASKED)
@@ -137,14 +134,14 @@ async def test_whoever_is_second_is_told_what_the_first_answered(
 
 
 async def test_a_question_asked_in_no_space_is_shown_where_one_meets_the_agent(
-    house_that_asks: House, way: Way, tmp_path: Path
+    house_that_asks: House, tmp_path: Path
 ) -> None:
     """No stream tells of it: it is found on entering, and so is, now and then, that it was answered."""
     house = house_that_asks
     await house.runtime.trigger(house.ada, "weather", text="It snows.")
     question = await asked(house)
     assert question.space_id is None
-    async with talking(house, way, tmp_path, "@ada") as (paper, _, clock):
+    async with talking(house, tmp_path, "@ada") as (paper, _, clock):
         await paper.until(ASKED)
         await house.runtime.answer(question, "never mind", by=house.noor)
         await clock.sleeper(POLL_SECONDS)
@@ -152,11 +149,11 @@ async def test_a_question_asked_in_no_space_is_shown_where_one_meets_the_agent(
         await paper.until("You answered “Deploy v2.1?”: never mind")
 
 
-async def test_a_question_elsewhere_is_in_the_bar(house_that_asks: House, way: Way, tmp_path: Path) -> None:
+async def test_a_question_elsewhere_is_in_the_bar(house_that_asks: House, tmp_path: Path) -> None:
     house = house_that_asks
     await house.runtime.post(house.room, house.noor, "Go")
     await asked(house)
-    async with talking(house, way, tmp_path, "cellar") as (paper, talk, _):
+    async with talking(house, tmp_path, "cellar") as (paper, talk, _):
         await paper.until(lambda: "Noor and Ada: a question" in bar(talk))
         paper.type("/join @ada")
         await paper.until(ASKED)

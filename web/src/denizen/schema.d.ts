@@ -1201,6 +1201,7 @@ export interface paths {
         /**
          * What is remembered of you, or for everyone
          * @description `user`: what is remembered of you. `persona`: between you and an agent. `organization`: for all its people.
+         *     `conversation`: of the conversations that you are in.
          */
         get: operations["list_memories"];
         put?: never;
@@ -13060,7 +13061,7 @@ export interface operations {
     list_memories: {
         parameters: {
             query?: {
-                scope?: "user" | "persona" | "organization";
+                scope?: "user" | "persona" | "organization" | "conversation";
                 /** @description Of `persona`: which agent, by id or handle. */
                 agent?: string | null;
                 /** @description Only what fits this, the best first. */

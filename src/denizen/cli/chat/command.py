@@ -12,13 +12,12 @@ from typing import Annotated, Any, Final, TextIO, cast
 import typer
 
 from denizen.cli.chat import rendering, wording
-from denizen.cli.chat.connection import Connection
 from denizen.cli.chat.once import Heard, say_once
 from denizen.cli.chat.opening import opened
 from denizen.cli.chat.remembering import Remembering
 from denizen.cli.chat.talk import Talk, first_space
 from denizen.cli.console import begin, is_verbose, print_json, stderr, stdout
-from denizen.client import Call, Message, Space
+from denizen.client import Call, Client, Message, Space
 from denizen.clock import SystemClock
 from denizen.errors import DenizenError, InvalidInput
 from denizen.settings.shape import Settings
@@ -77,20 +76,20 @@ class _Chatting:
         async with opened(self._settings, url, token) as found:
             if found.remark is not None:
                 stderr().print(rendering.note(found.remark), soft_wrap=True)
-            me = await found.connection.me()
+            me = await found.client.me()
             remembering = Remembering(self._settings.home, me.id)
             remembering.load()
             if once is not None:
-                await self._once(found.connection, remembering, once, as_json=as_json, seconds=seconds)
+                await self._once(found.client, remembering, once, as_json=as_json, seconds=seconds)
             elif sys.stdout.isatty() and os.environ.get("TERM", "").lower() not in ("", "dumb", "unknown"):
-                await self._on_screen(found.connection, remembering)
+                await self._on_screen(found.client, remembering)
             else:
-                await self._in_lines(found.connection, remembering)
+                await self._in_lines(found.client, remembering)
 
     async def _once(
-        self, connection: Connection, remembering: Remembering, text: str, *, as_json: bool, seconds: float
+        self, client: Client, remembering: Remembering, text: str, *, as_json: bool, seconds: float
     ) -> None:
-        spaces, me = await connection.spaces(), await connection.me()
+        spaces, me = await client.spaces(), await client.me()
         space = first_space(spaces, self._wanted, remembering.place.space, me)
         if space is None:
             raise InvalidInput(_which_space(spaces))
@@ -99,7 +98,7 @@ class _Chatting:
             if not as_json and message.author.id != me.id:
                 _print_reply(message, me.id)
 
-        heard = await say_once(connection, space, text, seconds=seconds, on_reply=show)
+        heard = await say_once(client, space, text, seconds=seconds, on_reply=show)
         if as_json:
             print_json(_as_object(space, heard))
         for line in [*map(wording.status_line, heard.statuses), *_unanswered(heard.questions, space)]:
@@ -110,19 +109,19 @@ class _Chatting:
         if not heard.is_answered:
             raise typer.Exit(1)
 
-    async def _in_lines(self, connection: Connection, remembering: Remembering) -> None:
+    async def _in_lines(self, client: Client, remembering: Remembering) -> None:
         from denizen.cli.chat.plain import Plain, typed_lines
 
-        talk = Talk(connection, Plain(), remembering, SystemClock(), await connection.me())
+        talk = Talk(client, Plain(), remembering, SystemClock(), await client.me())
         await talk.run(self._wanted, typed_lines())
 
-    async def _on_screen(self, connection: Connection, remembering: Remembering) -> None:
+    async def _on_screen(self, client: Client, remembering: Remembering) -> None:
         from prompt_toolkit.patch_stdout import StdoutProxy
 
         from denizen.cli.chat.screen import Screen
 
         screen = Screen(self._settings.home)
-        talk = Talk(connection, screen, remembering, SystemClock(), await connection.me())
+        talk = Talk(client, screen, remembering, SystemClock(), await client.me())
         with StdoutProxy(raw=True) as above:
             # What is logged meanwhile appears above the line that is typed, not in it.
             configure_logging(self._level, self._settings.log_format, stream=cast("TextIO", above))

@@ -11,11 +11,21 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Final
 
-from denizen.cli.chat.connection import Connection
 from denizen.cli.chat.questions import concerns
 from denizen.cli.chat.settling import Settling
-from denizen.client import Call, Connected, Lost, Member, Message, Space, SpaceStatus, SpaceStatuses, StreamEvent
-from denizen.errors import NotAMember, NotFound, RequestRefused, ServerUnreachable, StorageError
+from denizen.client import (
+    Call,
+    Client,
+    Connected,
+    Lost,
+    Member,
+    Message,
+    Space,
+    SpaceStatus,
+    SpaceStatuses,
+    StreamEvent,
+)
+from denizen.errors import RequestRefused, ServerUnreachable
 from denizen.ids import new_id
 
 QUIET_SECONDS: Final = 3.0
@@ -52,10 +62,10 @@ def lasts(status: SpaceStatus) -> bool:
 
 
 async def say_once(
-    connection: Connection, space: Space, text: str, *, seconds: float, on_reply: Callable[[Message], None]
+    client: Client, space: Space, text: str, *, seconds: float, on_reply: Callable[[Message], None]
 ) -> Heard:
     """Say it, and hand over each reply as it comes, until the agents of the space have finished or time is up."""
-    listening = _Listening(connection, space, on_reply)
+    listening = _Listening(client, space, on_reply)
     async with asyncio.TaskGroup() as tasks:
         pump = tasks.create_task(listening.pump(), name=f"stream of {space.id}")
         try:
@@ -67,8 +77,8 @@ async def say_once(
 class _Listening:
     """One errand: what has come of it so far."""
 
-    def __init__(self, connection: Connection, space: Space, on_reply: Callable[[Message], None]) -> None:
-        self._connection = connection
+    def __init__(self, client: Client, space: Space, on_reply: Callable[[Message], None]) -> None:
+        self._client = client
         self._space = space
         self._on_reply = on_reply
         self._settling = Settling(space.members)
@@ -80,7 +90,7 @@ class _Listening:
         """The ids of the calls that were shown."""
 
     async def pump(self) -> None:
-        async with aclosing(self._connection.stream(self._space.id, after=self._space.last_seq)) as events:
+        async with aclosing(self._client.stream(self._space.id, after=self._space.last_seq)) as events:
             async for event in events:
                 if isinstance(event, Connected):
                     self._listens.set()
@@ -91,7 +101,7 @@ class _Listening:
     async def say(self, text: str, seconds: float) -> Heard:
         # Listening first: an agent may be done before we are told that our message stands.
         await self._listens.wait()
-        said = await self._connection.post(self._space.id, text, key=new_id())
+        said = await self._client.post(self._space.id, text, key=new_id())
         try:
             async with asyncio.timeout(seconds):
                 while not (self._settling.settled and self._has_come(said)):
@@ -117,8 +127,8 @@ class _Listening:
     async def _statuses_now(self) -> Sequence[SpaceStatus]:
         """What the space shows now: the stream may tell of it after the message that ended the waiting."""
         try:
-            found = [each.statuses for each in await self._connection.spaces() if each.id == self._space.id]
-        except (ServerUnreachable, StorageError):
+            found = [each.statuses for each in await self._client.spaces() if each.id == self._space.id]
+        except ServerUnreachable:
             return self._statuses
         return found[0] if found else ()
 
@@ -129,13 +139,13 @@ class _Listening:
         """What was handed over is read. That it cannot be said is no reason to fail."""
         last = max((each.seq for each in self._seen), default=0)
         if last > self._space.read_seq:
-            with suppress(ServerUnreachable, StorageError, RequestRefused, NotFound, NotAMember):
-                await self._connection.mark_read(self._space.id, last)
+            with suppress(ServerUnreachable, RequestRefused):
+                await self._client.mark_read(self._space.id, last)
 
     async def _questions(self, since: int) -> tuple[Call, ...]:
         try:
-            asked = [each for each in await self._connection.calls() if concerns(each, self._space)]
-        except (ServerUnreachable, StorageError):
+            asked = [each for each in await self._client.calls() if concerns(each, self._space)]
+        except ServerUnreachable:
             return ()
         new = [each.id for each in asked if each.id in self._shown and each.after_seq >= since]
         return tuple(each for each in asked if each.mode == "pause" or each.id in new)
@@ -146,7 +156,7 @@ class _Listening:
             async with asyncio.timeout(QUIET_SECONDS):
                 event = await self._events.get()
         except TimeoutError:
-            self._settling.excuse(await self._connection.agents())
+            self._settling.excuse(await self._client.agents())
             return
         self._settling.feed(event)
         if isinstance(event, SpaceStatuses):

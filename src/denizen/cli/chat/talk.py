@@ -15,24 +15,14 @@ from typing import Final, Protocol
 from rich.console import ConsoleRenderable
 
 from denizen.cli.chat import rendering, wording
-from denizen.cli.chat.connection import Connection
 from denizen.cli.chat.conversation import Conversation, Event, Presence, feed, thinking
 from denizen.cli.chat.finding import find_space
 from denizen.cli.chat.questions import News, concerns, read_answer
 from denizen.cli.chat.remembering import Remembering
 from denizen.cli.chat.typed import Command, Mistyped, Say, read_line
-from denizen.client import Call, Connected, Lost, Me, Member, Message, Space
+from denizen.client import Call, Client, Connected, Lost, Me, Member, Message, Space
 from denizen.clock import SECOND, Clock
-from denizen.errors import (
-    AlreadySettled,
-    DenizenError,
-    InvalidInput,
-    NotAMember,
-    NotFound,
-    RequestRefused,
-    ServerUnreachable,
-    StorageError,
-)
+from denizen.errors import DenizenError, RequestRefused, ServerUnreachable
 from denizen.ids import new_id
 
 HISTORY: Final = 20
@@ -43,8 +33,6 @@ FIRST_PAUSE_SECONDS: Final = 0.5
 LONGEST_PAUSE_SECONDS: Final = 10.0
 LEAVING_SECONDS: Final = 5.0
 """How long leaving waits for what is still to be posted."""
-AWAY: Final = (ServerUnreachable, StorageError)
-"""What may be over when it is tried again."""
 
 
 class Display(Protocol):
@@ -86,9 +74,7 @@ class Outgoing:
 class Talk:
     """One person talking, in one space at a time."""
 
-    def __init__(
-        self, connection: Connection, display: Display, remembering: Remembering, clock: Clock, me: Me
-    ) -> None:
+    def __init__(self, client: Client, display: Display, remembering: Remembering, clock: Clock, me: Me) -> None:
         self.me = me
         self.spaces: list[Space] = []
         self.space: Space | None = None
@@ -99,7 +85,7 @@ class Talk:
         self.asked_in: frozenset[str] = frozenset()
         """The spaces where an agent waits for an answer that this person may give."""
         self.outgoing: list[Outgoing] = []
-        self._connection = connection
+        self._client = client
         self._display = display
         self._remembering = remembering
         self._clock = clock
@@ -167,7 +153,7 @@ class Talk:
                     task.cancel()
 
     async def _begin(self, wanted: str | None) -> None:
-        self.spaces = await self._connection.spaces()
+        self.spaces = await self._client.spaces()
         self._count_unread()
         space = first_space(self.spaces, wanted, self._remembering.place.space, self.me)
         if space is not None:
@@ -183,7 +169,7 @@ class Talk:
         """From now on this is the space."""
         seen = self._seen_of(space)
         unread = max(space.last_seq - seen, 0)
-        history = await self._connection.messages(space.id, limit=min(max(HISTORY, unread), MOST_HISTORY))
+        history = await self._client.messages(space.id, limit=min(max(HISTORY, unread), MOST_HISTORY))
         if self._following is not None:
             self._following.cancel()
         self.choosing = False
@@ -200,7 +186,7 @@ class Talk:
         self._remembering.save(space.id)
         self._mark_read(space, self.state.last)
         self._following = self._tasks.create_task(self._follow(space.id), name=f"stream of {space.id}")
-        with suppress(*AWAY):
+        with suppress(ServerUnreachable):
             await self._look_for_questions()
         self._display.refresh()
 
@@ -215,7 +201,7 @@ class Talk:
     async def _follow(self, space_id: str) -> None:
         was_lost = False
         try:
-            async with aclosing(self._connection.stream(space_id, after=self.state.last)) as events:
+            async with aclosing(self._client.stream(space_id, after=self.state.last)) as events:
                 async for event in events:
                     if isinstance(event, Lost) and not was_lost:
                         was_lost = True
@@ -224,7 +210,7 @@ class Talk:
                         was_lost = False
                         await self._note("Connected again.", "green")
                     await self._feed(event)
-        except (RequestRefused, NotFound, NotAMember):
+        except RequestRefused:
             await self._note("You are not in this space any more. /spaces shows where you are.", "yellow")
 
     async def _feed(self, event: Event) -> None:
@@ -274,14 +260,12 @@ class Talk:
             pause = FIRST_PAUSE_SECONDS
             while True:
                 try:
-                    outgoing.posted = (
-                        await self._connection.post(outgoing.space_id, outgoing.text, key=outgoing.key)
-                    ).seq
+                    outgoing.posted = (await self._client.post(outgoing.space_id, outgoing.text, key=outgoing.key)).seq
                     break
-                except AWAY:
+                except ServerUnreachable:
                     await self._clock.sleep(pause)
                     pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
-                except (RequestRefused, InvalidInput, NotFound, NotAMember) as error:
+                except RequestRefused as error:
                     self.outgoing.remove(outgoing)
                     await self._note(f"Not said: {error}", "red")
                     self._display.give_back(outgoing.text)
@@ -311,10 +295,10 @@ class Talk:
         while True:
             await self._clock.sleep(POLL_SECONDS)
             try:
-                self.spaces = await self._connection.spaces()
-                agents = await self._connection.agents()
+                self.spaces = await self._client.spaces()
+                agents = await self._client.agents()
                 await self._look_for_questions()
-            except AWAY:
+            except ServerUnreachable:
                 continue
             if self._unmarked:
                 self._something_read.set()
@@ -325,7 +309,7 @@ class Talk:
         """What the stream does not tell is known: what is asked in other spaces, or in none at all, and what was
         settled while the connection was away."""
         space, before = self.space, self.state.questions.waiting.values()
-        asked = await self._connection.calls()
+        asked = await self._client.calls()
         self.asked_in = frozenset(each.space_id for each in asked if each.space_id and each.mode == "pause")
         still = {each.id for each in asked}
         gone = [await self._as_it_stands(each) for each in before if each.id not in still]
@@ -336,8 +320,8 @@ class Talk:
 
     async def _as_it_stands(self, call: Call) -> Call:
         try:
-            return await self._connection.call(call.id)
-        except (RequestRefused, NotFound):
+            return await self._client.call(call.id)
+        except RequestRefused:
             # Its agent left our spaces, or it was forgotten: it is not for us to answer any more.
             return call.model_copy(update={"state": "cancelled"})
 
@@ -372,10 +356,10 @@ class Talk:
             for space_id in list(self._unmarked):
                 self._unmarked.discard(space_id)
                 try:
-                    await self._connection.mark_read(space_id, self._read[space_id])
-                except AWAY:
+                    await self._client.mark_read(space_id, self._read[space_id])
+                except ServerUnreachable:
                     self._unmarked.add(space_id)
-                except (RequestRefused, NotFound, NotAMember):
+                except RequestRefused:
                     continue  # the person is not there any more
 
     # What is typed
@@ -413,17 +397,17 @@ class Talk:
     async def _command(self, name: str, argument: str) -> None:
         match name:
             case "/join":
-                self.spaces = await self._connection.spaces()
+                self.spaces = await self._client.spaces()
                 await (self._enter(find_space(self.spaces, argument, self.me)) if argument else self._list_spaces())
             case "/spaces":
-                self.spaces = await self._connection.spaces()
+                self.spaces = await self._client.spaces()
                 self._count_unread()
                 await self._list_spaces()
             case "/who":
                 ids = [member.id for member in self.thinkers()]
                 await self._display.show(rendering.table_of_members(self.members(), ids, self.state.paused, self.me.id))
             case "/agents":
-                await self._display.show(rendering.table_of_agents(await self._connection.agents()))
+                await self._display.show(rendering.table_of_agents(await self._client.agents()))
             case "/retry" | "/ask":
                 await self._act(name, argument)
             case "/more":
@@ -442,11 +426,11 @@ class Talk:
     async def _answer(self, command: str, typed: str) -> None:
         call, result = read_answer(self.state.questions, command, typed)
         try:
-            answered = await self._connection.answer(call.id, result)
-        except AWAY as error:
+            answered = await self._client.answer(call.id, result)
+        except ServerUnreachable as error:
             await self._note(f"Not answered: {error}", "red")
             self._display.give_back(f"{command} {typed}".strip())
-        except (AlreadySettled, RequestRefused) as error:
+        except RequestRefused as error:
             await self._note(f"Not answered: {error}", "yellow")
             await self._feed(await self._as_it_stands(call))
         else:
@@ -469,17 +453,17 @@ class Talk:
             return
         for agent_id, name in fitting.items():
             if action == "try_again":
-                await self._connection.try_again(agent_id, space=self.space.id)
+                await self._client.try_again(agent_id, space=self.space.id)
                 await self._note(f"{name} tries again.")
             else:
-                await self._connection.ask_for_answer(self.space.id, agent_id)
+                await self._client.ask_for_answer(self.space.id, agent_id)
                 await self._note(f"{name} is asked for an answer.")
 
     async def _more(self) -> None:
         if self.space is None or self._oldest <= 1:
             await self._note("There is nothing before this.")
             return
-        earlier = await self._connection.messages(self.space.id, before=self._oldest, limit=HISTORY)
+        earlier = await self._client.messages(self.space.id, before=self._oldest, limit=HISTORY)
         self._oldest = earlier[0].seq if earlier else 1
         await self._display.begin("earlier")
         await self._display.say(earlier, self.me.id)

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
-from typing import Annotated, Final, NamedTuple, TypeVar
+from collections.abc import Mapping
+from typing import Annotated, Final, NamedTuple
 
 import typer
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from denizen.cli.api import AsJson, Token, Url, use_api
 from denizen.cli.chat.rendering import printable
-from denizen.cli.console import begin, print_json, stdout
-from denizen.cli.desk.opening import AsJson, Token, Url, client_for, named
-from denizen.cli.house import open_records
-from denizen.cli.memory.port import Memories, whose
-from denizen.cli.memory.remote import RemoteMemories
+from denizen.cli.console import print_json, stdout
+from denizen.cli.memory import queries
+from denizen.cli.memory.queries import whose
+from denizen.client import Client
 from denizen.client.shapes.memories import Memory, MemoryFinding, MemoryReport
 from denizen.errors import InvalidInput
 from denizen.inbox.format import one_line
 from denizen.memory.hygiene import PROBLEMS
 from denizen.memory.policy import SCOPES
-from denizen.settings.loading import Loaded
 
 app = typer.Typer(
     add_completion=False,
@@ -33,37 +30,10 @@ app = typer.Typer(
     help="See what is remembered of people and conversations, find out what is wrong with it, and forget it.",
 )
 
-T = TypeVar("T")
-
 _Scope = Annotated[str | None, typer.Option(help="Only of this scope: conversation, user, persona or organization.")]
 _Limit = Annotated[int, typer.Option(min=1, max=1_000, help="At most so many.")]
 _Person = Annotated[str | None, typer.Option(metavar="@HANDLE", help="Only what is remembered of this person.")]
 _MOST: Final = 20
-
-
-def _at(context: typer.Context, url: str | None, token: str | None, work: Callable[[Memories], Awaitable[T]]) -> T:
-    """What the work gives, done where it is to be done."""
-    loaded = begin(context)
-
-    async def done() -> T:
-        async with _opened(loaded, url, token) as memories:
-            return await work(memories)
-
-    return asyncio.run(done())
-
-
-@asynccontextmanager
-async def _opened(loaded: Loaded, url: str | None, token: str | None) -> AsyncGenerator[Memories]:
-    address, secret = named(loaded, url, token)
-    if address is not None:
-        async with client_for(loaded.settings, address, secret) as client:
-            yield RemoteMemories(client)
-        return
-    # Imported here: asking a server needs none of it, and it takes a second.
-    from denizen.cli.memory.local import LocalMemories
-
-    async with open_records(loaded.settings) as (runtime, world):
-        yield LocalMemories(runtime, world.owner)
 
 
 class Known(NamedTuple):
@@ -73,8 +43,8 @@ class Known(NamedTuple):
     whose: str
 
 
-async def _known(memories: Memories, found: list[Memory]) -> list[Known]:
-    names = await memories.names(found)
+async def _known(client: Client, found: list[Memory]) -> list[Known]:
+    names = await queries.names_in(client, found)
     return [Known(each, whose(each, names)) for each in found]
 
 
@@ -90,15 +60,15 @@ def list_(
 ) -> None:
     """What is remembered, the newest first.
 
-    On this machine all of it. Of a server what you may see: what is remembered of you, between you and agents (for
-    admins: between agents and anyone), for everyone, and of the conversations that you are in.
+    What you may see: what is remembered of you, between you and agents (for admins: between agents and anyone), for
+    everyone, and of the conversations that you are in.
     """
     wanted = _checked(scope)
 
-    async def work(memories: Memories) -> list[Known]:
-        return await _known(memories, await memories.listed(wanted, person, limit))
+    async def work(client: Client) -> list[Known]:
+        return await _known(client, await queries.list_memories(client, wanted, person, limit))
 
-    _show(_at(context, url, token, work), as_json)
+    _show(use_api(context, url, token, work), as_json)
 
 
 @app.command()
@@ -118,10 +88,10 @@ def search(
     """
     wanted = _checked(scope)
 
-    async def work(memories: Memories) -> list[Known]:
-        return await _known(memories, await memories.searched(query, wanted, limit))
+    async def work(client: Client) -> list[Known]:
+        return await _known(client, await queries.search_memories(client, query, wanted, limit))
 
-    _show(_at(context, url, token, work), as_json)
+    _show(use_api(context, url, token, work), as_json)
 
 
 def _checked(scope: str | None) -> str | None:
@@ -156,11 +126,11 @@ def report(context: typer.Context, as_json: AsJson = False, url: Url = None, tok
     On a server it is for admins, and what a memory says is shown to those who may see it.
     """
 
-    async def work(memories: Memories) -> tuple[MemoryReport, Mapping[str, str]]:
-        found = await memories.report()
-        return found, {} if as_json else await _texts(memories, found.findings[:_MOST])
+    async def work(client: Client) -> tuple[MemoryReport, Mapping[str, str]]:
+        found = await client.memory_report()
+        return found, {} if as_json else await _texts(client, found.findings[:_MOST])
 
-    found, texts = _at(context, url, token, work)
+    found, texts = use_api(context, url, token, work)
     if as_json:
         print_json(found.model_dump(mode="json"))
         return
@@ -175,9 +145,10 @@ def report(context: typer.Context, as_json: AsJson = False, url: Url = None, tok
         stdout().print(f"… and {len(found.findings) - _MOST} more: --json shows all.")
 
 
-async def _texts(memories: Memories, findings: tuple[MemoryFinding, ...]) -> dict[str, str]:
+async def _texts(client: Client, findings: tuple[MemoryFinding, ...]) -> dict[str, str]:
     """What is said by those of them that one may see."""
-    found = [await memories.find(id) for id in dict.fromkeys(id for each in findings for id in each.memories)]
+    ids = dict.fromkeys(id for each in findings for id in each.memories)
+    found = [await queries.find_memory(client, id) for id in ids]
     return {each.id: one_line(printable(each.text)) for each in found if each is not None}
 
 
@@ -206,12 +177,12 @@ def forget(
     On a server, who is no admin forgets what is remembered of them, and cannot try it with --dry-run.
     """
 
-    async def work(memories: Memories) -> Mapping[str, int] | None:
+    async def work(client: Client) -> Mapping[str, int] | None:
         if not (yes or dry_run):
-            _confirm(await _named(memories, memory))
-        return await memories.forget(memory, dry_run=dry_run)
+            _confirm(await _named(client, memory))
+        return await queries.forget_memory(client, memory, dry_run=dry_run)
 
-    removed = _at(context, url, token, work)
+    removed = use_api(context, url, token, work)
     if as_json:
         print_json({"removed": removed if removed is None else dict(removed), "dry_run": dry_run})
     elif removed is None:
@@ -221,12 +192,12 @@ def forget(
         stdout().print(f"{'Would be removed' if dry_run else 'Removed'}: {many or 'nothing'}.")
 
 
-async def _named(memories: Memories, memory_id: str) -> Text:
+async def _named(client: Client, memory_id: str) -> Text:
     """The memory, or only its id where it is not for the eyes of whoever may forget it."""
-    found = await memories.find(memory_id)
+    found = await queries.find_memory(client, memory_id)
     if found is None:
         return Text(f"memory {memory_id}")
-    [known] = await _known(memories, [found])
+    [known] = await _known(client, [found])
     return _told(*known)
 
 

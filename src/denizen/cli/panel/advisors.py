@@ -12,11 +12,11 @@ import typer
 from pydantic import JsonValue
 from rich.text import Text
 
+from denizen.cli.api import AsJson, Token, Url
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stderr, stdout
-from denizen.cli.desk.opening import AsJson, Token, Url
-from denizen.cli.panel.opening import PanelName, in_panel
-from denizen.cli.panel.port import Panels, advisor_in
+from denizen.cli.panel.finding import PanelName, advisor_in, in_panel
+from denizen.client import Client
 from denizen.client.shapes.panels import Advisor, Panel, Suggestion
 from denizen.errors import InvalidInput
 
@@ -44,7 +44,7 @@ def list_advisors(
 ) -> None:
     """Show who advises in a panel, in order."""
 
-    async def work(_desk: Panels, there: Panel) -> tuple[Advisor, ...]:
+    async def work(_client: Client, there: Panel) -> tuple[Advisor, ...]:
         return there.advisors
 
     _tell(in_panel(context, panel, url, token, work), as_json)
@@ -71,10 +71,10 @@ def add(
     fields: dict[str, Any] = {"name": name, "group": group, "colour": colour}
     fields |= _given(description, model, max_tokens, reasoning, expect) | _reflection(reflection)
 
-    async def work(desk: Panels, there: Panel) -> Advisor:
-        return await desk.add_advisor(there.id, fields)
+    async def work(client: Client, there: Panel) -> Advisor:
+        return await client.add_advisor(there.id, fields)
 
-    _tell([in_panel(context, panel, url, token, work, equipped=bool(reflection))], as_json)
+    _tell([in_panel(context, panel, url, token, work, models=bool(reflection))], as_json)
 
 
 @app.command()
@@ -103,12 +103,12 @@ def edit(
     if not changes and reflection is None:
         raise InvalidInput("Say what shall be different, for instance --name or --inactive.")
 
-    async def work(desk: Panels, there: Panel) -> Advisor:
+    async def work(client: Client, there: Panel) -> Advisor:
         found = advisor_in(there, advisor)
         how = _reflection(reflection, found.reflection)
-        return await desk.change_advisor(there.id, found.id, **changes, **how)
+        return await client.change_advisor(there.id, found.id, **changes, **how)
 
-    _tell([in_panel(context, panel, url, token, work, equipped=bool(reflection))], as_json)
+    _tell([in_panel(context, panel, url, token, work, models=bool(reflection))], as_json)
 
 
 @app.command()
@@ -122,9 +122,9 @@ def remove(
 ) -> None:
     """Remove an advisor. What it has said stays."""
 
-    async def work(desk: Panels, there: Panel) -> Advisor:
+    async def work(client: Client, there: Panel) -> Advisor:
         gone = advisor_in(there, advisor)
-        await desk.remove_advisor(there.id, gone.id)
+        await client.remove_advisor(there.id, gone.id)
         return gone
 
     gone = in_panel(context, panel, url, token, work)
@@ -145,8 +145,8 @@ def reorder(
 ) -> None:
     """Put the advisors of a panel in order."""
 
-    async def work(desk: Panels, there: Panel) -> list[Advisor]:
-        return await desk.order_advisors(there.id, [advisor_in(there, each).id for each in advisors])
+    async def work(client: Client, there: Panel) -> list[Advisor]:
+        return await client.order_advisors(there.id, [advisor_in(there, each).id for each in advisors])
 
     _tell(in_panel(context, panel, url, token, work), as_json)
 
@@ -155,8 +155,8 @@ def reorder(
 def export(context: typer.Context, panel: PanelName, url: Url = None, token: Token = None) -> None:
     """Print the advisors of a panel as JSON, to take them to another."""
 
-    async def work(desk: Panels, there: Panel) -> dict[str, Any]:
-        return await desk.export_advisors(there.id)
+    async def work(client: Client, there: Panel) -> dict[str, Any]:
+        return await client.export_advisors(there.id)
 
     print_json(in_panel(context, panel, url, token, work))
 
@@ -174,11 +174,10 @@ def import_(
     """Bring exported advisors into a panel: all of them, or with an error none."""
     document = _document(file)
 
-    async def work(desk: Panels, there: Panel) -> list[Advisor]:
-        return await desk.import_advisors(there.id, document, replace=replace)
+    async def work(client: Client, there: Panel) -> list[Advisor]:
+        return await client.import_advisors(there.id, document, replace=replace)
 
-    # Equipped, because only such a house knows which profiles of reflection there are.
-    _tell(in_panel(context, panel, url, token, work, equipped=True), as_json)
+    _tell(in_panel(context, panel, url, token, work, models=True), as_json)
 
 
 @app.command()
@@ -194,10 +193,10 @@ def suggest(
 ) -> None:
     """Have a model propose advisors for a topic, each with a reason."""
 
-    async def work(desk: Panels, there: Panel) -> list[Suggestion]:
-        found = await desk.suggest_advisors(there.id, topic, count=count)
+    async def work(client: Client, there: Panel) -> list[Suggestion]:
+        found = await client.suggest_advisors(there.id, topic, count=count)
         for each in found if take else ():
-            await desk.add_advisor(there.id, {"name": each.name, "description": each.description})
+            await client.add_advisor(there.id, {"name": each.name, "description": each.description})
         return found
 
     found = in_panel(context, panel, url, token, work, answering=True)

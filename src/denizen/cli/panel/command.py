@@ -15,15 +15,14 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from denizen.cli.api import AsJson, Token, Url, use_api
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stderr, stdout
-from denizen.cli.desk.opening import AsJson, Token, Url
 from denizen.cli.mind import as_told
 from denizen.cli.panel import advisors, mind
 from denizen.cli.panel.columns import Columns, showing
-from denizen.cli.panel.opening import PanelName, at_panels, in_panel
-from denizen.cli.panel.port import Panels
-from denizen.client import Connected, Happened
+from denizen.cli.panel.finding import PanelName, in_panel
+from denizen.client import Client, Connected, Happened
 from denizen.client.shapes.panels import Panel, PanelCost, Round
 from denizen.client.shapes.stances import VoiceStance
 from denizen.client.streaming import LifeEvent
@@ -42,7 +41,7 @@ LOOK_SECONDS: Final = 2
 @app.command("list")
 def list_(context: typer.Context, as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
     """Show the panels you are in, and who advises in them."""
-    found = at_panels(context, url, token, lambda desk: desk.panels())
+    found = use_api(context, url, token, lambda client: client.panels())
     if as_json:
         print_json([each.model_dump(mode="json") for each in found])
     elif found:
@@ -71,12 +70,12 @@ def create(
     settings |= {"synthesis": "always"} if synthesis else {}
     settings |= {"reflection": {"profile": reflection}} if reflection else {}
     drafts: list[dict[str, Any]] = [{"name": each} for each in names or ()]
-    made = at_panels(
+    made = use_api(
         context,
         url,
         token,
-        lambda desk: desk.create_panel(name, drafts, private=private, settings=settings),
-        equipped=reflection is not None,
+        lambda client: client.create_panel(name, drafts, private=private, settings=settings),
+        models=reflection is not None,
     )
     if as_json:
         print_json(made.model_dump(mode="json"))
@@ -90,8 +89,8 @@ def show(
 ) -> None:
     """Show how a panel answers, who advises in it, and in what mood."""
 
-    async def work(desk: Panels, there: Panel) -> tuple[Panel, list[VoiceStance]]:
-        return there, await desk.advisor_stances(there.id)
+    async def work(client: Client, there: Panel) -> tuple[Panel, list[VoiceStance]]:
+        return there, await client.advisor_stances(there.id)
 
     there, stances = in_panel(context, panel, url, token, work)
     if as_json:
@@ -123,13 +122,13 @@ def edit(
     if not settings and name is None and reflection is None:
         raise InvalidInput("Say what shall be different, for instance --name or --reflection.")
 
-    async def work(desk: Panels, there: Panel) -> tuple[Panel, list[VoiceStance]]:
+    async def work(client: Client, there: Panel) -> tuple[Panel, list[VoiceStance]]:
         if reflection is not None:
             settings["reflection"] = advisors.with_profile(_reflection_of(there), reflection)
-        changed = await desk.change_panel(there.id, name=name, **settings)
-        return changed, await desk.advisor_stances(there.id)
+        changed = await client.change_panel(there.id, name=name, **settings)
+        return changed, await client.advisor_stances(there.id)
 
-    changed, stances = in_panel(context, panel, url, token, work, equipped=reflection is not None)
+    changed, stances = in_panel(context, panel, url, token, work, models=reflection is not None)
     if as_json:
         print_json(changed.model_dump(mode="json"))
     else:
@@ -152,20 +151,20 @@ def ask(
     """Ask a panel, and see everyone answer side by side."""
     said = sys.stdin.read() if text == "-" else text
 
-    async def work(desk: Panels, there: Panel) -> list[Round]:
-        async with _hearing(desk, there) as heard:
-            asked = await desk.ask_panel(there.id, said)
+    async def work(client: Client, there: Panel) -> list[Round]:
+        async with _hearing(client, there) as heard:
+            asked = await client.ask_panel(there.id, said)
             columns = Columns(there, asked.turn)
             with showing(columns, thinking=thinking, quiet=as_json) as show:
-                await _follow(desk, heard, columns, show, asked)
+                await _follow(client, heard, columns, show, asked)
                 if crosstalk:
-                    begun = await desk.crosstalk(there.id, asked.id, rounds=crosstalk)
-                    await _follow(desk, heard, columns, show, begun)
+                    begun = await client.crosstalk(there.id, asked.id, rounds=crosstalk)
+                    await _follow(client, heard, columns, show, begun)
                 last = [each for each in columns.in_order if each.kind != "vote"][-1]
                 if synthesis and last.synthesis is None:
-                    await _follow(desk, heard, columns, show, await desk.synthesize(there.id, last.id))
+                    await _follow(client, heard, columns, show, await client.synthesize(there.id, last.id))
                 if vote is not None:
-                    await _follow(desk, heard, columns, show, await desk.vote(there.id, asked.id, vote))
+                    await _follow(client, heard, columns, show, await client.vote(there.id, asked.id, vote))
         return columns.in_order
 
     told = in_panel(context, panel, url, token, work, answering=True)
@@ -188,8 +187,8 @@ def transcript(
 ) -> None:
     """Write all that was said in a panel, in Markdown."""
 
-    async def work(desk: Panels, there: Panel) -> str:
-        return await desk.panel_transcript(there.id)
+    async def work(client: Client, there: Panel) -> str:
+        return await client.panel_transcript(there.id)
 
     text = in_panel(context, panel, url, token, work)
     if output is not None:
@@ -212,8 +211,8 @@ def cost(
     """Show what a message would cost, without asking it."""
     said = sys.stdin.read() if text == "-" else text
 
-    async def work(desk: Panels, there: Panel) -> PanelCost:
-        return await desk.panel_cost(there.id, said)
+    async def work(client: Client, there: Panel) -> PanelCost:
+        return await client.panel_cost(there.id, said)
 
     told = in_panel(context, panel, url, token, work, answering=True)
     if as_json:
@@ -283,9 +282,9 @@ class Heard:
 
 
 @asynccontextmanager
-async def _hearing(desk: Panels, panel: Panel) -> AsyncGenerator[Heard]:
+async def _hearing(client: Client, panel: Panel) -> AsyncGenerator[Heard]:
     """Inside, nothing that happens in the panel is missed."""
-    async with aclosing(desk.stream_panel(panel.id)) as events, aclosing(Heard(events)) as heard:
+    async with aclosing(client.stream_panel(panel.id)) as events, aclosing(Heard(events)) as heard:
         while not isinstance(await heard.next(), Connected):
             pass
         yield heard
@@ -295,7 +294,7 @@ async def _next(events: AsyncGenerator[LifeEvent]) -> LifeEvent:
     return await anext(events)
 
 
-async def _follow(desk: Panels, heard: Heard, columns: Columns, show: Callable[[], None], begun: Round) -> None:
+async def _follow(client: Client, heard: Heard, columns: Columns, show: Callable[[], None], begun: Round) -> None:
     """Until all of the turn is said, and what follows by itself, which is there as soon as what it follows is done.
 
     Who answers may be a server on the same database, of which nothing is heard here: so we also look.
@@ -307,7 +306,7 @@ async def _follow(desk: Panels, heard: Heard, columns: Columns, show: Callable[[
             if isinstance(event, Happened):
                 columns.hear(event)
             show()
-        columns.look(await desk.rounds(columns.panel.id, before=columns.turn + 1, limit=1))
+        columns.look(await client.rounds(columns.panel.id, before=columns.turn + 1, limit=1))
         show()
         if columns.all_said:
             return

@@ -7,9 +7,9 @@ from typing import Any
 import typer
 from rich.text import Text
 
+from denizen.cli.api import AsJson, Token, Url
 from denizen.cli.chat.rendering import printable
 from denizen.cli.console import print_json, stderr, stdout
-from denizen.cli.desk.opening import AsJson, Token, Url
 from denizen.cli.mind import (
     SHOWN,
     Apply,
@@ -23,8 +23,8 @@ from denizen.cli.mind import (
     tell_tried,
     those_said,
 )
-from denizen.cli.panel.opening import PanelName, VoiceName, in_panel
-from denizen.cli.panel.port import Panels, voice_in
+from denizen.cli.panel.finding import PanelName, VoiceName, in_panel, voice_in
+from denizen.client import Client
 from denizen.client.shapes.panels import Panel
 from denizen.client.shapes.stances import Signals, StatesOfMind, TriedMetaprompt, VoiceStance
 
@@ -39,8 +39,8 @@ def show(
 ) -> None:
     """Show the profile and the state of mind of each advisor."""
 
-    async def work(desk: Panels, there: Panel) -> list[VoiceStance]:
-        return await desk.advisor_stances(there.id)
+    async def work(client: Client, there: Panel) -> list[VoiceStance]:
+        return await client.advisor_stances(there.id)
 
     found = in_panel(context, panel, url, token, work)
     if as_json:
@@ -63,8 +63,8 @@ def history(
 ) -> None:
     """Show how a state of mind came to be what it is, the newest first."""
 
-    async def work(desk: Panels, there: Panel) -> StatesOfMind:
-        return await desk.advisor_states_of_mind(there.id, voice_in(there, advisor), limit=SHOWN)
+    async def work(client: Client, there: Panel) -> StatesOfMind:
+        return await client.advisor_states_of_mind(there.id, voice_in(there, advisor), limit=SHOWN)
 
     tell_runs(in_panel(context, panel, url, token, work).runs, as_json, when="turn")
 
@@ -80,8 +80,8 @@ def signals(
 ) -> None:
     """Show what was seen in how people feel, the newest first."""
 
-    async def work(desk: Panels, there: Panel) -> Signals:
-        return await desk.advisor_signals(there.id, voice_in(there, advisor), limit=SHOWN)
+    async def work(client: Client, there: Panel) -> Signals:
+        return await client.advisor_signals(there.id, voice_in(there, advisor), limit=SHOWN)
 
     tell_signals(in_panel(context, panel, url, token, work).signals, as_json, when="turn")
 
@@ -101,8 +101,8 @@ def set_(
     """Set a state of mind: what is not said stays. The advisor is told with its next answer."""
     wanted = those_said(mood, skill, complexity)
 
-    async def work(desk: Panels, there: Panel) -> VoiceStance:
-        return await desk.set_advisor_state_of_mind(there.id, voice_in(there, advisor), **wanted)
+    async def work(client: Client, there: Panel) -> VoiceStance:
+        return await client.set_advisor_state_of_mind(there.id, voice_in(there, advisor), **wanted)
 
     _say(in_panel(context, panel, url, token, work), as_json)
 
@@ -118,10 +118,10 @@ def reset(
 ) -> None:
     """Reset a state of mind. Nothing is imprinted, nothing counted of anybody; the history stays."""
 
-    async def work(desk: Panels, there: Panel) -> VoiceStance:
+    async def work(client: Client, there: Panel) -> VoiceStance:
         voice = voice_in(there, advisor)
-        await desk.reset_advisor_state_of_mind(there.id, voice)
-        return await desk.advisor_stance(there.id, voice)
+        await client.reset_advisor_state_of_mind(there.id, voice)
+        return await client.advisor_stance(there.id, voice)
 
     _say(in_panel(context, panel, url, token, work), as_json)
 
@@ -139,10 +139,10 @@ def try_(
 ) -> None:
     """Ask a metaprompt now and show what comes of it. The panel pays what the call costs."""
 
-    async def work(desk: Panels, there: Panel) -> TriedMetaprompt:
-        return await desk.try_advisor_metaprompt(there.id, voice_in(there, advisor), metaprompt, apply=apply)
+    async def work(client: Client, there: Panel) -> TriedMetaprompt:
+        return await client.try_advisor_metaprompt(there.id, voice_in(there, advisor), metaprompt, apply=apply)
 
-    tried = in_panel(context, panel, url, token, work, equipped=True)
+    tried = in_panel(context, panel, url, token, work, models=True)
     tell_tried(tried, as_json, "The advisor is told with its next answer.")
 
 

@@ -8,4 +8,5 @@ from pydantic import BaseModel, ConfigDict
 class Value(BaseModel):
     """Something that a server tells."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    # Built when first used: a program uses a few of a hundred shapes.
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)

@@ -11,7 +11,7 @@ from fastapi import Query, Request, Response
 from starlette.responses import StreamingResponse
 
 from denizen.access import audit, openings
-from denizen.access.audit import Entry, Kind, Wanted
+from denizen.access.audit import Actor, Entry, Kind, Wanted
 from denizen.access.openings import Opening
 from denizen.app import Runtime
 from denizen.clock import instant
@@ -115,4 +115,6 @@ async def open_private_space(request: Request, caller: Owner, space_id: str, wan
 
 def _open(tx: Tx, caller: Caller, space_id: str, reason: str) -> Opening:
     where = SpaceId(storable(space_id))
-    return openings.open_private_space(tx, caller.entity.organization_id, caller.actor, where, storable(reason))
+    # The members are told who opened it, also where that was done on the server's own machine.
+    by = Actor(caller.entity.id, caller.actor.token_id)
+    return openings.open_private_space(tx, caller.entity.organization_id, by, where, storable(reason))

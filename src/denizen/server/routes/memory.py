@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from fastapi import Query, Request
 
@@ -33,6 +33,7 @@ from denizen.server.shapes.memory import (
     PolicyChange,
     ReportOut,
 )
+from denizen.spaces import directory
 from denizen.storage.database import Tx, storable
 
 router = room()
@@ -43,11 +44,14 @@ Asked = Annotated[str | None, Query(alias="q", max_length=2_000, description="On
 _EXTRA: Final = {"x-who": "people: what they may see"}
 
 
+_Scope: TypeAlias = Literal["user", "persona", "organization", "conversation"]
+
+
 @router.get("/api/memory", summary="What is remembered of you, or for everyone", openapi_extra=_EXTRA)
 async def list_memories(
     request: Request,
     caller: Person,
-    scope: Literal["user", "persona", "organization"] = "user",
+    scope: _Scope = "user",
     agent: Annotated[
         str | None, Query(max_length=100, description="Of `persona`: which agent, by id or handle.")
     ] = None,
@@ -55,22 +59,30 @@ async def list_memories(
     before: Before = None,
     limit: Limit = 50,
 ) -> MemoryPage:
-    """`user`: what is remembered of you. `persona`: between you and an agent. `organization`: for all its people."""
+    """`user`: what is remembered of you. `persona`: between you and an agent. `organization`: for all its people.
+    `conversation`: of the conversations that you are in."""
     runtime = context_of(request).runtime
-    owner = await runtime.db.read(_owner, caller, scope, agent)
+    owners = await runtime.db.read(_owners, caller, scope, agent)
     if query is not None:
-        found = await sinks.look(runtime.db, runtime.embedder, storable(query), [owner], limit)
+        found = await sinks.look(runtime.db, runtime.embedder, storable(query), owners, limit)
         return MemoryPage(memories=[MemoryOut.of(each.item) for each in found], next=None)
-    return _page(await runtime.db.read(items.owned, owner, before=_number(before), limit=limit + 1), limit)
+    return _page(await runtime.db.read(_newest, owners, _number(before), limit + 1), limit)
 
 
-def _owner(tx: Tx, caller: Caller, scope: Literal["user", "persona", "organization"], agent: str | None) -> str:
+def _owners(tx: Tx, caller: Caller, scope: _Scope, agent: str | None) -> list[str]:
     home, who = caller.entity.organization_id, caller.entity.id
+    if scope == "conversation":
+        return [Owner(scope, home, space_id=each.id).key for each in directory.spaces_of(tx, who)]
     if scope == "persona":
         if agent is None:
             raise InvalidInput("agent: say between you and which agent.")
-        return Owner(scope, home, user_id=who, agent_id=find_agent(tx, agent, caller).id).key
-    return Owner(scope, home, user_id=who).key
+        return [Owner(scope, home, user_id=who, agent_id=find_agent(tx, agent, caller).id).key]
+    return [Owner(scope, home, user_id=who).key]
+
+
+def _newest(tx: Tx, owners: Sequence[str], before: int | None, limit: int) -> list[Remembered]:
+    found = [each for owner in owners for each in items.owned(tx, owner, before=before, limit=limit)]
+    return sorted(found, key=lambda each: -each.number)[:limit]
 
 
 def _number(before: str | None) -> int | None:

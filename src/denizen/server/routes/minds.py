@@ -208,10 +208,11 @@ async def get_cycle(request: Request, caller: Admin, agent_id: str, number: Cycl
 def _cycle(tx: Tx, agent_id: str, caller: Caller, number: int) -> CycleDetail:
     agent = _past(tx, agent_id, caller)
     reader = privacy.reader(tx, agent, caller.entity.id)
+    kept = _entries_of_cycle(tx, agent, number)
     record, private = readable_record(tx, records.get_cycle(tx, agent, number), reader)
     answers = answers_of_cycles(tx, agent, number, number).get(number)
     told = next(iter(compaction.lived(tx, agent, number, number)), None)
-    entries = [] if private else reader.entries(replay.entries_of_cycle(tx, agent, number))
+    entries = [] if private else reader.entries(kept)
     entries = [_with_names(tx, agent, each) for each in entries]
     return CycleDetail.made_of(record, entries, answers, told, private, _to_open(caller, reader, record.id))
 
@@ -235,9 +236,16 @@ def _step(tx: Tx, agent_id: str, caller: Caller, number: int, step: int) -> Requ
 
 
 def _require_step(tx: Tx, agent_id: AgentId, number: int, step: int) -> None:
-    records.get_cycle(tx, agent_id, number)
-    if step >= sum(each.kind == "response" for each in replay.entries_of_cycle(tx, agent_id, number)):
-        raise NotFound("step", str(step))
+    steps = sum(each.kind == "response" for each in _entries_of_cycle(tx, agent_id, number))
+    if step >= steps:
+        raise NotFound("step", str(step), replay.no_such_step(number, step, steps))
+
+
+def _entries_of_cycle(tx: Tx, agent_id: AgentId, number: int) -> list[Entry]:
+    try:
+        return replay.entries_of_cycle(tx, agent_id, number)
+    except InvalidInput as error:
+        raise NotFound("cycle", str(number), str(error)) from error
 
 
 @router.post("/api/agents/{agent_id}/cycles/{number}/rethink", summary="What another model would have answered")

@@ -1,23 +1,23 @@
-"""Looking after a house: every command once on the database, once on a server; both tell and do the same."""
+"""The commands that speak the HTTP API, and what they ask of it, without a server and with one."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncGenerator, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
-from denizen.cli.desk.local import LocalDesk
-from denizen.cli.desk.opening import find
-from denizen.cli.desk.port import Desk
+from denizen.cli.api import find
 from denizen.cli.house import kept_token
-from denizen.cli.main import COMMANDS, command_of
+from denizen.cli.main import COMMANDS, app, command_of
 from denizen.client import Client
-from denizen.errors import DenizenError, NotFound, RequestRefused
+from denizen.errors import DenizenError, RequestRefused
 from denizen.ids import SpaceId
 from denizen.inbox import parking
 from denizen.settings.shape import Settings
@@ -25,6 +25,7 @@ from denizen.storage.database import Tx
 from tests import warm
 from tests.cli.chat.houses import House, open_house
 from tests.cli.conftest import Run
+from tests.servers import free_port
 
 
 @pytest.fixture
@@ -33,13 +34,10 @@ async def house(ready_sqlite_url: str) -> AsyncGenerator[House]:
         yield house
 
 
-@pytest.fixture(params=["local", "remote"])
-async def desk(house: House, request: pytest.FixtureRequest) -> AsyncGenerator[Desk]:
-    if request.param == "local":
-        yield LocalDesk(house.runtime, house.noor)
-    else:
-        async with Client(house.url, house.token) as client:
-            yield client
+@pytest.fixture
+async def client(house: House) -> AsyncGenerator[Client]:
+    async with house.client() as client:
+        yield client
 
 
 def refusal(error: DenizenError) -> str:
@@ -47,244 +45,246 @@ def refusal(error: DenizenError) -> str:
     return error.problem if isinstance(error, RequestRefused) else error.code
 
 
-async def test_an_agent_is_made_changed_and_deleted(desk: Desk, house: House) -> None:
+async def test_an_agent_is_made_changed_and_deleted(client: Client, house: House) -> None:
     fields = {"instructions": "You are terse.", "cycle": {"max_steps": 5}, "spaces": [house.kitchen.id]}
-    made = await desk.create_agent("Cleo", fields)  # type: ignore[arg-type]
+    made = await client.create_agent("Cleo", fields)  # type: ignore[arg-type]
     assert (made.handle, made.status, made.cycles, made.about) == ("cleo", "sleeping", 0, "You are terse.")
     assert made.definition == {"instructions": "You are terse.", "cycle": {"max_steps": 5}}
-    assert "cleo" in {each.handle for each in (await desk.space(house.kitchen.id)).members}
-    changed = await desk.edit_agent("@cleo", {"name": "Cleo B", "cycle": {"token_budget": 9_000}, "instructions": None})
+    assert "cleo" in {each.handle for each in (await client.space(house.kitchen.id)).members}
+    changes = {"name": "Cleo B", "cycle": {"token_budget": 9_000}, "instructions": None}
+    changed = await client.edit_agent("@cleo", changes)  # type: ignore[arg-type]
     assert (changed.name, changed.version > made.version) == ("Cleo B", True)
     assert changed.definition == {"cycle": {"max_steps": 5, "token_budget": 9_000}}
-    assert [each.handle for each in await desk.agents()] == ["ada", "bo", "cleo"]
-    assert (await desk.suspend_agent("@cleo")).status == "suspended"
-    assert (await desk.resume_agent(made.id)).status == "sleeping"
-    await desk.delete_agent("@cleo")
-    assert [each.handle for each in await desk.agents()] == ["ada", "bo"]
+    assert [each.handle for each in await client.agents()] == ["ada", "bo", "cleo"]
+    assert (await client.suspend_agent("@cleo")).status == "suspended"
+    assert (await client.resume_agent(made.id)).status == "sleeping"
+    await client.delete_agent("@cleo")
+    assert [each.handle for each in await client.agents()] == ["ada", "bo"]
 
 
-async def test_who_changed_what_is_told(desk: Desk, house: House) -> None:
-    made = await desk.create_agent("Cleo", {"instructions": "You are terse."})
-    await desk.edit_agent("@cleo", {"name": "Cleo B"})
-    token = await desk.create_token("A token")
-    await desk.revoke_token(token.token.id)
-    page = await desk.audit(limit=3)
+async def test_who_changed_what_is_told(client: Client, house: House) -> None:
+    made = await client.create_agent("Cleo", {"instructions": "You are terse."})
+    await client.edit_agent("@cleo", {"name": "Cleo B"})
+    token = await client.create_token("A token")
+    await client.revoke_token(token.token.id)
+    page = await client.audit(limit=3)
     assert [each.action for each in page.entries] == ["revoke_token", "create_token", "edit_agent"]
-    [first] = (await desk.audit(before=page.next)).entries
+    [first] = (await client.audit(before=page.next)).entries
     assert (first.action, first.subject_id, first.subject and first.subject.name) == ("create_agent", made.id, "Cleo B")
-    # Whoever works on the database is nobody in particular; a server knows whose token it was.
-    assert {each.by and each.by.handle for each in page.entries} == {None if isinstance(desk, LocalDesk) else "noor"}
-    assert [each.kind for each in (await desk.audit(kind="agents")).entries] == ["agents", "agents"]
+    assert all(each.by is None for each in page.entries), (
+        "whoever works on the server's machine is nobody in particular"
+    )
+    assert [each.kind for each in (await client.audit(kind="agents")).entries] == ["agents", "agents"]
 
 
-async def test_an_owner_opens_a_private_space(desk: Desk, house: House) -> None:
+async def test_an_owner_opens_a_private_space(client: Client, house: House) -> None:
     sam = await house.runtime.create_person("Sam", organization=house.noor.organization_id)
     den = await house.runtime.create_space("Den", [sam], private=True, organization=house.noor.organization_id)
-    opened = await desk.open_private_space(den.id, "A complaint has come.")
+    opened = await client.open_private_space(den.id, "A complaint has come.")
     assert (opened.space_id, opened.reason) == (den.id, "A complaint has come.")
     assert "A complaint has come." in (await house.runtime.transcript(den))[0]
     with pytest.raises(DenizenError) as refused:
-        await desk.open_private_space(house.kitchen.id, "Why not?")
+        await client.open_private_space(house.kitchen.id, "Why not?")
     assert refusal(refused.value) == "invalid_input"
 
 
-async def test_an_agent_that_cannot_think_is_shown_and_tried_again(desk: Desk, house: House) -> None:
+async def test_an_agent_that_cannot_think_is_shown_and_tried_again(client: Client, house: House) -> None:
     def reject_key(tx: Tx) -> None:
         parking.park(tx, house.ada.id, "key", provider="OpenAI")
 
     await house.runtime.post(house.room, house.noor, "Hello?")
     await house.runtime.run_until_idle()
     await house.runtime.db.write(reject_key)
-    ada, bo = await desk.agents()
+    ada, bo = await client.agents()
     assert (ada.trouble and ada.trouble.cause, bo.trouble) == ("key", None)
-    assert (await desk.agent("@ada")).trouble == ada.trouble
-    members = (await desk.space(house.room.id)).members
+    assert (await client.agent("@ada")).trouble == ada.trouble
+    members = (await client.space(house.room.id)).members
     assert [each.trouble for each in members] == [None, ada.trouble]
-    assert (await desk.try_again("@ada")).handle == "ada"
+    assert (await client.try_again("@ada")).handle == "ada"
     parked = await house.runtime.db.read(parking.get, house.ada.id)
     assert parked is None or parked.until == 0, "it may think again at once"
 
 
-async def test_what_cannot_be_is_refused_with_the_same_code(desk: Desk) -> None:
-    with pytest.raises((NotFound, RequestRefused)) as refused:
-        await desk.agent("@nobody")
+async def test_what_cannot_be_is_refused_with_the_same_code(client: Client) -> None:
+    with pytest.raises(RequestRefused) as refused:
+        await client.agent("@nobody")
     assert refusal(refused.value) == "not_found"
     with pytest.raises(DenizenError) as refused:
-        await desk.create_agent("Ada")
+        await client.create_agent("Ada")
     assert refusal(refused.value) == "handle_taken"
     with pytest.raises(DenizenError, match="max_steps") as refused:
-        await desk.edit_agent("@ada", {"cycle": {"max_stps": 3}})
+        await client.edit_agent("@ada", {"cycle": {"max_stps": 3}})
     assert refusal(refused.value) in ("invalid_input", "invalid_request")
 
 
-async def test_a_space_is_opened_changed_and_left(desk: Desk) -> None:
-    garden = await desk.create_space("Garden", ["@ada"], private=True)
+async def test_a_space_is_opened_changed_and_left(client: Client) -> None:
+    garden = await client.create_space("Garden", ["@ada"], private=True)
     assert [(each.handle, each.role) for each in garden.members] == [("noor", "owner"), ("ada", "member")]
     assert (garden.private, garden.last_seq, garden.unread) == (True, 0, 0)
-    assert (await desk.add_member(garden.id, "@bo", attention="mentions")).attention == "mentions"
-    assert (await desk.change_member(garden.id, "@bo", attention="none")).attention == "none"
-    await desk.remove_member(garden.id, "@bo")
-    assert (await desk.change_space(garden.id, name="Big garden", private=False)).name == "Big garden"
+    assert (await client.add_member(garden.id, "@bo", attention="mentions")).attention == "mentions"
+    assert (await client.change_member(garden.id, "@bo", attention="none")).attention == "none"
+    await client.remove_member(garden.id, "@bo")
+    assert (await client.change_space(garden.id, name="Big garden", private=False)).name == "Big garden"
     assert (garden.floor, garden.agent_run_limit) == ("one", 12)
-    changed = await desk.change_space(garden.id, floor="all", agent_run_limit=2)
+    changed = await client.change_space(garden.id, floor="all", agent_run_limit=2)
     assert (changed.name, changed.floor, changed.agent_run_limit) == ("Big garden", "all", 2)
-    made = await desk.create_space("Attic", floor="addressed", agent_run_limit=0)
+    made = await client.create_space("Attic", floor="addressed", agent_run_limit=0)
     assert (made.floor, made.agent_run_limit) == ("addressed", 0)
     with pytest.raises(DenizenError) as refused:
-        await desk.change_space(garden.id, floor="everyone")
+        await client.change_space(garden.id, floor="everyone")
     assert refusal(refused.value) == "invalid_input"
-    assert (await find(desk, "big gar")).id == garden.id
-    assert (await find(desk, garden.id)).private is False
+    assert (await find(client, "big gar")).id == garden.id
+    assert (await find(client, garden.id)).private is False
     with pytest.raises(DenizenError) as refused:
-        await desk.remove_member(garden.id, "@bo")
+        await client.remove_member(garden.id, "@bo")
     assert refusal(refused.value) == "not_found"
 
 
-async def test_agents_that_have_stopped_are_let_go_on(desk: Desk, house: House) -> None:
-    attic = await desk.create_space("Attic", ["@ada", "@bo"], floor="all", agent_run_limit=1)
+async def test_agents_that_have_stopped_are_let_go_on(client: Client, house: House) -> None:
+    attic = await client.create_space("Attic", ["@ada", "@bo"], floor="all", agent_run_limit=1)
     for text in ("One", "Two"):
         await house.runtime.post(SpaceId(attic.id), house.ada, text)
-    assert (await desk.space(attic.id)).stopped
-    assert not (await desk.let_agents_go_on(attic.id)).stopped
+    assert (await client.space(attic.id)).stopped
+    assert not (await client.let_agents_go_on(attic.id)).stopped
 
 
-async def test_what_is_unread_is_told_with_what_mentions_one(desk: Desk, house: House) -> None:
+async def test_what_is_unread_is_told_with_what_mentions_one(client: Client, house: House) -> None:
     """In the list and of one space; of a space that one has read, nothing."""
     for text in ("@noor, tea?", "Or coffee?", "@noor?"):
         await house.runtime.post(house.kitchen.id, house.ada, text)
-    listed = {each.id: each for each in await desk.spaces()}
-    one = await desk.space(house.kitchen.id)
+    listed = {each.id: each for each in await client.spaces()}
+    one = await client.space(house.kitchen.id)
     assert [(each.unread, each.unread_mentions) for each in (listed[house.kitchen.id], one)] == [(3, 2), (3, 2)]
     assert listed[house.cellar.id].unread_mentions == 0
 
 
-async def test_what_is_sent_is_said_and_what_happens_is_told(desk: Desk, house: House) -> None:
-    first = await desk.post(house.cellar.id, "Is anyone here?", key="0190a3f5-0000-7000-8000-000000000001")
-    again = await desk.post(house.cellar.id, "Is anyone here?", key="0190a3f5-0000-7000-8000-000000000001")
+async def test_what_is_sent_is_said_and_what_happens_is_told(client: Client, house: House) -> None:
+    first = await client.post(house.cellar.id, "Is anyone here?", key="0190a3f5-0000-7000-8000-000000000001")
+    again = await client.post(house.cellar.id, "Is anyone here?", key="0190a3f5-0000-7000-8000-000000000001")
     assert (first.seq, first.author.name, again.id) == (1, "Noor", first.id)
-    answer = await desk.post(house.cellar.id, "Nobody.", reply_to=first.id)
-    assert [(each.text, each.reply_to) for each in await desk.messages(house.cellar.id)] == [
+    answer = await client.post(house.cellar.id, "Nobody.", reply_to=first.id)
+    assert [(each.text, each.reply_to) for each in await client.messages(house.cellar.id)] == [
         ("Is anyone here?", None),
         ("Nobody.", first.id),
     ]
-    assert [each.id for each in await desk.messages(house.cellar.id, limit=1)] == [answer.id]
+    assert [each.id for each in await client.messages(house.cellar.id, limit=1)] == [answer.id]
     await house.runtime.suspend_agent(house.ada)
-    told = await desk.trigger("@ada", "builds", "It broke.", data={"job": 7}, id="job-7")
-    assert (await desk.trigger("@ada", "builds", "It broke.", data={"job": 7}, id="job-7")).id == told.id
+    told = await client.trigger("@ada", "builds", "It broke.", data={"job": 7}, id="job-7")
+    assert (await client.trigger("@ada", "builds", "It broke.", data={"job": 7}, id="job-7")).id == told.id
     (event,) = await house.runtime.inbox(house.ada)
     assert (event.text, event.payload["data"]) == ("It broke.", {"job": 7})
 
 
-async def test_an_agent_is_looked_into(desk: Desk, house: House) -> None:
+async def test_an_agent_is_looked_into(client: Client, house: House) -> None:
     await house.runtime.post(house.room, house.noor, "Hello!")
     await house.runtime.run_until_idle()
     await house.runtime.set_note(house.ada, "tea", "Milk.")
-    mind = await desk.mind("@ada")
+    mind = await client.mind("@ada")
     assert (mind.handle, mind.status, mind.cycles, mind.model) == ("ada", "sleeping", 1, house.ada.definition.model)
     assert [(each.key, each.text) for each in mind.notes] == [("tea", "Milk.")]
     assert [part.part for part in mind.window.parts] == ["self", "tools", "recent", "free"]
     assert [(each.number, each.outcome) for each in mind.last_cycles] == [(1, "acted")]
-    first, second = await desk.replay("@ada", 1)
+    first, second = await client.replay("@ada", 1)
     assert (first.step, second.step, second.messages[:-2]) == (0, 1, first.messages)
-    assert await desk.replay("@ada", 1, step=1) == [second]
-    (again,) = await desk.rethink("@ada", 1, "demo", step=0)
+    assert await client.replay("@ada", 1, step=1) == [second]
+    (again,) = await client.rethink("@ada", 1, "demo", step=0)
     assert (again.step, again.model, again.difference[1]) == (0, "demo", "+++ demo")
-    fork = await desk.fork_agent("@ada", at=1)
+    fork = await client.fork_agent("@ada", at=1)
     assert (fork.handle, fork.name, fork.cycles) == ("ada-2", "Ada", 1)
     with pytest.raises(DenizenError) as refused:
-        await desk.replay("@ada", 7)
+        await client.replay("@ada", 7)
     assert refusal(refused.value) in ("not_found", "invalid_input")
 
 
-async def test_keys_tokens_and_webhooks_are_looked_after(desk: Desk, house: House) -> None:
-    await desk.set_key("CRM_TOKEN", "swordfish-12345678", whose="@noor")
-    await desk.set_key("OPENAI_API_KEY", "sk-0123456789abcdef")
-    listed = {(each.name, each.whose, each.hint) for each in await desk.keys()}
+async def test_keys_tokens_and_webhooks_are_looked_after(client: Client, house: House) -> None:
+    await client.set_key("CRM_TOKEN", "swordfish-12345678", whose="@noor")
+    await client.set_key("OPENAI_API_KEY", "sk-0123456789abcdef")
+    listed = {(each.name, each.whose, each.hint) for each in await client.keys()}
     assert listed == {("CRM_TOKEN", "me", "…5678"), ("OPENAI_API_KEY", "organization", "…cdef")}
-    await desk.delete_key("CRM_TOKEN", whose="me")
-    assert [each.name for each in await desk.keys()] == ["OPENAI_API_KEY"]
+    await client.delete_key("CRM_TOKEN", whose="me")
+    assert [each.name for each in await client.keys()] == ["OPENAI_API_KEY"]
 
-    made = await desk.create_token("Backup", role="member", expires_at=datetime(2096, 1, 5, tzinfo=UTC))
+    made = await client.create_token("Backup", role="member", expires_at=datetime(2096, 1, 5, tzinfo=UTC))
     assert (made.token.role, made.token.expires_at) == ("member", datetime(2096, 1, 5, tzinfo=UTC))
-    await desk.create_token("Its own", entity="@ada")
-    assert [(each.handle, each.name) for each in await desk.tokens(everyone=True)] == [
+    await client.create_token("Its own", entity="@ada")
+    assert [(each.handle, each.name) for each in await client.tokens(everyone=True)] == [
         ("noor", "test"),
         ("noor", "Backup"),
         ("ada", "Its own"),
     ]
-    assert [each.name for each in await desk.tokens("@ada")] == ["Its own"]
-    assert (await desk.rotate_token(made.token.id)).secret != made.secret
-    await desk.revoke_token(made.token.id)
-    assert [each.revoked_at is None for each in await desk.tokens("@noor")] == [True, False]
-    assert (await desk.create_login()).url.startswith("http://127.0.0.1:")
+    assert [each.name for each in await client.tokens("@ada")] == ["Its own"]
+    assert (await client.rotate_token(made.token.id)).secret != made.secret
+    await client.revoke_token(made.token.id)
+    assert [each.revoked_at is None for each in await client.tokens("@noor")] == [True, False]
+    assert (await client.create_login()).url.startswith("http://127.0.0.1:")
 
-    hook = await desk.create_webhook("@ada", "GitHub", scheme="github", urgent=True)
+    hook = await client.create_webhook("@ada", "GitHub", scheme="github", urgent=True)
     assert (hook.webhook.path, hook.secret[:8]) == (f"/hooks/{hook.webhook.id}", "dz_hook_")
-    await desk.revoke_webhook(hook.webhook.id)
-    (closed,) = await desk.webhooks("@ada")
+    await client.revoke_webhook(hook.webhook.id)
+    (closed,) = await client.webhooks("@ada")
     assert (closed.urgent, closed.revoked_at is None) == (True, False)
 
 
-async def test_definitions_are_applied_whole_or_not_at_all(desk: Desk, house: House) -> None:
+async def test_definitions_are_applied_whole_or_not_at_all(client: Client, house: House) -> None:
     tool: dict[str, Any] = {"kind": "http", "name": "look", "description": "Look.", "url": "https://example.com"}
     tool["headers"] = {"Authorization": "Bearer ${CRM_TOKEN}"}
     cleo: dict[str, Any] = {"name": "Cleo", "instructions": "You are terse.", "spaces": ["Kitchen"], "tools": [tool]}
     documents = [("a.yaml:1", {"kind": "person", "name": "Sam"}), ("a.yaml:4", cleo)]
-    tried = await desk.apply(documents, dry_run=True)
+    tried = await client.apply(documents, dry_run=True)
     assert (tried.dry_run, [(each.name, each.action) for each in tried.changes]) == (
         True,
         [("sam", "created"), ("cleo", "created")],
     )
-    assert "cleo" not in {each.handle for each in await desk.agents()}
-    await desk.apply(documents)
-    assert "cleo" in {each.handle for each in (await desk.space(house.kitchen.id)).members}
-    again = await desk.apply([("b.yaml:1", await desk.document("@cleo"))])
+    assert "cleo" not in {each.handle for each in await client.agents()}
+    await client.apply(documents)
+    assert "cleo" in {each.handle for each in (await client.space(house.kitchen.id)).members}
+    again = await client.apply([("b.yaml:1", await client.document("@cleo"))])
     assert [each.action for each in again.changes] == ["unchanged"]
     tool["headers"] = {"Authorization": "Bearer abcdefgh12345678"}
-    done = await desk.apply([("a.yaml:4", cleo)])
+    done = await client.apply([("a.yaml:4", cleo)])
     assert [(each.path, each.new) for each in done.changes[0].fields] == [("tools.look.headers.Authorization", "•••")]
     wrong = [("a.yaml:1", {"kind": "person", "name": "Zoe"}), ("a.yaml:4", {"name": "Bo", "mode": "demo"})]
     with pytest.raises(DenizenError, match=r"a\.yaml:4: .*did you mean 'model'") as refused:
-        await desk.apply(wrong)
+        await client.apply(wrong)
     assert refusal(refused.value) == "definitions_invalid"
     with pytest.raises(DenizenError):
-        await desk.entity("@zoe")
+        await client.entity("@zoe")
 
 
-async def test_something_is_forgotten(desk: Desk, house: House) -> None:
-    said = await desk.post(house.cellar.id, "The violet xylophone.")
-    assert (await desk.message(said.id)).text == "The violet xylophone."
-    tried = await desk.forget("message", said.id, dry_run=True)
+async def test_something_is_forgotten(client: Client, house: House) -> None:
+    said = await client.post(house.cellar.id, "The violet xylophone.")
+    assert (await client.message(said.id)).text == "The violet xylophone."
+    tried = await client.forget("message", said.id, dry_run=True)
     assert (tried.id, tried.dry_run, tried.removed["messages"]) == (None, True, 1)
-    done = await desk.forget("message", said.id)
+    done = await client.forget("message", said.id)
     assert (done.subject_id, done.by_id, done.removed) == (said.id, house.noor.id, tried.removed)
-    assert [each.id for each in await desk.spaces_named("Cellar")] == [house.cellar.id]
+    assert [each.id for each in await client.spaces_named("Cellar")] == [house.cellar.id]
     for kind, id in (("message", "nothing"), ("person", "@nobody"), ("space", "nowhere")):
         with pytest.raises(DenizenError) as refused:
-            await desk.forget(kind, id)
+            await client.forget(kind, id)
         assert refusal(refused.value) == "not_found"
     with pytest.raises(DenizenError, match="needs an owner"):
-        await desk.forget("person", "@noor")
+        await client.forget("person", "@noor")
 
 
-async def test_lives_go_out_and_come_in(desk: Desk, house: House, tmp_path: Path) -> None:
+async def test_lives_go_out_and_come_in(client: Client, house: House, tmp_path: Path) -> None:
     await house.runtime.post(house.room, house.noor, "A line\u2028that some take for two.")
     await house.runtime.run_until_idle()
     file = tmp_path / "ada.jsonl"
-    file.write_text("".join([line async for line in desk.export_agent("@ada")]))
-    made = await desk.import_file(file, handle="ada-2", name="Ada again")
+    file.write_text("".join([line async for line in client.export_agent("@ada")]))
+    made = await client.import_file(file, handle="ada-2", name="Ada again")
     assert (made.kind, made.handle, made.name, made.counts["cycle"]) == ("agent", "ada-2", "Ada again", 1)
-    assert (await desk.agent("@ada-2")).status == "suspended"
-    file.write_text("".join([line async for line in desk.export_space(house.room.id)]))
-    made = await desk.import_file(file, name="The room again")
-    (there,) = await desk.spaces_named("The room again")
-    assert (await desk.messages(there.id, after=0, limit=1))[0].text == "A line\u2028that some take for two."
+    assert (await client.agent("@ada-2")).status == "suspended"
+    file.write_text("".join([line async for line in client.export_space(house.room.id)]))
+    made = await client.import_file(file, name="The room again")
+    (there,) = await client.spaces_named("The room again")
+    assert (await client.messages(there.id, after=0, limit=1))[0].text == "A line\u2028that some take for two."
     file.write_text(file.read_text().replace('"row":"message"', '"row":"ghost"', 1))
     with pytest.raises(DenizenError, match="knows no such kind of line") as refused:
-        await desk.import_file(file)
+        await client.import_file(file)
     assert refusal(refused.value) == "import_invalid"
     with pytest.raises(DenizenError) as refused:
-        _ = [line async for line in desk.export_agent("@nobody")]
+        _ = [line async for line in client.export_agent("@nobody")]
     assert refusal(refused.value) == "not_found"
 
 
@@ -329,6 +329,15 @@ def test_a_house_is_looked_after_from_the_terminal(run: Run) -> None:
     assert run("agents", "delete", "@cleo", "--yes").exit_code == 0
     missing = run("agents", "show", "@nobody")
     assert (missing.exit_code, missing.stderr) == (1, "There is no agent '@nobody'. [not_found]\n")
+
+
+def test_a_key_that_was_used_for_another_text_is_refused(run: Run) -> None:
+    """As over HTTP; the same text with the same key is said once."""
+    for _ in range(2):
+        assert json.loads(run("send", "Lobby", "Hello", "--key", "greeting", "--json").stdout)["seq"] == 1
+    refused = run("send", "Lobby", "Goodbye", "--key", "greeting")
+    assert (refused.exit_code, "[idempotency_key_reused]" in refused.stderr) == (1, True)
+    assert "Goodbye" not in run("spaces", "show", "Lobby").stdout
 
 
 def test_an_agent_goes_through_a_file(run: Run, tmp_path: Path) -> None:
@@ -393,6 +402,62 @@ async def test_a_server_elsewhere_is_asked_by_its_address(house: House, tmp_path
     code, _, err = await denizen("agents", "list", "--token", "dz_wrong")
     assert (code, "[token_refused]" in err) == (1, True)
     assert not (tmp_path / "home" / "denizen.db").exists(), "no database is opened here"
+
+
+def announced(environ: dict[str, str], address: str, token: str) -> Path:
+    """The home of a server that runs at that address."""
+    home = Path(environ["DENIZEN_HOME"])
+    home.mkdir()
+    (home / "address").write_text(address)
+    (home / "token").write_text(token)
+    return home
+
+
+async def test_the_server_that_runs_on_this_home_is_found(house: House, environ: dict[str, str]) -> None:
+    """By the address and the token that it keeps there; nothing else of the home is touched."""
+    home = announced(environ, house.url, house.token)
+    found = await asyncio.to_thread(CliRunner().invoke, app, ["agents", "list", "--json"])
+    assert [each["handle"] for each in json.loads(found.stdout)] == ["ada", "bo"]
+    assert not (home / "denizen.db").exists()
+
+    (home / "token").write_text("dz_of_another_house")
+    refused = await asyncio.to_thread(CliRunner().invoke, app, ["agents", "list"])
+    assert (refused.exit_code, "[token_refused]" in refused.stderr) == (1, True)
+
+    (home / "token").unlink()
+    alone = await asyncio.to_thread(CliRunner().invoke, app, ["spaces", "list", "--json"])
+    assert "Lobby" in [each["name"] for each in json.loads(alone.stdout)], "without a token, in this process"
+
+
+async def test_a_server_that_is_gone_is_not_waited_for(house: House, environ: dict[str, str]) -> None:
+    """Its address stays in the home where it was killed."""
+    announced(environ, f"http://127.0.0.1:{free_port()}", house.token)
+    alone = await asyncio.to_thread(CliRunner().invoke, app, ["spaces", "list", "--json"])
+    assert "Lobby" in [each["name"] for each in json.loads(alone.stdout)]
+
+
+ASKING = """
+import sys
+from denizen.cli.main import app
+from typer.testing import CliRunner
+for arguments in (["agents", "list"], ["spaces", "list"], ["send", "Cellar", "Hello"], ["inspect", "@ada"]):
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+heavy = {"denizen.app", "denizen.server", "denizen.storage", "sqlalchemy", "fastapi", "pydantic_ai"}
+print(sorted(heavy & {*sys.modules}))
+"""
+
+
+async def test_asking_a_server_imports_nothing_of_it(house: House, tmp_path: Path) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        ASKING,
+        env=house.environ(tmp_path / "home"),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await process.communicate()
+    assert (out.decode(), err.decode()) == ("[]\n", "")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,164 @@
+"""How a command reaches the HTTP API: of the server that was named, of the server that runs on this home, or of the
+same application in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar, overload
+
+import typer
+
+from denizen.cli.chat.finding import find_space
+from denizen.cli.console import begin
+from denizen.cli.house import TOKEN_FILE, kept_token, running_server
+from denizen.cli.importing import importing
+from denizen.client import Client, Space
+from denizen.errors import InvalidInput, ServerError, TokenRefused
+
+if TYPE_CHECKING:
+    from denizen.cli.local_access import LocalAccess
+    from denizen.settings.loading import Loaded
+    from denizen.settings.shape import Settings
+
+Url = Annotated[
+    str | None,
+    typer.Option(envvar="DENIZEN_URL", help="The server to ask; without it, the one of this machine."),
+]
+Token = Annotated[str | None, typer.Option(envvar="DENIZEN_TOKEN", help="The access token for it.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+SpaceName = Annotated[str, typer.Argument(metavar="SPACE", help="Its name or the beginning of it, its id, or @handle.")]
+
+T = TypeVar("T")
+AN_ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+@overload
+def as_mention(named: str) -> str: ...
+
+
+@overload
+def as_mention(named: str | None) -> str | None: ...
+
+
+def as_mention(named: str | None) -> str | None:
+    """A handle with its @, without which the API takes it for an id."""
+    return named if named is None or named.startswith("@") or AN_ID.fullmatch(named.lower()) else f"@{named}"
+
+
+AgentName = Annotated[str, typer.Argument(metavar="AGENT", callback=as_mention, help="The agent's @handle, or its id.")]
+PROBE_SECONDS: Final = 10.0
+"""Where nothing listens one knows at once; a server that is busy may need a while to answer."""
+
+
+def use_api(
+    context: typer.Context,
+    url: str | None,
+    token: str | None,
+    work: Callable[[Client], Awaitable[T]],
+    *,
+    models: bool = False,
+    answering: bool = False,
+) -> T:
+    """Returns what `work` returns. Called once, first.
+
+    Where no server runs: with `models`, models can be asked and presets and tools are known; with `answering`, panels
+    are answered too.
+    """
+    loaded = begin(context)
+
+    async def done() -> T:
+        async with open_api(loaded.settings, *named(loaded, url, token), models=models, answering=answering) as client:
+            return await work(client)
+
+    return asyncio.run(done())
+
+
+def use_access(
+    context: typer.Context, url: str | None, token: str | None, work: Callable[[Client | LocalAccess], Awaitable[T]]
+) -> T:
+    """The same for tokens, login links and keys: of the server that was named, otherwise of the database of this home.
+
+    Who can open the database has to come in also where no token is known any more.
+    """
+    loaded = begin(context)
+    address, secret = named(loaded, url, token)
+
+    async def done() -> T:
+        if address is not None:
+            async with client_for(loaded.settings, address, secret) as client:
+                return await work(client)
+        with importing("denizen.cli.local_access"):
+            from denizen.cli.local_access import open_local_access
+
+        async with open_local_access(loaded.settings) as local:
+            return await work(local)
+
+    return asyncio.run(done())
+
+
+def named(loaded: Loaded, url: str | None, token: str | None) -> tuple[str | None, str | None]:
+    """The server that is meant and the token for it, by an option, the environment or .env."""
+    return url or loaded.dotenv.get("DENIZEN_URL"), token or loaded.dotenv.get("DENIZEN_TOKEN")
+
+
+@asynccontextmanager
+async def open_api(
+    settings: Settings, url: str | None, token: str | None, *, models: bool = False, answering: bool = False
+) -> AsyncGenerator[Client]:
+    """A client of the server that was named, of the one that runs on this home, or of the application in here."""
+    address = url or await find_server(settings, token)
+    if address is not None:
+        async with client_for(settings, address, token) as client:
+            yield client
+        return
+    # Imported here: asking a server needs none of it, and it takes seconds.
+    with importing("denizen.cli.in_process"):
+        from denizen.cli.in_process import open_application
+
+    async with open_application(settings, models=models or answering, agents=answering) as application:
+        yield application.client
+        if answering:
+            # What was answered here is thought over here: a server beside would learn of it with the next turn.
+            await application.runtime.panels_settled()
+
+
+async def find_server(settings: Settings, token: str | None = None) -> str | None:
+    """Where the server that runs on this home answers; None where none does, or no token for it is known."""
+    address = running_server(settings)
+    if address is None or (token or kept_token(settings, address)) is None:
+        return None
+    return address if await is_denizen(address) else None
+
+
+async def is_denizen(url: str) -> bool:
+    """Whether a Denizen listens there. Any other program that does is none of ours."""
+    async with Client(url, "") as client:
+        try:
+            async with asyncio.timeout(PROBE_SECONDS):
+                return (await client.health()).ok
+        except (ServerError, TimeoutError):
+            return False
+
+
+def client_for(settings: Settings, url: str, token: str | None) -> Client:
+    """A client of that server, with the token that was given, or with the one that this machine keeps."""
+    secret = token or kept_token(settings, url)
+    if secret is None:
+        raise TokenRefused(
+            f"The server at {url} wants an access token, and there is none for it in {settings.home / TOKEN_FILE}. "
+            "Give it with --token or DENIZEN_TOKEN."
+        )
+    return Client(url, secret)
+
+
+async def find(client: Client, wanted: str) -> Space:
+    """The space that is meant: one's own by name, any that one may see by id."""
+    try:
+        return find_space(await client.spaces(), wanted, await client.me())
+    except InvalidInput:
+        if AN_ID.fullmatch(wanted.strip().lower()):
+            return await client.space(wanted.strip().lower())
+        raise

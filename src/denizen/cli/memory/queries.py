@@ -1,0 +1,112 @@
+"""The memories that one may see, gathered from the questions that the API answers.
+
+Those are what is remembered of oneself, between oneself and agents (for admins: between agents and anyone), for
+everyone, and of the conversations that one is in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from functools import partial
+from itertools import chain, zip_longest
+from typing import Final
+
+from denizen.client import Client
+from denizen.client.shapes.memories import Memories, Memory
+from denizen.errors import RequestRefused
+
+_PAGE: Final = 200
+"""As many as a server gives at once."""
+_PLAIN: Final = ("user", "organization", "conversation")
+"""Scopes that one question is enough for."""
+
+Ask = Callable[..., Awaitable[Memories]]
+"""One question to the server, that can be asked on with `before`."""
+
+
+async def list_memories(client: Client, scope: str | None, person: str | None, limit: int) -> list[Memory]:
+    """Of this scope and this person, the newest first."""
+    user = None if person is None else (await client.entity(_handle(person))).id
+    questions: list[Ask] = [partial(client.memories, each) for each in _PLAIN if scope in (None, each)]
+    if scope in (None, "persona"):
+        questions += [partial(client.agent_memories, each.id) for each in await client.agents()]
+    pages = [await _first(ask, user, limit) for ask in questions]
+    return sorted(chain(*pages), key=lambda each: each.created_at, reverse=True)[:limit]
+
+
+async def search_memories(client: Client, query: str, scope: str | None, limit: int) -> list[Memory]:
+    """The best of each scope first: a server does not say how well something fits."""
+    ask = partial(client.memories, query=query, limit=min(limit, _PAGE))
+    pages = [(await ask(each)).memories for each in _PLAIN if scope in (None, each)]
+    if scope in (None, "persona"):
+        pages += [(await ask("persona", agent=each.id)).memories for each in await client.agents()]
+    by_rank = chain(*zip_longest(*pages))
+    return [each for each in by_rank if each is not None][:limit]
+
+
+async def find_memory(client: Client, memory_id: str) -> Memory | None:
+    """The memory; None if it is not for one's eyes, or not there."""
+    try:
+        return await client.memory(memory_id)
+    except RequestRefused as refused:
+        if refused.problem != "not_found":
+            raise
+        return None
+
+
+async def names_in(client: Client, found: Iterable[Memory]) -> Mapping[str, str]:
+    """What people call those whose memories these are, by their ids."""
+    names: dict[str, str] = {}
+    for each in found:
+        for id in parties(each):
+            if id not in names:
+                names[id] = f"@{(await client.entity(id)).handle}"
+        if each.scope == "conversation" and each.space_id not in names:
+            names[each.space_id] = (await client.space(each.space_id)).name
+    return names
+
+
+async def forget_memory(client: Client, memory_id: str, *, dry_run: bool) -> Mapping[str, int] | None:
+    """How much was removed where; None: it is gone, and only admins are told how much that was."""
+    try:
+        return (await client.forget("memory", memory_id, dry_run=dry_run)).removed
+    except RequestRefused as refused:
+        if refused.problem != "not_allowed" or dry_run:
+            raise
+    # Who is no admin may still forget what is remembered of them.
+    await client.forget_memory(memory_id)
+    return None
+
+
+def parties(memory: Memory) -> Iterator[str]:
+    """The ids of the people and agents whose memory it is; of a conversation's nobody's, nor of the organization's."""
+    if memory.scope in ("user", "persona"):
+        yield from (id for id in (memory.user_id, memory.agent_id) if id is not None)
+
+
+def whose(memory: Memory, names: Mapping[str, str]) -> str:
+    """Whose it is, for people."""
+    match memory.scope:
+        case "conversation":
+            return f"of the conversation {names[memory.space_id]!r}"
+        case "user":
+            return f"of {names[memory.user_id or '']}"
+        case "persona":
+            return f"between {names[memory.user_id or '']} and {names[memory.agent_id or '']}"
+        case _:
+            return f"of the {memory.scope}"
+
+
+async def _first(ask: Ask, user: str | None, limit: int) -> list[Memory]:
+    """So many of what the server answers, and only of this user."""
+    found: list[Memory] = []
+    before: str | None = ""
+    while before is not None and len(found) < limit:
+        page = await ask(before=before or None, limit=_PAGE)
+        found += [each for each in page.memories if user in (None, each.user_id)]
+        before = page.next
+    return found[:limit]
+
+
+def _handle(named: str) -> str:
+    return named if named.startswith("@") else f"@{named}"

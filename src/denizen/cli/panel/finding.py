@@ -1,0 +1,74 @@
+"""Which panel and which advisor of it someone means, and commands on them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Final, TypeVar
+
+import typer
+
+from denizen.cli.api import use_api
+from denizen.client import Client
+from denizen.client.shapes.panels import Advisor, Panel
+from denizen.errors import InvalidInput, NotFound
+
+PanelName = Annotated[str, typer.Argument(metavar="PANEL", help="Its name or the beginning of it, or its id.")]
+VoiceName = Annotated[str, typer.Argument(metavar="ADVISOR", help="Its @handle, name or id; or `assistant`.")]
+
+ASSISTANT: Final = "assistant"
+"""Who answers in a panel without advisors."""
+
+T = TypeVar("T")
+
+
+def in_panel(
+    context: typer.Context,
+    panel: str,
+    url: str | None,
+    token: str | None,
+    work: Callable[[Client, Panel], Awaitable[T]],
+    *,
+    models: bool = False,
+    answering: bool = False,
+) -> T:
+    """`use_api` for what is done with one panel."""
+
+    async def found(client: Client) -> T:
+        return await work(client, await find_panel(client, panel))
+
+    return use_api(context, url, token, found, models=models, answering=answering)
+
+
+async def find_panel(client: Client, wanted: str) -> Panel:
+    """The panel of this id, name or beginning of a name."""
+    mine = await client.panels()
+    asked = wanted.strip().casefold()
+    for found in (
+        [each for each in mine if each.id == asked or each.name.casefold() == asked],
+        [each for each in mine if each.name.casefold().startswith(asked)],
+    ):
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise InvalidInput(f"Several panels are called that: {', '.join(each.id for each in found)}. Give an id.")
+    names = ", ".join(each.name for each in mine) or "none yet: `denizen panel create NAME` opens one"
+    raise InvalidInput(f"You are in no panel {wanted!r}. There are: {names}.")
+
+
+def advisor_in(panel: Panel, named: str) -> Advisor:
+    """The advisor of this id, handle or name."""
+    asked = named.strip().removeprefix("@").casefold()
+    for each in panel.advisors:
+        if asked in (each.id, each.handle, each.name.casefold()):
+            return each
+    raise NotFound("advisor", named)
+
+
+def voice_in(panel: Panel, named: str) -> str:
+    """The id of the advisor that is called so; or the plain assistant."""
+    try:
+        return advisor_in(panel, named).id
+    except NotFound:
+        if named.strip().casefold() == ASSISTANT:
+            return ASSISTANT
+        raise
