@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from denizen.trust.policy import Attempt, Decision, EffectRule, EffectSettings, Speaker, decide
+from denizen.trust.policy import Attempt, Decision, EffectRule, EffectSettings, PrivateWords, Speaker, decide
 from denizen.trust.values import read_values
 
 WORDS = EffectSettings()
@@ -27,6 +28,57 @@ def attempt(tool: str = "send_email", said: str = "Write to bo@x.example.", **ch
 
 def test_without_text_from_outside_everything_runs() -> None:
     assert decide(attempt(said="", outside=[], needs_trusted=True), STRICT).rule == "no_text_from_outside"
+
+
+NINE = PrivateWords('De"n', 9)
+LET_ALL = EffectSettings(after_outside_text="allow", rules=(EffectRule(do="allow"),))
+
+
+@pytest.mark.parametrize(
+    ("changes", "settings", "action", "rule"),
+    [
+        ({}, LET_ALL, "deny", "private_words"),
+        ({"outside": []}, WORDS, "deny", "private_words"),
+        ({"tells": "message"}, WORDS, "deny", "private_words"),
+        ({"tells": "question"}, STRICT, "deny", "private_words"),
+        ({"tells": "message", "private": None}, STRICT, "allow", "message_to_people"),
+        (
+            {"tells": "question", "private": None},
+            EffectSettings(rules=(EffectRule(do="deny"),)),
+            "allow",
+            "message_to_people",
+        ),
+        ({"private": None}, LET_ALL, "allow", "allowed_by_rule"),
+    ],
+)
+def test_private_words_are_refused_whatever_the_settings_say_and_nothing_else_stops_a_message(
+    changes: dict[str, Any], settings: EffectSettings, action: str, rule: str
+) -> None:
+    given: dict[str, Any] = {"private": NINE} | changes
+    found = decide(attempt(**given), settings)
+    assert (found.action, found.rule) == (action, rule)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"tells": "message"}, "Not sent: your message shares 9 consecutive words with something said in the private"),
+        ({"tells": "question"}, "Not called: what you wrote for it shares 9 consecutive words with something said in"),
+        ({}, "Not called: what you wrote for it shares 9 consecutive words with something said in the private space"),
+        (
+            {"tells": "message", "private": PrivateWords("Den", 9, remembered=True)},
+            "Not sent: your message shares 9 consecutive words with something that you remember, and not everyone who",
+        ),
+    ],
+)
+def test_a_refusal_is_told_as_json_with_the_rule(changes: dict[str, Any], told: str) -> None:
+    given: dict[str, Any] = {"private": NINE} | changes
+    refused = json.loads(decide(attempt(**given), WORDS).told)
+    assert (refused["success"], refused["error"]) == (False, "private_words")
+    assert refused["message"].startswith(told)
+    assert refused["message"].endswith("Say only what may be known here, in words of your own, or leave it out.")
+    denied = json.loads(decide(attempt(), EffectSettings(rules=(EffectRule(do="deny"),))).told)
+    assert (denied["success"], denied["error"]) == (False, "effect_refused")
 
 
 def test_what_only_reads_runs() -> None:

@@ -26,6 +26,8 @@ from denizen.tools.hops import NOTHING, Shown
 from denizen.trust.policy import EffectSettings
 from denizen.trust.values import Kind
 
+SEND_MESSAGE: Final = "send_message"
+
 OnCrash = Literal["retry", "report"]
 Results = Literal["outside", "trusted"]
 """Whether what a tool answers is text from outside, or as trustworthy as what people here write."""
