@@ -49,7 +49,7 @@ from denizen.tools.prebuilt import MERGED
 from denizen.tools.tool import AskTool, Done, Hand, OutsideTool, OwnTool, Tool, Toolbox
 from denizen.trust import origins
 from denizen.trust.policy import Attempt, Decision, Speaker, decide
-from denizen.trust.values import read_values
+from denizen.trust.values import has_link, read_values
 
 ANSWER_SECONDS: Final = 7 * 86_400
 """How long a service that has taken a request may take to answer it."""
@@ -355,7 +355,7 @@ class _Desk:
             Attempt(
                 tool.name,
                 arguments,
-                effect=tool.effect,
+                effect=tool.effect or (tool.link_is_effect and has_link(arguments)),
                 outside=[each.name or each.kind for each in held.outside],
                 trusted=read_values(self._toolbox.instructions, *(each.text for each in held.trusted)),
                 declared=None if named is None else named.tools,

@@ -168,6 +168,8 @@ class OutsideTool:
     """Whether what it answers is text from outside."""
     effect: bool = True
     """Whether it does more than read what may be read: then it may need an approval after text from outside."""
+    link_is_effect: bool = False
+    """Whether it counts as an effect if an argument is a link: whoever owns the address learns something."""
     needs_trusted: bool = False
     """Whether it always needs one then."""
     kinds: Mapping[str, Kind] = field(default_factory=dict[str, Kind])

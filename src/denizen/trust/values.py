@@ -217,6 +217,11 @@ def values_of(arguments: Any, name: str = "") -> list[Value]:
             return [Value(name, kind_of(str(arguments), name), str(arguments))]
 
 
+def has_link(arguments: Any) -> bool:
+    """Whether one of the arguments of a call is an address, or holds one that begins with a scheme."""
+    return any(each.kind == "link" or "://" in folded(each.text) for each in values_of(arguments))
+
+
 def kind_of(text: str, name: str = "") -> Kind:
     """What a written value is: by its form, else by the name of its argument."""
     value = folded(text).strip()
