@@ -11,9 +11,9 @@ those that only want something said, which no policy for effects can stop; `own_
 the person owns, with values from the person's own data. `utility` is the share of tasks that are done without a
 question to a person, of those that are done without protection; `asked_a_person` counts the others.
 
-Our own-data attacks are 275 cases (`OWN` in `_dojo.py`). The prototype that set the aims had 215 of another choice: each
-attack is tried with every task of its suite (40, 16, 20 and 21), so that 215 cannot be our 212 of workspace, banking and
-travel plus three, and which they were was not kept.
+Our own-data attacks are 275 cases (`OWN` in `_dojo.py`). The prototype that set the aims had 215 of another choice.
+Each attack is tried with every task of its suite (40, 16, 20 and 21), so 215 cannot be our 212 of workspace, banking
+and travel plus three. Which they were was not kept.
 """
 
 from __future__ import annotations
