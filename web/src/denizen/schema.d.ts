@@ -4082,6 +4082,12 @@ export interface components {
             memory_json: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
+            /**
+             * Outside
+             * @description Whether the summary was made from text from outside.
+             * @default false
+             */
+            outside: boolean;
             /** Passes */
             passes: number;
             policy: components["schemas"]["PolicyOut"];
@@ -5451,6 +5457,12 @@ export interface components {
              */
             number: number;
             /**
+             * Outside
+             * @description Whether it was made from text from outside: the agent had read such text when it wrote this.
+             * @default false
+             */
+            outside: boolean;
+            /**
              * Priority
              * @enum {string}
              */
@@ -6676,6 +6688,12 @@ export interface components {
             /** Id */
             id: string;
             /**
+             * Outside
+             * @description Whether it was made from text from outside.
+             * @default false
+             */
+            outside: boolean;
+            /**
              * Scope
              * @enum {string}
              */
@@ -7072,6 +7090,12 @@ export interface components {
         NoteOut: {
             /** Key */
             key: string;
+            /**
+             * Outside
+             * @description Whether it was made from text from outside: the agent had read such text when it wrote this.
+             * @default false
+             */
+            outside: boolean;
             /** Text */
             text: string;
         };
@@ -7512,6 +7536,12 @@ export interface components {
              * Format: date-time
              */
             next_run: string;
+            /**
+             * Outside
+             * @description Whether it was made from text from outside: the agent had read such text when it wrote this.
+             * @default false
+             */
+            outside: boolean;
             /**
              * Schedule
              * @description In words.
@@ -10090,6 +10120,12 @@ export interface components {
             first_cycle?: number | null;
             /** Last Cycle */
             last_cycle?: number | null;
+            /**
+             * Outside
+             * @description Of the layers: whether they were made from text from outside.
+             * @default false
+             */
+            outside: boolean;
             /**
              * Part
              * @description In the order of the request; `free` is what is left.

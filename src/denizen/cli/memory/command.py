@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from denizen.cli.chat.rendering import printable
-from denizen.cli.console import begin, print_json, stdout
+from denizen.cli.console import MADE_FROM_OUTSIDE, begin, print_json, stdout
 from denizen.cli.desk.opening import AsJson, Token, Url, client_for, named
 from denizen.cli.house import open_records
 from denizen.cli.memory.port import Memories, whose
@@ -145,6 +145,8 @@ def _told(memory: Memory, whose: str) -> Text:
     used = "never used" if not memory.uses else f"used {memory.uses}×"
     since = f"{memory.created_at:%Y-%m-%d}"
     about = [printable(whose), memory.category, used, since, *(["superseded"] if memory.superseded_by else [])]
+    if memory.outside:
+        about.append(MADE_FROM_OUTSIDE)
     text = Text(one_line(printable(memory.text)))
     return text.append(f"\n  {' · '.join(about)}\n  {memory.id}", "dim")
 
