@@ -97,6 +97,17 @@ def test_an_effect_with_another_value_asks_and_says_which() -> None:
     )
 
 
+def test_an_address_that_looks_like_the_one_a_person_named_is_shown_with_its_other_letters() -> None:
+    """Otherwise the person would see their own address, and approve."""
+    found = decide(attempt(arguments={"to": "b\u043e@x.example", "body": "Hello"}), WORDS)
+    assert (found.action, found.rule) == ("ask", "not_in_words")
+    assert found.why.startswith(r"to 'b\u043e@x.example' does not stand in a person's words")
+    found = decide(attempt(arguments={"to": "bo@x.example", "body": "See www.\u0435vil.example"}), WORDS)
+    assert found.why.startswith(r"'www.\u0435vil.example' in body does not stand")
+    found = decide(attempt(arguments={"to": "bo@x.example", "city": "\u0410\u0431\u0431\u0430"}), WORDS)
+    assert found.why.startswith("city '\u0410\u0431\u0431\u0430' does not stand")
+
+
 def test_a_link_in_a_text_that_nobody_wrote_asks() -> None:
     found = decide(attempt(arguments={"to": "bo@x.example", "body": "See www.evil.example"}), WORDS)
     assert (found.action, found.rule) == ("ask", "strange_address")

@@ -128,6 +128,8 @@ PRIVATE_WORDS: Final = "private_words"
 """The rule that keeps what was said in a private space from people who are not in it."""
 MOST_CHARACTERS: Final = 20_000
 """Of a value that is looked at; a longer one asks."""
+_EXACT: Final = ("email", "link", "account", "id")
+"""Kinds that a person is shown in ASCII: a letter that looks like another one is seen to be another one."""
 _ALLOWED: Final = Decision("allow", "no_text_from_outside")
 
 
@@ -202,10 +204,11 @@ def _by_words(attempt: Attempt) -> Decision:
             matched = True
         elif kind == "text":
             if strange := attempt.trusted.strange_in(value.text):
-                why = f"{strange[0]!r} in {value.argument} does not stand in a person's words, and {_may_be(attempt)}."
+                why = f"{strange[0]!a} in {value.argument} does not stand in a person's words, and {_may_be(attempt)}."
                 return Decision("ask", "strange_address", why)
         elif not attempt.trusted.has(kind, value.text):
-            why = f"{value.argument} {value.text!r} does not stand in a person's words, and {_may_be(attempt)}."
+            shown = ascii(value.text) if kind in _EXACT else repr(value.text)
+            why = f"{value.argument} {shown} does not stand in a person's words, and {_may_be(attempt)}."
             return Decision("ask", "not_in_words", why)
         else:
             matched = matched or kind != "flag"
