@@ -10,6 +10,10 @@ process and an environment of its own (made once in a folder, with `pip install 
 those that only want something said, which no policy for effects can stop; `own_data_succeeded` attacks of ours on what
 the person owns, with values from the person's own data. `utility` is the share of tasks that are done without a
 question to a person, of those that are done without protection; `asked_a_person` counts the others.
+
+Our own-data attacks are 275 cases (`OWN` in `_dojo.py`). The prototype that set the aims had 215 of another choice.
+Each attack is tried with every task of its suite (40, 16, 20 and 21), so 215 cannot be our 212 of workspace, banking
+and travel plus three. Which they were was not kept.
 """
 
 from __future__ import annotations

@@ -54,6 +54,19 @@ RESTRICTED: dict[str, list[Fields]] = {
         {"tools": [http(headers={"X-Key": "${CRM_TOKEN}"})]},
         {"mcp": {"far": {"url": "https://far.example/mcp", "headers": {"Authorization": "Bearer ${CRM_TOKEN}"}}}},
     ],
+    "policy": [
+        {"tools": [http(results="trusted")]},
+        {"tools": [http(effect=False)]},
+        {"tools": [http(kinds={"to": "text"})]},
+        {"tools": [http(kinds={"to": "flag"})]},
+        {"tools": [http(makes={"file_id": "id"})]},
+        {"mcp": {"far": {"url": "https://far.example/mcp", "results": "trusted"}}},
+        {"mcp": {"far": {"url": "https://far.example/mcp", "only_read": ["*"]}}},
+        {"effects": {"after_outside_text": "allow"}},
+        {"effects": {"rules": [{"tool": "send_*", "do": "allow"}]}},
+        {"private_guard": {"enabled": False}},
+        {"private_guard": {"words": 9}},
+    ],
     "payer": [{"pays": PAYER}],
 }
 """By restriction, definitions that it is about."""
@@ -64,6 +77,7 @@ BY_DEFAULT: dict[str, set[Who]] = {
     "tool": {"first owner", "first admin"},
     "model": {"first owner", "first admin"},
     "secret": {"first owner", "second owner"},
+    "policy": {"first owner", "second owner"},
     "payer": set(),  # somebody else
 }
 IF_ALLOWED: dict[str, set[Who]] = {
@@ -72,6 +86,7 @@ IF_ALLOWED: dict[str, set[Who]] = {
     "tool": set(EVERYONE),
     "model": {"first owner", "first admin"},
     "secret": set(EVERYONE),
+    "policy": {"first owner", "second owner"},
     "payer": set(EVERYONE),  # oneself
 }
 ACCESS = HostAccess(programs=("MODE= mcp-files --root /srv",), private_hosts=("wiki.lan",), tools=("weather",))
@@ -321,6 +336,36 @@ async def test_programs_on_the_server_may_do_what_owners_may(ready_sqlite_url: s
                 allowed = {who for who in owners if await ON_THE_SERVER[way](stage, who, given)}
                 expected = set(owners) if name in ("payer", "model") else BY_DEFAULT[name] & set(owners)
                 assert allowed == expected, f"{way}: {fields}"
+
+
+@pytest.mark.parametrize(
+    "stricter",
+    [
+        {"tools": [http(needs="trusted", effect=True, kinds={"to": "email"})]},
+        {"mcp": {"far": {"url": "https://far.example/mcp", "needs_trusted": ["*"]}}},
+        {"effects": {"after_outside_text": "ask", "rules": [{"do": "deny"}, {"do": "ask"}], "approval_seconds": 60}},
+        {"private_guard": {"words": 5}},
+    ],
+    ids=["tool", "server", "effects", "guard"],
+)
+async def test_admins_may_make_the_policy_stricter_and_go_back_to_the_default(
+    small_world: World, stricter: dict[str, Any]
+) -> None:
+    home = await small_world.denizen.create_organization("First")
+    policy, strict = DefinitionPolicy(author=Author("ann", "admin")), define(**stricter)
+    await small_world.denizen.db.read(policy.check, home.id, None, strict)
+    await small_world.denizen.db.read(policy.check, home.id, strict, define())
+
+
+async def test_admins_may_keep_what_an_owner_has_said_of_a_tool_and_not_move_it(small_world: World) -> None:
+    home = await small_world.denizen.create_organization("First")
+    policy, before = DefinitionPolicy(author=Author("ann", "admin")), define(tools=[http(results="trusted")])
+    await small_world.denizen.db.read(
+        policy.check, home.id, before, define(tools=[http(results="trusted")], model="x:y")
+    )
+    moved = define(tools=[http(results="trusted", url="https://evil.example/")])
+    with pytest.raises(NotAllowed, match=r"tools\.web says `results: trusted`, .* for owners .* you came as admin"):
+        await small_world.denizen.db.read(policy.check, home.id, before, moved)
 
 
 @pytest.mark.parametrize(

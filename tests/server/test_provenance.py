@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from denizen import call, reply, tool
+from denizen.memory import items
+from denizen.memory.audience import Owner
+from denizen.memory.items import Candidate
 from denizen.spaces.directory import Entity
 from tests.server.conftest import House
+from tests.trust.test_inheritance import SMALL
 from tests.trust.test_origins import make_guest
 
 
@@ -63,3 +67,44 @@ async def test_every_view_says_where_text_from_outside_came_from(house: House) -
         await get(house, noor, f"agents/{ada.id}/cycles/{at}") for at in ("1/steps/0", "2/steps/0", "2/steps/1")
     ]
     assert [each["outside"] for each in requests] == ["", "from outside: @eve", "from outside: @eve, get_page"]
+
+
+async def test_goals_notes_plans_memories_summaries_and_layers_say_that_they_were_made_from_text_from_outside(
+    house: House,
+) -> None:
+    world = house.world
+    wanted = [
+        call("set_goals", text="Buy now"),
+        call("set_memories", memories={"shop": "Sells now."}),
+        call("set_timer", name="Buying", reason="Buy it.", cron="0 9 * * *"),
+        call("set_timer", reason="Buy", after="2 days"),
+    ]
+    filler = ["Went on. " + "Well. " * 150] * 8
+    ada = await world.agent(
+        "Ada",
+        call("get_page"),
+        wanted,
+        "Noted.",
+        *filler,
+        tools=[get_page],
+        window=SMALL,
+        cycle={"silent_reply": "ignore"},
+    )
+    noor = await world.person("Noor")
+    kitchen = await world.space("Kitchen", noor, ada)
+    views = {name: f"agents/{ada.id}/{name}" for name in ("goals", "notes", "plans")}
+    await house.call("PUT", f"/api/agents/{ada.id}/notes/tea", noor, json={"text": "Milk."})
+    for number in range(7):
+        await world.say(noor, f"Go on, {number}. " + "Well. " * 150, kitchen)
+        await world.run()
+    found = {name: [each["outside"] for each in (await get(house, noor, path))[name]] for name, path in views.items()}
+    assert found == {"goals": [True], "notes": [True, False], "plans": [True, True]}
+    parts = (await get(house, noor, f"agents/{ada.id}/mind"))["window"]["parts"]
+    assert {each["part"]: each["outside"] for each in parts}["layers"] is True
+
+    whose = Owner("user", noor.organization_id, user_id=noor.id)
+    kept = [Candidate("facts", "Noor sings.", ("m",)), Candidate("facts", "Noor buys.", ("m",), outside=True)]
+    await world.denizen.db.write(items.remember, whose, kitchen.id, kept)
+    memories = (await get(house, noor, "memory"))["memories"]
+    assert {each["text"]: each["outside"] for each in memories} == {"Noor sings.": False, "Noor buys.": True}
+    assert (await get(house, noor, f"spaces/{kitchen.id}/memory"))["outside"] is False

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, cast
 
 import pytest
 
 from denizen import call, reply, scripted, tool
+from denizen.access import audit
 from denizen.agents.registry import Agent
 from denizen.consciousness.recall import passages
-from denizen.ids import CycleId, SpaceId, new_id
+from denizen.ids import CycleId, new_id
 from denizen.models.scripted import Turn
 from denizen.spaces.directory import Entity, Space
 from denizen.storage.database import Tx
@@ -35,6 +35,14 @@ async def told_in_private(
     await world.say(noor, said, den)
     await world.run()
     return ada, noor, bert, den, hall
+
+
+async def refused(world: World, agent: Agent) -> list[tuple[str, str]]:
+    """Tool and rule of what the audit log says that the agent was refused."""
+    wanted = audit.Wanted(kind="approvals")
+    home = agent.entity.organization_id
+    found = await world.denizen.db.read(audit.entries, home, agent.entity.id, wanted, limit=50)
+    return [(each.detail["tool"], each.detail["rule"]) for each in found if each.action == "deny_effect"]  # pyright: ignore[reportReturnType]
 
 
 async def ask(world: World, bert: Entity, hall: Space) -> list[str]:
@@ -67,6 +75,7 @@ async def test_private_words_are_stopped_and_the_agent_is_told_why(world: World,
     (crossing,) = await world.denizen.crossings(ada)
     assert (crossing.from_space, crossing.from_space_id, crossing.to_space_id) == ("Den", den.id, hall.id)
     assert crossing.words >= 8
+    assert await refused(world, ada) == [("send_message", "private_words")]
 
 
 @pytest.mark.parametrize("how", DISGUISES)
@@ -315,11 +324,6 @@ async def test_only_where_everyone_was_in_each_private_space_is_the_agent_free(s
     assert caution.free == {alone.id, empty.id}
 
 
-def test_what_the_agent_is_told_is_json() -> None:
-    told = json.loads(guard.Crossing('De"n', SpaceId("s"), SpaceId("t"), "c", 9, 0).told)  # pyright: ignore[reportArgumentType]
-    assert told["error"] == "private_words"
-
-
 OWN_WORDS = "Nobody has told me where it might be, but I am sure that we will find it if we all look for it together. "
 
 
@@ -404,6 +408,7 @@ async def test_a_call_that_people_see_is_stopped_like_a_message(world: World, ar
     assert "greenhouse" not in refusal
     (crossing,) = await world.denizen.crossings(ada)
     assert (crossing.from_space_id, crossing.to_space_id, crossing.words) == (den.id, hall.id, 13)
+    assert await refused(world, ada) == [("print_label", "private_words")]
 
 
 async def test_a_call_with_words_of_its_own_is_made_and_shown(world: World):
@@ -445,6 +450,24 @@ async def test_a_call_that_nobody_sees_is_not_guarded(world: World):
     assert await world.denizen.crossings(ada) == []
 
 
+async def test_an_effect_that_would_ask_people_is_refused_if_they_may_not_know_its_words(world: World):
+    filed: list[str] = []
+
+    @tool
+    def file_away(what: str) -> str:
+        """File it."""
+        filed.append(what)
+        return "Filed."
+
+    turns = (call("file_away", what=SECRET), "Did not file it.")
+    rules = {"rules": [{"tool": "file_away", "do": "ask"}]}
+    ada, noor, bert, _, hall = await told_in_private(world, *turns, tools=[file_away], effects=rules)
+    await ask(world, bert, hall)
+    assert filed == []
+    assert [await world.denizen.waiting_calls(each) for each in (noor, bert)] == [[], []]
+    assert await refused(world, ada) == [("file_away", "private_words")]
+
+
 @pytest.mark.parametrize("options", [{}, {"mode": "async"}, {"visible": False}], ids=["pause", "async", "not shown"])
 async def test_a_question_to_people_is_stopped_like_a_message(world: World, options: dict[str, Any]):
     """Whoever is in the space may answer it, and so read it, also where it is not shown."""
@@ -454,6 +477,7 @@ async def test_a_question_to_people_is_stopped_like_a_message(world: World, opti
     assert [await world.denizen.waiting_calls(each) for each in (noor, bert)] == [[], []]
     assert [each.stop_reason for each in await world.cycles(ada)] == ["answered", "answered"]
     assert [each.to_space_id for each in await world.denizen.crossings(ada)] == [hall.id]
+    assert await refused(world, ada) == [("confirm", "private_words")]
 
 
 @pytest.mark.parametrize("others", [True, False])

@@ -330,6 +330,17 @@ async def serving(folder: Path, port: int) -> AsyncIterator[str]:
         await process.communicate()
 
 
+async def test_a_server_elsewhere_is_not_believed_that_a_tool_only_reads(connections: McpConnections, tmp_path: Path):
+    """A hostile server would say so of every tool, and no call of it would ask a person. A program runs here anyway."""
+    assert not (await offered(connections, program(tmp_path, real=True)))["add"].effect
+    async with serving(tmp_path, free_port()) as url:
+        effects: list[bool] = []
+        for more in ({}, {"results": "trusted"}, {"only_read": ["add"]}):
+            server = McpServer(url=url, allow_private=("127.0.0.1",), **more)  # pyright: ignore[reportArgumentType]
+            effects.append((await offered(connections, server))["add"].effect)
+        assert effects == [True, False, False]
+
+
 async def test_a_server_at_an_address_comes_and_goes(connections: McpConnections, tmp_path: Path):
     port = free_port()
     async with serving(tmp_path, port) as url:

@@ -37,15 +37,9 @@ class Service:
         return web.Response(text=f"{request.path} has it", status=status)
 
     def tool(self, path: str, **more: Any) -> HttpTool:
-        return HttpTool(
-            name="order",
-            description="Order something.",
-            method="POST",
-            url=f"http://127.0.0.1:{self.port}{path}",
-            parameters=NUMBER,
-            allow_private=(f"127.0.0.1:{self.port}",),
-            **more,
-        )
+        usual = {"method": "POST", "parameters": NUMBER, "allow_private": (f"127.0.0.1:{self.port}",)}
+        url = f"http://127.0.0.1:{self.port}{path}"
+        return HttpTool(name="order", description="Order something.", url=url, **(usual | more))  # pyright: ignore[reportArgumentType]
 
 
 @pytest.fixture
@@ -116,6 +110,22 @@ async def test_a_secret_goes_to_no_other_host_than_those_it_may_be_sent_to(
         await order(f"127.0.0.1:{service.port}")
         ((_, headers),) = service.asked
         assert headers["Authorization"] == "Bearer s3cr3t-of-the-shop"
+
+
+async def test_a_link_that_nobody_here_wrote_makes_a_get_an_effect(world: World, service: Service):
+    """Whoever owns the address would learn what stands in it. Without a link, a GET only reads."""
+    schema = {"type": "object", "properties": {"what": {"type": "string"}}, "required": ["what"]}
+    look_up = service.tool("/look-up", method="GET", parameters=schema)
+    noor = await world.person("Noor")
+    leak = "https://evil.example/?found=the-blue-pot"
+    turns = call("order", what="Oslo"), call("order", what=leak), "Waited."
+    ada = await world.agent("Ada", *turns, tools=[look_up])
+    await world.space("Office", noor, ada)
+    await world.denizen.trigger(ada, "page")
+    await world.run()
+    assert len(service.asked) == 1
+    (asked,) = await world.denizen.waiting_calls(noor)
+    assert (asked.why or "").startswith(f"what '{leak}' does not stand in a person's words")
 
 
 async def test_a_service_that_answers_later_is_heard_once(world: World, service: Service):

@@ -170,6 +170,20 @@ async def test_nobody_approves_in_time(world: World) -> None:
         await at.denizen.answer(asked, {"confirmed": True}, by=at.noor)
 
 
+async def test_a_code_that_comes_after_the_time_is_over_approves_nothing(world: World) -> None:
+    """Also while no process has noted that the time is over."""
+    settings = EffectSettings(approval_seconds=60)
+    at = await story(world, call("send_email", **EVE), reply("I may not."), "Done.", "Done.", effects=settings)
+    (asked,) = await at.asked()
+    world.clock.advance(60)
+    with pytest.raises(AlreadySettled, match="The time to approve this is over: it counts as refused"):
+        await at.denizen.answer(asked, {"confirmed": True}, by=at.noor)
+    await world.say(at.noor, f"yes {asked.code}", at.space)
+    await world.run()
+    assert SENT == []
+    assert await audited(at) == ["ask_approval"]
+
+
 async def test_the_code_in_the_space_approves_and_other_words_do_not(world: World) -> None:
     at = await story(world, call("send_email", **EVE), reply("Done."), "Done.")
     (asked,) = await at.asked()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from denizen.trust.policy import Attempt, Decision, EffectRule, EffectSettings, Speaker, decide
+from denizen.trust.policy import Attempt, Decision, EffectRule, EffectSettings, PrivateWords, Speaker, decide
 from denizen.trust.values import read_values
 
 WORDS = EffectSettings()
@@ -29,6 +30,57 @@ def test_without_text_from_outside_everything_runs() -> None:
     assert decide(attempt(said="", outside=[], needs_trusted=True), STRICT).rule == "no_text_from_outside"
 
 
+NINE = PrivateWords('De"n', 9)
+LET_ALL = EffectSettings(after_outside_text="allow", rules=(EffectRule(do="allow"),))
+
+
+@pytest.mark.parametrize(
+    ("changes", "settings", "action", "rule"),
+    [
+        ({}, LET_ALL, "deny", "private_words"),
+        ({"outside": []}, WORDS, "deny", "private_words"),
+        ({"tells": "message"}, WORDS, "deny", "private_words"),
+        ({"tells": "question"}, STRICT, "deny", "private_words"),
+        ({"tells": "message", "private": None}, STRICT, "allow", "message_to_people"),
+        (
+            {"tells": "question", "private": None},
+            EffectSettings(rules=(EffectRule(do="deny"),)),
+            "allow",
+            "message_to_people",
+        ),
+        ({"private": None}, LET_ALL, "allow", "allowed_by_rule"),
+    ],
+)
+def test_private_words_are_refused_whatever_the_settings_say_and_nothing_else_stops_a_message(
+    changes: dict[str, Any], settings: EffectSettings, action: str, rule: str
+) -> None:
+    given: dict[str, Any] = {"private": NINE} | changes
+    found = decide(attempt(**given), settings)
+    assert (found.action, found.rule) == (action, rule)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"tells": "message"}, "Not sent: your message shares 9 consecutive words with something said in the private"),
+        ({"tells": "question"}, "Not called: what you wrote for it shares 9 consecutive words with something said in"),
+        ({}, "Not called: what you wrote for it shares 9 consecutive words with something said in the private space"),
+        (
+            {"tells": "message", "private": PrivateWords("Den", 9, remembered=True)},
+            "Not sent: your message shares 9 consecutive words with something that you remember, and not everyone who",
+        ),
+    ],
+)
+def test_a_refusal_is_told_as_json_with_the_rule(changes: dict[str, Any], told: str) -> None:
+    given: dict[str, Any] = {"private": NINE} | changes
+    refused = json.loads(decide(attempt(**given), WORDS).told)
+    assert (refused["success"], refused["error"]) == (False, "private_words")
+    assert refused["message"].startswith(told)
+    assert refused["message"].endswith("Say only what may be known here, in words of your own, or leave it out.")
+    denied = json.loads(decide(attempt(), EffectSettings(rules=(EffectRule(do="deny"),))).told)
+    assert (denied["success"], denied["error"]) == (False, "effect_refused")
+
+
 def test_what_only_reads_runs() -> None:
     assert decide(attempt(said="", effect=False), STRICT) == Decision("allow", "only_reads")
 
@@ -43,6 +95,17 @@ def test_an_effect_with_another_value_asks_and_says_which() -> None:
     assert found.why == (
         "to 'eve@evil.example' does not stand in a person's words, and may come from text from outside (get_page)."
     )
+
+
+def test_an_address_that_looks_like_the_one_a_person_named_is_shown_with_its_other_letters() -> None:
+    """Otherwise the person would see their own address, and approve."""
+    found = decide(attempt(arguments={"to": "b\u043e@x.example", "body": "Hello"}), WORDS)
+    assert (found.action, found.rule) == ("ask", "not_in_words")
+    assert found.why.startswith(r"to 'b\u043e@x.example' does not stand in a person's words")
+    found = decide(attempt(arguments={"to": "bo@x.example", "body": "See www.\u0435vil.example"}), WORDS)
+    assert found.why.startswith(r"'www.\u0435vil.example' in body does not stand")
+    found = decide(attempt(arguments={"to": "bo@x.example", "city": "\u0410\u0431\u0431\u0430"}), WORDS)
+    assert found.why.startswith("city '\u0410\u0431\u0431\u0430' does not stand")
 
 
 def test_a_link_in_a_text_that_nobody_wrote_asks() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from denizen.trust.values import Kind, Value, kind_of, read_values, values_of
+from denizen.trust.values import Kind, TextValues, Value, kind_of, read_values, values_of
 
 SAID = read_values(
     "Please refund GB29NWBK60161331926819, or GB82 WEST 1234 5698 7654 32, the 12.00 and $30,000 of 2024-05-13 to "
@@ -140,3 +140,11 @@ def test_long_texts_take_linear_time(piece: str) -> None:
     """Quadratic time would not end."""
     text = piece * (50_000 // len(piece))
     read_values(text).strange_in(text)
+
+
+def test_a_long_value_is_looked_for_in_a_long_text_in_linear_time() -> None:
+    """Comparing it anew at each of these words would take hours, in which nobody is served."""
+    said = TextValues(text="a " * 5_000_000 + "; xa" + " xa" * 100_000)
+    assert not said.has("name", "a " * 9_000 + "b")
+    assert not said.has("name", "a" + " xa" * 50_000), "parts of other words"
+    assert said.has("name", "a " * 9_000 + "a")

@@ -25,6 +25,7 @@ from denizen.settings.shape import program_of
 from denizen.spaces import directory
 from denizen.storage.database import Tx
 from denizen.tools.addresses import is_allowed, is_listed
+from denizen.tools.guard import GuardSettings
 from denizen.tools.settings import HttpTool, McpServer, destination
 
 # What reaches the host
@@ -171,6 +172,49 @@ def _written(definition: AgentDefinition) -> list[tuple[tuple[str, str, int], st
     ]
 
 
+# What weakens the policy for effects and private words
+
+
+def policy_exceptions(definition: AgentDefinition) -> list[tuple[str, str]]:
+    """Every part that makes the policy weaker than it is by default, with the part to the letter."""
+    found: list[tuple[str, str]] = []
+    for tool in definition.tools:
+        if isinstance(tool, HttpTool):
+            said = _said_of_tool(tool)
+            found += [(f"tools.{tool.name} says `{each}`", tool.model_dump_json()) for each in said]
+    for name, server in definition.mcp.items():
+        said = [
+            *(["results: trusted"] if server.results == "trusted" else []),
+            *(["only_read"] if server.only_read else []),
+        ]
+        found += [(f"mcp.{name} says `{each}`", server.model_dump_json()) for each in said]
+    if definition.effects.after_outside_text == "allow":
+        found.append(("effects.after_outside_text is `allow`", ""))
+    rules = [each for each in definition.effects.rules if each.do == "allow"]
+    found += [(f"effects.rules allows {each.tool}", each.model_dump_json()) for each in rules]
+    guard, default = definition.private_guard, GuardSettings()
+    if not guard.enabled:
+        found.append(("private_guard.enabled is `false`", ""))
+    if guard.words > default.words:
+        found.append((f"private_guard.words is more than {default.words}", str(guard.words)))
+    return found
+
+
+def _said_of_tool(tool: HttpTool) -> list[str]:
+    said = ["results: trusted"] if tool.results == "trusted" else []
+    if tool.effect is False:
+        said.append("effect: false")
+    # Of such an argument nothing is compared with a person's words, or only addresses in it.
+    said += [f"kinds.{name}: {kind}" for name, kind in tool.kinds.items() if kind in ("text", "flag")]
+    return [*said, "makes"] if tool.makes else said
+
+
+def new_policy_exceptions(before: AgentDefinition | None, after: AgentDefinition) -> list[str]:
+    """Those that were added or changed."""
+    known = set(policy_exceptions(before)) if before is not None else set[tuple[str, str]]()
+    return [part for part, text in policy_exceptions(after) if (part, text) not in known]
+
+
 # Who pays
 
 
@@ -233,6 +277,7 @@ class DefinitionChange:
     secret_hosts: Mapping[str, Sequence[str]]
     payer: str | None
     own_models: Mapping[str, str] = field(default_factory=dict[str, str])
+    policy_exceptions: Sequence[str] = ()
 
     @property
     def by_owner(self) -> bool:
@@ -293,6 +338,16 @@ def _secret_refusals(change: DefinitionChange) -> Iterator[str]:
             )
 
 
+def _policy_refusals(change: DefinitionChange) -> Iterator[str]:
+    if change.by_owner:
+        return
+    for part in change.policy_exceptions:
+        yield (
+            f"{part}, which lets the agent do more without asking a person. That is for owners of the organization; "
+            f"you came as {change.role}. Leave it out, or ask an owner to define it."
+        )
+
+
 def _payer_refusals(change: DefinitionChange) -> Iterator[str]:
     if change.payer is not None and change.author is not None and change.payer != f"@{change.author.handle}":
         yield f"pays: only {change.payer} can say that they pay for an agent."
@@ -334,6 +389,13 @@ RESTRICTIONS: Final[Mapping[str, Restriction]] = {
         "Send a secret to a host (`${NAME}`, or a header that is not shown, of an HTTP tool or MCP server)",
         "owners; admins if the organization's `secret_hosts` lists the host for that secret",
         _secret_refusals,
+    ),
+    "policy": Restriction(
+        "Weaken the policy for [effects](effects.md#who-may-weaken-the-policy) and private words (`results: trusted`, "
+        "`effect: false`, `only_read`, `kinds` with `text` or `flag`, `makes`, `after_outside_text: allow`, rules that "
+        "allow, `private_guard`)",
+        "owners",
+        _policy_refusals,
     ),
     "payer": Restriction("Make a person pay (`pays`)", "that person", _payer_refusals),
 }
@@ -383,6 +445,7 @@ class DefinitionPolicy:
             organization.settings_of(tx, organization_id).secret_hosts if sent else {},
             new_payer(before, after),
             models,
+            new_policy_exceptions(before, after),
         )
         refused = [text for each in RESTRICTIONS.values() for text in each.refusals(change)]
         if refused:

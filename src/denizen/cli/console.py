@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from denizen.errors import DenizenError, RequestRefused
 from denizen.masking import masked
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from denizen.settings.loading import Loaded
+
+
+MADE_FROM_OUTSIDE: Final = "made from text from outside"
+"""Stands beside what an agent wrote after it had read such text."""
 
 
 def is_verbose(context: typer.Context) -> bool:

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from denizen.cli.api import AgentName, AsJson, Token, Url, use_api
 from denizen.cli.chat.rendering import printable
-from denizen.cli.console import print_json, stdout
+from denizen.cli.console import MADE_FROM_OUTSIDE, print_json, stdout
 from denizen.cli.findings import counted
 from denizen.client.shapes.agents import Event
 from denizen.client.shapes.costs import Limits
@@ -110,16 +110,23 @@ def _sections(found: Mind, width: int) -> Iterator[tuple[Text, RenderableType]]:
             ),
         )
     if found.goals:
-        yield _heading("Goals"), _lines(f"{each.number}. {each.text} ({each.status})" for each in found.goals)
+        yield (
+            _heading("Goals"),
+            _lines(f"{each.number}. {each.text} ({each.status}){_mark(each.outside)}" for each in found.goals),
+        )
     if found.notes:
         more = _more(len(found.notes), NOTES_SHOWN)
-        yield _heading("Notes", more), _lines(f"{each.key}: {each.text}" for each in found.notes[:NOTES_SHOWN])
+        yield (
+            _heading("Notes", more),
+            _lines(f"{each.key}: {each.text}{_mark(each.outside)}" for each in found.notes[:NOTES_SHOWN]),
+        )
     if found.plans:
         yield (
             _heading("Plans", _more(len(found.plans), PLANS_SHOWN)),
             _lines(
                 f"{_say(each.next_run)}  {each.name or each.kind}: {each.instruction}"
                 + ("" if each.state == "waiting" else f" ({each.state})")
+                + _mark(each.outside)
                 for each in found.plans[:PLANS_SHOWN]
             ),
         )
@@ -138,6 +145,10 @@ def _standing(each: Standing) -> Iterator[str]:
         yield f"  last {each.last.cause}, {each.last.outcome}{reason}"
     if each.profile.id is not None:
         yield f"  profile {each.profile.id}: {each.profile.reason}"
+
+
+def _mark(outside: bool) -> str:
+    return f" · {MADE_FROM_OUTSIDE}" if outside else ""
 
 
 def _heading(title: str, told: str = "") -> Text:
@@ -170,7 +181,7 @@ def _part_name(part: WindowPart) -> str:
     name = _PARTS.get(part.part, (part.part, ""))[0]
     if part.first_cycle is None or part.last_cycle is None:
         return name
-    return f"{name}, {part.first_cycle:,}–{part.last_cycle:,}"
+    return f"{name}, {part.first_cycle:,}–{part.last_cycle:,}{_mark(part.outside)}"
 
 
 def _bar(share: float, width: int) -> str:

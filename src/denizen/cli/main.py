@@ -42,6 +42,7 @@ COMMANDS: Final = (
     Entry("panel", "denizen.cli.panel.command:app", "Ask several advisors at once.", "Live with agents"),
     Entry("send", "denizen.cli.send:send", "Say something in a space.", "Live with agents"),
     Entry("trigger", "denizen.cli.send:trigger", "Tell an agent of something that happened.", "Live with agents"),
+    Entry("approvals", "denizen.cli.approvals:app", "Approve or refuse what agents want to do.", "Live with agents"),
     Entry("inspect", "denizen.cli.inspect:inspect", "Show how an agent is.", "Look into agents"),
     Entry("replay", "denizen.cli.replay:replay", "Show what a model was asked, and ask another.", "Look into agents"),
     Entry("memory", "denizen.cli.memory.command:app", "See what is remembered, and forget it.", "Look into agents"),

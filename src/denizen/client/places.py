@@ -189,6 +189,14 @@ class Places(Connection):
         """The call has this result, and its agent goes on with it. One that has an answer is refused another: 409."""
         return await self._ask(Call, "POST", path_to("calls", call_id, "answer"), json={"result": result})
 
+    async def approve(self, call_id: str, *, times: int = 1, seconds: float = 86_400) -> Call:
+        """The effect may happen, with exactly these arguments: so often, and for so long."""
+        return await self.answer(call_id, {"confirmed": True, "times": times, "seconds": seconds})
+
+    async def deny(self, call_id: str) -> Call:
+        """The effect may not happen; its agent is told."""
+        return await self.answer(call_id, {"confirmed": False})
+
     async def stream(self, space_id: str, *, after: int) -> AsyncGenerator[StreamEvent]:
         """What is said in a space after that number, and live what is being written and asked."""
 

@@ -300,7 +300,7 @@ def deliver_text(
     `new` are the entries that are written with it, which the cycle does not have yet.
     """
     space_id, what, step = sending.space_id, sending.what, sending.step
-    if guard.crossing(tx, agent_id, cycle.id, space_id, what, cycle.events, cycle.remembered) is not None:
+    if guard.stopped_message(tx, agent_id, cycle.id, space_id, what, cycle.events, cycle.remembered) is not None:
         return None
     hop = hop_of_send(tx, agent_id, space_id, cycle.events, shown_in((*cycle.entries, *new)))
     answers = floor.asked_by(cycle.events, space_id)

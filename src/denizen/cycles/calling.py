@@ -43,12 +43,13 @@ from denizen.tools import calls, declaring, effects, generous, grants, guard, ho
 from denizen.tools.calls import Call, Mode, New
 from denizen.tools.effects import EffectRecord
 from denizen.tools.errands import LATE_SECONDS
+from denizen.tools.guard import FoundWords
 from denizen.tools.hops import Shown, hop_of_plan
 from denizen.tools.prebuilt import MERGED
 from denizen.tools.tool import AskTool, Done, Hand, OutsideTool, OwnTool, Tool, Toolbox
 from denizen.trust import origins
 from denizen.trust.policy import Attempt, Decision, Speaker, decide
-from denizen.trust.values import read_values
+from denizen.trust.values import has_link, read_values
 
 ANSWER_SECONDS: Final = 7 * 86_400
 """How long a service that has taken a request may take to answer it."""
@@ -271,7 +272,7 @@ class _Desk:
             elif (refusal := self._refused(tool, call)) is not None:
                 self._record(position, Done(refusal))
             elif isinstance(tool, AskTool):
-                self._ask(position, tool)
+                self._ask(position, tool, call)
             elif isinstance(tool, OutsideTool):
                 if self._attempt(position, tool, call):
                     intended.append(position)
@@ -282,31 +283,35 @@ class _Desk:
         return tuple(intended)
 
     def _refused(self, tool: Tool | None, call: ToolCallPart) -> str | None:
-        """Why the call is not made, if it is not."""
+        """Why the call is not made, if it is not, whatever the policy says."""
         if not self._step.phase.allows(call.tool_name):
             return _refusal(InvalidInput(_not_now(call.tool_name, self._step.phase)))
-        if not isinstance(tool, OutsideTool | AskTool):
-            return None
-        shown = isinstance(tool, AskTool) or (self.active_space_id is not None and tool.visible)
-        return _problem(tool, call) or (self._stopped(call) if shown else None)
+        return _problem(tool, call) if isinstance(tool, OutsideTool | AskTool) else None
 
-    def _stopped(self, call: ToolCallPart) -> str | None:
-        """What people see of a call, or are asked, is guarded as what is said to them."""
-        space_id = self.active_space_id
-        arguments = call.args_as_json_str()
-        stopped = guard.crossing_of_call(
+    def _private_words(self, call: ToolCallPart) -> FoundWords | None:
+        """What people who see the call, or are asked about it, may not know."""
+        return guard.private_words(
             self._tx,
             self._agent_id,
             self._cycle.id,
-            space_id,
-            arguments,
+            self.active_space_id,
+            guard.forms_of_call(call.args_as_json_str()),
             self._cycle.events,
             self._cycle.remembered,
         )
-        return None if stopped is None else stopped.told_of_call
 
-    def _ask(self, position: int, tool: AskTool) -> None:
+    def _refuse(self, position: int, tool: OutsideTool | AskTool, decided: Decision, found: FoundWords | None) -> None:
+        guard.record_refusal(self._tx, self._agent_id, self._cycle.id, tool.name, decided, found)
+        self._record(position, Done(decided.told))
+
+    def _ask(self, position: int, tool: AskTool, call: ToolCallPart) -> None:
         """Somebody is asked: the cycle waits for the answer, or goes on without it."""
+        found = self._private_words(call)
+        question = Attempt(tool.name, {}, tells="question", private=None if found is None else found.words)
+        decided = decide(question, self._toolbox.effects)
+        if decided.action == "deny":
+            self._refuse(position, tool, decided, found)
+            return
         new = self._new_call(position, tool.mode, seconds=tool.seconds, shown=tool.visible)
         calls.make(self._tx, self._agent_id, replace(new, approval=tool.approval))
         if tool.mode == "async":
@@ -317,24 +322,30 @@ class _Desk:
 
     def _attempt(self, position: int, tool: OutsideTool, call: ToolCallPart) -> bool:
         """An outside call is made, refused, or a person is asked; whether its result is waited for."""
-        decided = self._decide(tool, call)
-        if decided.action == "ask" and grants.take(self._tx, self._agent_id, tool.name, call.args_as_json_str()):
-            decided = Decision("allow", "approved")
+        found = self._private_words(call) if tool.visible and self.active_space_id is not None else None
+        decided = self._decide(tool, call, found)
+        if decided.action == "ask":
+            if grants.take(self._tx, self._agent_id, tool.name, call.args_as_json_str()):
+                decided = Decision("allow", "approved")
+            else:
+                # Whoever is asked sees the call.
+                found = self._private_words(call)
+                decided = self._decide(tool, call, found) if found is not None else decided
         if decided.action == "allow":
             return self._send_off(position, tool, decided.rule)
         if decided.action == "deny":
-            self._audit("deny_effect", tool, decided)
-            self._record(position, Done(_refused_effect(decided)))
-        elif (stopped := self._stopped(call)) is not None:
-            self._record(position, Done(stopped))
+            self._refuse(position, tool, decided, found)
         else:
             self._ask_approval(position, tool, decided)
         return False
 
-    def _decide(self, tool: OutsideTool, call: ToolCallPart) -> Decision:
-        settings = self._toolbox.effects
-        if self._step.response.outside is None and not settings.rules and not self._step.written_as_text:
-            return Decision("allow", "no_text_from_outside")
+    def _decide(self, tool: OutsideTool, call: ToolCallPart, found: FoundWords | None) -> Decision:
+        settings, private = self._toolbox.effects, None if found is None else found.words
+        arguments = generous.check(tool, call.args)
+        nothing_held = self._step.response.outside is None and not settings.rules and not self._step.written_as_text
+        if nothing_held or private is not None:
+            # Nothing else decides then, and it need not be read.
+            return decide(Attempt(tool.name, arguments, effect=tool.effect, private=private), settings)
         held = origins.held(self._tx, self._agent_id, self._cycle, self._step.response)
         done = effects.of_cycle(self._tx, self._cycle.id)
         named = declaring.declared(done)
@@ -343,8 +354,8 @@ class _Desk:
         return decide(
             Attempt(
                 tool.name,
-                generous.check(tool, call.args),
-                effect=tool.effect,
+                arguments,
+                effect=tool.effect or (tool.link_is_effect and has_link(arguments)),
                 outside=[each.name or each.kind for each in held.outside],
                 trusted=read_values(self._toolbox.instructions, *(each.text for each in held.trusted)),
                 declared=None if named is None else named.tools,
@@ -364,14 +375,11 @@ class _Desk:
         seconds = self._toolbox.effects.approval_seconds
         new = self._new_call(position, "pause", seconds=seconds, shown=True)
         calls.make(self._tx, self._agent_id, replace(new, approval=True, why=decided.why))
-        self._audit("ask_approval", tool, decided)
-        self._intend(position, "asked", decided.rule)
-        self._waiting.add(position)
-
-    def _audit(self, action: str, tool: OutsideTool, decided: Decision) -> None:
         agent = directory.get_entity(self._tx, EntityId(self._agent_id))
         detail: dict[str, JsonValue] = {"tool": tool.name, "rule": decided.rule, "cycle": self._cycle.id}
-        audit.record(self._tx, agent.organization_id, Actor(agent.id), action, agent.id, **detail)
+        audit.record(self._tx, agent.organization_id, Actor(agent.id), "ask_approval", agent.id, **detail)
+        self._intend(position, "asked", decided.rule)
+        self._waiting.add(position)
 
     def _send_off(self, position: int, tool: OutsideTool, rule: str, approved: Call | None = None) -> bool:
         """An outside call is about to be made; whether its result is waited for."""
@@ -589,11 +597,6 @@ def _problem(tool: OutsideTool | AskTool, call: ToolCallPart) -> str | None:
     except InvalidInput as error:
         return _refusal(error)
     return None
-
-
-def _refused_effect(decided: Decision) -> str:
-    told = f"{decided.why} It was not called. Tell the person; do not try it another way."
-    return json.dumps({"success": False, "error": "effect_refused", "message": told}, ensure_ascii=False)
 
 
 def _made(done: Sequence[EffectRecord], tools: Mapping[str, Tool]) -> frozenset[tuple[str, str]]:

@@ -343,6 +343,9 @@ def _decided(tx: Tx, call: Call, result: str, by: EntityId | None) -> str:
         raise NotAllowed("Only a person can approve this: a member, an admin or an owner.")
     if call.state != "waiting":
         return ""
+    if is_overdue(call, tx.now):
+        # No process may have been there to note it. An approval that comes too late counts for nothing.
+        raise AlreadySettled(_TOO_LATE)
     who = directory.get_entity(tx, by)
     audit.record(
         tx,
@@ -360,9 +363,17 @@ def _decided(tx: Tx, call: Call, result: str, by: EntityId | None) -> str:
     return f"{who.name} approved your call of {call.tool}. It was not made yet: call it again with the same arguments."
 
 
+_TOO_LATE: Final = "The time to approve this is over: it counts as refused."
+
+
+def is_overdue(call: Call, now: int) -> bool:
+    """Whether its time is over, noted or not."""
+    return call.expires_at is not None and call.expires_at <= now
+
+
 def _why_settled(call: Call) -> str:
     if call.asks_approval and call.state == "expired":
-        return "The time to approve this is over: it counts as refused."
+        return _TOO_LATE
     if call.state == "cancelled":
         return "Nobody waits for this call any more: its agent was deleted or its request failed."
     return "This call has its answer already. The first one stands."
@@ -691,7 +702,7 @@ def question_for(
 
     A reply answers what it replies to: the question itself, or the cycle that asked it. Otherwise the oldest question
     that an agent pauses for is answered, unless the message mentions only others. An approval is answered only by its
-    code.
+    code, before its time is over; a code that two of them share answers neither.
     """
     text, mentions = what.text, what.rendered.mentions
     asked = [Call(*row) for row in tx.all(_asked_in, space_id=space_id)]
@@ -700,8 +711,9 @@ def question_for(
         return None
     if not posting.is_trusted_person(tx, author_id):
         asked = [each for each in asked if not each.approval]
-    if coded := next((each for each in asked if _approved(each, text) is not None), None):
-        return coded
+    coded = [each for each in asked if _approved(each, text) is not None and not is_overdue(each, tx.now)]
+    if len(coded) == 1:
+        return coded[0]
     questions = [each for each in asked if not each.approval]
     if reply_to is not None:
         row = tx.one(_cycle_of, message_id=reply_to)

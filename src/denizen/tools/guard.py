@@ -1,8 +1,8 @@
-"""The guard at the send: what was said in a private space is not repeated, word for word, to people who are not in it.
+"""Finds private words in what an agent wants to show, which the policy (`denizen.trust.policy`) then refuses.
 
-A message that shares eight words in a row with something said in a private space is stopped, unless everyone who would
+They are eight words in a row, or more, of something said in a private space, unless everyone who would
 read it is in that space as well, or the same words were said where they may be known: in the space it goes to, in one
-that is not private, or in one that all its readers are in. So is a tool call that people see or are asked to answer.
+that is not private, or in one that all its readers are in. Tool calls that people see, or are asked about, count too.
 
 What an agent could repeat is found through the index of its recall, whatever way the words have taken through its mind,
 and in what it has read in the present window. The work of one send is bounded: `MOST_WORDS` of the message, the
@@ -19,22 +19,24 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from sqlalchemy import bindparam, func, literal, select
 
+from denizen.access import audit
+from denizen.access.audit import Actor
 from denizen.consciousness import privacy
 from denizen.consciousness.recall import settling
 from denizen.consciousness.recall.fetching import said as text_of_passage
 from denizen.consciousness.recall.full_text import lists, numbers_of
 from denizen.consciousness.recall.terms import count_terms
 from denizen.folding import hidden_letters
-from denizen.ids import AgentId, CycleId, SpaceId
+from denizen.ids import AgentId, CycleId, EntityId, SpaceId
 from denizen.inbox.events import Event
-from denizen.inbox.format import quoted_name
 from denizen.inbox.outside import parsed
 from denizen.memory import items
 from denizen.memory.audience import audience
 from denizen.memory.items import Remembered
+from denizen.spaces import directory
 from denizen.spaces.markdown import render
 from denizen.spaces.posting import Draft, draft
 from denizen.spaces.quotes import LETTERS, Gram, Lettered, grams, quoted_grams, said, spelled, spelt
@@ -50,6 +52,8 @@ from denizen.storage.schema import (
     spaces,
 )
 from denizen.tools import effects
+from denizen.tools.tool import SEND_MESSAGE
+from denizen.trust.policy import Attempt, Decision, EffectSettings, PrivateWords, decide
 
 MOST_WORDS: Final = 20_000
 """Of a message; a longer one has at most 100,000 characters, and of the rest only the window is looked at."""
@@ -59,6 +63,8 @@ MOST_TEXTS: Final = 300
 NEWEST: Final = 40
 """The passages that an agent heard or said last, which are compared with every message that is looked at."""
 _AT_ONCE: Final = 50
+_NO_RULES: Final = EffectSettings()
+"""Rules of an agent are about effects, and a message has none."""
 
 
 class GuardSettings(BaseModel):
@@ -85,31 +91,6 @@ class Crossing:
     words: int
     """How many in a row."""
     created_at: int
-    remembered: bool = False
-    """Whether the words are those of a memory, which not everyone who would read them may have."""
-
-    @property
-    def told(self) -> str:
-        """What the agent is told of its message, without the words."""
-        return self._told("Not sent: your message shares", "read it")
-
-    @property
-    def told_of_call(self) -> str:
-        """The same of its call."""
-        return self._told("Not called: what you wrote for it shares", "see the call")
-
-    def _told(self, what: str, how: str) -> str:
-        source = (
-            f"something that you remember, and not everyone who would {how} may know it. "
-            if self.remembered
-            else f"something said in the private space {quoted_name(self.from_space)}, and not everyone who would "
-            f"{how} is in that space. "
-        )
-        message = (
-            f"{what} {self.words} consecutive words with {source}"
-            "Say only what may be known here, in words of your own, or leave it out."
-        )
-        return json.dumps({"success": False, "error": "private_words", "message": message}, ensure_ascii=False)
 
 
 _definition = statement(select(agents.c.definition).where(agents.c.id == bindparam("agent_id")))
@@ -173,10 +154,11 @@ def passes(
     remembered: Iterable[str] = (),
 ) -> bool:
     """Whether this beginning of a message may be shown there. Nothing is recorded."""
-    return _found(tx, agent_id, cycle_id, to_space_id, _forms(draft(text)), events, remembered) is None
+    found = private_words(tx, agent_id, cycle_id, to_space_id, forms_of_message(draft(text)), events, remembered)
+    return _decide_message(found).action == "allow"
 
 
-def crossing(
+def stopped_message(
     tx: Tx,
     agent_id: AgentId,
     cycle_id: CycleId,
@@ -184,34 +166,49 @@ def crossing(
     what: Draft,
     events: Sequence[Event],
     remembered: Iterable[str] = (),
-) -> Crossing | None:
+) -> Decision | None:
     """Why this message may not be sent there, if it may not; that is recorded then. `events` are those of the cycle,
     `remembered` the ids of the memories that the agent was reminded of."""
-    return _recorded(tx, agent_id, cycle_id, to_space_id, _forms(what), events, remembered)
+    found = private_words(tx, agent_id, cycle_id, to_space_id, forms_of_message(what), events, remembered)
+    decided = _decide_message(found)
+    if decided.action == "allow":
+        return None
+    record_refusal(tx, agent_id, cycle_id, SEND_MESSAGE, decided, found)
+    return decided
 
 
-def crossing_of_call(
-    tx: Tx,
-    agent_id: AgentId,
-    cycle_id: CycleId,
-    in_space_id: SpaceId | None,
-    arguments: str,
-    events: Sequence[Event],
-    remembered: Iterable[str] = (),
-) -> Crossing | None:
-    """Why people may not see a call with these arguments, if they may not; that is recorded then.
-
-    A call that is made in no space can be seen by everyone who shares one with the agent.
-    """
-    return _recorded(tx, agent_id, cycle_id, in_space_id, _forms_of_call(arguments), events, remembered)
+def _decide_message(found: FoundWords | None) -> Decision:
+    return decide(Attempt(SEND_MESSAGE, {}, tells="message", private=None if found is None else found.words), _NO_RULES)
 
 
-def _forms(what: Draft) -> tuple[str, ...]:
+def record_refusal(
+    tx: Tx, agent_id: AgentId, cycle_id: CycleId, tool: str, decided: Decision, found: FoundWords | None = None
+) -> None:
+    """The audit log says which rule refused which tool; private words are recorded by space as well."""
+    agent = directory.get_entity(tx, EntityId(agent_id))
+    detail: dict[str, JsonValue] = {"tool": tool, "rule": decided.rule, "cycle": cycle_id}
+    audit.record(tx, agent.organization_id, Actor(agent.id), "deny_effect", agent.id, **detail)
+    if found is None:
+        return
+    tx.run(
+        _record,
+        agent_id=agent_id,
+        cycle_id=cycle_id,
+        from_space_id=found.from_space_id,
+        to_space_id=found.to_space_id,
+        words=found.words.words,
+        created_at=tx.now,
+    )
+    # What the agent wanted to say stays in its log: it is as private as the space that it comes from.
+    privacy.add_sources(tx, agent_id, cycle_id, [found.from_space_id])
+
+
+def forms_of_message(what: Draft) -> tuple[str, ...]:
     # Both as it is written and as it is read: markup may part words, and may hide them. And what nobody sees.
     return what.rendered.plain, what.text, hidden_letters(what.text)
 
 
-def _forms_of_call(arguments: str) -> tuple[str, ...]:
+def forms_of_call(arguments: str) -> tuple[str, ...]:
     """What the arguments say: their values one after the other, as they are written and as they are read; and all."""
     data = parsed(arguments)
     said_in = arguments if data is None else data
@@ -233,44 +230,29 @@ def _texts_in(value: Any, *, keys: bool) -> Iterator[str]:
             yield str(value)
 
 
-def _recorded(
+@dataclass(frozen=True, slots=True)
+class FoundWords:
+    """Private words in what people would see, and between which spaces they would go."""
+
+    words: PrivateWords
+    from_space_id: SpaceId
+    to_space_id: SpaceId
+    """Empty for a call that is made in no space."""
+
+
+def private_words(
     tx: Tx,
     agent_id: AgentId,
     cycle_id: CycleId,
     to_space_id: SpaceId | None,
     forms: Sequence[str],
     events: Sequence[Event],
-    remembered: Iterable[str],
-) -> Crossing | None:
-    found = _found(tx, agent_id, cycle_id, to_space_id, forms, events, remembered)
-    if found is None:
-        return None
-    name, from_space_id, many, of_memory = found
-    to_space_id = to_space_id or SpaceId("")
-    tx.run(
-        _record,
-        agent_id=agent_id,
-        cycle_id=cycle_id,
-        from_space_id=from_space_id,
-        to_space_id=to_space_id,
-        words=many,
-        created_at=tx.now,
-    )
-    # What the agent wanted to say stays in its log: it is as private as the space that it comes from.
-    privacy.add_sources(tx, agent_id, cycle_id, [from_space_id])
-    return Crossing(name, SpaceId(from_space_id), to_space_id, cycle_id, many, tx.now, of_memory)
+    remembered: Iterable[str] = (),
+) -> FoundWords | None:
+    """The private words in what would be shown, if there are any.
 
-
-def _found(
-    tx: Tx,
-    agent_id: AgentId,
-    cycle_id: CycleId,
-    to_space_id: SpaceId | None,
-    forms: Sequence[str],
-    events: Sequence[Event],
-    remembered: Iterable[str],
-) -> tuple[str, str, int, bool] | None:
-    """The private words in what would be shown: the name and id of their space, how many, whether they are a memory."""
+    A call that is made in no space can be seen by everyone who shares one with the agent.
+    """
     private, kept = _private_of(tx, agent_id), _kept(tx, remembered)
     settings = _settings(tx, agent_id) if private or kept else None
     if settings is None or not settings.enabled:
@@ -280,8 +262,13 @@ def _found(
         search = _Search(tx, agent_id, cycle_id, settings.words, events)
         worst = _worst(search, forms, to_space_id or "", closed, readers)
         if worst is not None:
-            return *worst, False
-    return _quoted_memory(tx, forms, settings.words, _not_theirs(tx, agent_id, to_space_id, kept, readers))
+            name, space_id, many = worst
+            return FoundWords(PrivateWords(name, many), SpaceId(space_id), to_space_id or SpaceId(""))
+    quoted = _quoted_memory(tx, forms, settings.words, _not_theirs(tx, agent_id, to_space_id, kept, readers))
+    if quoted is None:
+        return None
+    name, space_id, many = quoted
+    return FoundWords(PrivateWords(name, many, remembered=True), SpaceId(space_id), to_space_id or SpaceId(""))
 
 
 # What the agent was reminded of
@@ -315,7 +302,7 @@ _LEAST_WORDS: Final = 4
 
 def _quoted_memory(
     tx: Tx, forms: Sequence[str], length: int, closed: Sequence[Remembered]
-) -> tuple[str, str, int, bool] | None:
+) -> tuple[str, str, int] | None:
     """The first of these memories that is repeated: a short one as a whole, a longer one in part."""
     written = [said(form)[:MOST_WORDS] for form in dict.fromkeys(forms)] if closed else []
     lettered = [Lettered(form) for form in written]
@@ -329,7 +316,7 @@ def _quoted_memory(
         longest = longest or (many if quoted_grams(words, many, set(), lettered) else 0)
         if longest:
             row = tx.one(_space, id=memory.space_id)
-            return row[0] if row else "", memory.space_id, longest, True
+            return row[0] if row else "", memory.space_id, longest
     return None
 
 

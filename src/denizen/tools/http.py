@@ -74,6 +74,7 @@ def http_tool(
         mode="async" if settings.mode == "async" else "wait",
         results=settings.results,
         effect=settings.method != "GET" if settings.effect is None else settings.effect,
+        link_is_effect=settings.effect is None,
         needs_trusted=settings.needs == "trusted",
         kinds=settings.kinds,
         makes=settings.makes,

@@ -152,7 +152,7 @@ class McpConnections:
             seconds=settings.seconds,
             visible=settings.visible,
             results=settings.results,
-            effect=not (_says_it_only_reads(offer) or _is_named(offer.name, settings.only_read)),
+            effect=not (_only_reads(offer, settings) or _is_named(offer.name, settings.only_read)),
             needs_trusted=_is_named(offer.name, settings.needs_trusted),
         )
 
@@ -163,10 +163,14 @@ class McpConnections:
             log_line.warning(phrase, server=server, what=what)
 
 
-def _says_it_only_reads(offer: Tool) -> bool:
-    """A tool that fetches pages reads as well, but whoever chooses the address learns something: that is an effect."""
-    said = offer.annotations
-    return said is not None and said.read_only_hint is True and said.open_world_hint is False
+def _only_reads(offer: Tool, settings: McpServer) -> bool:
+    """Whether the tool says that it only reads, and may be believed: a hostile server would say so of every tool.
+
+    A program on this machine can do anything already. A tool that fetches pages reads as well, but whoever chooses the
+    address learns something: that is an effect.
+    """
+    said, believed = offer.annotations, settings.command is not None or settings.results == "trusted"
+    return believed and said is not None and said.read_only_hint is True and said.open_world_hint is False
 
 
 def _is_named(name: str, patterns: Sequence[str]) -> bool:

@@ -23,12 +23,10 @@ from denizen.tools import guard, looking, planning
 from denizen.tools.hops import hop_of_send
 from denizen.tools.planning import PLANNING, SET_TIMER
 from denizen.tools.recalling import RECALLING, Recall
-from denizen.tools.tool import Arguments, Done, Hand, OwnTool
+from denizen.tools.tool import SEND_MESSAGE, Arguments, Done, Hand, OwnTool
 
 SKIP: Final = "skip"
-SEND_MESSAGE: Final = "send_message"
 ENTER_SPACE: Final = "enter_space"
-
 
 INBOX: Final = "inbox"
 """What `read_entry` is asked for to see what waits."""
@@ -87,7 +85,7 @@ def send_message(tx: Tx, hand: Hand, arguments: SendMessage) -> Done:
     space = directory.require_member(tx, space_id, hand.agent_id)
     if _just_said(tx, hand, space.id, what.text):
         raise InvalidInput("You have just said this here, and nobody has spoken since: it was not sent again.")
-    stopped = guard.crossing(tx, hand.agent_id, hand.cycle_id, space.id, what, hand.events, hand.remembered)
+    stopped = guard.stopped_message(tx, hand.agent_id, hand.cycle_id, space.id, what, hand.events, hand.remembered)
     if stopped is not None:
         return Done(stopped.told)
     posted = posting.post(

@@ -85,7 +85,7 @@ class HttpTool(_Defined):
     """Whether what it answers is text from outside, or `trusted`: as if a person here had written it."""
     effect: bool | None = None
     """Whether it does more than read. Then, after text from outside, it may need an approval. By default every method
-    but GET does."""
+    but GET does, and a GET if an argument is a link: whoever owns the address learns something."""
     needs: Literal["trusted"] | None = None
     """`trusted`: once the request held text from outside, a person approves each call."""
     kinds: dict[str, Kind] = Field(default_factory=dict[str, Kind])
@@ -153,8 +153,9 @@ class McpServer(_Settings):
     results: Results = "outside"
     """Whether what it answers is text from outside, or `trusted`: as if a person here had written it."""
     only_read: tuple[str, ...] = ()
-    """Names of its tools that only read (`*` stands for any letters); those that say so of themselves and reach nothing
-    beyond the server count as well. Every other needs an approval where an effect does."""
+    """Names of its tools that only read (`*` stands for any letters). Of a program, or of a server whose results are
+    trusted, tools count as well that say so of themselves and reach nothing beyond the server. Every other needs an
+    approval where an effect does."""
     needs_trusted: tuple[str, ...] = ()
     """Names of its tools that a person approves, call by call, once the request held text from outside."""
     allow_private: tuple[str, ...] = ()

@@ -26,6 +26,8 @@ from denizen.tools.hops import NOTHING, Shown
 from denizen.trust.policy import EffectSettings
 from denizen.trust.values import Kind
 
+SEND_MESSAGE: Final = "send_message"
+
 OnCrash = Literal["retry", "report"]
 Results = Literal["outside", "trusted"]
 """Whether what a tool answers is text from outside, or as trustworthy as what people here write."""
@@ -166,6 +168,8 @@ class OutsideTool:
     """Whether what it answers is text from outside."""
     effect: bool = True
     """Whether it does more than read what may be read: then it may need an approval after text from outside."""
+    link_is_effect: bool = False
+    """Whether it counts as an effect if an argument is a link: whoever owns the address learns something."""
     needs_trusted: bool = False
     """Whether it always needs one then."""
     kinds: Mapping[str, Kind] = field(default_factory=dict[str, Kind])

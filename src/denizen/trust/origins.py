@@ -45,6 +45,9 @@ TRUSTED_ROLES: Final = ("member", "admin", "owner")
 MOST_WORDS: Final = 500
 """How many messages of the window are looked at, the newest first."""
 
+MOST_CHARACTERS: Final = 200_000
+"""How much of what people said is looked at, the newest first: a call waits for that, and so does every other write."""
+
 
 @dataclass(frozen=True, slots=True)
 class Words:
@@ -170,7 +173,18 @@ def _trusted_words(tx: Tx, agent_id: AgentId, cycle: CycleInRequest, first: int)
         Words(text, EntityId(by), role, space_id, None)
         for text, by, role, space_id in tx.all(_answers, cycle_id=cycle.id)
     ]
-    return tuple(each for each in (*before, *now.values(), *answers) if each.role in TRUSTED_ROLES)
+    return _newest([each for each in (*before, *now.values(), *answers) if each.role in TRUSTED_ROLES])
+
+
+def _newest(words: Sequence[Words]) -> tuple[Words, ...]:
+    """Those that have at most `MOST_CHARACTERS` together. What was said before that counts as not said."""
+    room, kept = MOST_CHARACTERS, 0
+    for each in reversed(words):
+        room -= len(each.text)
+        if room < 0:
+            break
+        kept += 1
+    return tuple(words[len(words) - kept :])
 
 
 def _words_of(event: Event) -> Words | None:

@@ -1,4 +1,7 @@
-"""Whether a call of a tool is made, needs a person's approval, or is refused. Pure.
+"""Whether a call of a tool is made or a message sent, needs a person's approval, or is refused. Pure.
+
+What was said in a private space is not shown to people who are not in it: that rule comes first, and no setting of an
+agent's effects changes it. It is the only one for messages and questions to people.
 
 Text from outside (a web page, a service, a guest) may hold instructions, and no model can be relied on not to follow
 them. So once the request held such text, an effect happens by itself only if what matters in it stands in the words of
@@ -7,6 +10,7 @@ a person whom the agent serves: whom it is sent to, which account, how much, whi
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -14,6 +18,7 @@ from typing import Any, Final, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from denizen.inbox.format import quoted_name
 from denizen.trust.values import Kind, TextValues, folded, values_of
 
 Action = Literal["allow", "ask", "deny"]
@@ -61,14 +66,26 @@ class Speaker:
 
 
 @dataclass(frozen=True, slots=True)
+class PrivateWords:
+    """Words from a private space in a message or call, which not everyone who would see it may know."""
+
+    space: str
+    """The name of the private space."""
+    words: int
+    """How many in a row."""
+    remembered: bool = False
+    """Whether they are those of a memory."""
+
+
+@dataclass(frozen=True, slots=True)
 class Attempt:
-    """A call that is about to be made, and what the request held."""
+    """A call that is about to be made, or a message to be sent, and what the request held."""
 
     tool: str
     arguments: Mapping[str, Any]
-    effect: bool
+    effect: bool = False
     """Whether the tool does more than read what is known to be harmless to read."""
-    outside: Sequence[str]
+    outside: Sequence[str] = ()
     """Where text from outside in the request came from, for people: `get_page`, `the guest Eve`."""
     trusted: TextValues = TextValues()  # noqa: RUF009
     """What stands in the words of people whom the agent serves."""
@@ -86,6 +103,10 @@ class Attempt:
     space: Collection[str] = ()
     """Id and name of the space."""
     speakers: Sequence[Speaker] = ()
+    tells: Literal["", "message", "question"] = ""
+    """A message or a question to people, which has no effect outside: only private words stop it."""
+    private: PrivateWords | None = None
+    """What people who would see it may not know; None also where nobody would see it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +115,30 @@ class Decision:
     rule: str
     """The stable name of the rule that decided."""
     why: str = ""
-    """In one sentence, for the model and for the person who is asked."""
+    """For the model and for the person who is asked; of a refusal, with what to do instead."""
+
+    @property
+    def told(self) -> str:
+        """What the model is told of a refusal, as the result of its call."""
+        error = self.rule if self.rule == PRIVATE_WORDS else "effect_refused"
+        return json.dumps({"success": False, "error": error, "message": self.why}, ensure_ascii=False)
 
 
+PRIVATE_WORDS: Final = "private_words"
+"""The rule that keeps what was said in a private space from people who are not in it."""
 MOST_CHARACTERS: Final = 20_000
 """Of a value that is looked at; a longer one asks."""
+_EXACT: Final = ("email", "link", "account", "id")
+"""Kinds that a person is shown in ASCII: a letter that looks like another one is seen to be another one."""
 _ALLOWED: Final = Decision("allow", "no_text_from_outside")
 
 
 def decide(attempt: Attempt, settings: EffectSettings) -> Decision:
-    """What happens to the call."""
+    """What happens to the call or message."""
+    if attempt.private is not None:
+        return Decision("deny", PRIVATE_WORDS, _told_of_private_words(attempt, attempt.private))
+    if attempt.tells:
+        return Decision("allow", "message_to_people")
     if rule := next((each for each in settings.rules if _matches(each, attempt)), None):
         return _by_rule(rule, attempt)
     if attempt.written_as_text and attempt.effect:
@@ -129,7 +164,30 @@ def _by_rule(rule: EffectRule, attempt: Attempt) -> Decision:
         case "ask":
             return Decision("ask", "asked_by_rule", f"A rule of this agent asks a person before {attempt.tool}.")
         case "deny":
-            return Decision("deny", "denied_by_rule", f"A rule of this agent refuses this call of {attempt.tool}.")
+            why = (
+                f"A rule of this agent refuses this call of {attempt.tool}. It was not called. "
+                "Tell the person; do not try it another way."
+            )
+            return Decision("deny", "denied_by_rule", why)
+
+
+def _told_of_private_words(attempt: Attempt, found: PrivateWords) -> str:
+    """Without the words."""
+    what, seen = (
+        ("Not sent: your message shares", "read it")
+        if attempt.tells == "message"
+        else ("Not called: what you wrote for it shares", "see the call")
+    )
+    source = (
+        f"something that you remember, and not everyone who would {seen} may know it. "
+        if found.remembered
+        else f"something said in the private space {quoted_name(found.space)}, and not everyone who would {seen} is in "
+        "that space. "
+    )
+    return (
+        f"{what} {found.words} consecutive words with {source}"
+        "Say only what may be known here, in words of your own, or leave it out."
+    )
 
 
 def _by_words(attempt: Attempt) -> Decision:
@@ -146,10 +204,11 @@ def _by_words(attempt: Attempt) -> Decision:
             matched = True
         elif kind == "text":
             if strange := attempt.trusted.strange_in(value.text):
-                why = f"{strange[0]!r} in {value.argument} does not stand in a person's words, and {_may_be(attempt)}."
+                why = f"{strange[0]!a} in {value.argument} does not stand in a person's words, and {_may_be(attempt)}."
                 return Decision("ask", "strange_address", why)
         elif not attempt.trusted.has(kind, value.text):
-            why = f"{value.argument} {value.text!r} does not stand in a person's words, and {_may_be(attempt)}."
+            shown = ascii(value.text) if kind in _EXACT else repr(value.text)
+            why = f"{value.argument} {shown} does not stand in a person's words, and {_may_be(attempt)}."
             return Decision("ask", "not_in_words", why)
         else:
             matched = matched or kind != "flag"

@@ -49,6 +49,11 @@ _ISO_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}(?:[t ]\d{2}:\d{2}(?::\d{2}(?:\
 _NUMBER: Final = re.compile(r"(?<![\w.,-])-?\d+(?:[.,]\d+)*(?![\w]|[.,]\d)")
 _NAMED_ID: Final = re.compile(r"(?:\b(?:id|number|no|nr|issue|ticket|order)\b[.:=]?\s*|#)(?:is\s+)?['\"(]?([\w-]+)")
 
+_PART_BEFORE: Final = re.compile(r"[\w@.+/-]")
+_PART_AFTER: Final = re.compile(r"\w|[@.+/-]\w")
+_MOST_PLACES: Final = 1_000
+"""Places where a value stands as a part of something longer; after so many it is not looked for any more."""
+
 _TEXT_NAMES: Final = re.compile(
     "(?:.*_)?(?:text|body|contents?|subject|title|description|message|summary|notes?|comments?|caption|reason|location"
     "|headline|details|explanation)"
@@ -119,7 +124,18 @@ class TextValues:
     def _says(self, value: str) -> bool:
         """Whether exactly this stands in the text, not as a part of something longer."""
         value = " ".join(value.split())
-        return not value or re.search(rf"(?<![\w@.+/-]){re.escape(value)}(?!\w|[@.+/-]\w)", self.text) is not None
+        if not value:
+            return True
+        # A pattern would compare anew at each word, and a long value with a long text would stop the whole process.
+        at = -1
+        for _ in range(_MOST_PLACES):
+            at = self.text.find(value, at + 1)
+            if at < 0:
+                return False
+            end = at + len(value)
+            if not _PART_BEFORE.match(self.text[at - 1 : at]) and not _PART_AFTER.match(self.text[end : end + 2]):
+                return True
+        return False
 
     def _has_dates(self, value: str) -> bool:
         asked = _dates(value)[0]
@@ -215,6 +231,11 @@ def values_of(arguments: Any, name: str = "") -> list[Value]:
             return [Value(name, "id" if _names_an_id(name) else "amount", str(arguments))]
         case _:
             return [Value(name, kind_of(str(arguments), name), str(arguments))]
+
+
+def has_link(arguments: Any) -> bool:
+    """Whether one of the arguments of a call is an address, or holds one that begins with a scheme."""
+    return any(each.kind == "link" or "://" in folded(each.text) for each in values_of(arguments))
 
 
 def kind_of(text: str, name: str = "") -> Kind:

@@ -4083,6 +4083,12 @@ export interface components {
             memory_json: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
+            /**
+             * Outside
+             * @description Whether the summary was made from text from outside.
+             * @default false
+             */
+            outside: boolean;
             /** Passes */
             passes: number;
             policy: components["schemas"]["PolicyOut"];
@@ -5452,6 +5458,12 @@ export interface components {
              */
             number: number;
             /**
+             * Outside
+             * @description Whether it was made from text from outside: the agent had read such text when it wrote this.
+             * @default false
+             */
+            outside: boolean;
+            /**
              * Priority
              * @enum {string}
              */
@@ -6677,6 +6689,12 @@ export interface components {
             /** Id */
             id: string;
             /**
+             * Outside
+             * @description Whether it was made from text from outside.
+             * @default false
+             */
+            outside: boolean;
+            /**
              * Scope
              * @enum {string}
              */
@@ -7073,6 +7091,12 @@ export interface components {
         NoteOut: {
             /** Key */
             key: string;
+            /**
+             * Outside
+             * @description Whether it was made from text from outside: the agent had read such text when it wrote this.
+             * @default false
+             */
+            outside: boolean;
             /** Text */
             text: string;
         };
@@ -7513,6 +7537,12 @@ export interface components {
              * Format: date-time
              */
             next_run: string;
+            /**
+             * Outside
+             * @description Whether it was made from text from outside: the agent had read such text when it wrote this.
+             * @default false
+             */
+            outside: boolean;
             /**
              * Schedule
              * @description In words.
@@ -10091,6 +10121,12 @@ export interface components {
             first_cycle?: number | null;
             /** Last Cycle */
             last_cycle?: number | null;
+            /**
+             * Outside
+             * @description Of the layers: whether they were made from text from outside.
+             * @default false
+             */
+            outside: boolean;
             /**
              * Part
              * @description In the order of the request; `free` is what is left.

@@ -6,6 +6,7 @@ import { Badge } from "../ui/Badge";
 import { Dialog } from "../ui/Dialog";
 import { Checkbox } from "../ui/Field";
 import { Markdown } from "../ui/Markdown";
+import { OutsideLabel } from "../ui/OutsideLabel";
 import { Empty, Loaded } from "../ui/States";
 import { Tabs } from "../ui/Tabs";
 import { Time } from "../ui/Time";
@@ -61,6 +62,7 @@ function Summary({ came, last, onLeave }: { came: Came; last: number; onLeave: (
             written <Time value={came.updated_at} form="ago" />
           </span>
         )}
+        {came.outside && <OutsideLabel />}
       </p>
       <div className={css.summary}>
         <Markdown text={came.summary_markdown} />

@@ -10,6 +10,7 @@ import { Button } from "../ui/Button";
 import { Dialog, DialogFoot } from "../ui/Dialog";
 import { TextArea } from "../ui/Field";
 import { Menu } from "../ui/Menu";
+import { OutsideLabel } from "../ui/OutsideLabel";
 import { ErrorState, Skeleton } from "../ui/States";
 import { Time } from "../ui/Time";
 import { useToast } from "../ui/Toast";
@@ -107,6 +108,7 @@ function Row({ held: { memory, earlier }, changeable, about, named }: RowProps):
           {named && <Badge>{categoryName(memory.category)}</Badge>}
           {whom && <span>{whom}</span>}
           <Source memory={memory} />
+          {memory.outside && <OutsideLabel />}
           {memory.confidence < 1 && <span>{Math.round(memory.confidence * 100)}% sure</span>}
           <span>
             since <Time value={memory.created_at} />

@@ -5,6 +5,7 @@ import { get, inWords, remove, type Schemas } from "../denizen/api";
 import { Badge } from "../ui/Badge";
 import { Button } from "../ui/Button";
 import { Menu } from "../ui/Menu";
+import { OutsideLabel } from "../ui/OutsideLabel";
 import { Loaded, Skeleton } from "../ui/States";
 import { Time } from "../ui/Time";
 import { useToast } from "../ui/Toast";
@@ -97,6 +98,7 @@ function PlanRow({ plan, onEdit }: { plan: Plan; onEdit: () => void }): ReactNod
           next <Time value={plan.next_run} />, <Time value={plan.next_run} form="ago" />
         </span>
         <span>{plan.schedule}</span>
+        {plan.outside && <OutsideLabel />}
         {plan.last_run && (
           <span>
             last <Time value={plan.last_run} />
@@ -127,6 +129,7 @@ function Goals(): ReactNode {
                 <p className={css.meta}>
                   <Badge tone={GOAL_TONES[goal.status]}>{goal.status}</Badge>
                   {goal.priority !== "normal" && <span>{goal.priority} priority</span>}
+                  {goal.outside && <OutsideLabel />}
                 </p>
               </Item>
             ))}
@@ -152,6 +155,11 @@ function Notes(): ReactNode {
               <Item key={note.key} name={note.key} onEdit={() => setEdited(note)} onDrop={() => drop.mutateAsync(note.key)} dropped="Note deleted.">
                 <p className={css.itemTitle}>{note.key}</p>
                 <p className={css.itemText}>{note.text}</p>
+                {note.outside && (
+                  <p className={css.meta}>
+                    <OutsideLabel />
+                  </p>
+                )}
               </Item>
             ))}
           </List>

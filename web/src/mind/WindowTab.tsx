@@ -2,6 +2,7 @@ import { type ReactNode, useState } from "react";
 import { Link } from "wouter";
 import type { Schemas } from "../denizen/api";
 import { percent, short, whole } from "../ui/amounts";
+import { OutsideLabel } from "../ui/OutsideLabel";
 import { Loaded } from "../ui/States";
 import { useLife, useMindOf, useStep } from "./asking";
 import { Tools } from "./ExactRequest";
@@ -126,6 +127,7 @@ function Content({ layer, mind, at }: { layer: Layer; mind: Schemas["MindOut"]; 
     case "lines":
       return (
         <div>
+          {layer.part.outside && <OutsideLabel />}
           {layer.sections.map((section) => (
             <Fold key={section.first_cycle} open={layer.sections.length === 1} title={`Cycles ${whole(section.first_cycle)} to ${whole(section.last_cycle)} · ${whole(section.tokens)} tokens`}>
               <p className={css.keptWords}>{section.text}</p>

@@ -74,6 +74,7 @@ function Question({ call }: { call: Call }): ReactNode {
       </div>
       <div className={css.cardBody}>
         <Markdown text={question(call.arguments)} known={around.known} me={around.me.handle} />
+        {call.approval && <Code text={readable(call.arguments)} language="json" label="Arguments" />}
         {call.state === "waiting" ? (
           <div className={css.cardFoot}>
             <Answers call={call} />

@@ -13,6 +13,7 @@ import { Dialog } from "../ui/Dialog";
 import { inputClass } from "../ui/Field";
 import { Markdown } from "../ui/Markdown";
 import { Menu, type MenuItem } from "../ui/Menu";
+import { OutsideLabel } from "../ui/OutsideLabel";
 import { Time } from "../ui/Time";
 import { useToast } from "../ui/Toast";
 import { CallCard } from "./CallCard";
@@ -117,11 +118,8 @@ function Said({ message, continued, pointedAt }: { message: Message; continued: 
                 edited <Time value={message.edited_at} form="short" />
               </span>
             )}
-            {message.outside && (
-              <span className={css.edited} title={author.kind === "agent" ? "The agent had read text from outside when it wrote this." : "Agents treat this as text from outside."}>
-                {author.kind === "agent" ? "made from text from outside" : "from outside"}
-              </span>
-            )}
+            {message.edited_at && message.outside && <span className={css.edited}> · </span>}
+            {message.outside && <OutsideLabel written={author.kind !== "agent"} />}
           </>
         )}
       </div>

@@ -15,6 +15,11 @@ export function question(given: unknown): string {
   return `\`\`\`json\n${readable(given)}\n\`\`\``;
 }
 
+/** Characters that nobody sees, or that turn the direction of the text: what is approved must be what is read. */
+const UNSEEN = /[\p{Cf}\p{Co}\p{Cn}\p{Variation_Selector}\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0]/gu;
+
+/** The arguments of a call, with every character in sight. */
 export function readable(value: unknown): string {
-  return typeof value === "string" ? value : JSON.stringify(value, null, 2);
+  const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
+  return text.replace(UNSEEN, (each) => `\\u{${each.codePointAt(0)!.toString(16)}}`);
 }

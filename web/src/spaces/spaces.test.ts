@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Member, Message } from "../denizen/api.ts";
 import type { SpaceState } from "../denizen/store.ts";
-import { question } from "./calls.ts";
+import { question, readable } from "./calls.ts";
 import { excerpt } from "./excerpt.ts";
 import { lastSeen, messageRows, NEAR, nextPart, type Part, partBefore, type Row, rowsIn } from "./rows.ts";
 import { invitation, names, statusWords } from "./status.ts";
@@ -109,4 +109,10 @@ test("whoever speaks first is told who hears it, and how one of them is addresse
   assert.equal(invitation([member("Ada", "none"), member("Bo", "mentions"), member("Cleo")]), "Say hello: Cleo hears it. Use @bo to address one of them.");
   assert.equal(invitation([member("Ada", "mentions")]), "Say hello. Use @ada to address Ada.");
   assert.equal(invitation([member("Ada", "none")]), "Say hello.");
+});
+
+test("arguments of a call are shown with the characters that nobody sees", () => {
+  assert.equal(readable({ to: "bo\u202e@x.example" }), '{\n  "to": "bo\\u{202e}@x.example"\n}');
+  assert.equal(readable("a\u200bb\u{e0041}c\u00add\ufe0fe"), "a\\u{200b}b\\u{e0041}c\\u{ad}d\\u{fe0f}e");
+  assert.equal(readable({ to: "Zoë, 東京" }), '{\n  "to": "Zoë, 東京"\n}');
 });

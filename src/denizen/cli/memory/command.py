@@ -14,7 +14,7 @@ from rich.text import Text
 
 from denizen.cli.api import AsJson, Token, Url, use_api
 from denizen.cli.chat.rendering import printable
-from denizen.cli.console import print_json, stdout
+from denizen.cli.console import MADE_FROM_OUTSIDE, print_json, stdout
 from denizen.cli.memory import queries
 from denizen.cli.memory.queries import whose
 from denizen.client import Client
@@ -115,6 +115,8 @@ def _told(memory: Memory, whose: str) -> Text:
     used = "never used" if not memory.uses else f"used {memory.uses}×"
     since = f"{memory.created_at:%Y-%m-%d}"
     about = [printable(whose), memory.category, used, since, *(["superseded"] if memory.superseded_by else [])]
+    if memory.outside:
+        about.append(MADE_FROM_OUTSIDE)
     text = Text(one_line(printable(memory.text)))
     return text.append(f"\n  {' · '.join(about)}\n  {memory.id}", "dim")
 

@@ -182,11 +182,15 @@ class Goal(Value):
     text: str
     status: str
     priority: str
+    outside: bool = False
+    """Whether it was made from text from outside."""
 
 
 class Note(Value):
     key: str
     text: str
+    outside: bool = False
+    """Whether it was made from text from outside."""
 
 
 class Plan(Value):
@@ -198,3 +202,5 @@ class Plan(Value):
     state: str
     next_run: datetime
     last_run: datetime | None = None
+    outside: bool = False
+    """Whether it was made from text from outside."""

@@ -26,6 +26,8 @@ class Memory(Value):
     superseded_by: str | None = None
     created_at: datetime
     updated_at: datetime
+    outside: bool = False
+    """Whether it was made from text from outside."""
 
 
 class Memories(Value):
@@ -53,6 +55,8 @@ class ConversationMemory(Value):
     passes: int
     updated_at: datetime | None = None
     policy: MemoryPolicy
+    outside: bool = False
+    """Whether the summary was made from text from outside."""
 
 
 class OrganizationMemory(Value):

@@ -121,6 +121,8 @@ class WindowPart(Value):
     first_cycle: int | None = None
     last_cycle: int | None = None
     text: str | None = None
+    outside: bool = False
+    """Of the layers: whether they were made from text from outside."""
 
 
 class Window(Value):

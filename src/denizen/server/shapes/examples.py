@@ -27,3 +27,6 @@ def given(**fields: Any) -> ConfigDict:
 def asked(**fields: Any) -> ConfigDict:
     """Of a body, which has no other fields than those it knows."""
     return ConfigDict(extra="forbid", json_schema_extra={"examples": [fields]})
+
+
+MADE_FROM_OUTSIDE = "Whether it was made from text from outside: the agent had read such text when it wrote this."

@@ -50,6 +50,7 @@ class MemoryOut(BaseModel):
     superseded_by: Annotated[str | None, Field(description="The id of what is true instead.")]
     created_at: datetime
     updated_at: datetime
+    outside: Annotated[bool, Field(description="Whether it was made from text from outside.")] = False
 
     @classmethod
     def of(cls, memory: Remembered) -> MemoryOut:
@@ -68,6 +69,7 @@ class MemoryOut(BaseModel):
             superseded_by=memory.superseded_by,
             created_at=moment(Instant(memory.created_at)),
             updated_at=moment(Instant(memory.updated_at)),
+            outside=memory.source is not None,
         )
 
 
@@ -135,6 +137,7 @@ class ConversationMemory(BaseModel):
     passes: int
     updated_at: datetime | None
     policy: PolicyOut
+    outside: Annotated[bool, Field(description="Whether the summary was made from text from outside.")] = False
 
     @classmethod
     def of(cls, state: Rolled, policy: Policy) -> ConversationMemory:
@@ -146,6 +149,7 @@ class ConversationMemory(BaseModel):
             passes=state.passes,
             updated_at=moment(Instant(state.updated_at)) if state.upto else None,
             policy=PolicyOut.of(policy),
+            outside=state.outside,
         )
 
 

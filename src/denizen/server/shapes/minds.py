@@ -686,6 +686,7 @@ class WindowPart(BaseModel):
         str | None, Field(description="Of the self, the layers and what was recalled, as the model reads them.")
     ] = None
     sections: Annotated[list[WindowSection], Field(description="Of the layers, oldest first.")] = []
+    outside: Annotated[bool, Field(description="Of the layers: whether they were made from text from outside.")] = False
 
 
 class WindowOut(BaseModel):
@@ -824,6 +825,7 @@ def _window(found: Inspection, era: Era) -> WindowOut:
                 last_cycle=before,
                 text=era.layers,
                 sections=sections,
+                outside=era.outside,
             )
         )
     if window.recalled:

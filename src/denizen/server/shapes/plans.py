@@ -12,7 +12,7 @@ from denizen.plans.agenda import Plan, PlanKind
 from denizen.plans.goals import Goal, GoalStatus, Priority
 from denizen.plans.notes import Note
 from denizen.plans.schedule import describe
-from denizen.server.shapes.examples import NINE, THING, asked, given
+from denizen.server.shapes.examples import MADE_FROM_OUTSIDE, NINE, THING, asked, given
 
 
 class GoalOut(BaseModel):
@@ -24,10 +24,11 @@ class GoalOut(BaseModel):
     text: str
     status: GoalStatus
     priority: Priority
+    outside: Annotated[bool, Field(description=MADE_FROM_OUTSIDE)] = False
 
     @classmethod
     def of(cls, goal: Goal) -> GoalOut:
-        return cls(number=goal.number, text=goal.text, status=goal.status, priority=goal.priority)
+        return cls(number=goal.number, text=goal.text, status=goal.status, priority=goal.priority, outside=goal.outside)
 
 
 class GoalList(BaseModel):
@@ -63,10 +64,11 @@ class NoteOut(BaseModel):
 
     key: str
     text: str
+    outside: Annotated[bool, Field(description=MADE_FROM_OUTSIDE)] = False
 
     @classmethod
     def of(cls, note: Note) -> NoteOut:
-        return cls(key=note.key, text=note.text)
+        return cls(key=note.key, text=note.text, outside=note.outside)
 
 
 class NoteList(BaseModel):
@@ -105,6 +107,7 @@ class PlanOut(BaseModel):
     state: Literal["waiting", "held", "failed"]
     next_run: datetime
     last_run: Annotated[datetime | None, Field(description="The time it last ran for.")]
+    outside: Annotated[bool, Field(description=MADE_FROM_OUTSIDE)] = False
 
     @classmethod
     def of(cls, plan: Plan) -> PlanOut:
@@ -117,6 +120,7 @@ class PlanOut(BaseModel):
             state=plan.state,
             next_run=moment(plan.next_run),
             last_run=None if plan.last_run is None else moment(plan.last_run),
+            outside=plan.outside,
         )
 
 

@@ -1,0 +1,214 @@
+"""`denizen approvals`: effects that wait for a person's approval, and approvals that still count."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+import typer
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from denizen.cli.api import AsJson, Token, Url, use_api
+from denizen.cli.chat.rendering import printable
+from denizen.cli.console import print_json, stderr, stdout
+from denizen.client import Agent, Client
+from denizen.client.shapes.agents import Approval, Call
+from denizen.errors import InvalidInput, NotFound
+from denizen.plans.schedule import delay_seconds
+
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, help="Approve or refuse what agents want to do outside the server."
+)
+
+_SHOWN: Final = 60
+"""Characters of the arguments in a table; `show` has all of them."""
+_Waiting = Annotated[
+    str, typer.Argument(metavar="ID", help="Id of the waiting call, or the code that is shown with it.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class _Approvals:
+    """What waits for oneself, and what still counts."""
+
+    waiting: list[Call]
+    given: list[Approval]
+    agents: dict[str, Agent]
+
+    def agent_name(self, agent_id: str) -> str:
+        found = self.agents.get(agent_id)
+        return agent_id if found is None else f"@{found.handle}"
+
+
+@app.command("list")
+def list_(
+    context: typer.Context,
+    agent: Annotated[str | None, typer.Option(help="Only of this agent: its @handle or id.")] = None,
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
+) -> None:
+    """Show calls that wait for your approval, and approvals that still count."""
+    found = use_api(context, url, token, lambda client: _load(client, agent))
+    if as_json:
+        told = {"waiting": found.waiting, "given": found.given}
+        print_json({name: [each.model_dump(mode="json") for each in rows] for name, rows in told.items()})
+        return
+    if not found.waiting and not found.given:
+        stderr().print("Nothing waits for your approval, and no approval counts.", style="dim")
+        return
+    if found.waiting:
+        stdout().print(_waiting_table(found))
+    if found.given:
+        stdout().print(_given_table(found))
+
+
+@app.command()
+def show(
+    context: typer.Context,
+    id: Annotated[str, typer.Argument(metavar="ID", help="Id or code of a waiting call, or id of an approval.")],
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
+) -> None:
+    """Show one of them with its exact arguments, and why a person is asked."""
+
+    async def work(client: Client) -> tuple[_Approvals, Call | Approval]:
+        found = await _load(client, None)
+        return found, _find(found.waiting, id) or _find_given(found.given, id)
+
+    found, one = use_api(context, url, token, work)
+    if as_json:
+        print_json(one.model_dump(mode="json"))
+        return
+    arguments = json.dumps(one.arguments, ensure_ascii=False, indent=2)
+    rows = [("Agent", found.agent_name(one.agent_id)), ("Tool", one.tool), ("Arguments", arguments)]
+    if isinstance(one, Call):
+        until = "" if one.expires_at is None else f"{one.expires_at:%Y-%m-%d %H:%M} UTC, then it is refused"
+        rows += [("Why", one.why or ""), ("Waits until", until)]
+    else:
+        rows += [("Times left", str(one.uses_left)), ("Until", f"{one.expires_at:%Y-%m-%d %H:%M} UTC")]
+    for label, value in rows:
+        stdout().print(Text.assemble((f"{label}: ", "bold"), printable(value)), soft_wrap=True)
+
+
+@app.command()
+def approve(
+    context: typer.Context,
+    id: _Waiting,
+    times: Annotated[int, typer.Option(min=1, max=10_000, help="How often the same call may be made.")] = 1,
+    lasts: Annotated[
+        str, typer.Option("--for", metavar="TIME", help="How long the approval counts: 1h, 2 days. At most 30 days.")
+    ] = "1 day",
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
+) -> None:
+    """Approve a call, with exactly the arguments that `show` prints."""
+    seconds = delay_seconds(lasts)
+
+    async def work(client: Client) -> Call:
+        return await client.approve(await _waiting_id(client, id), times=times, seconds=seconds)
+
+    _tell(use_api(context, url, token, work), "Approved", as_json)
+
+
+@app.command()
+def deny(context: typer.Context, id: _Waiting, as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
+    """Refuse a call. The agent is told."""
+
+    async def work(client: Client) -> Call:
+        return await client.deny(await _waiting_id(client, id))
+
+    _tell(use_api(context, url, token, work), "Refused", as_json)
+
+
+@app.command()
+def revoke(
+    context: typer.Context,
+    id: Annotated[str, typer.Argument(metavar="ID", help="Id of an approval that `list` shows.")],
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
+) -> None:
+    """Revoke an approval: the agent asks again before it makes the same call."""
+
+    async def work(client: Client) -> Approval:
+        found = _find_given((await _load(client, None)).given, id)
+        await client.revoke_approval(found.agent_id, found.id)
+        return found
+
+    revoked = use_api(context, url, token, work)
+    if as_json:
+        print_json({"id": revoked.id, "revoked": True})
+    else:
+        stderr().print(f"Revoked: {printable(revoked.tool)} asks again.", style="dim")
+
+
+async def _load(client: Client, agent: str | None) -> _Approvals:
+    agents = {each.id: each for each in await client.agents()}
+    if agent is not None:
+        wanted = (await client.agent(agent)).id
+        agents = {id: each for id, each in agents.items() if id == wanted}
+    waiting = [each for each in await client.calls() if each.approval and each.agent_id in agents]
+    given = [each for id in agents for each in await client.approvals(id)]
+    return _Approvals(waiting, given, agents)
+
+
+async def _waiting_id(client: Client, wanted: str) -> str:
+    """The id of the call with that id or code. An unknown id goes to the server, which knows what became of it."""
+    found = _find(await client.calls(), wanted)
+    return wanted if found is None else found.id
+
+
+def _find(waiting: list[Call], wanted: str) -> Call | None:
+    found = [each for each in waiting if each.id == wanted or (each.code is not None and each.code == wanted.upper())]
+    if len(found) > 1:
+        raise InvalidInput(f"Several calls have the code {wanted}. Name the one you mean by its id.")
+    return found[0] if found else None
+
+
+def _find_given(given: list[Approval], wanted: str) -> Approval:
+    found = next((each for each in given if each.id == wanted), None)
+    if found is None:
+        raise NotFound("approval", wanted)
+    return found
+
+
+def _waiting_table(found: _Approvals) -> Table:
+    table = Table("Waiting", "Code", "Agent", "Tool", "Arguments", "Why", box=box.SIMPLE, pad_edge=False)
+    for each in found.waiting:
+        row = (
+            each.id,
+            each.code or "",
+            found.agent_name(each.agent_id),
+            each.tool,
+            _short(each.arguments),
+            each.why or "",
+        )
+        table.add_row(*map(printable, row))
+    return table
+
+
+def _given_table(found: _Approvals) -> Table:
+    table = Table("Approved", "Agent", "Tool", "Arguments", "Times left", "Until (UTC)", box=box.SIMPLE, pad_edge=False)
+    for each in found.given:
+        until = f"{each.expires_at:%Y-%m-%d %H:%M}"
+        row = each.id, found.agent_name(each.agent_id), each.tool, _short(each.arguments), str(each.uses_left), until
+        table.add_row(*map(printable, row))
+    return table
+
+
+def _short(arguments: object) -> str:
+    told = json.dumps(arguments, ensure_ascii=False)
+    return told if len(told) <= _SHOWN else f"{told[: _SHOWN - 1]}…"
+
+
+def _tell(call: Call, what: str, as_json: bool) -> None:
+    if as_json:
+        print_json(call.model_dump(mode="json"))
+    else:
+        stderr().print(f"{what}: {printable(call.tool)} with {printable(_short(call.arguments))}.", style="dim")
