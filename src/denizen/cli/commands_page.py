@@ -13,7 +13,7 @@ _HEAD: Final = """\
 
 `denizen` looks after a house: by itself the one on this machine, whose database the [settings](settings.md) name. With
 `--url` and `--token`, or `DENIZEN_URL` and `DENIZEN_TOKEN` in the environment, the same commands ask a server
-elsewhere, and may do what the one may do for whom the token stands. `up`, `migrate`, `doctor`, `models`, `backup`,
+elsewhere, and may do what the one may do for whom the token stands. `up`, `migrate`, `doctor`, `backup`,
 `restore` and `config` are about this machine, and know no other; so are `profiles check` and `profiles init`, which
 read and write files. At the machine of a house `denizen memory` shows all that is remembered, on a server what one may
 see there.

@@ -137,6 +137,8 @@ class Faculties:
     """Every model that its routes may come to, by name."""
     default_model: str = ""
     """What `default` stands for in a route."""
+    models_revision: int = 0
+    """Which choice of an operator these models are of."""
     routes: Mapping[str, Choose] = field(default_factory=dict[str, Choose])
     sieve: Sieve | None = None
     """What decides beforehand whether it has to think."""
