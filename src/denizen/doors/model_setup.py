@@ -178,7 +178,10 @@ def _choose(
         place, text, hint = sealed
         secrets.put(tx, place, text, hint)
         audit.record(tx, home, by, "set_key", None, name=place.name, whose="organization")
-    audit.record(tx, home, by, "choose_model", None, model=name, **given)
+    if name is None:
+        audit.record(tx, home, by, "forget_chosen_model")
+    else:
+        audit.record(tx, home, by, "choose_model", None, model=name, **given)
     # Whoever could not think with the model before may do so with this one.
     parking.retry_all(tx)
     return server_models.change(tx, name, given)
