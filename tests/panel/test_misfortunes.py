@@ -108,6 +108,25 @@ async def test_junk_instead_of_a_vote_is_asked_for_once_more(small_world: World)
     assert await answered(small_world, asked) == {"Seth": "Go."}
 
 
+async def test_voices_choose_among_the_options_that_a_vote_names(small_world: World) -> None:
+    """What is none of them is asked for once more, so that everyone is in one of the camps."""
+    said = {"Seth": ["Let us open it."], "Buber": ["Sell it all", "open it"]}
+
+    def decide(who: str, _messages: list[ModelMessage], info: Info) -> Turn:
+        if info.tools != ("vote",):
+            return "Hm."
+        return call("vote", position=said[who].pop(0), confidence=1, reason="Why not?")
+
+    noor, panel = await a_panel(small_world, voices(decide), "Seth", "Buber")
+    asked = await small_world.denizen.ask_panel(panel, noor, "Well?")
+    await small_world.run()
+    vote = await small_world.denizen.vote(asked, "The bakery? Options: open it | wait", by=noor)
+    await small_world.run()
+    now = await small_world.denizen.round(vote)
+    assert [each.result and each.result["position"] for each in now.spoken] == ["open it", "open it"]
+    assert said == {"Seth": [], "Buber": []}
+
+
 async def test_time_that_is_over_while_it_begins_again_is_over(small_unhurried_world: World) -> None:
     """It ends under the epoch of the new attempt. It was held by nobody, and began anew when its lease had run out."""
     world, loop, stopped = small_unhurried_world, asyncio.get_running_loop(), threading.Event()
