@@ -152,6 +152,21 @@ async def test_the_choice_survives_a_restart_and_can_be_taken_back(
         assert (world.denizen.default_model, world.denizen.server_models.source) == ("demo", "demo")
 
 
+async def test_another_process_on_the_same_database_uses_the_choice_too(
+    ready_sqlite_url: str, server: Loopback
+) -> None:
+    key = new_key()
+    async with (
+        open_world(ready_sqlite_url, secret_key=key) as here,
+        open_world(ready_sqlite_url, secret_key=key) as there,
+    ):
+        noor = await here.person("Noor")
+        assert there.denizen.default_model == "demo"
+        await here.denizen.choose_model("compatible:qwen", address=server.url, key=SECRET)
+        await _answers(there, server, noor)
+        assert there.denizen.default_model == "compatible:qwen"
+
+
 async def _answers(world: World, server: Loopback, noor: Entity) -> None:
     server.tool, server.text = None, "Still here."
     ada = await world.denizen.create_agent("Ada")

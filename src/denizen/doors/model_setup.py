@@ -28,6 +28,8 @@ from denizen.spaces import directory
 from denizen.storage.database import Tx
 from denizen.tools import addresses
 
+PATIENCE_SECONDS: Final = 10.0
+"""How long a server may take to list its models, where a person asks. One that is not there is known at once."""
 MOST_LISTED: Final = 50
 """How many models of one server are described."""
 NOT_AN_OPERATOR: Final = "Models of the server are for its operators: the owners of the first organization."
@@ -66,7 +68,9 @@ class ModelSetup(Wiring):
 
     async def local_models(self) -> list[LocalModels]:
         """The model servers on this machine. Only loopback addresses are asked."""
-        ollama, others = await asyncio.gather(installed_in_ollama(os.environ), find_servers(os.environ))
+        ollama, others = await asyncio.gather(
+            installed_in_ollama(os.environ, PATIENCE_SECONDS), find_servers(os.environ, PATIENCE_SECONDS)
+        )
         servers = [(each.server.prefix, each.server.title, each.url, each.names) for each in others]
         if ollama:
             names = tuple(f"ollama:{each}" for each in ollama)

@@ -136,7 +136,11 @@ async def installed_in_ollama(environ: Mapping[str, str], patience_seconds: floa
     if not is_loopback(url):
         return []
     try:
-        async with asyncio.timeout(patience_seconds), httpx2.AsyncClient(base_url=url, trust_env=False) as client:
+        tls = not url.startswith("http://")
+        async with (
+            httpx2.AsyncClient(base_url=url, trust_env=False, verify=tls) as client,
+            asyncio.timeout(patience_seconds),
+        ):
             return [each.name for each in _best_first(await _installed(client))]
     except (TimeoutError, httpx2.HTTPError, httpx2.InvalidURL, ValidationError):
         return []

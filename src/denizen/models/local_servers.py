@@ -93,9 +93,11 @@ async def find_servers(environ: Mapping[str, str], patience_seconds: float = PAT
 async def list_models(url: str, patience_seconds: float = PATIENCE_SECONDS) -> list[str]:
     """The models for talking that `/models` of this address tells of; none where nothing such answers."""
     try:
+        # Certificates are not loaded for plain HTTP: that takes longer than the answer.
+        tls = not url.startswith("http://")
         async with (
+            httpx2.AsyncClient(trust_env=not is_loopback(url), verify=tls) as client,
             asyncio.timeout(patience_seconds),
-            httpx2.AsyncClient(trust_env=not is_loopback(url)) as client,
         ):
             answer: object = (await client.get(f"{url}/models")).raise_for_status().json()
     except (TimeoutError, httpx2.HTTPError, httpx2.InvalidURL, ValueError):
