@@ -87,7 +87,15 @@ async def sign_in(pictured: Pictured, browser: Browser) -> StorageState:
     answer = await context.request.post(f"{address}/api/session", data={"secret": secret})
     session = await context.storage_state()
     key: str = (await answer.json())["page_key"]
-    session["origins"] = [{"origin": address, "localStorage": [{"name": "page key", "value": key}]}]
+    session["origins"] = [
+        {
+            "origin": address,
+            "localStorage": [
+                {"name": "page key", "value": key},
+                {"name": "connect a model: dismissed", "value": "yes"},
+            ],
+        }
+    ]
     await context.close()
     return session
 

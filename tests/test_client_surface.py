@@ -126,7 +126,12 @@ async def test_an_inbox_and_use(client: Client, house: House) -> None:
     assert (await client.budget()).limits.dollars is None
     today = date(2026, 1, 5)
     assert [each.day for each in (await client.usage(since=today, until=today, by="model")).days] == [today]
-    assert "demo" in {each.name for each in (await client.models()).models}
+    listed = await client.models(setup=True)
+    assert "demo" in {each.name for each in listed.models}
+    assert (listed.may_choose, listed.setup is not None) == (True, True)
+    assert (await client.test_model("demo")).ok
+    assert (await client.choose_model("demo")).default_source == "chosen"
+    assert (await client.forget_chosen_model()).default_source == "demo"
     said = await client.post(house.cellar.id, "Forget this.")
     assert (await client.forget("message", said.id, dry_run=True)).dry_run
     receipt = await client.forget("message", said.id)

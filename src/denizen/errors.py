@@ -400,5 +400,13 @@ class SubscriberTooSlow(DenizenError):
     code = "subscriber_too_slow"
 
 
+def explained(error: BaseException) -> str:
+    """What went wrong, for people and models. Our own errors are sentences; others are told with their type."""
+    said = str(error)
+    if isinstance(error, DenizenError) and said:
+        return said
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
 def _bullets(sentences: tuple[str, ...]) -> list[str]:
     return [f"- {each}" for each in sentences]

@@ -6,11 +6,16 @@ import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from denizen.cli.main import app
 from tests.cli.conftest import Run
+from tests.cli.terminals import elsewhere
 
 pytestmark = pytest.mark.usefixtures("ready_home")
 
@@ -113,3 +118,70 @@ def test_a_model_that_does_not_answer_is_told_with_what_to_do(run: Run, server: 
     result = run("models", "test", name)
     assert result.exit_code == 1
     assert says in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize("width", [80, 60])
+def test_the_list_fits_the_terminal(run: Run, server: str, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    """A name, and what is known of it below. No word is broken."""
+    monkeypatch.delenv("DENIZEN_MODEL")
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "key-of-nobody")
+    lines = run("models").stdout.splitlines()
+    assert max(map(len, lines)) <= width
+    assert "anthropic:claude-sonnet-5-5 (default)" in lines
+    at = lines.index("llamacpp:qwen")
+    told = list(takewhile(lambda line: line.startswith("  "), lines[at + 1 :]))
+    assert " ".join(" ".join(told).split()) == (
+        "llama.cpp serves it on this machine. "
+        "reachable: yes, tools: unknown, images: unknown, thinking: unknown "
+        "context: 8,192 tokens (from /v1/models of its server) price: unknown"
+    )
+
+
+def test_a_default_is_chosen_and_taken_back(run: Run, server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DENIZEN_MODEL")
+    result = run("models", "use", "llamacpp:qwen")
+    assert result.exit_code == 0, result.output
+    assert "Agents that name no model think with llamacpp:qwen." in result.stderr
+    listed = {each["name"]: each for each in json.loads(run("models", "--json").stdout)}
+    assert [name for name, each in listed.items() if each["default"]] == ["llamacpp:qwen"]
+    assert "was chosen under Administration" in run("doctor").stdout
+    assert json.loads(run("models", "test", "default", "--json").stdout)["called_tool"] is True
+    told = json.loads(run("models", "use", "auto", "--json").stdout)
+    assert (told["default"], "llama.cpp runs on this machine" in told["reason"]) == ("llamacpp:qwen", True)
+
+
+def test_a_configured_model_cannot_be_replaced(run: Run, server: str) -> None:
+    result = run("models", "use", "llamacpp:qwen")
+    assert result.exit_code == 1
+    assert "The configuration sets the model demo." in " ".join(result.stderr.split())
+
+
+def test_a_key_is_read_from_stdin_and_kept(run: Run, server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DENIZEN_MODEL")
+    arguments = ["models", "use", "compatible:qwen", "--address", server, "--key"]
+    result = CliRunner().invoke(app, arguments, input="sk-of-nobody-0123456789\n")
+    assert result.exit_code == 0, result.output
+    (kept,) = json.loads(run("secrets", "list", "--json").stdout)
+    assert (kept["name"], kept["hint"]) == ("COMPATIBLE_API_KEY", "…6789")
+    assert json.loads(run("models", "test", "compatible:qwen", "--json").stdout)["called_tool"] is True
+
+
+async def test_a_server_is_asked_for_its_models(
+    environ: dict[str, str], server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DENIZEN_MODEL")
+    async with elsewhere(tmp_path / "elsewhere") as terminal:
+        listed = {each["name"]: each for each in await terminal.told("models")}
+        assert listed["llamacpp:qwen"]["default"] is True, "it was found on the machine of the server"
+        assert listed["llamacpp:qwen"]["abilities"]["context_tokens"] == 8_192
+        assert (await terminal.told("models", "test", "llamacpp:qwen"))["called_tool"] is True
+        refused = await terminal("models", "test", "llamacpp:broken")
+        assert (refused.exit_code, "this model is broken." in refused.stderr) == (1, True)
+        assert (await terminal.told("models", "use", "demo"))["default"] == "demo"
+        assert terminal.house.runtime.default_model == "demo"
+        assert (await terminal.told("models", "use", "auto"))["default"] == "llamacpp:qwen"
+        sam = await terminal.house.runtime.create_person("Sam")
+        member = await terminal.of(sam)
+        assert "demo" in {each["name"] for each in await member.told("models")}
+        assert (await member("models", "use", "demo")).exit_code == 1

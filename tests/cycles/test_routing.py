@@ -136,7 +136,7 @@ async def test_each_model_is_charged_at_its_own_price(ready_sqlite_url: str):
 
 
 async def test_default_in_a_route_is_what_the_house_uses(small_world: World):
-    small_world.denizen.default_model = "big"
+    small_world.denizen.server_models.configured = "big"
     ada, noor, hall = await house_of_two(small_world, cycle={"routing": [{"model": "default"}]})
     await small_world.say(noor, "Hello", hall)
     await small_world.run()

@@ -8,6 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from openai import AsyncOpenAI
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
 
 from denizen import call, reply, scripted, skip
 from denizen.agents.registry import Agent
@@ -16,6 +19,7 @@ from denizen.cycles import triage
 from denizen.errors import InvalidInput, ModelUnreachable
 from denizen.models.scripted import ScriptedModel
 from denizen.storage.database import Database
+from tests.models.loopback import Failure, loopback
 from tests.world import World, as_text, open_world
 
 SMALL_TALK = {"skip_when": {"shorter_than": 10}}
@@ -75,7 +79,7 @@ async def test_a_rule_skips_before_the_window_is_read_and_without_a_model(world:
 
 
 async def test_a_small_model_sees_who_the_agent_is_and_the_new_events_and_skips(world: World):
-    """Its tools are two, its reason and its cost go to the ledger; the agent's own model is never asked."""
+    """It has one decision to make, its reason and its cost go to the ledger; the agent's own model is never asked."""
     sieve = register(world, skip("they talk about lunch"))
     ada, noor, hall = await three_in_a_hall(world, cycle={"triage": ASKED})
     await world.say(noor, "Bert, lunch?", hall)
@@ -90,7 +94,7 @@ async def test_a_small_model_sees_who_the_agent_is_and_the_new_events_and_skips(
     assert "FROM ITS OWNER: It cares for the garden only." in system
     assert inbox.startswith("[INBOX - 1 new event]")
     assert 'Noor (human): "Bert, lunch?"' in inbox
-    assert sieve.infos[0].tools == ("think", "skip")
+    assert sieve.infos[0].tools == ("decide",)
 
     assert await world.ledger(ada) == [("skip", "triage: they talk about lunch")]
     assert [(each.model, each.calls) for each in await world.denizen.spending(ada)] == [("sieve", 1)]
@@ -103,6 +107,9 @@ async def test_a_small_model_sees_who_the_agent_is_and_the_new_events_and_skips(
         ("skip", "not for this agent"),
         ("**Skip.**", "not for this agent"),
         ("Skip: it is about lunch", "it is about lunch"),
+        ('{"decision": "skip", "reason": "lunch"}', "lunch"),
+        ('```json\n{"decision": "skip", "reason": "lunch"}\n```', "lunch"),
+        ('{"name": "skip", "arguments": {"reason": "lunch"}}', "lunch"),
     ],
 )
 async def test_a_model_that_writes_skip_instead_of_calling_it_is_understood(small_world: World, text: str, reason: str):
@@ -111,6 +118,30 @@ async def test_a_model_that_writes_skip_instead_of_calling_it_is_understood(smal
     await small_world.say(noor, "Bert, lunch?", hall)
     await small_world.run()
     assert await small_world.ledger(ada) == [("skip", f"triage: {reason}")]
+
+
+@pytest.mark.parametrize("refuses", [False, True], ids=["takes a schema", "refuses a schema"])
+async def test_a_provider_with_a_json_schema_is_asked_with_it(small_world: World, refuses: bool):
+    """Otherwise the decision is asked for as a call, and so it is from then on."""
+
+    def judge(body: dict[str, Any]) -> Failure | None:
+        if refuses and "response_format" in body:
+            return Failure(400, body={"error": {"message": "response_format is not supported"}})
+        return None
+
+    async with loopback() as server, AsyncOpenAI(base_url=f"{server.url}/v1", api_key="k", max_retries=0) as client:
+        decision = '{"decision": "skip", "reason": "lunch"}'
+        server.judge, server.text, server.tool = judge, decision, None
+        if refuses:
+            server.text, server.tool, server.arguments = "", "decide", decision
+        provider = OpenAIProvider(openai_client=client)
+        small_world.denizen.models.register("sieve", OpenAIChatModel("gpt-5-mini", provider=provider))
+        ada, noor, hall = await three_in_a_hall(small_world, cycle={"triage": ASKED})
+        await small_world.say(noor, "Bert, lunch?", hall)
+        await small_world.run()
+        assert await small_world.ledger(ada) == [("skip", "triage: lunch")]
+        sent = [(each.body.get("response_format", {}).get("type"), "tools" in each.body) for each in server.received]
+        assert sent == ([("json_schema", False), (None, True)] if refuses else [("json_schema", False)])
 
 
 async def test_what_is_kept_is_thought_about_and_not_sifted_again(world: World):
@@ -153,6 +184,8 @@ async def _never() -> None:
     [
         "They talk about lunch.",  # no call
         [call("skip", reason="lunch"), call("think")],  # both
+        call("decide", decision="think", reason="lunch"),
+        call("decide", reason="lunch"),
         call("skip"),  # no reason
         call("send_message", text="Hello"),  # not for it to do
         ModelUnreachable("gone"),

@@ -110,6 +110,21 @@ async def test_every_n_turns_is_every_n_turns(ready_sqlite_url: str, every: int)
         assert turns == list(range(1, 8, every))
 
 
+async def test_every_0_turns_is_never_also_in_a_running_conversation(ready_sqlite_url: str):
+    presets = {**PRESETS, "memoryCompaction": {"defaultProfile": "off"}}
+    now: list[dict[str, Any]] = [presets]
+    async with open_world(ready_sqlite_url, memory=MemoryOptions(presets=lambda: now[0])) as world:
+        ada, noor, kitchen = await a_home(world)
+        told: list[int] = []
+        for turn, every in enumerate([1, 1, 0, 0, 0, 1], start=1):
+            now[0] = {**presets, "routing": {"reviewEveryNTurns": every}}
+            await remembered(world, noor, kitchen, f"The violin was tuned in year {turn}.")
+            before = len(await reminders(world, ada))
+            await ask(world, noor, kitchen)
+            told += [turn] if len(await reminders(world, ada)) > before else []
+        assert told == [1, 2, 6]
+
+
 @pytest.mark.parametrize("forced", [True, False])
 async def test_memories_are_looked_for_again_whenever_compaction_runs_if_that_is_wanted(
     ready_sqlite_url: str, forced: bool

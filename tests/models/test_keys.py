@@ -71,9 +71,11 @@ def test_the_variable_is_the_one_that_the_provider_asks_for(provider: str) -> No
 
 def test_what_needs_no_key_has_no_name_for_it() -> None:
     models = Models({"openai:mine": scripted("x")})
-    for name in ("demo", "ollama:llama3", "openai:mine", "python:ada", "default", "nowhere:model"):
+    for name in ("demo", "openai:mine", "python:ada", "default", "nowhere:model"):
         assert models.key_name(name) is None
     assert models.key_name("openai:gpt-5") == "OPENAI_API_KEY"
+    assert (models.key_name("ollama:llama3"), models.needs_key("ollama:llama3")) == ("OLLAMA_API_KEY", False)
+    assert (models.key_name("compatible:m"), models.needs_key("compatible:m")) == ("COMPATIBLE_API_KEY", False)
     assert models.key_name("anthropic:claude-sonnet-4-5") == "ANTHROPIC_API_KEY"
     assert models.key_name("gateway/openai:gpt-5") == "PYDANTIC_AI_GATEWAY_API_KEY"
 

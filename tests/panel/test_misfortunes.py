@@ -53,6 +53,80 @@ async def test_a_model_has_fifteen_seconds_to_begin(small_unhurried_world: World
     assert (panel.settings.first_byte_seconds, panel.settings.total_seconds) == (15, 240)
 
 
+async def test_a_synthesis_has_fifteen_seconds_to_begin_too(small_unhurried_world: World) -> None:
+    world, asked_at, hanging = small_unhurried_world, list[float](), asyncio.Event()
+
+    async def decide(who: str, _messages: list[ModelMessage], _info: Info) -> Turn:
+        if who in ("Seth", "Buber"):
+            return "Bread."
+        asked_at.append(world.clock.now() / SECOND)
+        if len(asked_at) == 1:
+            await hanging.wait()
+        return "All say bread."
+
+    noor, panel = await a_panel(world, voices(decide), "Seth", "Buber", synthesis="always")
+    async with world.denizen.living():
+        asked = await world.denizen.ask_panel(panel, noor, "Well?")
+        await until(world.denizen.round, asked, lambda _: len(asked_at) == 1)
+        await world.clock.sleeper(15)
+        world.clock.advance(15)
+        await world.clock.sleeper(1)
+        world.clock.skip(1)
+        await until(world.denizen.round, asked, lambda now: now.state == "complete")
+    assert 15.5 <= asked_at[1] - asked_at[0] < 16
+    assert await in_words(world, panel) == [
+        "1.0 ask complete: Seth reply done, Buber reply done, Synthesis synthesis done"
+    ]
+
+
+async def test_junk_instead_of_a_vote_is_asked_for_once_more(small_world: World) -> None:
+    """And the model is told what was wrong. Junk twice is a failure; what was said before stays."""
+    asked_for: list[str] = []
+    answers: list[Turn] = ["I would rather not say.", call("vote", position="Go", confidence=1, reason="Why not?")]
+    answers += ["Hm.", "Hm."]
+
+    def decide(_who: str, messages: list[ModelMessage], info: Info) -> Turn:
+        if info.tools != ("vote",):
+            return "Go."
+        asked_for.append(as_text(messages[-1]))
+        return answers[len(asked_for) - 1]
+
+    noor, panel = await a_panel(small_world, voices(decide), "Seth")
+    asked = await small_world.denizen.ask_panel(panel, noor, "Well?")
+    await small_world.run()
+    vote = await small_world.denizen.vote(asked, by=noor)
+    await small_world.run()
+    now = await small_world.denizen.round(vote)
+    assert [(each.state, each.result and each.result["position"]) for each in now.spoken] == [("done", "Go")]
+    assert len(asked_for) == 2
+    assert "vote" in asked_for[1]
+    assert asked_for[1] != asked_for[0]
+    again = await small_world.denizen.vote(asked, by=noor)
+    await small_world.run()
+    assert await answered(small_world, again) == {"Seth": "no_answer"}
+    assert len(asked_for) == 4
+    assert await answered(small_world, asked) == {"Seth": "Go."}
+
+
+async def test_voices_choose_among_the_options_that_a_vote_names(small_world: World) -> None:
+    """What is none of them is asked for once more, so that everyone is in one of the camps."""
+    said = {"Seth": ["Let us open it."], "Buber": ["Sell it all", "open it"]}
+
+    def decide(who: str, _messages: list[ModelMessage], info: Info) -> Turn:
+        if info.tools != ("vote",):
+            return "Hm."
+        return call("vote", position=said[who].pop(0), confidence=1, reason="Why not?")
+
+    noor, panel = await a_panel(small_world, voices(decide), "Seth", "Buber")
+    asked = await small_world.denizen.ask_panel(panel, noor, "Well?")
+    await small_world.run()
+    vote = await small_world.denizen.vote(asked, "The bakery? Options: open it | wait", by=noor)
+    await small_world.run()
+    now = await small_world.denizen.round(vote)
+    assert [each.result and each.result["position"] for each in now.spoken] == ["open it", "open it"]
+    assert said == {"Seth": [], "Buber": []}
+
+
 async def test_time_that_is_over_while_it_begins_again_is_over(small_unhurried_world: World) -> None:
     """It ends under the epoch of the new attempt. It was held by nobody, and began anew when its lease had run out."""
     world, loop, stopped = small_unhurried_world, asyncio.get_running_loop(), threading.Event()

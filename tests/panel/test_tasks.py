@@ -61,6 +61,33 @@ def test_a_vote_is_read(response: ModelResponse, vote: dict[str, Any] | None) ->
     assert voting.read(response) == vote
 
 
+@pytest.mark.parametrize(
+    ("question", "options"),
+    [
+        ("Open it? Options: open it | wait", ("open it", "wait")),
+        ("Open it?\n\nOptions: open it | wait | open it |", ("open it", "wait")),
+        ("Which options: none named here", ()),
+        ("Options: one |", ()),
+        ("", ()),
+        (None, ()),
+    ],
+)
+def test_options_are_named_at_the_end_of_the_question(question: str | None, options: tuple[str, ...]) -> None:
+    assert voting.options_in(question) == options
+    position = voting.tool_for(question).parameters_json_schema["properties"]["position"]
+    assert tuple(position.get("enum", ())) == options
+
+
+@pytest.mark.parametrize(
+    ("position", "option"),
+    [("open it", "open it"), ("Yes, open it.", "open it"), ("WAIT", "wait"), ("sell it", None), ("", None)],
+)
+def test_a_vote_is_for_one_of_the_options(position: str, option: str | None) -> None:
+    tool = voting.tool_for("Open it? Options: open it | wait")
+    vote = voting.read(called("vote", {"position": position, "confidence": 1, "reason": "Why not?"}), tool)
+    assert (None if vote is None else vote["position"]) == option
+
+
 def test_a_tally_has_camps_and_says_who_stands_apart() -> None:
     votes = {
         "a": {"position": "Yes.", "confidence": 0.9},

@@ -133,6 +133,20 @@ async def test_the_file_is_reloaded_while_agents_live(small_house: World, tmp_pa
     assert (await small_house.denizen.stance(ada, room)).turns == 2
 
 
+async def test_reviews_that_are_switched_off_in_a_running_conversation_do_not_happen(
+    small_house: World, tmp_path: Path
+):
+    """`reviewEveryNTurns` is 3 when it begins, and 0, never, from the second turn on."""
+    ada, noor, room = await kitchen(small_house, *[reply("Yes."), "Done."] * 8)
+    await say(small_house, noor, room, "Hi.")
+    write(tmp_path / "presets.json", routing={**PRESETS["routing"], "reviewEveryNTurns": 0})
+    await say(small_house, noor, room, *["A plan, please."] * 5)
+    assert (await small_house.denizen.stance(ada, room)).preset == "short"
+    write(tmp_path / "presets.json", routing={**PRESETS["routing"], "reviewEveryNTurns": 3})
+    await say(small_house, noor, room, "A plan, please.")
+    assert (await small_house.denizen.stance(ada, room)).preset != "short"
+
+
 async def test_compaction_asks_for_a_review(small_house: World, tmp_path: Path):
     write(tmp_path / "presets.json", routing={**PRESETS["routing"], "reviewEveryNTurns": 1_000})
     window = {"max_tokens": 6_000, "min_recent_cycles": 1}

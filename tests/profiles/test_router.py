@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -37,6 +38,16 @@ def test_selection_is_cached_per_conversation_and_reviewed_every_n_turns_exactly
     found = presets(Rule("r", "a", any=("x",)), review_every=every, default="b")
     reviewed = [each.turn for each in turns(found, ["x"] * 20) if each.is_new]
     assert reviewed == list(range(1, 21, every))
+
+
+def test_reviewed_every_0_turns_is_never():
+    """Also where it was every second turn when the conversation began."""
+    found = presets(Rule("r", "a", any=("x",)), review_every=0, default="b")
+    assert [each.turn for each in turns(found, ["x"] * 20) if each.is_new] == [1]
+    before = turns(replace(found, review_every=2), ["x", "x"])[-1]
+    cached = Cached(before.choice, before.turn, before.reviewed)
+    assert choose(replace(found, review_every=2), "ada", "y", cached).is_new
+    assert not choose(found, "ada", "y", cached).is_new
 
 
 def test_between_reviews_the_choice_stays_whatever_is_said():

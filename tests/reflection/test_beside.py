@@ -309,7 +309,7 @@ async def test_a_budget_that_is_used_up_leaves_no_room_for_reflection(small_worl
     await small_world.denizen.edit_agent(ada, budget={"tokens": 1})
     tried = await small_world.denizen.try_metaprompt(ada, room, "frustration_recovery", apply=True)
     assert (tried.run.why_not, tried.applied) == (
-        "InvalidInput: The budget (agent:total) is not enough for this.",
+        "The budget (agent:total) is not enough for this.",
         False,
     )
     assert asked.requests == []

@@ -32,6 +32,8 @@ NOT_AUDITED = {
     "add_member", "change_member", "remove_member", "private_space", "ask_for_answer", "chat", "complete_chat", "embed",
     "answer_call", "answer_by_address", "trigger", "receive_webhook", "close_session", "change_memory",
     "change_conversation_memory",
+    # One call, which costs a few tokens and keeps nothing.
+    "test_model",
     # Panels are spaces.
     "create_panel", "change_panel", "add_advisor", "switch_group", "import_advisors", "order_advisors",
     "suggest_advisors", "remove_advisor", "change_advisor", "foretell_cost", "ask_panel", "cancel_round",
@@ -72,6 +74,7 @@ LINES = {"Content-Type": "application/jsonl"}
 BODIES: dict[str, Any] = {
     "change_entity": {"role": "admin"},
     "change_organization": {"name": "Another home"},
+    "choose_model": {"name": "demo"},
     "change_organization_memory": {"enabled": False},
     "create_token": {"name": "A token"},
     "create_login": {},

@@ -87,6 +87,9 @@ CASES: Final[dict[str, tuple[Case, ...]]] = {
         Case(about="in a space", who=PEOPLE - OUTSIDE, body={"space": "{space}"}),
         Case(about="everywhere", who=ADMINS, body={}),
     ),
+    "PUT /api/models/default": (Case(who=OWNERS, body={"name": "demo"}),),
+    "DELETE /api/models/default": (Case(who=OWNERS),),
+    "POST /api/models/test": (Case(who=OWNERS, body={"name": "demo"}),),
     "POST /api/apply": (Case(who=ADMINS),),  # restricted parts of definitions: test_definition_policy.py
     "POST /api/calls/{call_id}/answer": (Case(who=IN_SPACE),),
     "POST /api/chat": (Case(body={"agent": "{agent}", "text": "Hello.", "seconds": 1e-9}),),

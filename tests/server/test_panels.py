@@ -8,6 +8,7 @@ from typing import Any
 from pydantic_ai.messages import ModelMessage
 
 from denizen.client import Client
+from denizen.errors import ModelKeyRejected
 from denizen.models.scripted import Info, Turn, call, forever, think
 from denizen.server.paneling import STOPPING
 from tests.hesitation import Hesitation
@@ -157,6 +158,28 @@ async def test_a_panel_as_a_model(small_house: House) -> None:
     assert reused.json()["error"]["code"] == "idempotency_key_reused"
     refused = await house.call("POST", path, sam, json=body)
     assert refused.status_code == 404
+
+
+async def test_who_cannot_answer_is_told_as_a_sentence(small_house: House) -> None:
+    """Once, at the end, with what to do; whether some of the advisors failed, or all. Never what a provider sent."""
+    house = small_house
+    noor = await house.world.person("Noor")
+    raw = ModelKeyRejected("status_code: 401, body: {'error': {'message': 'bad key'}}")
+    house.world.denizen.models.register("m", forever(speaking))
+    house.world.denizen.models.register("locked", forever(lambda *_: raw))
+    path, said = "/v1/chat/completions", [{"role": "user", "content": "Well?"}]
+    told: list[str] = []
+    for advisors in ([{"name": "Seth", "model": "locked"}, "Buber"], [{"name": "Seth", "model": "locked"}]):
+        panel = await house.world.denizen.create_panel("Board", [noor], advisors=advisors, model="m")
+        body = {"model": f"panel:{panel.id}", "messages": said}
+        async with house.world.denizen.living():
+            answer = (await house.call("POST", path, noor, json=body)).json()
+        told.append(answer["choices"][0]["message"]["content"])
+    check = "Check it under Administration › Keys, then try again."
+    why = f"Seth could not answer: the provider rejected the API key. {check}"
+    buber = "## Buber\n\nBuber says: this is what there is to say."
+    assert told[0] == f"## Seth\n\n_(could not answer)_\n\n{buber}\n\n{why}"
+    assert told[1] == f"## Seth\n\n_(could not answer)_\n\n{why}"
 
 
 BOTH = "## Seth\n\nSeth says: this is what there is to say.\n\n## Buber\n\nBuber says: this is what there is to say."

@@ -64,9 +64,9 @@ def test_an_error_is_told_as_one() -> None:
     assert text.see([seth, buber]) + text.hear("seth", 1, "Half") == "## Seth\n\nHalf"
     assert text.hear("buber", 1, "Broken") + text.hear("buber", 2, "Good.") == ""
     failed = replace(seth, **FAILED)
-    told = "\n\n[Taken back, not said: “Half”]\n\n_(failed: Too slow.)_\n\n## Buber\n\nGood."
+    told = "\n\n[Taken back, not said: “Half”]\n\n_(could not answer)_\n\n## Buber\n\nGood."
     assert text.see([failed, buber]) == told
-    assert text_of([failed, done("buber", "Good.")]) == "## Seth\n\n_(failed: Too slow.)_\n\n## Buber\n\nGood."
+    assert text_of([failed, done("buber", "Good.")]) == "## Seth\n\n_(could not answer)_\n\n## Buber\n\nGood."
 
 
 def test_when_nobody_waits_any_longer_who_is_done_is_told() -> None:

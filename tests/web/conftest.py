@@ -130,9 +130,16 @@ async def visit(browser: Browser, house: House) -> AsyncGenerator[Visit]:
 
 @asynccontextmanager
 async def visiting(
-    browser: Browser, house: House, who: Entity, *, signed_in: bool = True, size: dict[str, int] = WIDE, **options: Any
+    browser: Browser,
+    house: House,
+    who: Entity,
+    *,
+    signed_in: bool = True,
+    first_start: bool = False,
+    size: dict[str, int] = WIDE,
+    **options: Any,
 ) -> AsyncGenerator[Visitor]:
-    """Someone at a browser, until the end."""
+    """Someone at a browser, until the end. Unless it is a `first_start`, they know that agents have the demo model."""
     settings: Any = {
         "viewport": size,
         "locale": "en-GB",
@@ -142,6 +149,8 @@ async def visiting(
     }
     context = await browser.new_context(**settings)
     try:
+        if not first_start:
+            await context.add_init_script("localStorage.setItem('connect a model: dismissed', 'yes')")
         if signed_in:
             answer = await context.request.post(f"{house.address}/api/session", data={"secret": await house.token(who)})
             assert answer.ok, await answer.text()

@@ -127,6 +127,7 @@ SCREENS: Final[dict[str, Screen]] = {
     "me": Screen(_at("/me"), "Sessions and tokens"),
     "admin-people": Screen(_at("/admin/people"), "Zoë Brandt"),
     "admin-tokens": Screen(_at("/admin/tokens"), "Backup script"),
+    "admin-models": Screen(_at("/admin/models"), "Found on this machine"),
     "admin-keys": Screen(_at("/admin/keys"), "ends in Qr7A"),
     "admin-budgets": Screen(_at("/admin/budgets"), "of $5.00"),
     "admin-usage": Screen(_at("/admin/usage"), "Together", _by_agent),

@@ -66,6 +66,8 @@ ACTIONS: Final[Mapping[str, Action]] = {
     "resume_agent": Action("agents", "resumed the agent"),
     "apply": Action("agents", "applied definitions"),
     "import_file": Action("agents", "imported"),
+    "choose_model": Action("settings", "changed the server's default model"),
+    "forget_chosen_model": Action("settings", "let the server find its default model"),
     "put_budget": Action("budgets", "changed the organization's budget"),
     "change_organization": Action("settings", "changed the organization's settings"),
     "change_organization_memory": Action("settings", "changed long-term memory settings"),

@@ -26,6 +26,7 @@ from denizen.cycles.cycle import Faculties
 from denizen.cycles.reflecting import Purse, reflect_on_next
 from denizen.cycles.routing import Choose
 from denizen.cycles.server_budget import ServerBudget
+from denizen.cycles.server_models import ServerModels
 from denizen.cycles.speaking import Voices
 from denizen.cycles.stopping import Stop
 from denizen.cycles.triage import Judge, Sieve
@@ -64,7 +65,7 @@ class Equipment:
     bus: Bus
     clock: Clock
     models: Models
-    default_model: str
+    server_models: ServerModels
     tools: Mapping[str, OutsideTool]
     prices: Mapping[str, Price]
     stops: Mapping[str, Stop]
@@ -86,6 +87,7 @@ class Equipment:
 
     async def equip(self, agent: Agent) -> tuple[Faculties, Budget]:
         """What this agent thinks with, and how much a request of it may hold. Raises where something is missing."""
+        await self.refresh()
         definition = agent.definition
         models, sieve, limits = await self.check(agent)
         model_name = self._named(definition.model)
@@ -106,7 +108,8 @@ class Equipment:
             errands=self.errands,
             stops=self.stops,
             models=models,
-            default_model=self.default_model,
+            default_model=self.server_models.default,
+            models_revision=self.server_models.chosen.revision,
             routes=self.routes,
             sieve=None if sieve is None else self._within_limits(sieve, agent, limits),
             allowance=limits,
@@ -120,6 +123,14 @@ class Equipment:
             reflects=agent.reflects,
         )
         return faculties, budget(definition.window, context, faculties.toolboxes[faculties.profile].tokens)
+
+    async def refresh(self) -> None:
+        """What an operator has chosen since, here or through another process, counts from now on."""
+        await self.server_models.refresh(self.db)
+
+    def is_outdated(self, faculties: Faculties) -> bool:
+        """Whether an operator has chosen another model or address since the agent was equipped."""
+        return faculties.models_revision != self.server_models.chosen.revision
 
     async def _smallest_context(self, models: Mapping[str, Model]) -> int | None:
         """How much every one of these models takes, where that is known: whichever is asked, the request fits."""
@@ -184,7 +195,7 @@ class Equipment:
         )
 
     def _named(self, model: str) -> str:
-        return self.default_model if model == "default" else model
+        return self.server_models.default if model == "default" else model
 
     async def _check_host_access(self, agent: Agent) -> None:
         """Raises `InvalidInput` if the agent reaches the host in a way that its organization may not, however it came
@@ -283,6 +294,8 @@ class Equipment:
         if name is None:
             return None
         home, pays = agent.entity.organization_id, agent.definition.pays
+        if not self.models.needs_key(model_name):
+            pays = ""
         return await self.db.read(secrets.paying_key, self.vault, home, name, pays, agent.entity.handle)
 
     async def _custom_tools(self, agent: Agent) -> list[CustomTool]:

@@ -106,6 +106,8 @@ class Residents:
         *,
         instance: str,
         equip: Equip,
+        is_outdated: Callable[[Faculties], bool],
+        refresh: Callable[[], Awaitable[None]],
         pace: Pace,
         errands: Errands,
         afterthoughts: Afterthoughts[AgentId],
@@ -120,6 +122,8 @@ class Residents:
         self._clock = clock
         self._instance = instance
         self._equip = equip
+        self._is_outdated = is_outdated
+        self._refresh = refresh
         self._pace = pace
         self._lock = lock
         self._alarm = Alarm(db, clock)
@@ -248,6 +252,7 @@ class Residents:
         """Find what hints missed: plans that are due, work that waits, and cycles whose holder is gone."""
         await self._take_over_from_gone()
         await self._alarm.ring()
+        await self._refresh()
         await self._attend_calls()
         await release_due(self._db)
         for each in await self._db.read(registry.due):
@@ -471,6 +476,9 @@ class Residents:
         mind = await self._compact(faculties, mind, life)
         while not self._stopping:
             life.woken.clear()
+            if self._is_outdated(faculties):
+                mind, faculties = await self._load(lease)
+                mind = await self._compact(faculties, mind, life)
             if not await self._worth_thinking(faculties, lease, mind.identity, mind.version, life):
                 if not life.woken.is_set() and not await self._rest(life):
                     return

@@ -70,16 +70,14 @@ async def _ask_server(settings: Settings, *, probe: bool) -> Sequence[AgentHealt
 
 async def _look_here(settings: Settings, *, probe: bool) -> Sequence[AgentHealth] | None:
     """What this process finds in a database of this version; None where there is none."""
-    from denizen.cli.house import runtime_of
+    from denizen.cli.house import has_database, runtime_of
     from denizen.cli.local_access import as_client_shape
     from denizen.server.shapes.health import AgentHealth as AgentHealthOut
     from denizen.spaces import directory
-    from denizen.storage.migrating import HEAD
-    from denizen.storage.opening import revision
 
-    if settings.database_url in ("sqlite://", "sqlite:///:memory:") or await revision(settings.database_url) != HEAD:
+    if not await has_database(settings):
         return None
-    runtime, _ = await runtime_of(settings)
+    runtime = await runtime_of(settings)
     async with runtime:
         organizations = await runtime.db.read(directory.list_organizations)
         found = [each for home in organizations for each in await runtime.check_agents(home, probe=probe)]

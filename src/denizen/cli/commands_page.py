@@ -17,7 +17,7 @@ environment, they ask that server, and may do what the token's owner may do. Wit
 that the [settings](settings.md) name and call the server's application in their own process, as the owner, without a
 port and without a token; agents live in it only for `chat` and while a panel answers. `token`, `login` and `secrets`
 without `--url` work on the database directly, so that they help where no token is known any more. `up`, `migrate`,
-`doctor`, `models`, `backup`, `restore` and `config` are about this machine, and know no other; so are `profiles check`
+`doctor`, `backup`, `restore` and `config` are about this machine, and know no other; so are `profiles check`
 and `profiles init`, which read and write files.
 
 Results go to stdout, everything else to stderr. With `--json` a result is JSON, for programs. What goes wrong is one

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import sys
 from collections.abc import Sequence
@@ -19,14 +18,14 @@ from denizen import __version__
 from denizen.access.vault import KEY_FILE
 from denizen.cli.console import print_json, stdout
 from denizen.cli.findings import LIMIT_SECONDS, Finding, Status, guarded, in_thread, is_there, may_write, size
-from denizen.cli.house import open_to_others, server_url
+from denizen.cli.house import open_to_others, server_models_of, server_url
 from denizen.errors import InvalidInput, ModelError, SettingsError
 from denizen.masking import masked
 from denizen.settings.loading import Loaded, export_dotenv, load
 from denizen.settings.shape import Settings
 
 if TYPE_CHECKING:
-    from denizen.models.discovery import Choice
+    from denizen.cycles.server_models import ServerModels
 
 OLDEST_PYTHON: Final = (3, 11)
 LITTLE_ROOM: Final = 1_000_000_000
@@ -203,28 +202,26 @@ async def _redis(url: str | None) -> list[Finding]:
 
 
 async def _model(settings: Settings) -> list[Finding]:
-    from denizen.models.discovery import choose_model
-
-    choice = await choose_model(settings.model, os.environ)
-    trouble = await in_thread(lambda: _trouble_with(choice))
+    known = await server_models_of(settings)
+    trouble = await in_thread(lambda: _trouble_with(known))
     if trouble is not None:
         return [Finding("Model", "problem", trouble)]
-    if choice.name == "demo" and settings.model is None:
-        advice = "Set OPENAI_API_KEY or ANTHROPIC_API_KEY, or start Ollama, for one that understands."
-        return [Finding("Model", "note", choice.reason, advice)]
-    return [Finding("Model", "ok", choice.reason)]
+    if known.source == "demo":
+        advice = (
+            "Connect one under Administration › Models in the browser, set OPENAI_API_KEY or ANTHROPIC_API_KEY, "
+            "or start Ollama."
+        )
+        return [Finding("Model", "note", known.reason, advice)]
+    return [Finding("Model", "ok", known.reason)]
 
 
-def _trouble_with(choice: Choice) -> str | None:
+def _trouble_with(known: ServerModels) -> str | None:
     """Why the model cannot be asked, as far as that is known without asking: its key is missing, its name is wrong."""
-    from denizen.models.catalog import Models
-
-    models = Models()
-    models.ollama_url = choice.ollama_url
     try:
-        models.resolve(choice.name)
+        known.models.resolve(known.default)
     except ModelError as error:
-        return masked(str(error))
+        # A chosen model has its key in the database: whether agents can think with it is another check.
+        return None if known.source == "chosen" else masked(str(error))
     return None
 
 

@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from denizen.errors import SettingsError
+from denizen.errors import SettingsError, StorageError
 from denizen.settings.shape import Settings, TelemetrySettings
 
 if TYPE_CHECKING:
     from denizen.agents.restrictions import HostAccess
     from denizen.app import Runtime
     from denizen.cycles.budgets import BudgetSettings
+    from denizen.cycles.server_models import ServerModels
     from denizen.memory.settings import MemoryOptions
-    from denizen.models.discovery import Choice
     from denizen.models.prices import Price
     from denizen.telemetry.telemetry import Telemetry
     from denizen.welcome import World
@@ -93,11 +93,10 @@ def kept_token(settings: Settings, address: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class House:
-    """An open runtime, the world in it, and the model that its agents think with."""
+    """An open runtime, and the world in it."""
 
     runtime: Runtime
     world: World
-    choice: Choice
 
 
 @asynccontextmanager
@@ -107,13 +106,13 @@ async def open_house(settings: Settings) -> AsyncGenerator[House]:
 
     make_home(settings)
     telemetry = how_it_is_watched(settings.telemetry)
-    runtime, choice = await runtime_of(settings, telemetry)
+    runtime = await runtime_of(settings, telemetry)
     async with aclosing(telemetry), runtime:
-        yield House(runtime, await welcome(runtime, owner_name()), choice)
+        yield House(runtime, await welcome(runtime, owner_name()))
 
 
-async def runtime_of(settings: Settings, telemetry: Telemetry | None = None) -> tuple[Runtime, Choice]:
-    """The runtime that the settings describe, not open yet, and the model that its agents think with."""
+async def runtime_of(settings: Settings, telemetry: Telemetry | None = None) -> Runtime:
+    """The runtime that the settings describe, not open yet."""
     # Imported here: talking to a running server needs none of it, and it takes a second.
     from denizen.agents.residents import Pace
     from denizen.app import Runtime
@@ -124,7 +123,8 @@ async def runtime_of(settings: Settings, telemetry: Telemetry | None = None) -> 
     runtime = Runtime(
         settings.database_url,
         redis_url=settings.redis_url,
-        default_model=choice.name,
+        default_model=settings.model,
+        found_model=choice,
         embedder=settings.embedder,
         tools=load_tools(settings.tools),
         prices=prices_of(settings),
@@ -141,13 +141,14 @@ async def runtime_of(settings: Settings, telemetry: Telemetry | None = None) -> 
     )
     if choice.ollama_url is not None:
         runtime.models.ollama_url = choice.ollama_url
-    return runtime, choice
+    return runtime
 
 
 @asynccontextmanager
 async def open_records(settings: Settings) -> AsyncGenerator[tuple[Runtime, World]]:
     """Inside, what the house keeps can be read and written. No model is looked for, and nobody lives."""
     from denizen.app import Runtime
+    from denizen.cycles.server_models import FOUND_NOTHING
     from denizen.welcome import welcome
 
     make_home(settings)
@@ -155,14 +156,44 @@ async def open_records(settings: Settings) -> AsyncGenerator[tuple[Runtime, Worl
     async with Runtime(
         settings.database_url,
         public_url=public_url,
-        default_model="demo",
+        default_model=settings.model,
+        found_model=FOUND_NOTHING,
         prices=prices_of(settings),
+        contexts=settings.contexts,
         host_access=host_access(settings),
         presets=settings.profiles.presets,
         prompts=settings.profiles.prompts,
         **how_secrets_are_kept(settings),
     ) as runtime:
         yield runtime, await welcome(runtime, owner_name())
+
+
+async def server_models_of(settings: Settings) -> ServerModels:
+    """The default model of this machine, as `denizen up` would have it, and where its model servers are."""
+    from denizen.app import Runtime
+    from denizen.cycles.server_models import ServerModels
+    from denizen.models.catalog import Models
+    from denizen.models.discovery import choose_model
+
+    choice = await choose_model(settings.model, os.environ)
+    known = ServerModels(Models(), settings.model, choice)
+    known.models.ollama_url = choice.ollama_url
+    # That the database cannot be read is for others to say: models are there without it.
+    with suppress(StorageError):
+        if await has_database(settings):
+            async with Runtime(settings.database_url, default_model=settings.model, found_model=choice) as runtime:
+                known.apply(runtime.server_models.chosen)
+    return known
+
+
+async def has_database(settings: Settings) -> bool:
+    """Whether there is a database of this version already."""
+    from denizen.storage.migrating import HEAD
+    from denizen.storage.opening import revision
+
+    return settings.database_url not in ("sqlite://", "sqlite:///:memory:") and (
+        await revision(settings.database_url) == HEAD
+    )
 
 
 def prices_of(settings: Settings) -> dict[str, Price]:

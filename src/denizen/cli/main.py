@@ -57,7 +57,7 @@ COMMANDS: Final = (
     Entry("export", "denizen.cli.export:export", "Write an agent or a space to a file.", "Look after it"),
     Entry("import", "denizen.cli.export:import_", "Take in what was exported.", "Look after it"),
     Entry("migrate", "denizen.cli.migrate:migrate", "Bring the database up to date.", "Look after it"),
-    Entry("models", "denizen.cli.models:app", "Show which models there are, and test one.", "Look after it"),
+    Entry("models", "denizen.cli.models:app", "Show, test and choose models.", "Look after it"),
     Entry("doctor", "denizen.cli.doctor:doctor", "Check that everything is well, and say what to do.", "Look after it"),
     Entry("backup", "denizen.cli.backup:backup", "Write everything that is kept to a file.", "Look after it"),
     Entry("restore", "denizen.cli.backup:restore", "Fill an empty database from a backup.", "Look after it"),

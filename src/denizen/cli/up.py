@@ -25,7 +25,6 @@ from denizen.cli.console import begin, stderr, stdout
 from denizen.cli.house import TOKEN_FILE, announced_address, open_house
 from denizen.ids import EntityId
 from denizen.masking import masked
-from denizen.models.discovery import Choice
 from denizen.server.alerting import Receiver, keep_telling
 from denizen.server.application import create_app
 from denizen.server.connections import raise_descriptor_limit
@@ -81,7 +80,13 @@ async def _up(settings: Settings) -> None:
         address = settings.public_url or settings.address
         # Without a terminal the output ends in a journal, in Docker's logs or in a file: secrets stay out of it.
         secrets = await _secrets(runtime, house.world, address, token) if sys.stdout.isatty() else None
-        _say_hello(settings, address, house.choice, await runtime.db.read(_residents, house.world.owner), secrets)
+        _say_hello(
+            settings,
+            address,
+            runtime.server_models.reason,
+            await runtime.db.read(_residents, house.world.owner),
+            secrets,
+        )
         await told.once.wait()
         stderr().print("Stopping: agents finish what they are doing. Once more hurries them.", style="dim")
         told.twice_calls(runtime.hurry)
@@ -175,7 +180,7 @@ def _residents(tx: Tx, owner: Entity) -> tuple[list[str], list[str]]:
 def _say_hello(
     settings: Settings,
     address: str,
-    choice: Choice,
+    why_model: str,
     residents: tuple[list[str], list[str]],
     secrets: _Secrets | None,
 ) -> None:
@@ -185,7 +190,7 @@ def _say_hello(
     lines.add_column(overflow="fold")
     lines.add_row("address", address)
     lines.add_row("data", masked(settings.database_url))
-    lines.add_row("model", choice.reason)
+    lines.add_row("model", why_model)
     lines.add_row("agents", ", ".join(agents) or "none yet")
     lines.add_row("spaces", ", ".join(spaces) or "none yet")
     kept_in = Text(str(settings.home / TOKEN_FILE))

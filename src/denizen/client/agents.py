@@ -10,8 +10,8 @@ from typing import Final
 import httpx2
 from pydantic import JsonValue
 
-from denizen.client.connection import REQUEST_SECONDS, Connection, iso, keyed, path_to, those_given
-from denizen.client.shapes.agents import Agent, AgentDetail, HealthReport, Models
+from denizen.client.connection import LONG, REQUEST_SECONDS, Connection, iso, keyed, path_to, those_given
+from denizen.client.shapes.agents import Agent, AgentDetail, HealthReport, Models, TestedModel
 from denizen.client.shapes.answers import Accepted, Answer
 from denizen.client.shapes.costs import Budget, Usage
 from denizen.client.shapes.custody import NewWebhook, Webhook
@@ -90,8 +90,23 @@ class Agents(Connection):
         wanted = those_given(handle=handle, name=name, at=at)
         return await self._ask(AgentDetail, "POST", path_to("agents", agent, "fork"), json=wanted, headers=keyed(key))
 
-    async def models(self) -> Models:
-        return await self._ask(Models, "GET", "/api/models")
+    async def models(self, *, setup: bool = False) -> Models:
+        """With `setup`, for operators: also the model servers on the server's machine."""
+        return await self._ask(Models, "GET", "/api/models", params=those_given(setup="true" if setup else None))
+
+    async def test_model(self, name: str, *, address: str | None = None, key: str | None = None) -> TestedModel:
+        """Have the server ask the model for one small call."""
+        wanted = those_given(name=name, address=address, key=key)
+        return await self._ask(TestedModel, "POST", "/api/models/test", json=wanted, timeout=LONG)
+
+    async def choose_model(self, name: str, *, address: str | None = None, key: str | None = None) -> Models:
+        """Agents of the server that name no model think with this one from now on."""
+        wanted = those_given(name=name, address=address, key=key)
+        return await self._ask(Models, "PUT", "/api/models/default", json=wanted)
+
+    async def forget_chosen_model(self) -> Models:
+        """They think with what is found again, as if nobody had chosen."""
+        return await self._ask(Models, "DELETE", "/api/models/default")
 
     async def trigger(
         self,

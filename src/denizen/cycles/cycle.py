@@ -69,6 +69,7 @@ from denizen.errors import (
     ModelUnsuitable,
     RequestTooLarge,
     StorageError,
+    explained,
 )
 from denizen.ids import CallId, OrganizationId
 from denizen.inbox.delivery import DEAD_AFTER
@@ -85,7 +86,7 @@ from denizen.telemetry.traces import under
 from denizen.tools import generous, guard, hops
 from denizen.tools.calls import UNKNOWN_OUTCOME
 from denizen.tools.effects import EffectRecord
-from denizen.tools.errands import Errands, in_words, is_being_cancelled
+from denizen.tools.errands import Errands, is_being_cancelled
 from denizen.tools.hops import Shown
 from denizen.tools.prebuilt import SEND_MESSAGE, SKIP
 from denizen.tools.tool import Occasion, OutsideTool, OwnTool, Toolbox, spaces_of
@@ -137,6 +138,8 @@ class Faculties:
     """Every model that its routes may come to, by name."""
     default_model: str = ""
     """What `default` stands for in a route."""
+    models_revision: int = 0
+    """Which choice of an operator these models are of."""
     routes: Mapping[str, Choose] = field(default_factory=dict[str, Choose])
     sieve: Sieve | None = None
     """What decides beforehand whether it has to think."""
@@ -830,7 +833,7 @@ class _Thinking:
             finished = Finished(work.result())
         except Exception as error:  # noqa: BLE001  the model decides what to make of it
             log_line.info("tool failed", tool=tool.name, error=repr(error))
-            return Finished(f"{tool.name} failed: {in_words(error)}", failed=True)
+            return Finished(f"{tool.name} failed: {explained(error)}", failed=True)
         failpoints.reach(TOOL_CALLED)
         return finished
 
@@ -1065,7 +1068,7 @@ class _Thinking:
 
     async def fail(self, error: BaseException) -> CycleOutcome:
         """Undo the cycle if it has changed nothing; else keep it, and try again from its last step."""
-        told, trouble = f"{type(error).__name__}: {error}", self._trouble(error)
+        told, trouble = explained(error), self._trouble(error)
         db, where, changed = self._with.db, (self._mind.lease, self._cycle, told), self._changed
         if (cause := trouble.parks) is not None:
             await db.write(ending.park_cycle, *where, cause, trouble.detail, keep=changed)
@@ -1098,7 +1101,7 @@ class _Thinking:
         as_it_is = replace(self._cycle, entries=tuple(self._mind.present), effects=tuple(self._effects.values()))
         answered = calling.answer_open_calls(as_it_is, self._mind.next_seq, UNKNOWN_OUTCOME)
         entries = [answered] if answered is not None else []
-        note = f"[NOTE] This cycle was cut short: {why}. What is recorded above was done; nothing else was."
+        note = f"[NOTE] This cycle was cut short: {why.rstrip('.')}. What is recorded above was done; nothing else was."
         seq = self._mind.next_seq + len(entries)
         entries.append(log.entry(seq, self._cycle.id, "note", ModelRequest(parts=[UserPromptPart(note)])))
         shown = trouble.sets_aside or "gave_up"

@@ -40,6 +40,8 @@ class OrganizationSettings(BaseModel):
 
 
 _NAMES = frozenset(OrganizationSettings.model_fields)
+_SERVER_MODELS = "server_models"
+"""Beside the settings of the organization, and not one of them: it cannot be changed as they are."""
 _settings = select(organizations.c.settings).where(organizations.c.id == bindparam("id"))
 _read = statement(_settings)
 _lock = statement(_settings.with_for_update(key_share=True))
@@ -69,6 +71,19 @@ def change_settings(tx: Tx, organization_id: OrganizationId, changes: Mapping[st
         # Agents that rest because of it go on, and those that think hear of it.
         budgets.set_organization_budget(tx, organization_id, wanted.budget)
     return settings_of(tx, organization_id)
+
+
+def server_models(tx: Tx, organization_id: OrganizationId) -> dict[str, Any]:
+    """What the first organization has settled for the models of the whole server (`cycles.server_models`)."""
+    return _stored(tx, organization_id).get(_SERVER_MODELS, {})
+
+
+def set_server_models(tx: Tx, organization_id: OrganizationId, value: Mapping[str, Any]) -> None:
+    row = tx.one(_lock, id=organization_id)
+    if row is None:
+        raise NotFound("organization", organization_id)
+    stored: dict[str, Any] = {**json.loads(row[0]), _SERVER_MODELS: value}
+    tx.run(_store, organization=organization_id, new=json.dumps(stored, ensure_ascii=False))
 
 
 def _stored(tx: Tx, organization_id: OrganizationId) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from denizen.cycles import budgets, catching_up
 from denizen.cycles.budgets import BudgetSettings
 from denizen.cycles.routing import Choose
 from denizen.cycles.server_budget import ServerBudget
+from denizen.cycles.server_models import FOUND_NOTHING, ServerModels
 from denizen.cycles.speaking import Voices, heard_by_latecomers
 from denizen.cycles.stopping import BUILT_IN, Stop
 from denizen.cycles.triage import Judge
@@ -45,8 +46,8 @@ from denizen.memory.reminding import Reminder
 from denizen.memory.rolling import House
 from denizen.memory.settings import Configuration, MemoryOptions
 from denizen.memory.sinks import DatabaseRetriever
-from denizen.models.catalog import DEMO, Models
-from denizen.models.discovery import choose_model, utility_model_for
+from denizen.models.catalog import Models
+from denizen.models.discovery import Choice, choose_model, utility_model_for
 from denizen.models.embedders import NONE, Embedder, make_embedder
 from denizen.models.prices import Price
 from denizen.panel.asking import Kit
@@ -94,6 +95,7 @@ class Wiring:
         redis_url: str | None = None,
         models: Mapping[str, Model] | None = None,
         default_model: str | None = None,
+        found_model: Choice | None = None,
         tools: Iterable[OutsideTool] = (),
         prices: Mapping[str, Price] | None = None,
         contexts: Mapping[str, int] | None = None,
@@ -119,9 +121,9 @@ class Wiring:
         self.clock: Clock = clock or SystemClock()
         self.models = Models(models)
         self.vault = Vault(_keys(secret_key, secret_key_file, database_url), shared_secrets or {})
-        self.default_model = default_model or DEMO
-        """The model of agents that name none. Where it is not given, it is found when the runtime is opened."""
-        self._finds_model = default_model is None and self.finds_models
+        self.server_models = ServerModels(self.models, default_model, found_model or FOUND_NOTHING)
+        """The model of agents that name none. Where it is neither given nor found, it is looked for at the opening."""
+        self._finds_model = default_model is None and found_model is None and self.finds_models
         self.instance = new_id()
         self._lock = None if lock_folder is None else InstanceLock(lock_folder, self.instance)
         """By which others on this machine know whether this process is alive."""
@@ -185,14 +187,15 @@ class Wiring:
         self._closing.push_async_callback(self._outside.close)
         if self.embedder is not None and self._closes_embedder:
             self._closing.push_async_callback(self.embedder.close)
-        if self._memory is not None:
-            try:
+        try:
+            await self.server_models.refresh(self._db)
+            if self._memory is not None:
                 self._begin_remembering(self._memory)
-            except BaseException:
-                await self._closing.aclose()
-                raise
-        else:
-            self._advising = Advising(self.db, self.outlook.presets, None)
+            else:
+                self._advising = Advising(self.db, self.outlook.presets, None)
+        except BaseException:
+            await self._closing.aclose()
+            raise
         return self
 
     def _require_classifier(self, settings: ReflectionSettings) -> None:
@@ -201,11 +204,17 @@ class Wiring:
 
     async def _find_model(self) -> None:
         """As `denizen up` does: DENIZEN_MODEL, a key in the environment, a server on this machine, or the demo."""
-        choice = await choose_model(os.environ.get("DENIZEN_MODEL"), os.environ)
-        self.default_model = choice.name
+        configured = os.environ.get("DENIZEN_MODEL") or None
+        choice = await choose_model(configured, os.environ)
+        self.server_models.configured, self.server_models.found = configured, choice
         if choice.ollama_url is not None:
             self.models.ollama_url = choice.ollama_url
         log_line.debug("model found", model=choice.name, reason=choice.reason)
+
+    @property
+    def default_model(self) -> str:
+        """The model of agents that name none."""
+        return self.server_models.default
 
     def _begin_remembering(self, options: MemoryOptions) -> None:
         configuration = Configuration(options.presets, options.switches)
@@ -332,6 +341,8 @@ class Wiring:
             self.clock,
             instance=self.instance,
             equip=equipment.equip,
+            is_outdated=equipment.is_outdated,
+            refresh=equipment.refresh,
             pace=self._pace,
             errands=self._errands,
             afterthoughts=Afterthoughts(partial(equipment.reflect_on_next, self._claimant)),
@@ -385,7 +396,7 @@ class Wiring:
             self._bus,
             self.clock,
             self.models,
-            self.default_model,
+            self.server_models,
             self._prices,
             self.vault,
             self._advising,
@@ -463,7 +474,7 @@ class Wiring:
             bus=self._bus,
             clock=self.clock,
             models=self.models,
-            default_model=self.default_model,
+            server_models=self.server_models,
             tools=self._tools,
             prices=self._prices,
             stops=self._stops,

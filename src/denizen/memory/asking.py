@@ -18,7 +18,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from denizen.clock import Instant, moment
-from denizen.errors import SettingsError, StorageError
+from denizen.errors import SettingsError, StorageError, explained
 from denizen.inbox.format import quote, speaker
 from denizen.memory import documents
 from denizen.memory.documents import Unusable, Written
@@ -223,7 +223,7 @@ async def ask(
     except StorageError:
         raise
     except Exception as error:  # noqa: BLE001  whatever a provider raises: what was known before stays
-        problem = f"{type(error).__name__}: {error}"
+        problem = explained(error)
     return Answered(None, spent, problem, tuple(calls))
 
 

@@ -20,7 +20,7 @@ from pydantic_ai.models import Model
 from sqlalchemy import bindparam, select
 
 from denizen.clock import SECOND, Clock
-from denizen.errors import InvalidInput, SettingsError, StorageError
+from denizen.errors import InvalidInput, SettingsError, StorageError, explained
 from denizen.ids import EntityId, SpaceId
 from denizen.memory import asking, audience, documents, passing, rolling, sharing, sinks
 from denizen.memory.asking import Answered, Reserved, Spent
@@ -269,7 +269,7 @@ class Keeper:
         except StorageError:
             raise
         except Exception as error:  # noqa: BLE001  no such prompt, or no such model: what was known stays
-            return Answered(None, Spent(profile.model), f"{type(error).__name__}: {error}")
+            return Answered(None, Spent(profile.model), explained(error))
 
         async def reserve(need: Usage) -> Reserved:
             return await self._with.reserve(place, name, model, need)

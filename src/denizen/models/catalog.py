@@ -6,9 +6,11 @@ the event loop matters, or in a thread.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import re
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from pydantic_ai.exceptions import UserError
@@ -17,11 +19,11 @@ from pydantic_ai.providers import infer_provider_class
 
 from denizen.errors import InvalidInput, ModelKeyMissing, ModelUnknown
 from denizen.models import arrival
-from denizen.models.local_servers import PREFIXES, provider_for
-from denizen.models.location import is_openai
+from denizen.models.local_servers import COMPATIBLE, SERVERS, provider_for
+from denizen.models.location import OLLAMA_URL, is_loopback, is_openai, ollama_in
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncGenerator, Mapping
 
     from pydantic_ai.providers import Provider
 
@@ -29,8 +31,6 @@ DEMO: Final = "demo"
 OWN: Final = "python:"
 """What the name of a model begins with that was made for one agent."""
 LOCAL: Final = "local:smollm2"
-OLLAMA_URL: Final = "http://127.0.0.1:11434"
-"""Where an Ollama listens that nobody has configured."""
 
 MOST_MODELS: Final = 256
 """How many models with their connections are kept; keys come and go."""
@@ -69,11 +69,13 @@ _KEY_NAMES: Final = {
     "together": "TOGETHER_API_KEY",
     "typesafe": "TYPESAFE_API_KEY",
     "vercel": "VERCEL_AI_GATEWAY_API_KEY",
-    "vllm": "VLLM_API_KEY",
     "xai": "XAI_API_KEY",
     "zai": "ZAI_API_KEY",
 }
 """The variables in which pydantic-ai's providers look for their key."""
+
+_OPTIONAL_KEYS: Final = {"ollama": "OLLAMA_API_KEY", **{each.prefix: each.key_variable for each in SERVERS.values()}}
+"""The same of servers that most people run without a key."""
 
 _PROVIDERS: Final = {
     "anthropic": "Anthropic",
@@ -81,6 +83,7 @@ _PROVIDERS: Final = {
     "azure-responses": "Azure OpenAI",
     "bedrock": "Amazon Bedrock",
     "bedrock-mantle": "Amazon Bedrock",
+    COMPATIBLE.prefix: COMPATIBLE.title,
     "deepseek": "DeepSeek",
     "github": "GitHub Models",
     "github-copilot": "GitHub Copilot",
@@ -125,9 +128,11 @@ class Models:
 
     def __init__(self, registered: Mapping[str, Model] | None = None) -> None:
         self._registered: dict[str, Model] = dict(registered or {})
-        self._built: dict[tuple[str, str], Model] = {}
+        self._built: dict[tuple[str, str, str], Model] = {}
         self.ollama_url: str | None = None
         """Where `ollama:` models are; if not told, where OLLAMA_BASE_URL says, else on this machine's usual port."""
+        self.addresses: Mapping[str, str] = {}
+        """Where an operator has said that servers are, by the prefix of their models."""
 
     def register(self, name: str, model: Model) -> None:
         """Make `model` the one that `name` stands for from now on."""
@@ -140,26 +145,38 @@ class Models:
         """
         if name in self._registered:
             return self._registered[name]
-        used = key if self.key_name(name) is not None else None
-        known = name, "" if used is None else hashlib.sha256(used.encode("utf-8", "surrogatepass")).hexdigest()
+        used, address = key if self.key_name(name) is not None else None, self._address(name)
+        digest = "" if used is None else hashlib.sha256(used.encode("utf-8", "surrogatepass")).hexdigest()
+        known = name, digest, address or ""
         if known not in self._built:
-            built = _ours(name) or _build(name, used, self.ollama_url)
+            built = _ours(name) or _build(name, used, address)
             if len(self._built) >= MOST_MODELS:
                 del self._built[next(iter(self._built))]
             self._built[known] = built
         return self._built[known]
+
+    @asynccontextmanager
+    async def tried(self, name: str, key: str | None, address: str | None) -> AsyncGenerator[Model]:
+        """Inside, the model of that name, with this key and at this address: built for this once, and not kept."""
+        if name in self._registered or name in (DEMO, LOCAL):
+            yield self.resolve(name)
+            return
+        model = await asyncio.to_thread(_build, name, key, address or self._address(name))
+        try:
+            yield model
+        finally:
+            await _close(model)
+
+    def _address(self, name: str) -> str | None:
+        prefix = name.partition(":")[0]
+        return self.addresses.get(prefix) or (self.ollama_url if prefix == "ollama" else None)
 
     async def close(self) -> None:
         """The connections of every model that was built are closed. One that is asked for again is built again."""
         built = list(self._built.values())
         self._built.clear()
         for model in built:
-            closing: Any = getattr(model, "close", None)
-            if closing is not None:
-                await closing()
-            if model.provider is not None:
-                async with model.provider:
-                    pass  # whoever leaves last closes its connections
+            await _close(model)
 
     def check_name(self, name: str) -> None:
         """Raises `InvalidInput` for the name of a provider's model without the provider, unless one is registered so.
@@ -179,7 +196,11 @@ class Models:
         if name in self._registered:
             return None
         provider = name.partition(":")[0].partition("/")[0] if ":" in name else ""
-        return _KEY_NAMES.get(provider)
+        return _KEY_NAMES.get(provider) or _OPTIONAL_KEYS.get(provider)
+
+    def needs_key(self, name: str) -> bool:
+        """Whether this model cannot be asked without a key. Servers that people run themselves can be."""
+        return self.key_name(name) is not None and name.partition(":")[0] not in _OPTIONAL_KEYS
 
     def names(self) -> list[str]:
         """The models that need no key: the built-in one, and those that were registered under a name of their own."""
@@ -234,12 +255,21 @@ def _ours(name: str) -> Model | None:
     return None
 
 
-def _build(name: str, key: str | None, ollama_url: str | None) -> Model:
+async def _close(model: Model) -> None:
+    closing: Any = getattr(model, "close", None)
+    if closing is not None:
+        await closing()
+    if model.provider is not None:
+        async with model.provider:
+            pass  # whoever leaves last closes its connections
+
+
+def _build(name: str, key: str | None, address: str | None) -> Model:
     try:
         if name.startswith("ollama:"):
-            model = infer_model(name, lambda _: _ollama(ollama_url))
-        elif (prefix := name.partition(":")[0]) in PREFIXES:
-            model = infer_model(f"openai-chat:{name.partition(':')[2]}", lambda _: provider_for(prefix, key))
+            model = infer_model(name, lambda _: _ollama(address, key))
+        elif (prefix := name.partition(":")[0]) in SERVERS:
+            model = infer_model(f"openai-chat:{name.partition(':')[2]}", lambda _: provider_for(prefix, key, address))
         else:
             model = infer_model(name) if key is None else infer_model(name, lambda provider: _with_key(provider, key))
     except (UserError, ImportError, ValueError) as error:
@@ -261,15 +291,17 @@ def _with_key(provider: str, key: str) -> Provider[Any]:
     return made(api_key=key)
 
 
-def _ollama(url: str | None) -> Provider[Any]:
+def _ollama(url: str | None, key: str | None) -> Provider[Any]:
     from pydantic_ai.providers.ollama import OllamaProvider
 
     if url is not None:
-        return OllamaProvider(f"{url}/v1")
+        # The key of the environment belongs to the address of the environment.
+        own = is_loopback(url) or url == ollama_in(os.environ)
+        return OllamaProvider(f"{url}/v1", api_key=key or (None if own else "not-needed"))
     try:
-        return OllamaProvider()
+        return OllamaProvider(api_key=key)
     except UserError:
-        return OllamaProvider(f"{OLLAMA_URL}/v1")
+        return OllamaProvider(f"{OLLAMA_URL}/v1", api_key=key)
 
 
 def _adapt_to_compatible_server(model: Model) -> None:

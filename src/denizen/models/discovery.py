@@ -12,14 +12,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import httpx2
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from denizen.models.catalog import DEMO, OLLAMA_URL
+from denizen.models.catalog import DEMO
 from denizen.models.local_servers import find_servers, list_models
-from denizen.models.location import is_loopback
+from denizen.models.location import OLLAMA_URL, is_loopback, ollama_in
 
 ANTHROPIC_MODEL: Final = "anthropic:claude-sonnet-5-5"
 OPENAI_MODEL: Final = "openai:gpt-6.1-terra"
@@ -76,7 +75,7 @@ async def choose_model(
     patience_seconds: float = 1.5,
 ) -> Choice:
     """What was configured; else a provider whose key is set, an Ollama on this machine, and last of all `demo`."""
-    named = _ollama_in(environ)
+    named = ollama_in(environ)
     if configured:
         return Choice(configured, f"The model {configured} is configured.", named)
     if environ.get("ANTHROPIC_API_KEY", "").strip():
@@ -133,11 +132,15 @@ async def _local(url: str, patience_seconds: float) -> Choice:
 
 async def installed_in_ollama(environ: Mapping[str, str], patience_seconds: float = 1.5) -> list[str]:
     """The models that an Ollama on this machine has, the best first; none where there is no Ollama."""
-    url = _ollama_in(environ) or OLLAMA_URL
+    url = ollama_in(environ) or OLLAMA_URL
     if not is_loopback(url):
         return []
     try:
-        async with asyncio.timeout(patience_seconds), httpx2.AsyncClient(base_url=url, trust_env=False) as client:
+        tls = not url.startswith("http://")
+        async with (
+            httpx2.AsyncClient(base_url=url, trust_env=False, verify=tls) as client,
+            asyncio.timeout(patience_seconds),
+        ):
             return [each.name for each in _best_first(await _installed(client))]
     except (TimeoutError, httpx2.HTTPError, httpx2.InvalidURL, ValidationError):
         return []
@@ -212,25 +215,3 @@ async def _can_use_tools(client: httpx2.AsyncClient, model: _Installed) -> bool:
         if capabilities is not None:
             return "tools" in capabilities
     return model.known
-
-
-def _ollama_in(environ: Mapping[str, str]) -> str | None:
-    """Where the environment says that Ollama is: OLLAMA_BASE_URL, else OLLAMA_HOST, which may be a host alone."""
-    if base := environ.get("OLLAMA_BASE_URL", "").strip():
-        return base.rstrip("/").removesuffix("/v1").rstrip("/")
-    host = environ.get("OLLAMA_HOST", "").strip()
-    try:
-        return _address(host) if host else None
-    except ValueError:
-        return None
-
-
-def _address(host: str) -> str:
-    """The URL that Ollama's own setting of that form means; raises `ValueError` if it means none."""
-    scheme, _, rest = host.rpartition("://")
-    parts = urlsplit(f"{scheme or 'http'}://{rest}")
-    name = parts.hostname or "127.0.0.1"
-    # To listen on every address is to be reachable on this one.
-    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(name, name)  # noqa: S104
-    port = parts.port or {"http": 80, "https": 443}.get(scheme) or 11434
-    return f"{parts.scheme}://{f'[{name}]' if ':' in name else name}:{port}"

@@ -1,13 +1,15 @@
-"""Servers of models on this machine that speak OpenAI's API: llama.cpp, LM Studio and vLLM, on their usual ports.
+"""Model servers that speak OpenAI's API: llama.cpp, LM Studio and vLLM on their usual local ports, and any other.
 
-Their models are named `llamacpp:NAME`, `lmstudio:NAME` and `vllm:NAME`. Ollama, which has an API of its own besides, is
-in `discovery`.
+Their models are named `llamacpp:NAME`, `lmstudio:NAME`, `vllm:NAME` and `compatible:NAME`. The last is a server at an
+address of its own, with a key of its own: nobody's OpenAI key is sent there. Ollama, which has an API of its own
+besides, is in `discovery`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -30,16 +32,24 @@ class LocalServer:
     prefix: str
     """What the names of its models begin with."""
     title: str
-    port: int
+    port: int | None
+    """Where it usually listens on this machine; None: nowhere in particular."""
     variable: str
     """The variable that says where it is, where that is not this machine's usual port."""
 
-    def url(self, environ: Mapping[str, str]) -> str:
-        """The address of its API, with `/v1`."""
-        given = environ.get(self.variable, "").strip().rstrip("/")
-        if not given:
-            return f"http://127.0.0.1:{self.port}/v1"
-        return given if given.endswith("/v1") else f"{given}/v1"
+    @property
+    def key_variable(self) -> str:
+        """The variable of its key, where it wants one."""
+        return self.variable.replace("_BASE_URL", "_API_KEY")
+
+    @property
+    def usual_url(self) -> str | None:
+        return None if self.port is None else f"http://127.0.0.1:{self.port}/v1"
+
+    def url(self, environ: Mapping[str, str], chosen: str | None = None) -> str | None:
+        """The address of its API, with `/v1`: as the environment says, as an operator chose, or the usual one."""
+        given = environ.get(self.variable, "").strip().rstrip("/") or chosen
+        return with_version(given) if given else self.usual_url
 
 
 LOCAL_SERVERS: Final = (
@@ -47,7 +57,15 @@ LOCAL_SERVERS: Final = (
     LocalServer("lmstudio", "LM Studio", 1234, "LMSTUDIO_BASE_URL"),
     LocalServer("vllm", "vLLM", 8000, "VLLM_BASE_URL"),
 )
-PREFIXES: Final = frozenset(each.prefix for each in LOCAL_SERVERS)
+COMPATIBLE: Final = LocalServer("compatible", "OpenAI-compatible server", None, "COMPATIBLE_BASE_URL")
+SERVERS: Final = {each.prefix: each for each in (*LOCAL_SERVERS, COMPATIBLE)}
+"""By the prefix of their models."""
+
+
+def with_version(url: str) -> str:
+    """The address with the `/v1` that these servers have, where it has no version of its own."""
+    url = url.rstrip("/")
+    return url if re.search(r"/v\d+$", url) else f"{url}/v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +84,7 @@ class FoundServer:
 
 async def find_servers(environ: Mapping[str, str], patience_seconds: float = PATIENCE_SECONDS) -> list[FoundServer]:
     """Those that answer on this machine, in the order of the list. Servers on other machines are not asked."""
-    looked = [(each, each.url(environ)) for each in LOCAL_SERVERS]
+    looked = [(each, each.url(environ) or "") for each in LOCAL_SERVERS]
     asked = [(server, url) for server, url in looked if is_loopback(url)]
     listed = await asyncio.gather(*(list_models(url, patience_seconds) for _, url in asked))
     return [FoundServer(server, url, tuple(names)) for (server, url), names in zip(asked, listed, strict=True) if names]
@@ -75,9 +93,11 @@ async def find_servers(environ: Mapping[str, str], patience_seconds: float = PAT
 async def list_models(url: str, patience_seconds: float = PATIENCE_SECONDS) -> list[str]:
     """The models for talking that `/models` of this address tells of; none where nothing such answers."""
     try:
+        # Certificates are not loaded for plain HTTP: that takes longer than the answer.
+        tls = not url.startswith("http://")
         async with (
+            httpx2.AsyncClient(trust_env=not is_loopback(url), verify=tls) as client,
             asyncio.timeout(patience_seconds),
-            httpx2.AsyncClient(trust_env=not is_loopback(url)) as client,
         ):
             answer: object = (await client.get(f"{url}/models")).raise_for_status().json()
     except (TimeoutError, httpx2.HTTPError, httpx2.InvalidURL, ValueError):
@@ -92,10 +112,17 @@ def _is_other(name: str) -> bool:
     return any(word in name.lower() for word in _NOT_FOR_TALKING)
 
 
-def provider_for(prefix: str, key: str | None = None) -> Provider[Any]:
-    """How a model of such a server is reached. Most take any key; one that wants its own has it in a variable."""
+def provider_for(prefix: str, key: str | None = None, chosen: str | None = None) -> Provider[Any]:
+    """The provider of a model on such a server, at the address that an operator has `chosen` if not at the usual one.
+
+    Most servers take any key. The key of the environment belongs to the address of the environment, and is sent to no
+    other. Raises `ValueError` where nobody has said where the server is.
+    """
     from pydantic_ai.providers.openai import OpenAIProvider
 
-    server = next(each for each in LOCAL_SERVERS if each.prefix == prefix)
-    variable = server.variable.replace("_BASE_URL", "_API_KEY")
-    return OpenAIProvider(base_url=server.url(os.environ), api_key=key or os.environ.get(variable) or "not-needed")
+    server = SERVERS[prefix]
+    url = server.url(os.environ, chosen)
+    if url is None:
+        raise ValueError(f"Its address is not known: set {server.variable}, or enter it under Administration › Models.")
+    kept = os.environ.get(server.key_variable) if url == server.url(os.environ) else None
+    return OpenAIProvider(base_url=url, api_key=key or kept or "not-needed")

@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pydantic_ai.models import Model
 
+OLLAMA_URL: Final = "http://127.0.0.1:11434"
+"""Where an Ollama listens that nobody has configured."""
 _OPENAI_HOST: Final = "openai.com"
 
 
@@ -49,3 +53,25 @@ def _host(url: str | None) -> str:
         return (urlsplit(url or "").hostname or "").lower()
     except ValueError:
         return ""
+
+
+def ollama_in(environ: Mapping[str, str]) -> str | None:
+    """Where the environment says that Ollama is: OLLAMA_BASE_URL, else OLLAMA_HOST, which may be a host alone."""
+    if base := environ.get("OLLAMA_BASE_URL", "").strip():
+        return base.rstrip("/").removesuffix("/v1").rstrip("/")
+    host = environ.get("OLLAMA_HOST", "").strip()
+    try:
+        return _address(host) if host else None
+    except ValueError:
+        return None
+
+
+def _address(host: str) -> str:
+    """The URL that Ollama's own setting of that form means; raises `ValueError` if it means none."""
+    scheme, _, rest = host.rpartition("://")
+    parts = urlsplit(f"{scheme or 'http'}://{rest}")
+    name = parts.hostname or "127.0.0.1"
+    # To listen on every address is to be reachable on this one.
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(name, name)  # noqa: S104
+    port = parts.port or {"http": 80, "https": 443}.get(scheme) or 11434
+    return f"{parts.scheme}://{f'[{name}]' if ':' in name else name}:{port}"

@@ -32,6 +32,7 @@ from denizen.bus.streams import PanelDelta, space_topic
 from denizen.clock import Clock
 from denizen.cycles.ledger import Charge, charge_of
 from denizen.cycles.server_budget import ServerBudget
+from denizen.cycles.server_models import ServerModels
 from denizen.errors import ModelError, ModelUnknown, ModelUnreachable
 from denizen.ids import OrganizationId
 from denizen.models import request
@@ -61,7 +62,7 @@ class Kit:
     bus: Bus
     clock: Clock
     models: Models
-    default_model: str
+    server_models: ServerModels
     prices: Mapping[str, Price]
     vault: Vault
     background: Background | None = None
@@ -73,7 +74,8 @@ class Kit:
 
     async def model_for(self, organization_id: OrganizationId, name: str) -> tuple[str, Model]:
         """The model of that name, paid by the organization; `default` is told by the name it stands for."""
-        real = self.default_model if name == "default" else name
+        await self.server_models.refresh(self.db)
+        real = self.server_models.default if name == "default" else name
         if name.startswith(OWN) and await self.db.read(directory.first_organization) != organization_id:
             # As for agents (`agents.restrictions`): what a Python program handed over is for the first organization.
             raise ModelUnknown(f"Your organization has no model {name!r}. Use a model of a provider.")
@@ -85,7 +87,7 @@ class Kit:
 
     def utility_model_of(self, settings: PanelSettings) -> str:
         """What suggests and checks in a panel: its own choice, else the cheap model of its model's provider."""
-        own = self.default_model if settings.model == "default" else settings.model
+        own = self.server_models.default if settings.model == "default" else settings.model
         return settings.utility_model or utility_model_for(own)
 
     def charge(self, response: ModelResponse, name: str) -> Charge:

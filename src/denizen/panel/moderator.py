@@ -364,8 +364,8 @@ def _read(work: Work, response: ModelResponse, output_tokens: int) -> Outcome:
     text, thinking = said_in(response)
     cut_off = response.finish_reason == "length"
     result = None
-    if work.claim.part == "vote":
-        result = voting.read(response)
+    if work.claim.part == "vote" and work.tool is not None:
+        result = voting.read(response, work.tool)
     elif work.claim.part == "check":
         result = assertions.read(response, work.expected)
     if (work.tool is not None and result is None) or (work.tool is None and not text):

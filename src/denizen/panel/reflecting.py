@@ -258,7 +258,7 @@ class Reflecting:
 
     def _reflector(self, panel: Panel, voice: Voice, purse: Purse) -> Reflector:
         async def model_for(name: str | None) -> NamedModel:
-            own = self._kit.default_model if voice.model == "default" else voice.model
+            own = self._kit.server_models.default if voice.model == "default" else voice.model
             wanted = name or panel.settings.utility_model or utility_model_for(own)
             return await self._kit.model_for(panel.organization_id, wanted)
 

@@ -462,7 +462,7 @@ class _Reading:
                 lines = crosstalk.lines(persona, past, present, characters, reference)
             elif claim.part == "vote":
                 lines = voting.lines(persona, past, present, asked.question, characters, reference)
-                tool = voting.TOOL
+                tool = voting.tool_for(asked.question)
             else:
                 lines = context(persona, past, present, characters=characters, reference_characters=reference)
         own = advisor.settings if advisor is not None and claim.part in rounds.SPOKEN else None

@@ -31,7 +31,7 @@ from denizen.ids import EntityId, MessageId, OrganizationId, SpaceId
 from denizen.inbox.statuses import Action, Cause
 from denizen.models.catalog import OWN, provider_of
 from denizen.panel import advisors, panels
-from denizen.panel.rounds import ASSISTANT
+from denizen.panel.rounds import ASSISTANT, Reply
 from denizen.panel.taking import QUESTION_GONE
 from denizen.storage.database import Tx, statement
 from denizen.storage.schema import memberships, messages, replies, rounds, spaces
@@ -215,6 +215,15 @@ def anywhere(tx: Tx) -> list[PanelStatus]:
     return _statuses(tx, tx.all(_anywhere))
 
 
+def why_some_failed(tx: Tx, panel_id: SpaceId, failed: Sequence[Reply]) -> str:
+    """Which of the voices of a round could not answer, why, and what to do; empty where none failed."""
+    failures = _failures(tx, panel_id, [(each.voice, each.name, each.error_code) for each in failed])
+    if not failures:
+        return ""
+    _, reason = _explain(failures)
+    return f"{' and '.join(each.name for each in failures)} could not answer: {reason}"
+
+
 def being_answered(tx: Tx) -> set[SpaceId]:
     """The panels whose last message is being answered at the moment."""
     return {row[0] for row in tx.all(_under_way)}
@@ -228,10 +237,14 @@ def _statuses(tx: Tx, rows: Iterable[tuple[Any, ...]]) -> list[PanelStatus]:
 
 
 def _status(tx: Tx, space_id: SpaceId, found: Sequence[tuple[Any, ...]]) -> PanelStatus:
-    usual = panels.get(tx, space_id).settings.model
-    own = {str(each.id): each.settings.model or usual for each in advisors.list_of(tx, space_id)}
-    failures = [Failure(voice, name, code or "", own.get(voice, usual)) for *_, voice, name, code in found]
+    failures = _failures(tx, space_id, [row[-3:] for row in found])
     cause, text, actions = explain(failures)
     _, reason = _explain(failures)
     _, name, round_id, message_id, completed_at, *_ = found[0]
     return PanelStatus(space_id, name, cause, text, actions, message_id, round_id, completed_at, reason)
+
+
+def _failures(tx: Tx, panel_id: SpaceId, found: Sequence[tuple[Any, ...]]) -> list[Failure]:
+    usual = panels.get(tx, panel_id).settings.model
+    own = {str(each.id): each.settings.model or usual for each in advisors.list_of(tx, panel_id)}
+    return [Failure(voice, name, code or "", own.get(voice, usual)) for voice, name, code in found]

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pydantic_ai.messages import ModelResponse
@@ -35,24 +35,55 @@ TOOL: Final = ToolDefinition(
         "additionalProperties": False,
     },
 )
+_OPTIONS: Final = re.compile(r"\boptions:\s*(?P<options>[^\n]*\|[^\n]*)\Z", re.IGNORECASE)
+"""How a question says what can be voted for: `Open the bakery? Options: open it | wait | never`."""
+MOST_OPTIONS: Final = 12
+
+
+def options_in(question: str | None) -> tuple[str, ...]:
+    """What the question says can be voted for; empty: whatever the voice would do."""
+    found = _OPTIONS.search((question or "").strip())
+    given = [line(each, POSITION_CHARACTERS) for each in found["options"].split("|")] if found else []
+    options = tuple(dict.fromkeys(filter(None, given)))
+    return options if 2 <= len(options) <= MOST_OPTIONS else ()
+
+
+def tool_for(question: str | None) -> ToolDefinition:
+    """The tool to vote with: its position is one of the options, where the question names some."""
+    options = options_in(question)
+    if not options:
+        return TOOL
+    schema = TOOL.parameters_json_schema
+    position = {"type": "string", "enum": [*options], "description": "One of the options, word for word."}
+    return replace(
+        TOOL, parameters_json_schema={**schema, "properties": {**schema["properties"], "position": position}}
+    )
+
+
 _TASK: Final = (
     "Call the tool `vote` with your position in as few words as possible (votes that read the same are counted "
     "together), how sure you are, and why."
 )
+
+_CHOOSE: Final = "Call the tool `vote` with one of these options, word for word, how sure you are, and why."
 
 
 def lines(
     persona: Persona, past: Sequence[Turn], present: Turn, question: str | None, characters: int, reference: int
 ) -> list[Line]:
     """The request for a voice to vote, on the question or on what the turn was about."""
-    task = f"Vote now, on this: {question}\n{_TASK}" if question else f"Vote now. {_TASK}"
+    how = _CHOOSE if options_in(question) else _TASK
+    task = f"Vote now, on this: {question}\n{how}" if question else f"Vote now. {how}"
     return context(persona, past, present, characters=characters, reference_characters=reference, task=task)
 
 
-def read(response: ModelResponse) -> dict[str, Any] | None:
-    """The vote that a model gave; None where it gave none."""
+def read(response: ModelResponse, tool: ToolDefinition = TOOL) -> dict[str, Any] | None:
+    """The vote that a model gave with this tool; None where it gave none, or one for nothing that can be voted for."""
     given = fields_of(response, TOOL.name)
     position = "" if given is None else line(given.get("position"), POSITION_CHARACTERS)
+    options: Sequence[str] = tool.parameters_json_schema["properties"]["position"].get("enum", ())
+    if position and options:
+        position = next((each for each in options if _same(each) == _same(position)), "")
     if given is None or not position:
         return None
     return {

@@ -24,7 +24,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
-from denizen.errors import InvalidInput, StorageError
+from denizen.errors import InvalidInput, StorageError, explained
 from denizen.ids import EntityId
 from denizen.inbox.format import one_line, plain_name
 from denizen.models import request
@@ -308,7 +308,7 @@ async def run_metaprompt(
         raise
     except Exception as error:  # noqa: BLE001  whatever goes wrong with a model, the state stays as it was
         log_line.warning("metaprompt failed", **reflector.about, metaprompt=metaprompt.id, error=repr(error))
-        found = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        found = explained(error)
     if isinstance(found, str):
         return Run(metaprompt.id, cause, None, one_line(found)[: state.REASON_CHARACTERS])
     return Run(metaprompt.id, cause, found)

@@ -80,9 +80,12 @@ async def answer(context: Context, asked: Round, pass_on: Pass | None = None) ->
 
 
 async def why_unanswered(context: Context, now: Round) -> str:
-    """Why nobody has answered in this round and what to do, as the panel shows it; empty where somebody has."""
-    if not now.all_completed or any(each.state == "done" for each in now.spoken):
+    """Who could not answer in this round, why, and what to do; empty where everybody has answered, or still may."""
+    if not now.all_completed:
         return ""
+    if any(each.state == "done" for each in now.spoken):
+        failed = [each for each in now.spoken if each.state == "failed"]
+        return await context.runtime.db.read(unanswered.why_some_failed, now.panel_id, failed)
     shown = await context.runtime.db.read(unanswered.in_space, now.panel_id)
     return next((each.text for each in shown if each.round_id == now.id), "")
 

@@ -74,7 +74,9 @@ class RoundText:
         if reply.state == "done":
             return self._name(reply) + self._telling.say(reply.voice, said(reply))
         broken = self._telling.break_off(reply.voice)
-        return broken + self._name(reply) + self._telling.say(f"state of {reply.voice}", said(reply))
+        # Why, and what to do about it, is told once, at the end of the round.
+        how = "_(could not answer)_" if reply.state == "failed" else said(reply)
+        return broken + self._name(reply) + self._telling.say(f"state of {reply.voice}", how)
 
     def _name(self, reply: Reply) -> str:
         """Once, before what it says; the plain assistant has none."""

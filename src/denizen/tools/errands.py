@@ -14,7 +14,7 @@ from typing import Final
 
 import structlog
 
-from denizen.errors import AlreadySettled, DenizenError, NotFound
+from denizen.errors import AlreadySettled, NotFound, explained
 from denizen.ids import CallId, CycleId
 from denizen.storage.database import Database
 from denizen.tools import calls
@@ -111,11 +111,6 @@ class Errands:
             await asyncio.wait(tasks)
 
 
-def in_words(error: Exception) -> str:
-    """What went wrong in a tool, for the model. Our own errors speak for themselves."""
-    return str(error) if isinstance(error, DenizenError) else f"{type(error).__name__}: {error}"
-
-
 def is_being_cancelled() -> bool:
     """Whether somebody wants this task to end. If not, a `CancelledError` is of something that it waited for."""
     task = asyncio.current_task()
@@ -141,7 +136,7 @@ async def _result_of(work: Awaitable[str]) -> str:
             raise
         return "Failed: it was cancelled."
     except Exception as error:  # noqa: BLE001  the model decides what to make of it
-        return f"Failed: {in_words(error)}"
+        return f"Failed: {explained(error)}"
 
 
 async def _known(result: str) -> str:

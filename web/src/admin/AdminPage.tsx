@@ -8,6 +8,7 @@ import { LinkTabs } from "../ui/Tabs";
 import { People } from "./People";
 
 const Tokens = lazy(() => import("./Tokens"));
+const Models = lazy(() => import("./Models"));
 const Keys = lazy(() => import("./Keys"));
 const Budgets = lazy(() => import("./Budgets"));
 const Usage = lazy(() => import("./Usage"));
@@ -20,6 +21,7 @@ const Forgetting = lazy(() => import("./Forgetting"));
 const ROOMS: Record<string, { label: string; room: () => ReactNode }> = {
   people: { label: "People", room: () => <People /> },
   tokens: { label: "Tokens", room: () => <Tokens /> },
+  models: { label: "Models", room: () => <Models /> },
   keys: { label: "Keys", room: () => <Keys /> },
   budgets: { label: "Budgets", room: () => <Budgets /> },
   usage: { label: "Usage", room: () => <Usage /> },

@@ -5,7 +5,7 @@ import { get, type Schemas } from "../denizen/api";
 import { Select, TextField } from "../ui/Field";
 import css from "./agents.module.css";
 
-type Model = Schemas["denizen__server__shapes__agents__ModelOut"];
+type Model = Schemas["ListedModel"];
 
 const OTHER = "another";
 /** Those that most people look for first. */

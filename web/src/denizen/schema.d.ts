@@ -1319,6 +1319,52 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/models/default": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Choose the default model of the server
+         * @description Agents that name no model think with it from now on, also those that are awake. A model that the configuration
+         *     names wins: then nothing can be chosen here.
+         */
+        put: operations["choose_model"];
+        post?: never;
+        /**
+         * Choose no default model
+         * @description Agents that name no model think with what is found: a key in the environment, a server on this machine, or the
+         *     built-in demo. Addresses and keys stay.
+         */
+        delete: operations["forget_chosen_model"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/models/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Test a model with one call
+         * @description The model is asked for one small call of a tool, which costs a few tokens. If it fails, `problem` says why.
+         */
+        post: operations["test_model"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/organization": {
         parameters: {
             query?: never;
@@ -3025,6 +3071,64 @@ export interface components {
             waiting_since: string | null;
         };
         /**
+         * AgentModels
+         * @description Known models for which there is a key, and those that need none. Others can be named too.
+         * @example {
+         *       "default": "anthropic:claude-sonnet-5-5",
+         *       "default_reason": "ANTHROPIC_API_KEY is set, so agents think with anthropic:claude-sonnet-5-5.",
+         *       "default_source": "found",
+         *       "may_choose": true,
+         *       "missing_keys": [
+         *         {
+         *           "key": "OPENAI_API_KEY",
+         *           "provider": "openai"
+         *         }
+         *       ],
+         *       "models": [
+         *         {
+         *           "name": "anthropic:claude-sonnet-5-5",
+         *           "paid_by": "server"
+         *         },
+         *         {
+         *           "name": "demo",
+         *           "paid_by": "nobody"
+         *         }
+         *       ]
+         *     }
+         */
+        AgentModels: {
+            /**
+             * Default
+             * @description What `default` in a definition stands for.
+             */
+            default: string;
+            /**
+             * Default Reason
+             * @description The same as a sentence.
+             */
+            default_reason: string;
+            /**
+             * Default Source
+             * @description Why: the configuration names it, an operator chose it, it was found on this machine, or nothing was found but the built-in demo.
+             * @enum {string}
+             */
+            default_source: "configured" | "chosen" | "found" | "demo";
+            /**
+             * May Choose
+             * @description Whether you are an operator, who can choose another.
+             */
+            may_choose: boolean;
+            /**
+             * Missing Keys
+             * @description Providers that are known, and what they need.
+             */
+            missing_keys: components["schemas"]["MissingKey"][];
+            /** Models */
+            models: components["schemas"]["ListedModel"][];
+            /** @description With `setup=true`: what can be connected. */
+            setup?: components["schemas"]["ModelSetupOut"] | null;
+        };
+        /**
          * AgentOut
          * @description An agent of your organization.
          * @example {
@@ -3836,6 +3940,28 @@ export interface components {
             /** Logprobs */
             logprobs?: null;
             message: components["schemas"]["AssistantMessage"];
+        };
+        /**
+         * ChooseModel
+         * @description The model of agents that name none. The address and the key are kept; the key is never shown again.
+         * @example {
+         *       "address": "http://127.0.0.1:8080/v1",
+         *       "name": "llamacpp:qwen2.5"
+         *     }
+         */
+        ChooseModel: {
+            /**
+             * Address
+             * @description Where its server is; by default where it was before.
+             */
+            address?: string | null;
+            /**
+             * Key
+             * @description By default the one that is kept. It is not kept by a test.
+             */
+            key?: string | null;
+            /** Name */
+            name: string;
         };
         /**
          * ClientTool
@@ -6257,6 +6383,20 @@ export interface components {
             trouble?: components["schemas"]["AgentTrouble"] | null;
         };
         /**
+         * ListedModel
+         * @description A model that agents here can think with.
+         */
+        ListedModel: {
+            /** Name */
+            name: string;
+            /**
+             * Paid By
+             * @description Whose key is used for it.
+             * @enum {string}
+             */
+            paid_by: "nobody" | "server" | "organization" | "you";
+        };
+        /**
          * ListedToken
          * @description A token among others.
          * @example {
@@ -6309,6 +6449,39 @@ export interface components {
              * @enum {string}
              */
             role: "owner" | "admin" | "member" | "agent" | "service";
+        };
+        /**
+         * LocalModel
+         * @description A model of a server on this machine.
+         */
+        LocalModel: {
+            facts: components["schemas"]["ModelFacts"];
+            /**
+             * Name
+             * @description As agents name it.
+             * @example ollama:qwen3:8b
+             */
+            name: string;
+        };
+        /**
+         * LocalServer
+         * @description A model server that answers on the machine of this server.
+         */
+        LocalServer: {
+            /** Address */
+            address: string;
+            /** Models */
+            models: components["schemas"]["LocalModel"][];
+            /**
+             * Provider
+             * @example ollama
+             */
+            provider: string;
+            /**
+             * Title
+             * @example Ollama
+             */
+            title: string;
         };
         /**
          * LogEntry
@@ -7027,6 +7200,106 @@ export interface components {
             key: string;
             /** Provider */
             provider: string;
+        };
+        /**
+         * ModelFacts
+         * @description What is known of a model. Null: unknown.
+         */
+        ModelFacts: {
+            /**
+             * Context Source
+             * @description How the size of the context was learned.
+             */
+            context_source: string;
+            /** Context Tokens */
+            context_tokens: number | null;
+            /** Images */
+            images: boolean | null;
+            /**
+             * Input Price
+             * @description Dollars per million tokens that it reads.
+             */
+            input_price: number | null;
+            /**
+             * Output Price
+             * @description Dollars per million tokens that it writes.
+             */
+            output_price: number | null;
+            /**
+             * Thinking
+             * @enum {string}
+             */
+            thinking: "always" | "by default" | "on request" | "no" | "unknown";
+            /** Tools */
+            tools: boolean | null;
+        };
+        /**
+         * ModelList
+         * @description The agents of your organization that are not dead.
+         * @example {
+         *       "data": [
+         *         {
+         *           "created": 1767603600,
+         *           "id": "ada",
+         *           "object": "model",
+         *           "owned_by": "Home"
+         *         }
+         *       ],
+         *       "object": "list"
+         *     }
+         */
+        ModelList: {
+            /** Data */
+            data: components["schemas"]["ModelOut"][];
+            /**
+             * Object
+             * @default list
+             * @constant
+             */
+            object: "list";
+        };
+        /**
+         * ModelOut
+         * @description An agent.
+         * @example {
+         *       "created": 1767603600,
+         *       "id": "ada",
+         *       "object": "model",
+         *       "owned_by": "Home"
+         *     }
+         */
+        ModelOut: {
+            /** Created */
+            created: number;
+            /**
+             * Id
+             * @description Its handle.
+             */
+            id: string;
+            /**
+             * Object
+             * @default model
+             * @constant
+             */
+            object: "model";
+            /**
+             * Owned By
+             * @description Its organization.
+             */
+            owned_by: string;
+        };
+        /**
+         * ModelSetupOut
+         * @description What operators can connect.
+         */
+        ModelSetupOut: {
+            /** Providers */
+            providers: components["schemas"]["ProviderOut"][];
+            /**
+             * Servers
+             * @description Model servers that answer on this machine.
+             */
+            servers: components["schemas"]["LocalServer"][];
         };
         /**
          * NamedOut
@@ -7752,6 +8025,52 @@ export interface components {
         PromptDetails: {
             /** Cached Tokens */
             cached_tokens: number;
+        };
+        /**
+         * ProviderOut
+         * @description A provider of models, and what it needs.
+         */
+        ProviderOut: {
+            /**
+             * Address
+             * @description Where it is, if that is known.
+             */
+            address: string | null;
+            /**
+             * Address Set By
+             * @description The environment variable that sets its address, which cannot be changed here.
+             */
+            address_set_by: string | null;
+            /**
+             * Key
+             * @description The name under which its key is kept.
+             */
+            key: string | null;
+            /**
+             * Key Kept
+             * @description Whether there is a key: the organization's, or one in the environment of the server.
+             */
+            key_kept: ("organization" | "server") | null;
+            /** Needs Key */
+            needs_key: boolean;
+            /**
+             * Provider
+             * @description What the names of its models begin with.
+             * @example anthropic
+             */
+            provider: string;
+            /**
+             * Suggestions
+             * @description Models of it, as agents name them.
+             */
+            suggestions: string[];
+            /**
+             * Takes Address
+             * @description Whether it is a server at an address of its own.
+             */
+            takes_address: boolean;
+            /** Title */
+            title: string;
         };
         /**
          * ReadMark
@@ -9368,6 +9687,102 @@ export interface components {
             leading: string | null;
         };
         /**
+         * TestModel
+         * @description A model to ask for one small call.
+         * @example {
+         *       "address": "http://127.0.0.1:8080/v1",
+         *       "name": "llamacpp:qwen2.5"
+         *     }
+         */
+        TestModel: {
+            /**
+             * Address
+             * @description Where its server is; by default where it was before.
+             */
+            address?: string | null;
+            /**
+             * Key
+             * @description By default the one that is kept. It is not kept by a test.
+             */
+            key?: string | null;
+            /** Name */
+            name: string;
+        };
+        /**
+         * TestOut
+         * @description How the model answered.
+         * @example {
+         *       "called_tool": true,
+         *       "facts": {
+         *         "context_source": "/v1/models of its server",
+         *         "context_tokens": 8192,
+         *         "images": null,
+         *         "input_price": null,
+         *         "output_price": null,
+         *         "thinking": "unknown",
+         *         "tools": null
+         *       },
+         *       "input_tokens": 112,
+         *       "name": "llamacpp:qwen2.5",
+         *       "ok": true,
+         *       "output_tokens": 9,
+         *       "seconds": 1.4,
+         *       "text": "",
+         *       "thought": false
+         *     }
+         */
+        TestOut: {
+            /**
+             * Called Tool
+             * @description Whether it called the tool, as agents need it.
+             * @default false
+             */
+            called_tool: boolean;
+            /**
+             * Code
+             * @description The code of that error.
+             * @example model_key_rejected
+             */
+            code?: string | null;
+            facts?: components["schemas"]["ModelFacts"] | null;
+            /**
+             * Input Tokens
+             * @default 0
+             */
+            input_tokens: number;
+            /** Name */
+            name: string;
+            /** Ok */
+            ok: boolean;
+            /**
+             * Output Tokens
+             * @default 0
+             */
+            output_tokens: number;
+            /**
+             * Problem
+             * @description Why it did not answer, and what to do.
+             */
+            problem?: string | null;
+            /**
+             * Seconds
+             * @default 0
+             */
+            seconds: number;
+            /**
+             * Text
+             * @description What it wrote beside the call.
+             * @default
+             */
+            text: string;
+            /**
+             * Thought
+             * @description Whether it thought before it answered.
+             * @default false
+             */
+            thought: boolean;
+        };
+        /**
          * TokenCreated
          * @description A token under a new secret, which is not shown again.
          * @example {
@@ -10264,112 +10679,6 @@ export interface components {
             name: string;
             /** Until Turn */
             until_turn?: number | null;
-        };
-        /**
-         * ModelList
-         * @description Known models for which there is a key, and those that need none. Others can be named too.
-         * @example {
-         *       "default": "anthropic:claude-sonnet-5-5",
-         *       "missing_keys": [
-         *         {
-         *           "key": "OPENAI_API_KEY",
-         *           "provider": "openai"
-         *         }
-         *       ],
-         *       "models": [
-         *         {
-         *           "name": "anthropic:claude-sonnet-5-5",
-         *           "paid_by": "server"
-         *         },
-         *         {
-         *           "name": "demo",
-         *           "paid_by": "nobody"
-         *         }
-         *       ]
-         *     }
-         */
-        denizen__server__shapes__agents__ModelList: {
-            /**
-             * Default
-             * @description What `default` in a definition stands for.
-             */
-            default: string;
-            /**
-             * Missing Keys
-             * @description Providers that are known, and what they need.
-             */
-            missing_keys: components["schemas"]["MissingKey"][];
-            /** Models */
-            models: components["schemas"]["denizen__server__shapes__agents__ModelOut"][];
-        };
-        /**
-         * ModelOut
-         * @description A model that agents here can think with.
-         */
-        denizen__server__shapes__agents__ModelOut: {
-            /** Name */
-            name: string;
-            /**
-             * Paid By
-             * @description Whose key is used for it.
-             * @enum {string}
-             */
-            paid_by: "nobody" | "server" | "organization" | "you";
-        };
-        /**
-         * ModelList
-         * @description The agents of your organization that are not dead.
-         * @example {
-         *       "data": [
-         *         {
-         *           "created": 1767603600,
-         *           "id": "ada",
-         *           "object": "model",
-         *           "owned_by": "Home"
-         *         }
-         *       ],
-         *       "object": "list"
-         *     }
-         */
-        denizen__server__shapes__openai__ModelList: {
-            /** Data */
-            data: components["schemas"]["denizen__server__shapes__openai__ModelOut"][];
-            /**
-             * Object
-             * @default list
-             * @constant
-             */
-            object: "list";
-        };
-        /**
-         * ModelOut
-         * @description An agent.
-         * @example {
-         *       "created": 1767603600,
-         *       "id": "ada",
-         *       "object": "model",
-         *       "owned_by": "Home"
-         *     }
-         */
-        denizen__server__shapes__openai__ModelOut: {
-            /** Created */
-            created: number;
-            /**
-             * Id
-             * @description Its handle.
-             */
-            id: string;
-            /**
-             * Object
-             * @default model
-             * @constant
-             */
-            object: "model";
-            /**
-             * Owned By
-             * @description Its organization.
-             */
-            owned_by: string;
         };
     };
     responses: never;
@@ -13381,6 +13690,71 @@ export interface operations {
     };
     list_models: {
         parameters: {
+            query?: {
+                /** @description Also what can be connected, and the model servers on this machine. */
+                setup?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentModels"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    choose_model: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChooseModel"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentModels"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    forget_chosen_model: {
+        parameters: {
             query?: never;
             header?: never;
             path?: never;
@@ -13394,7 +13768,40 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["denizen__server__shapes__agents__ModelList"];
+                    "application/json": components["schemas"]["AgentModels"];
+                };
+            };
+            /** @description What went wrong. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    test_model: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TestModel"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TestOut"];
                 };
             };
             /** @description What went wrong. */
@@ -16423,7 +16830,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["denizen__server__shapes__openai__ModelList"];
+                    "application/json": components["schemas"]["ModelList"];
                 };
             };
             /** @description What went wrong. */
@@ -16464,7 +16871,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["denizen__server__shapes__openai__ModelOut"];
+                    "application/json": components["schemas"]["ModelOut"];
                 };
             };
             /** @description What went wrong. */

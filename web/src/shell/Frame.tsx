@@ -4,6 +4,7 @@ import { useConnection, useSpaces } from "../denizen/hooks";
 import { SpacePage } from "../spaces/SpacePage";
 import { Empty, Skeleton } from "../ui/States";
 import { Boundary } from "./Boundary";
+import { ConnectModelCard } from "./ConnectModelCard";
 import { OfflineBanner } from "./OfflineBanner";
 import { NoticeToasts } from "./NoticeToasts";
 import { MenuOpener, Page } from "./Page";
@@ -45,6 +46,7 @@ export function Frame(): ReactNode {
       <NoticeToasts />
       <div className={css.main} id="main" tabIndex={-1} ref={main}>
         {connection === "lost" && <OfflineBanner />}
+        <ConnectModelCard />
         <MenuOpener value={() => setOpen(true)}>
           <Boundary of={path}>
             <Suspense fallback={<Waiting />}>

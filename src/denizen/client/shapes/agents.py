@@ -125,11 +125,67 @@ class Model(Value):
     paid_by: str
 
 
+class ModelFacts(Value):
+    """What is known of a model. None: unknown."""
+
+    tools: bool | None = None
+    images: bool | None = None
+    context_tokens: int | None = None
+    context_source: str = ""
+    thinking: str = "unknown"
+    input_price: float | None = None
+    """Dollars per million tokens that it reads."""
+    output_price: float | None = None
+
+
+class LocalModel(Value):
+    """A model of a server on the server's machine."""
+
+    name: str
+    facts: ModelFacts
+
+
+class LocalServer(Value):
+    """A model server that answers on the server's machine."""
+
+    provider: str
+    title: str
+    address: str
+    models: tuple[LocalModel, ...]
+
+
+class ModelSetup(Value):
+    """What operators can connect."""
+
+    servers: tuple[LocalServer, ...]
+
+
 class Models(Value):
-    """The models that are there, and which is the usual one."""
+    """The models that are there, and which is the default."""
 
     default: str
+    default_source: str
+    """`configured`, `chosen`, `found` or `demo`."""
+    default_reason: str
+    may_choose: bool
     models: tuple[Model, ...]
+    setup: ModelSetup | None = None
+
+
+class TestedModel(Value):
+    """How a model answered to one small call; `problem` says why it did not."""
+
+    name: str
+    ok: bool
+    problem: str | None = None
+    code: str | None = None
+    called_tool: bool = False
+    text: str = ""
+    seconds: float = 0.0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    thought: bool = False
+    facts: ModelFacts | None = None
 
 
 class Event(Value):

@@ -1,4 +1,4 @@
-"""The agents of the caller's organization: seen, made, changed, suspended, deleted; and the models there are."""
+"""The agents of the caller's organization: seen, made, changed, suspended, deleted; and the tools there are."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fastapi import Query, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import JsonValue, ValidationError
 
-from denizen.access import audit, roles, secrets
+from denizen.access import audit, roles
 from denizen.agents import chatting, fitness, forking, registry
 from denizen.agents.definition import AgentDefinition, changed_fields
 from denizen.agents.registry import Agent
@@ -20,7 +20,6 @@ from denizen.agents.revising import revised
 from denizen.cycles import budgets
 from denizen.errors import HandleTaken, InvalidInput, NotAllowed, NotAMember, NotFound
 from denizen.ids import AgentId
-from denizen.models import catalog
 from denizen.server.auth import Admin, Caller, Person
 from denizen.server.context import context_of
 from denizen.server.idempotency import IdempotencyKey
@@ -37,9 +36,6 @@ from denizen.server.shapes.agents import (
     EditAgent,
     ForkAgent,
     ListedAgent,
-    MissingKey,
-    ModelList,
-    ModelOut,
     ToolList,
     ToolOut,
     TryAgain,
@@ -68,36 +64,6 @@ async def list_agents(
     unable = await read(fitness.unable_of_organization, home)
     page = [ListedAgent.listed(each, unable.get(each.agent.id)) for each in found[:limit]]
     return AgentPage(agents=page, next=page[-1].handle if len(found) > limit else None)
-
-
-@router.get("/api/models", summary="The models that agents can think with")
-async def list_models(request: Request, caller: Person) -> ModelList:
-    """Those that need no key, and known ones of providers for which there is one. Any `provider:name` can be named."""
-    runtime = context_of(request).runtime
-    kept = await runtime.db.read(secrets.secrets_of, caller.entity.organization_id)
-    theirs = {each.name for each in kept if each.owner_id is None} | set(runtime.vault.shared)
-    own = {each.name for each in kept if each.owner_id == caller.entity.id}
-    of_server = catalog.keys_of_server()
-    found = {name: ModelOut(name=name, paid_by="nobody") for name in runtime.models.names()}
-    missing: dict[str, str] = {}
-    for name, key in catalog.known_names().items():
-        if key in theirs:
-            found[name] = ModelOut(name=name, paid_by="organization")
-        elif key in of_server:
-            found[name] = ModelOut(name=name, paid_by="server")
-        elif key in own:
-            found[name] = ModelOut(name=name, paid_by="you")
-        else:
-            missing[name.partition(":")[0]] = key
-    needs_key = runtime.models.key_name(runtime.default_model) is not None
-    found.setdefault(
-        runtime.default_model, ModelOut(name=runtime.default_model, paid_by="server" if needs_key else "nobody")
-    )
-    return ModelList(
-        default=runtime.default_model,
-        models=[found[name] for name in sorted(found)],
-        missing_keys=[MissingKey(provider=each, key=missing[each]) for each in sorted(missing)],
-    )
 
 
 @router.get("/api/tools", summary="The tools that agents can be given by name")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import (
     BaseModel,
@@ -202,41 +202,6 @@ class ForkAgent(BaseModel):
     handle: Annotated[Handle | None, Field(description="By default that of the other and a number.")] = None
     name: Annotated[Name | None, Field(description="By default that of the other.")] = None
     at: Annotated[int | None, Field(ge=1, le=2**53, description="The last cycle it has lived; by default all.")] = None
-
-
-class ModelOut(BaseModel):
-    """A model that agents here can think with."""
-
-    name: str
-    paid_by: Annotated[
-        Literal["nobody", "server", "organization", "you"], Field(description="Whose key is used for it.")
-    ]
-
-
-class MissingKey(BaseModel):
-    """A provider of models that cannot be asked before a key is kept."""
-
-    model_config = given(provider="openai", key="OPENAI_API_KEY")
-
-    provider: str
-    key: Annotated[str, Field(description="Under which name its key is to be kept.")]
-
-
-class ModelList(BaseModel):
-    """Known models for which there is a key, and those that need none. Others can be named too."""
-
-    model_config = given(
-        default="anthropic:claude-sonnet-5-5",
-        models=[
-            {"name": "anthropic:claude-sonnet-5-5", "paid_by": "server"},
-            {"name": "demo", "paid_by": "nobody"},
-        ],
-        missing_keys=[{"provider": "openai", "key": "OPENAI_API_KEY"}],
-    )
-
-    default: Annotated[str, Field(description="What `default` in a definition stands for.")]
-    models: list[ModelOut]
-    missing_keys: Annotated[list[MissingKey], Field(description="Providers that are known, and what they need.")]
 
 
 class ToolOut(BaseModel):

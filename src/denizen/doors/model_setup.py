@@ -1,0 +1,202 @@
+"""Connecting models: which servers run on this machine, one test call, and the choice of the default model."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from denizen.access import audit, secrets
+from denizen.access.audit import OPERATOR, Actor
+from denizen.access.operators import is_operator
+from denizen.access.secrets import Place
+from denizen.cycles import server_models
+from denizen.doors.wiring import Wiring
+from denizen.errors import InvalidInput, ModelError, NotAllowed
+from denizen.ids import OrganizationId
+from denizen.inbox import parking
+from denizen.models import context_size
+from denizen.models.abilities import Abilities, abilities_of
+from denizen.models.discovery import installed_in_ollama
+from denizen.models.local_servers import find_servers
+from denizen.models.location import OLLAMA_URL, ollama_in
+from denizen.models.probing import Tested, try_model
+from denizen.models.providers import ModelProvider, check_address, is_metadata, provider_named
+from denizen.spaces import directory
+from denizen.storage.database import Tx
+from denizen.tools import addresses
+
+PATIENCE_SECONDS: Final = 10.0
+"""How long a server may take to list its models, where a person asks. One that is not there is known at once."""
+MOST_LISTED: Final = 50
+"""How many models of one server are described."""
+NOT_AN_OPERATOR: Final = "Models of the server are for its operators: the owners of the first organization."
+
+
+@dataclass(frozen=True, slots=True)
+class TestResult:
+    """How a model answered, or why it did not."""
+
+    name: str
+    error: ModelError | None = None
+    """Why it cannot be used, and what to do; None: it answered."""
+    tested: Tested | None = None
+    abilities: Abilities | None = None
+
+    __test__ = False
+
+
+@dataclass(frozen=True, slots=True)
+class LocalModels:
+    """A model server that answers on this machine, and what is known of its models, by their names."""
+
+    prefix: str
+    title: str
+    address: str
+    models: tuple[tuple[str, Abilities], ...]
+
+
+class ModelSetup(Wiring):
+    """What operators do about the models of the server."""
+
+    async def require_operator(self, by: Actor) -> None:
+        """Raises `NotAllowed` unless the server is theirs."""
+        if not await self.db.read(is_operator, by):
+            raise NotAllowed(NOT_AN_OPERATOR)
+
+    async def local_models(self) -> list[LocalModels]:
+        """The model servers on this machine. Only loopback addresses are asked."""
+        ollama, others = await asyncio.gather(
+            installed_in_ollama(os.environ, PATIENCE_SECONDS), find_servers(os.environ, PATIENCE_SECONDS)
+        )
+        servers = [(each.server.prefix, each.server.title, each.url, each.names) for each in others]
+        if ollama:
+            names = tuple(f"ollama:{each}" for each in ollama)
+            servers.insert(0, ("ollama", "Ollama", ollama_in(os.environ) or OLLAMA_URL, names))
+        return [await self._describe_server(*each) for each in servers]
+
+    async def _describe_server(self, prefix: str, title: str, address: str, names: tuple[str, ...]) -> LocalModels:
+        known: list[tuple[str, Abilities]] = []
+        for name in names[:MOST_LISTED]:
+            # At the address where it was found, which need not be the one that an operator has chosen.
+            async with self.models.tried(name, None, address) as model:
+                await context_size.ask_server(model)
+                known.append((name, await asyncio.to_thread(abilities_of, model, name, self._prices, self.contexts)))
+        return LocalModels(prefix, title, address, tuple(known))
+
+    async def test_model(
+        self, name: str, *, address: str | None = None, key: str | None = None, by: Actor = OPERATOR
+    ) -> TestResult:
+        """Ask the model for one small call, with this key and at this address, or with those that are kept.
+
+        What the model or its provider refuses is in the result; what cannot be asked raises `InvalidInput`.
+        """
+        await self.require_operator(by)
+        provider, address = await self._check_model_address(name, address)
+        if key is None and not self._changes_address(provider, address):
+            key = await self._kept_key(name)
+        try:
+            async with self.models.tried(name, key, address) as model:
+                tested = await try_model(model)
+                await context_size.ask_server(model)
+                known = await asyncio.to_thread(abilities_of, model, name, self._prices, self.contexts)
+        except ModelError as error:
+            return TestResult(name, error)
+        return TestResult(name, None, tested, known)
+
+    async def choose_model(
+        self, name: str | None, *, address: str | None = None, key: str | None = None, by: Actor = OPERATOR
+    ) -> None:
+        """Agents that name no model think with this one from now on, also those that are awake; None: with what is
+        found, as if nobody had chosen.
+
+        The address and the key are kept, the key sealed as the first organization's. Raises `InvalidInput` where the
+        configuration names the model.
+        """
+        await self.require_operator(by)
+        if self.server_models.configured:
+            raise InvalidInput(
+                f"The configuration sets the model {self.server_models.configured}. "
+                "Remove DENIZEN_MODEL, `model` in denizen.toml or --model first, then choose one here."
+            )
+        if name is None:
+            self.server_models.apply(await self.db.write(_choose, None, {}, None, by))
+            return
+        provider, address = await self._check_model_address(name, address)
+        if key is None and self._changes_address(provider, address) and await self._kept_key(name) is not None:
+            raise InvalidInput("key: The address is another one: enter the key for it.")
+        sealed = await self._seal_key(name, key)
+        given = {} if provider is None or address is None else {provider.prefix: address}
+        self.server_models.apply(await self.db.write(_choose, name, given, sealed, by))
+
+    async def _check_model_address(self, name: str, address: str | None) -> tuple[ModelProvider | None, str | None]:
+        self.models.check_name(name)
+        prefix = name.partition(":")[0]
+        provider = provider_named(prefix, os.environ)
+        if address is None:
+            return provider, None
+        if provider is None or not provider.takes_address:
+            raise InvalidInput(f"address: Models of {prefix} have no address of their own. Leave it out.")
+        if provider.fixed_by is not None:
+            raise InvalidInput(f"address: {provider.fixed_by} sets the address of {provider.title}. Change it there.")
+        address = check_address(prefix, address)
+        await _refuse_metadata(address)
+        return provider, address
+
+    def _changes_address(self, provider: ModelProvider | None, address: str | None) -> bool:
+        """Whether the address is another than the one for which a key is kept: nobody is sent a key for another."""
+        if provider is None or address is None:
+            return False
+        return address != (self.models.addresses.get(provider.prefix) or provider.usual_address)
+
+    async def _kept_key(self, name: str) -> str | None:
+        key_name = self.models.key_name(name)
+        if key_name is None:
+            return None
+        home = await self.db.read(directory.first_organization)
+        return None if home is None else await self.db.read(secrets.resolve, self.vault, home, key_name)
+
+    async def _seal_key(self, name: str, key: str | None) -> tuple[Place, str, str] | None:
+        key_name = self.models.key_name(name)
+        if key is None:
+            return None
+        if key_name is None:
+            raise InvalidInput(f"key: The model {name} takes no key. Leave it out.")
+        place = Place(await self._first_organization(), key_name)
+        sealed = await asyncio.to_thread(self.vault.seal, secrets.check_value(key), place.purpose)
+        return place, sealed, secrets.hint(key)
+
+    async def _first_organization(self) -> OrganizationId:
+        home = await self.db.read(directory.first_organization)
+        return await self._organization(home)
+
+
+def _choose(
+    tx: Tx, name: str | None, given: dict[str, str], sealed: tuple[Place, str, str] | None, by: Actor
+) -> server_models.ChosenModels:
+    home = directory.first_organization(tx)
+    assert home is not None
+    if sealed is not None:
+        place, text, hint = sealed
+        secrets.put(tx, place, text, hint)
+        audit.record(tx, home, by, "set_key", None, name=place.name, whose="organization")
+    if name is None:
+        audit.record(tx, home, by, "forget_chosen_model")
+    else:
+        audit.record(tx, home, by, "choose_model", None, model=name, **given)
+    # Whoever could not think with the model before may do so with this one.
+    parking.retry_all(tx)
+    return server_models.change(tx, name, given)
+
+
+async def _refuse_metadata(address: str) -> None:
+    """Raises `InvalidInput` where the host of the address has an address of the kind that keeps credentials."""
+    parts = urlsplit(address)
+    try:
+        found = await addresses.resolve(parts.hostname or "", parts.port or 0)
+    except OSError:
+        return  # that nothing answers there is told by the test
+    if any(is_metadata(str(each)) for each in found):
+        raise InvalidInput("address: This address belongs to the machine's network, not to a model server.")

@@ -1,0 +1,127 @@
+"""The models that agents can think with; for operators, connecting one: testing it, and choosing the default."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+from fastapi import Query, Request
+
+from denizen.access import secrets
+from denizen.access.operators import is_operator
+from denizen.app import Runtime
+from denizen.doors.model_setup import NOT_AN_OPERATOR
+from denizen.models import catalog
+from denizen.models.providers import ModelProvider, providers
+from denizen.server.auth import Caller, Owner, Person
+from denizen.server.context import context_of
+from denizen.server.problems import Problem
+from denizen.server.room import room
+from denizen.server.shapes.models import (
+    AgentModels,
+    ChooseModel,
+    ListedModel,
+    LocalServer,
+    MissingKey,
+    ModelSetupOut,
+    ProviderOut,
+    TestModel,
+    TestOut,
+)
+
+router = room()
+
+OPERATORS = {"x-who": "operators: owners of the first organization"}
+Setup = Annotated[bool, Query(description="Also what can be connected, and the model servers on this machine.")]
+
+
+@router.get(
+    "/api/models",
+    summary="The models that agents can think with",
+    openapi_extra={"x-who": "people; with `setup`, operators"},
+)
+async def list_models(request: Request, caller: Person, setup: Setup = False) -> AgentModels:
+    """Those that need no key, and known ones of providers for which there is one. Any `provider:name` can be named."""
+    return await _listed(context_of(request).runtime, caller, setup=setup)
+
+
+@router.post("/api/models/test", summary="Test a model with one call", openapi_extra=OPERATORS)
+async def test_model(request: Request, caller: Owner, given: TestModel) -> TestOut:
+    """The model is asked for one small call of a tool, which costs a few tokens. If it fails, `problem` says why."""
+    runtime = context_of(request).runtime
+    return TestOut.of(await runtime.test_model(given.name, address=given.address, key=given.key, by=caller.actor))
+
+
+@router.put("/api/models/default", summary="Choose the default model of the server", openapi_extra=OPERATORS)
+async def choose_model(request: Request, caller: Owner, given: ChooseModel) -> AgentModels:
+    """Agents that name no model think with it from now on, also those that are awake. A model that the configuration
+    names wins: then nothing can be chosen here."""
+    runtime = context_of(request).runtime
+    await runtime.choose_model(given.name, address=given.address, key=given.key, by=caller.actor)
+    return await _listed(runtime, caller)
+
+
+@router.delete("/api/models/default", summary="Choose no default model", openapi_extra=OPERATORS)
+async def forget_chosen_model(request: Request, caller: Owner) -> AgentModels:
+    """Agents that name no model think with what is found: a key in the environment, a server on this machine, or the
+    built-in demo. Addresses and keys stay."""
+    runtime = context_of(request).runtime
+    await runtime.choose_model(None, by=caller.actor)
+    return await _listed(runtime, caller)
+
+
+async def _listed(runtime: Runtime, caller: Caller, *, setup: bool = False) -> AgentModels:
+    await runtime.server_models.refresh(runtime.db)
+    # A token of a lesser role lets even an owner look only.
+    may_choose = caller.role == "owner" and await runtime.db.read(is_operator, caller.actor)
+    if setup and not may_choose:
+        raise Problem("not_allowed", NOT_AN_OPERATOR)
+    kept = await runtime.db.read(secrets.secrets_of, caller.entity.organization_id)
+    theirs = {each.name for each in kept if each.owner_id is None} | set(runtime.vault.shared)
+    own = {each.name for each in kept if each.owner_id == caller.entity.id}
+    of_server = catalog.keys_of_server()
+    found = {name: ListedModel(name=name, paid_by="nobody") for name in runtime.models.names()}
+    missing: dict[str, str] = {}
+    for name, key in catalog.known_names().items():
+        if key in theirs:
+            found[name] = ListedModel(name=name, paid_by="organization")
+        elif key in of_server:
+            found[name] = ListedModel(name=name, paid_by="server")
+        elif key in own:
+            found[name] = ListedModel(name=name, paid_by="you")
+        else:
+            missing[name.partition(":")[0]] = key
+    default = runtime.server_models
+    needs_key = runtime.models.needs_key(default.default)
+    found.setdefault(default.default, ListedModel(name=default.default, paid_by="server" if needs_key else "nobody"))
+    return AgentModels(
+        default=default.default,
+        default_source=default.source,
+        default_reason=default.reason,
+        may_choose=may_choose,
+        models=[found[name] for name in sorted(found)],
+        missing_keys=[MissingKey(provider=each, key=missing[each]) for each in sorted(missing)],
+        setup=await _setup(runtime, theirs, of_server) if setup else None,
+    )
+
+
+async def _setup(runtime: Runtime, kept: set[str], of_server: frozenset[str]) -> ModelSetupOut:
+    found = await runtime.local_models()
+    return ModelSetupOut(
+        providers=[_provider(runtime, each, kept, of_server) for each in providers(os.environ)],
+        servers=[LocalServer.of(each) for each in found],
+    )
+
+
+def _provider(runtime: Runtime, each: ModelProvider, kept: set[str], of_server: frozenset[str]) -> ProviderOut:
+    return ProviderOut(
+        provider=each.prefix,
+        title=each.title,
+        key=each.key_name,
+        needs_key=each.needs_key,
+        key_kept="organization" if each.key_name in kept else "server" if each.key_name in of_server else None,
+        takes_address=each.takes_address,
+        address=runtime.models.addresses.get(each.prefix) or each.usual_address,
+        address_set_by=each.fixed_by,
+        suggestions=[*each.suggestions],
+    )
