@@ -9,6 +9,12 @@ from urllib.parse import urlsplit
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
+LOCAL_PATIENCE: Final = 5
+"""How many times as long a model may take that runs on this machine or in this network.
+
+It may have to be loaded first, reads and writes a few tokens a second, and answers one request after the other.
+"""
+
 _OPENAI_HOST: Final = "openai.com"
 
 
@@ -42,6 +48,11 @@ def is_local(model: Model) -> bool:
         return ipaddress.ip_address(host).is_private
     except ValueError:
         return False
+
+
+def patience(model: Model, seconds: float) -> float:
+    """How long the model may take to do what a provider's may take so many seconds to do."""
+    return seconds * LOCAL_PATIENCE if is_local(model) else seconds
 
 
 def _host(url: str | None) -> str:
