@@ -108,3 +108,23 @@ async def test_a_small_model_that_answers_one_of_two_spaces_goes_on(world: World
     assert (await world.transcript(hall))[-1] == "Ada: Hello, Noor."
     assert (await world.transcript(attic))[-1] == "Ada: Hello, Bert."
     assert turns == []
+
+
+async def test_a_small_model_need_not_name_the_space_but_may(world: World):
+    """An id takes most of the tokens of a short answer. With events from several spaces it is told to name one."""
+
+    def to_both(*_: object) -> Turn:
+        return [reply("Yes.", space_id=hall.id), reply("No.", space_id=yard.id)]
+
+    model = SmallModel(reply("Which?"), to_both, tokens=8_192)
+    ada, noor = await world.agent("Ada", model=model), await world.person("Noor")
+    hall, yard = await world.space("Hall", noor, ada), await world.space("Yard", noor, ada)
+    await world.say(noor, "Tea?", hall)
+    await world.say(noor, "Coffee?", yard)
+    await world.run()
+    [send] = [each for each in model.infos[0].definitions if each.name == "send_message"]
+    assert list(send.parameters_json_schema["properties"]) == ["text"]
+    assert "the events come from several spaces" in as_text(model.requests[1][-1])
+    assert "name one of your spaces in space_id" in as_text(model.requests[1][-1])
+    assert await world.transcript(hall) == ["Noor: Tea?", "Ada: Yes."]
+    assert await world.transcript(yard) == ["Noor: Coffee?", "Ada: No."]

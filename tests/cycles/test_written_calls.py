@@ -149,3 +149,10 @@ async def test_the_text_of_a_small_model_is_its_answer_at_once(world: World):
     ada, transcript = await asked(world, "I am well, thank you.", profile="small")
     assert transcript == ["Noor: Hello, Ada.", "Ada: I am well, thank you."]
     assert len(world.model(ada).requests) == 1
+
+
+@pytest.mark.parametrize("nothing", ["<tools></tools>", "<tool_call>\n</tool_call>", "```json\n```", "</tool_call>"])
+async def test_the_frame_of_a_call_without_a_call_is_no_answer(small_world: World, nothing: str):
+    """A real model of 1.5 billion parameters wrote it, and it was sent to the person. Now it is asked again."""
+    _, said = await asked(small_world, nothing, reply("Hello, Noor."), profile="small")
+    assert said == ["Noor: Hello, Ada.", "Ada: Hello, Noor."]

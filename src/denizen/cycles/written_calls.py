@@ -36,6 +36,8 @@ _MISTRAL = re.compile(r"\[TOOL_CALLS\]\s*(?P<name>\w*)(?:\[CALL_ID\]\w*)?(?:\[AR
 _FUNCTION = re.compile(r"<function=(?P<name>[\w.-]+)>\s*(?P<inner>.*?)\s*(?:</function>|\Z)", re.DOTALL)
 _PARAMETER = re.compile(r"<parameter=(?P<name>[\w.-]+)>\n?(?P<value>.*?)\n?</parameter>", re.DOTALL)
 _LLAMA: Final = "<|python_tag|>"
+_FRAME = re.compile(r"</?(?:tool_call|function_call|tools?|tool_response)>|```[\w-]*|\[TOOL_CALLS\]|<\|python_tag\|>")
+"""What stands around calls that are written as text."""
 _NAMES: Final = ("name", "tool", "tool_name", "function", "function_name")
 _ARGUMENTS: Final = ("arguments", "parameters", "args", "tool_args", "tool_input", "input", "params")
 _BESIDES: Final = frozenset({"type", "id", "call_id", "tool_call_id"})
@@ -52,10 +54,15 @@ class Written(NamedTuple):
 def with_written_calls(
     response: ModelResponse, offered: Collection[str], past: Iterable[Entry], layers: str | None = None
 ) -> ModelResponse:
-    """The response with the calls that it wrote as text, marked as such; the same one where it wrote none."""
+    """The response with the calls that it wrote as text, marked as such; the same one where it wrote none.
+
+    One that is only the frame of a call, such as `<tools></tools>`, says nothing: its text is left out.
+    """
     if any(not isinstance(part, TextPart | ThinkingPart) for part in response.parts):
         return response
     text = (response.text or "").strip()
+    if text and not _FRAME.sub("", text).strip():
+        return replace(response, parts=[part for part in response.parts if isinstance(part, ThinkingPart)])
     calls = calls_in(text, offered)
     if not calls or _is_from_outside(text, calls, past, layers):
         return response
