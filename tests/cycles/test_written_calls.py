@@ -15,7 +15,7 @@ from denizen.errors import ModelUnsuitable
 from denizen.models import codec
 from tests.world import World
 
-OFFERED = ("send_message", "skip", "pay")
+OFFERED = {"send_message": ["text", "space_id"], "skip": ["reason"], "pay": ["amount", "to"]}
 HELLO = {"text": "Hello, Noor."}
 SENT = [("send_message", HELLO)]
 PLAIN = json.dumps({"name": "send_message", "arguments": HELLO})
@@ -47,6 +47,8 @@ PLAIN = json.dumps({"name": "send_message", "arguments": HELLO})
         (f"[{PLAIN}]", SENT),
         ('send_message(text="Hello, Noor.")', SENT),
         ("[send_message(text='Hello, Noor.')]", SENT),
+        ('send_message("Hello, Noor.")', SENT),
+        ("pay(5, to='Bo')", [("pay", {"amount": 5, "to": "Bo"})]),
         ("skip", [("skip", {})]),
         ("skip()", [("skip", {})]),
         ('{"name": "skip"}', [("skip", {})]),
@@ -60,7 +62,9 @@ PLAIN = json.dumps({"name": "send_message", "arguments": HELLO})
         (json.dumps({"name": "send_message", "arguments": [1, 2]}), []),
         (json.dumps({"name": "Noor", "age": 41}), []),
         ("send_message(text=open('/etc/passwd').read())", []),
-        ("send_message('Hello')", []),
+        ("skip('late', 'and more')", []),
+        ("pay(5, amount=6)", []),
+        ("send_message(name)", []),
         ("skip this one", []),
         ("", []),
         ("{", []),

@@ -514,7 +514,8 @@ class _Thinking:
 
     def _with_written_calls(self, response: ModelResponse) -> ModelResponse:
         """The response, with calls that the model wrote as text because it knows no other way."""
-        offered = self._only if self._only is not None else self._with.toolbox.by_name
+        names = self._with.toolbox.argument_names
+        offered = names if self._only is None else {each: names[each] for each in self._only}
         past = (*self._mind.past, *self._mind.present)
         return with_written_calls(response, offered, past, self._mind.era.layers)
 

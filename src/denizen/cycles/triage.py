@@ -47,6 +47,7 @@ from denizen.storage.schema import agents, memberships
 from denizen.storage.schema import events as events_table
 from denizen.telemetry.metrics import Metrics
 from denizen.tools.errands import is_being_cancelled
+from denizen.tools.tool import argument_names
 
 log_line = structlog.get_logger(__name__)
 
@@ -305,7 +306,7 @@ def _reason(response: ModelResponse) -> str | None:
     text = (response.text or "").strip()
     if not calls_of(response) and (plain := _PLAIN_SKIP.fullmatch(text)) is not None:
         return one_line(plain["reason"] or "not for this agent")[:_REASON_CHARACTERS]
-    calls = calls_of(with_written_calls(response, {each.name for each in _TOOLS}, ()))
+    calls = calls_of(with_written_calls(response, argument_names(_TOOLS), ()))
     if not calls or any(call.tool_name != "skip" for call in calls):
         return None
     said = calls[0].args_as_dict(raise_if_invalid=False).get("reason")
